@@ -1,0 +1,14 @@
+# Compiler flags that every target of the project shares.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+if(TESSERA_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()
+if(TESSERA_SANITIZE)
+  add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TESSERA_SANITIZE})
+endif()
+
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TESSERA_CCACHE})
+endif()

@@ -1,0 +1,25 @@
+# Every third-party library, found once, as imported targets.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+
+if(TESSERA_ENABLE_CPU)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  find_package(dnnl CONFIG REQUIRED)
+  find_path(HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
+  find_library(HIGHWAY_LIBRARY hwy REQUIRED)
+  if(NOT TARGET hwy::hwy)
+    add_library(hwy::hwy UNKNOWN IMPORTED)
+    set_target_properties(hwy::hwy PROPERTIES IMPORTED_LOCATION "${HIGHWAY_LIBRARY}"
+                                              INTERFACE_INCLUDE_DIRECTORIES "${HIGHWAY_INCLUDE_DIR}")
+  endif()
+endif()
+
+if(TESSERA_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

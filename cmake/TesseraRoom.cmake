@@ -1,0 +1,15 @@
+# tessera_room(NAME USES room... LINK target...)
+# One folder under src/ is one room: an object library of all its sources. USES names the rooms it may include
+# (tools/check_rooms holds the includes against it); LINK names third-party targets.
+function(tessera_room NAME)
+  cmake_parse_arguments(ROOM "" "" "USES;LINK" ${ARGN})
+  file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_library(tessera_${NAME} OBJECT ${ROOM_SOURCES})
+  target_include_directories(tessera_${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>"
+                                             PRIVATE "${CMAKE_SOURCE_DIR}/src")
+  foreach(USED IN LISTS ROOM_USES)
+    target_link_libraries(tessera_${NAME} PUBLIC tessera_${USED})
+  endforeach()
+  target_link_libraries(tessera_${NAME} PUBLIC ${ROOM_LINK})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS tessera_${NAME})
+endfunction()
