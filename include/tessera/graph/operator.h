@@ -1,0 +1,181 @@
+// What an operator is: one schema per operator, from which names, parser, documents, checks and tests are
+// derived.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/tensor.h"
+#include "tessera/graph/attributes.h"
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+// A set of data types, one bit each.
+struct TypeSet {
+  uint32_t bits = 0;
+  constexpr TypeSet() = default;
+  constexpr TypeSet(std::initializer_list<DataType> types) {
+    for (DataType type : types) bits |= 1u << static_cast<uint32_t>(type);
+  }
+  constexpr bool contains(DataType type) const { return (bits >> static_cast<uint32_t>(type)) & 1u; }
+  constexpr TypeSet operator|(TypeSet other) const {
+    TypeSet result;
+    result.bits = bits | other.bits;
+    return result;
+  }
+};
+
+inline constexpr TypeSet kFloatingTypes{DataType::fp32, DataType::fp64, DataType::fp16, DataType::bf16};
+inline constexpr TypeSet kIndexTypes{DataType::int32, DataType::int64};
+inline constexpr TypeSet kIntegerTypes{DataType::int8, DataType::uint8, DataType::int32, DataType::int64};
+inline constexpr TypeSet kNumericTypes = kFloatingTypes | kIntegerTypes;
+inline constexpr TypeSet kBooleanTypes{DataType::boolean};
+inline constexpr TypeSet kAnyTypes = kNumericTypes | kBooleanTypes;
+
+struct InputSpecification {
+  std::string name;
+  TypeSet types = kFloatingTypes;
+  std::string type_variable = "T";  // inputs with the same variable must agree in data type; "" for none
+  bool optional = false;            // may be left out; only at the end of the list
+  bool variadic = false;            // one or more; only the last
+};
+
+struct AttributeSpecification {
+  std::string name;
+  AttributeKind kind = AttributeKind::integer;
+  std::optional<Attribute> default_value;  // without one the attribute is required
+  std::string documentation;
+};
+
+// What a shape rule sees.
+struct InferenceCall {
+  const OperatorSchema& schema;
+  std::span<const TensorType> inputs;
+  const Attributes& attributes;
+  const Graph* body;
+
+  const TensorType& input(size_t index) const { return inputs[index]; }
+  // Throws Error(invalid_graph) with `rule` unless the condition holds; the caller adds node and shapes.
+  void require(bool condition, const std::string& rule) const;
+};
+
+// What a gradient rule sees: the node, and the gradient of each of its outputs (null where nothing flows
+// back).
+struct GradientCall {
+  const Node& node;
+  std::span<Value* const> output_gradients;
+
+  Value* input(size_t index) const { return node.input(index); }
+  Value* output(size_t index = 0) const { return node.output(index); }
+  Value* gradient(size_t index = 0) const { return output_gradients[index]; }
+};
+
+// What a reference loop sees: host tensors, outputs allocated with their inferred types.
+struct ReferenceCall {
+  const Node& node;
+  std::span<const Tensor* const> inputs;
+  std::span<Tensor* const> outputs;
+
+  const Attributes& attributes() const { return node.attributes(); }
+};
+
+struct Cost {
+  double flops = 0;  // a multiply-add counts two
+  double bytes = 0;  // every input read once, every output written once
+};
+
+// Inputs for the tests derived from the schema: uniform in [low, high], integers for integer types.
+struct ExampleInput {
+  Shape shape;
+  double low = -1;
+  double high = 1;
+  DataType data_type =
+      DataType::fp32;  // a floating type is also tried as every other floating type it may be
+};
+struct OperatorExample {
+  std::vector<ExampleInput> inputs;
+  Attributes attributes;
+};
+
+// How passes and devices may treat the operator.
+enum class OperatorClass {
+  source,         // constants and random numbers
+  elementwise,    // each output element depends on the input elements at its (broadcast) place
+  reduction,      // sums or extremes over axes
+  contraction,    // matrix products and convolutions
+  normalisation,  // batch, layer, group norms; softmax
+  movement,       // moves elements without arithmetic
+  indexing,       // gather, scatter, top-k: data-dependent addresses
+  pooling,
+  loss,
+  fused,  // holds a body
+};
+
+struct OperatorSchema {
+  std::string name;
+  std::string documentation;  // one paragraph
+  OperatorClass operator_class = OperatorClass::elementwise;
+  std::vector<InputSpecification> inputs;
+  std::vector<AttributeSpecification> attributes;
+  std::vector<std::string> outputs;  // names; a variable number of outputs is ruled by infer
+
+  std::function<std::vector<TensorType>(const InferenceCall&)> infer;
+  // One gradient per input, null where there is none. Empty function: not differentiable.
+  std::function<std::vector<Value*>(const GradientCall&)> gradient;
+  std::function<double(const Node&)> flops;  // empty: none worth counting
+  std::function<void(const ReferenceCall&)> reference;
+  std::vector<OperatorExample> examples;
+
+  // A primitive elementwise operator: one element. Sets `reference` through the registry when that is empty.
+  std::function<double(std::span<const double>, const Attributes&)> scalar;
+  // A composite operator: the same work in simpler operators; makes `reference` and `gradient` when empty.
+  std::function<std::vector<Value*>(const Node& node, std::span<Value* const> inputs)> decompose;
+
+  const AttributeSpecification* find_attribute(std::string_view attribute) const;
+};
+
+// All operators by name. Filled before main() by the OperatorRegistration objects of ops/.
+class OperatorRegistry {
+ public:
+  static OperatorRegistry& instance();
+  void add(OperatorSchema schema);
+  // Throws Error(invalid_graph) with the nearest name.
+  const OperatorSchema& get(std::string_view name) const;
+  const OperatorSchema* find(std::string_view name) const;
+  std::vector<const OperatorSchema*> all() const;  // sorted by name
+
+ private:
+  std::map<std::string, OperatorSchema, std::less<>> schemas_;
+};
+
+struct OperatorRegistration {
+  explicit OperatorRegistration(OperatorSchema schema) {
+    OperatorRegistry::instance().add(std::move(schema));
+  }
+};
+
+// Checks arity, types and attributes, fills in default attributes and infers the outputs' types.
+// Throws Error(invalid_graph) naming node, operator, input types and rule.
+std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::string& node_name,
+                                      std::span<const TensorType> inputs, Attributes& attributes,
+                                      const Graph* body);
+
+// FLOPs by the schema and bytes by the types of a static node.
+Cost cost_of(const Node& node);
+
+// Runs the node's reference loop: allocates and returns its outputs.
+std::vector<Tensor> run_reference(const Node& node, std::span<const Tensor* const> inputs);
+
+// Runs a whole graph through the reference loops; inputs in the order of graph.inputs().
+struct ReferenceResult {
+  std::vector<Tensor> outputs;  // in the order of graph.outputs()
+  std::vector<Tensor> updates;  // in the order of graph.updates()
+};
+ReferenceResult run_reference(const Graph& graph, std::span<const Tensor> inputs);
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+#include "tessera/graph/attributes.h"
+
+#include "tessera/base/error.h"
+#include "tessera/graph/tensor_type.h"
+
+namespace tessera {
+
+std::string_view to_string(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::boolean:
+      return "boolean";
+    case AttributeKind::integer:
+      return "integer";
+    case AttributeKind::real:
+      return "real";
+    case AttributeKind::text:
+      return "text";
+    case AttributeKind::data_type:
+      return "data type";
+    case AttributeKind::integers:
+      return "integers";
+    case AttributeKind::shape:
+      return "shape";
+    case AttributeKind::tensor:
+      return "tensor";
+  }
+  return "?";
+}
+
+bool Attribute::operator==(const Attribute& other) const {
+  if (kind() != other.kind()) return false;
+  if (kind() == AttributeKind::tensor)
+    return std::get<Tensor>(value_).identical(std::get<Tensor>(other.value_));
+  return std::visit(
+      [&]<typename T>(const T& mine) {
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return false;
+        } else {
+          return mine == std::get<T>(other.value_);
+        }
+      },
+      value_);
+}
+
+const Attribute& Attributes::at(std::string_view name) const {
+  const auto found = entries_.find(name);
+  require(found != entries_.end(), ErrorCode::internal, "attribute '{}' is missing", name);
+  return found->second;
+}
+
+void Attributes::erase(std::string_view name) {
+  const auto found = entries_.find(name);
+  if (found != entries_.end()) entries_.erase(found);
+}
+
+void Attributes::throw_wrong_kind(std::string_view name) const {
+  fail(ErrorCode::internal, "attribute '{}' holds a {}, read as something else", name,
+       to_string(at(name).kind()));
+}
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{}{}", to_string(type.data_type), to_string(type.shape));
+}
+
+}  // namespace tessera

@@ -1,0 +1,313 @@
+#include "tessera/graph/dimension.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kFloor = "floor(";
+
+int64_t floor_quotient(int64_t value, int64_t divisor) {
+  const int64_t quotient = value / divisor;
+  return quotient - (value % divisor < 0 ? 1 : 0);
+}
+
+// Recursive descent over: sum := term (('+'|'-') term)*; term := factor ('*' factor)*;
+// factor := number | symbol | 'floor(' sum ',' number ')' | '(' sum ')' | '-' factor.
+class DimensionParser {
+ public:
+  explicit DimensionParser(std::string_view text) : text_(text) {}
+
+  Dimension parse() {
+    Dimension result = sum();
+    skip_space();
+    if (position_ != text_.size()) wrong();
+    return result;
+  }
+
+ private:
+  [[noreturn]] void wrong() const {
+    fail(ErrorCode::invalid_graph, "'{}' is not a dimension (at character {})", text_, position_ + 1);
+  }
+  void skip_space() {
+    while (position_ < text_.size() && text_[position_] == ' ') ++position_;
+  }
+  bool take(char c) {
+    skip_space();
+    if (position_ >= text_.size() || text_[position_] != c) return false;
+    ++position_;
+    return true;
+  }
+  Dimension sum() {
+    Dimension result = term();
+    for (;;) {
+      if (take('+')) {
+        result = result + term();
+      } else if (take('-')) {
+        result = result - term();
+      } else {
+        return result;
+      }
+    }
+  }
+  Dimension term() {
+    Dimension result = factor();
+    while (take('*')) result = result * factor();
+    return result;
+  }
+  int64_t number() {
+    skip_space();
+    int64_t value = 0;
+    const char* end = text_.data() + text_.size();
+    const auto [rest, error] = std::from_chars(text_.data() + position_, end, value);
+    if (error != std::errc()) wrong();
+    position_ = static_cast<size_t>(rest - text_.data());
+    return value;
+  }
+  Dimension factor() {
+    if (++depth_ > 100) wrong();
+    skip_space();
+    Dimension result;
+    if (position_ >= text_.size()) wrong();
+    const char c = text_[position_];
+    if (take('(')) {
+      result = sum();
+      if (!take(')')) wrong();
+    } else if (take('-')) {
+      result = Dimension(-1) * factor();
+    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+      result = number();
+    } else if (text_.substr(position_).starts_with(kFloor)) {
+      position_ += kFloor.size();
+      const Dimension dividend = sum();
+      if (!take(',')) wrong();
+      const int64_t divisor = number();
+      if (divisor <= 0 || !take(')')) wrong();
+      result = dividend.floor_divide(divisor);
+    } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
+      const size_t start = position_;
+      while (position_ < text_.size() &&
+             (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_')) {
+        ++position_;
+      }
+      result = Dimension::symbol(std::string(text_.substr(start, position_ - start)));
+    } else {
+      wrong();
+    }
+    --depth_;
+    return result;
+  }
+
+  std::string_view text_;
+  size_t position_ = 0;
+  int depth_ = 0;  // foreign text must not overflow the stack
+};
+
+// A factor of a monomial is a symbol or "floor(expression, divisor)". Evaluates the latter after
+// substitution.
+Dimension substitute_factor(const std::string& factor, const SymbolBindings& bindings) {
+  if (!factor.starts_with(kFloor)) {
+    const auto bound = bindings.find(factor);
+    return bound == bindings.end() ? Dimension::symbol(factor) : Dimension(bound->second);
+  }
+  const size_t comma = factor.rfind(',');
+  const Dimension dividend =
+      parse_dimension(std::string_view(factor).substr(kFloor.size(), comma - kFloor.size()));
+  return dividend.substitute(bindings).floor_divide(
+      parse_dimension(factor.substr(comma + 1, factor.size() - comma - 2)).value());
+}
+
+}  // namespace
+
+Dimension Dimension::symbol(const std::string& name) {
+  return from({{{name}, 1}});
+}
+
+Dimension Dimension::from(Polynomial polynomial) {
+  std::erase_if(polynomial, [](const auto& term) { return term.second == 0; });
+  if (polynomial.empty()) return {};
+  if (polynomial.size() == 1 && polynomial.begin()->first.empty()) return {polynomial.begin()->second};
+  Dimension result;
+  result.polynomial_ = std::make_shared<const Polynomial>(std::move(polynomial));
+  return result;
+}
+
+Dimension::Polynomial Dimension::terms() const {
+  if (polynomial_) return *polynomial_;
+  return constant_ == 0 ? Polynomial{} : Polynomial{{{}, constant_}};
+}
+
+int64_t Dimension::value() const {
+  require(is_static(), ErrorCode::invalid_argument,
+          "the dimension '{}' has no number yet: specialise the graph", to_string());
+  return constant_;
+}
+
+Dimension Dimension::operator+(const Dimension& other) const {
+  if (is_static() && other.is_static()) return {constant_ + other.constant_};
+  Polynomial result = terms();
+  for (const auto& [monomial, coefficient] : other.terms()) result[monomial] += coefficient;
+  return from(std::move(result));
+}
+
+Dimension Dimension::operator-(const Dimension& other) const {
+  return *this + other * Dimension(-1);
+}
+
+Dimension Dimension::operator*(const Dimension& other) const {
+  if (is_static() && other.is_static()) return {constant_ * other.constant_};
+  Polynomial result;
+  for (const auto& [left, left_coefficient] : terms()) {
+    for (const auto& [right, right_coefficient] : other.terms()) {
+      Monomial product = left;
+      product.insert(product.end(), right.begin(), right.end());
+      std::sort(product.begin(), product.end());
+      result[product] += left_coefficient * right_coefficient;
+    }
+  }
+  return from(std::move(result));
+}
+
+bool Dimension::operator==(const Dimension& other) const {
+  if (is_static() || other.is_static())
+    return is_static() == other.is_static() && constant_ == other.constant_;
+  return polynomial_ == other.polynomial_ || *polynomial_ == *other.polynomial_;
+}
+
+Dimension Dimension::floor_divide(int64_t divisor) const {
+  if (is_static()) return {floor_quotient(constant_, divisor)};
+  if (divisor == 1) return *this;
+  // Terms that divide leave the floor; what remains is opaque.
+  Polynomial whole;
+  Polynomial rest;
+  for (const auto& [monomial, coefficient] : *polynomial_) {
+    if (coefficient % divisor == 0) {
+      whole[monomial] = coefficient / divisor;
+    } else {
+      rest[monomial] = coefficient;
+    }
+  }
+  if (rest.empty()) return from(std::move(whole));
+  const Dimension remainder = from(std::move(rest));
+  if (remainder.is_static()) return from(std::move(whole)) + floor_quotient(remainder.constant_, divisor);
+  return from(std::move(whole)) + symbol(fmt::format("floor({}, {})", remainder.to_string(), divisor));
+}
+
+std::optional<Dimension> Dimension::divide_exactly(const Dimension& divisor) const {
+  const Polynomial divisor_terms = divisor.terms();
+  if (divisor_terms.size() != 1) return std::nullopt;
+  const auto& [divisor_monomial, divisor_coefficient] = *divisor_terms.begin();
+  Polynomial result;
+  for (const auto& [monomial, coefficient] : terms()) {
+    if (coefficient % divisor_coefficient != 0) return std::nullopt;
+    Monomial quotient = monomial;
+    for (const std::string& factor : divisor_monomial) {
+      const auto found = std::find(quotient.begin(), quotient.end(), factor);
+      if (found == quotient.end()) return std::nullopt;
+      quotient.erase(found);
+    }
+    result[quotient] = coefficient / divisor_coefficient;
+  }
+  return from(std::move(result));
+}
+
+Dimension Dimension::substitute(const SymbolBindings& bindings) const {
+  if (is_static()) return *this;
+  Dimension result;
+  for (const auto& [monomial, coefficient] : *polynomial_) {
+    Dimension term(coefficient);
+    for (const std::string& factor : monomial) term = term * substitute_factor(factor, bindings);
+    result = result + term;
+  }
+  return result;
+}
+
+void Dimension::collect_symbols(std::set<std::string>& symbols) const {
+  if (is_static()) return;
+  for (const auto& [monomial, coefficient] : *polynomial_) {
+    for (const std::string& factor : monomial) {
+      if (factor.starts_with(kFloor)) {
+        const std::string_view inside = std::string_view(factor).substr(kFloor.size());
+        parse_dimension(inside.substr(0, inside.rfind(','))).collect_symbols(symbols);
+      } else {
+        symbols.insert(factor);
+      }
+    }
+  }
+}
+
+std::string Dimension::to_string() const {
+  if (is_static()) return std::to_string(constant_);
+  std::string text;
+  // Reverse order puts the constant term, which sorts first, at the end.
+  for (auto term = polynomial_->rbegin(); term != polynomial_->rend(); ++term) {
+    const auto& [monomial, coefficient] = *term;
+    const int64_t magnitude = coefficient < 0 ? -coefficient : coefficient;
+    text += text.empty() ? (coefficient < 0 ? "-" : "") : (coefficient < 0 ? " - " : " + ");
+    if (monomial.empty()) {
+      text += std::to_string(magnitude);
+    } else {
+      if (magnitude != 1) text += std::to_string(magnitude) + "*";
+      text += fmt::format("{}", fmt::join(monomial, "*"));
+    }
+  }
+  return text;
+}
+
+Dimension parse_dimension(std::string_view text) {
+  return DimensionParser(text).parse();
+}
+
+SymbolicShape to_symbolic(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+bool is_static(const SymbolicShape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dimension& extent) { return extent.is_static(); });
+}
+
+Shape to_static(const SymbolicShape& shape) {
+  Shape result;
+  result.reserve(shape.size());
+  for (const Dimension& extent : shape) result.push_back(extent.value());
+  return result;
+}
+
+SymbolicShape substitute(const SymbolicShape& shape, const SymbolBindings& bindings) {
+  SymbolicShape result;
+  result.reserve(shape.size());
+  for (const Dimension& extent : shape) result.push_back(extent.substitute(bindings));
+  return result;
+}
+
+Dimension element_count(const SymbolicShape& shape) {
+  Dimension count(1);
+  for (const Dimension& extent : shape) count = count * extent;
+  return count;
+}
+
+std::string to_string(const SymbolicShape& shape) {
+  std::string text = "[";
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    text += (axis == 0 ? "" : ", ") + shape[axis].to_string();
+  return text + "]";
+}
+
+SymbolicShape broadcast_shapes(const SymbolicShape& a, const SymbolicShape& b) {
+  SymbolicShape result(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < result.size(); ++i) {  // i counts from the innermost axis
+    const Dimension x = i < a.size() ? a[a.size() - 1 - i] : Dimension(1);
+    const Dimension y = i < b.size() ? b[b.size() - 1 - i] : Dimension(1);
+    require(x == y || x == Dimension(1) || y == Dimension(1), ErrorCode::invalid_graph,
+            "shapes {} and {} do not broadcast: axis -{} is {} against {}", to_string(a), to_string(b), i + 1,
+            x.to_string(), y.to_string());
+    result[result.size() - 1 - i] = x == Dimension(1) ? y : x;
+  }
+  return result;
+}
+
+}  // namespace tessera

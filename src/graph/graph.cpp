@@ -1,0 +1,223 @@
+#include "tessera/graph/graph.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+
+std::string_view to_string(InputRole role) {
+  switch (role) {
+    case InputRole::input:
+      return "input";
+    case InputRole::parameter:
+      return "parameter";
+    case InputRole::state:
+      return "state";
+  }
+  return "?";
+}
+
+const std::string& Node::operator_name() const {
+  return schema_->name;
+}
+
+Value* Graph::add_input(InputRole role, const std::string& name, TensorType type) {
+  require(!names_.contains(name), ErrorCode::invalid_graph, "graph '{}' already has a value named '{}'",
+          name_, name);
+  auto value = std::make_unique<Value>();
+  value->name_ = name;
+  value->type_ = std::move(type);
+  value->graph_ = this;
+  value->index_ = inputs_.size();
+  value->role_ = role;
+  names_.emplace(name, value.get());
+  inputs_.push_back(std::move(value));
+  return inputs_.back().get();
+}
+
+std::string Graph::unique_name(const std::string& wanted) {
+  if (!names_.contains(wanted)) return wanted;
+  int64_t& counter = name_counters_[wanted];
+  std::string name;
+  do {
+    name = fmt::format("{}_{}", wanted, ++counter);
+  } while (names_.contains(name));
+  return name;
+}
+
+Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>& inputs,
+                      Attributes attributes, const std::string& name, std::unique_ptr<Graph> body) {
+  const OperatorSchema& schema = OperatorRegistry::instance().get(operator_name);
+  std::vector<TensorType> types;
+  for (const Value* input : inputs) {
+    require(input != nullptr && input->graph_ == this, ErrorCode::invalid_graph,
+            "node '{}' of operator '{}' reads a value of another graph", name, operator_name);
+    types.push_back(input->type_);
+  }
+  const std::string node_name = unique_name(name.empty() ? schema.name : name);
+  const std::vector<TensorType> outputs = infer_outputs(schema, node_name, types, attributes, body.get());
+
+  auto node = std::make_unique<Node>();
+  node->schema_ = &schema;
+  node->inputs_ = inputs;
+  node->attributes_ = std::move(attributes);
+  node->body_ = std::move(body);
+  node->graph_ = this;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto value = std::make_unique<Value>();
+    value->name_ =
+        i == 0 ? node_name
+               : unique_name(fmt::format("{}.{}", node_name,
+                                         i < schema.outputs.size() ? schema.outputs[i] : std::to_string(i)));
+    value->type_ = outputs[i];
+    value->graph_ = this;
+    value->producer_ = node.get();
+    value->index_ = i;
+    names_.emplace(value->name_, value.get());
+    node->outputs_.push_back(std::move(value));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->uses_.push_back({node.get(), i});
+  Node* result = node.get();
+  node->position_ = nodes_.insert(insertion_, std::move(node));
+  return result;
+}
+
+void Graph::add_output(const std::string& name, Value* value) {
+  outputs_.push_back({name, value});
+}
+
+void Graph::add_update(Value* state, Value* next) {
+  require(state->producer_ == nullptr && state->role_ != InputRole::input, ErrorCode::invalid_graph,
+          "'{}' cannot be updated: it is no parameter or state of graph '{}'", state->name_, name_);
+  require(state->type_ == next->type_, ErrorCode::invalid_graph, "'{}' is {}, its update '{}' is {}",
+          state->name_, to_string(state->type_), next->name_, to_string(next->type_));
+  updates_.push_back({state, next});
+}
+
+void Graph::remove_use(Value* value, Node* node, size_t index) {
+  std::erase_if(value->uses_, [&](const Use& use) { return use.node == node && use.index == index; });
+}
+
+void Graph::set_input(Node* node, size_t index, Value* value) {
+  Value* old = node->inputs_.at(index);
+  require(old->type_ == value->type_, ErrorCode::internal, "'{}' ({}) cannot stand for '{}' ({}) in '{}'",
+          value->name_, to_string(value->type_), old->name_, to_string(old->type_), node->name());
+  remove_use(old, node, index);
+  node->inputs_[index] = value;
+  value->uses_.push_back({node, index});
+}
+
+void Graph::replace_all_uses(Value* old, Value* replacement) {
+  require(old->type_ == replacement->type_, ErrorCode::internal, "'{}' ({}) cannot replace '{}' ({})",
+          replacement->name_, to_string(replacement->type_), old->name_, to_string(old->type_));
+  if (old == replacement) return;
+  for (const Use& use : old->uses_) {
+    use.node->inputs_[use.index] = replacement;
+    replacement->uses_.push_back(use);
+  }
+  old->uses_.clear();
+  for (Output& output : outputs_) {
+    if (output.value == old) output.value = replacement;
+  }
+  for (Update& update : updates_) {
+    if (update.next == old) update.next = replacement;
+  }
+}
+
+bool Graph::is_used(const Value* value) const {
+  return !value->uses_.empty() || std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) {
+    return output.value == value;
+  }) || std::any_of(updates_.begin(), updates_.end(), [&](const Update& update) {
+    return update.next == value || update.state == value;
+  });
+}
+
+void Graph::erase(Node* node) {
+  for (const auto& output : node->outputs_) {
+    require(!is_used(output.get()), ErrorCode::internal, "'{}' is still read and cannot be erased",
+            output->name_);
+  }
+  for (size_t i = 0; i < node->inputs_.size(); ++i) remove_use(node->inputs_[i], node, i);
+  for (const auto& output : node->outputs_) names_.erase(output->name_);
+  if (insertion_ == node->position_) ++insertion_;
+  nodes_.erase(node->position_);
+}
+
+void Graph::erase_input(Value* input) {
+  require(input->producer_ == nullptr && !is_used(input), ErrorCode::internal, "'{}' is still read",
+          input->name_);
+  names_.erase(input->name_);
+  inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(input->index_));
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->index_ = i;
+}
+
+void Graph::insert_before(Node* node) {
+  insertion_ = node == nullptr ? nodes_.end() : node->position_;
+}
+
+Node* Graph::insertion_point() const {
+  return std::list<std::unique_ptr<Node>>::const_iterator(insertion_) == nodes_.end() ? nullptr
+                                                                                      : insertion_->get();
+}
+
+void Graph::sort() {
+  std::unordered_map<const Node*, size_t> waiting;  // inputs not yet made
+  std::unordered_map<const Node*, size_t> rank;     // present place, the tie-break
+  for (const auto& node : nodes_) {
+    rank.emplace(node.get(), rank.size());
+    size_t missing = 0;
+    for (const Value* input : node->inputs_) missing += input->producer_ != nullptr ? 1 : 0;
+    waiting.emplace(node.get(), missing);
+  }
+  const auto later = [&](const Node* a, const Node* b) { return rank[a] > rank[b]; };
+  std::vector<Node*> ready;
+  for (const auto& node : nodes_) {
+    if (waiting[node.get()] == 0) ready.push_back(node.get());
+  }
+  std::make_heap(ready.begin(), ready.end(), later);
+  std::list<std::unique_ptr<Node>> sorted;
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), later);
+    Node* node = ready.back();
+    ready.pop_back();
+    sorted.splice(sorted.end(), nodes_, node->position_);
+    for (const auto& output : node->outputs_) {
+      for (const Use& use : output->uses_) {
+        if (--waiting[use.node] == 0) {
+          ready.push_back(use.node);
+          std::push_heap(ready.begin(), ready.end(), later);
+        }
+      }
+    }
+  }
+  const bool cycle = !nodes_.empty();
+  const std::string first = cycle ? nodes_.front()->name() : "";
+  sorted.splice(sorted.end(), nodes_);
+  nodes_.swap(sorted);
+  insertion_ = nodes_.end();
+  require(!cycle, ErrorCode::internal, "graph '{}' has a cycle through '{}'", name_, first);
+}
+
+Value* Graph::find(std::string_view name) const {
+  const auto found = names_.find(std::string(name));
+  return found == names_.end() ? nullptr : found->second;
+}
+
+Value* Graph::find_input(std::string_view name) const {
+  Value* value = find(name);
+  return value != nullptr && value->producer_ == nullptr ? value : nullptr;
+}
+
+void Graph::rename(Value* value, const std::string& name) {
+  if (value->name_ == name) return;
+  require(!names_.contains(name), ErrorCode::invalid_graph, "graph '{}' already has a value named '{}'",
+          name_, name);
+  names_.erase(value->name_);
+  value->name_ = name;
+  names_.emplace(name, value);
+}
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+#include "tessera/graph/operator.h"
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+namespace {
+
+std::string describe(std::span<const TensorType> types) {
+  std::string text = "(";
+  for (const TensorType& type : types) text += (text.size() == 1 ? "" : ", ") + to_string(type);
+  return text + ")";
+}
+
+void check_inputs(const OperatorSchema& schema, std::span<const TensorType> types) {
+  size_t required = 0;
+  for (const InputSpecification& input : schema.inputs) required += input.optional ? 0 : 1;
+  const bool variadic = !schema.inputs.empty() && schema.inputs.back().variadic;
+  require(types.size() >= required && (variadic || types.size() <= schema.inputs.size()),
+          ErrorCode::invalid_graph, "it takes {}{} inputs, got {}",
+          variadic || required != schema.inputs.size() ? "at least " : "", required, types.size());
+  std::map<std::string, DataType> variables;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const InputSpecification& input = schema.inputs[std::min(i, schema.inputs.size() - 1)];
+    require(input.types.contains(types[i].data_type), ErrorCode::invalid_graph, "input '{}' may not be {}",
+            input.name, to_string(types[i].data_type));
+    if (input.type_variable.empty()) continue;
+    const auto [known, added] = variables.emplace(input.type_variable, types[i].data_type);
+    require(added || known->second == types[i].data_type, ErrorCode::invalid_graph,
+            "input '{}' is {} where the inputs before it are {}", input.name, to_string(types[i].data_type),
+            to_string(known->second));
+  }
+}
+
+void complete_attributes(const OperatorSchema& schema, Attributes& attributes) {
+  for (const auto& [name, attribute] : attributes.entries()) {
+    const AttributeSpecification* specification = schema.find_attribute(name);
+    if (specification == nullptr) {
+      std::vector<std::string> names;
+      for (const AttributeSpecification& known : schema.attributes) names.push_back(known.name);
+      fail(ErrorCode::invalid_graph, "it has no attribute '{}'{}", name, did_you_mean(name, names));
+    }
+    if (specification->kind == attribute.kind()) continue;
+    // Integer lists and shapes, integers and reals are written alike; the schema decides.
+    if (specification->kind == AttributeKind::shape && attribute.kind() == AttributeKind::integers) {
+      attributes.set(name, to_symbolic(std::get<std::vector<int64_t>>(attribute.variant())));
+    } else if (specification->kind == AttributeKind::real && attribute.kind() == AttributeKind::integer) {
+      attributes.set(name, static_cast<double>(std::get<int64_t>(attribute.variant())));
+    } else {
+      fail(ErrorCode::invalid_graph, "attribute '{}' must be {}, got {}", name,
+           to_string(specification->kind), to_string(attribute.kind()));
+    }
+  }
+  for (const AttributeSpecification& specification : schema.attributes) {
+    if (attributes.contains(specification.name)) continue;
+    require(specification.default_value.has_value(), ErrorCode::invalid_graph, "attribute '{}' is required",
+            specification.name);
+    attributes.set(specification.name, *specification.default_value);
+  }
+}
+
+}  // namespace
+
+void InferenceCall::require(bool condition, const std::string& rule) const {
+  if (!condition) throw Error(ErrorCode::invalid_graph, rule);
+}
+
+std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::string& node_name,
+                                      std::span<const TensorType> inputs, Attributes& attributes,
+                                      const Graph* body) {
+  try {
+    check_inputs(schema, inputs);
+    complete_attributes(schema, attributes);
+    require((body != nullptr) == (schema.operator_class == OperatorClass::fused), ErrorCode::invalid_graph,
+            "{}", body != nullptr ? "it takes no body" : "it needs a body");
+    return schema.infer({schema, inputs, attributes, body});
+  } catch (const Error& error) {
+    fail(ErrorCode::invalid_graph, "node '{}': {}{}: {}", node_name, schema.name, describe(inputs),
+         error.what());
+  }
+}
+
+const AttributeSpecification* OperatorSchema::find_attribute(std::string_view attribute) const {
+  for (const AttributeSpecification& specification : attributes) {
+    if (specification.name == attribute) return &specification;
+  }
+  return nullptr;
+}
+
+OperatorRegistry& OperatorRegistry::instance() {
+  static OperatorRegistry registry;
+  return registry;
+}
+
+void OperatorRegistry::add(OperatorSchema schema) {
+  const std::string name = schema.name;
+  require(schemas_.emplace(name, std::move(schema)).second, ErrorCode::internal,
+          "operator '{}' is registered twice", name);
+}
+
+const OperatorSchema* OperatorRegistry::find(std::string_view name) const {
+  const auto found = schemas_.find(name);
+  return found == schemas_.end() ? nullptr : &found->second;
+}
+
+const OperatorSchema& OperatorRegistry::get(std::string_view name) const {
+  if (const OperatorSchema* schema = find(name)) return *schema;
+  std::vector<std::string> names;
+  for (const auto& [known, schema] : schemas_) names.push_back(known);
+  fail(ErrorCode::invalid_graph, "unknown operator '{}'{}", name, did_you_mean(name, names));
+}
+
+std::vector<const OperatorSchema*> OperatorRegistry::all() const {
+  std::vector<const OperatorSchema*> result;
+  for (const auto& [name, schema] : schemas_) result.push_back(&schema);
+  return result;
+}
+
+Cost cost_of(const Node& node) {
+  Cost cost;
+  for (const Value* input : node.inputs()) cost.bytes += static_cast<double>(input->type().bytes());
+  for (const auto& output : node.outputs()) cost.bytes += static_cast<double>(output->type().bytes());
+  if (node.body() != nullptr) {
+    for (const auto& inner : node.body()->nodes()) cost.flops += cost_of(*inner).flops;
+  } else if (node.schema().flops) {
+    cost.flops = node.schema().flops(node);
+  } else if (node.schema().operator_class == OperatorClass::elementwise) {
+    cost.flops = static_cast<double>(node.output()->type().element_count());
+  }
+  return cost;
+}
+
+}  // namespace tessera

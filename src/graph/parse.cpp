@@ -1,0 +1,254 @@
+#include <charconv>
+#include <cstdlib>
+
+#include "tessera/graph/graph.h"
+#include "tessera/graph/operator.h"
+
+#include "graph/lexer.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kMaximumNesting = 16;            // of bodies in bodies
+constexpr int64_t kMaximumElements = 1 << 24;  // of one constant written as text
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& source_name) : lexer_(text, source_name) {}
+
+  std::unique_ptr<Graph> parse() {
+    auto graph = parse_one(0);
+    if (lexer_.peek().kind != TokenKind::end) lexer_.wrong("the end");
+    return graph;
+  }
+
+ private:
+  std::unique_ptr<Graph> parse_one(int nesting) {
+    if (nesting > kMaximumNesting) lexer_.fail_here("bodies are nested more than {} deep", kMaximumNesting);
+    lexer_.expect("graph");
+    auto graph = std::make_unique<Graph>(lexer_.expect(TokenKind::word, "the graph's name"));
+    lexer_.expect("(");
+    if (!lexer_.take_if(")")) {
+      do {
+        parse_input(*graph);
+      } while (lexer_.take_if(","));
+      lexer_.expect(")");
+    }
+    lexer_.expect("{");
+    while (!lexer_.take_if("}")) parse_statement(*graph, nesting);
+    return graph;
+  }
+
+  void parse_input(Graph& graph) {
+    InputRole role = InputRole::input;
+    if (lexer_.take_if("parameter")) {
+      role = InputRole::parameter;
+    } else if (lexer_.take_if("state")) {
+      role = InputRole::state;
+    } else {
+      lexer_.expect("input");
+    }
+    const std::string name = lexer_.expect(TokenKind::value, "an input such as %x");
+    lexer_.expect(":");
+    const TensorType type = parse_type();
+    located([&] { graph.add_input(role, name, type); });
+  }
+
+  void parse_statement(Graph& graph, int nesting) {
+    if (lexer_.take_if("output")) {
+      const std::string name = lexer_.expect(TokenKind::word, "the output's name");
+      lexer_.expect("=");
+      graph.add_output(name, parse_value(graph));
+    } else if (lexer_.take_if("update")) {
+      Value* state = parse_value(graph);
+      lexer_.expect("=");
+      Value* next = parse_value(graph);
+      located([&] { graph.add_update(state, next); });
+    } else {
+      parse_node(graph, nesting);
+    }
+  }
+
+  void parse_node(Graph& graph, int nesting) {
+    std::vector<std::pair<std::string, std::optional<TensorType>>> outputs;
+    do {
+      std::string name = lexer_.expect(TokenKind::value, "a value such as %x, 'output', 'update' or '}'");
+      std::optional<TensorType> type;
+      if (lexer_.take_if(":")) type = parse_type();
+      if (graph.find(name) != nullptr) lexer_.fail_here("'%{}' is defined twice", name);
+      outputs.emplace_back(std::move(name), std::move(type));
+    } while (lexer_.take_if(","));
+    lexer_.expect("=");
+    const std::string operator_name = lexer_.expect(TokenKind::word, "an operator's name");
+    const OperatorSchema* schema = nullptr;
+    located([&] { schema = &OperatorRegistry::instance().get(operator_name); });
+    lexer_.expect("(");
+    std::vector<Value*> inputs;
+    if (!lexer_.take_if(")")) {
+      do {
+        inputs.push_back(parse_value(graph));
+      } while (lexer_.take_if(","));
+      lexer_.expect(")");
+    }
+    Attributes attributes;
+    if (lexer_.take_if("{")) {
+      do {
+        parse_attribute(*schema, attributes);
+      } while (lexer_.take_if(","));
+      lexer_.expect("}");
+    }
+    std::unique_ptr<Graph> body;
+    if (lexer_.take_if("body")) body = parse_one(nesting + 1);
+    located([&] {
+      Node* node = graph.add_node(operator_name, inputs, std::move(attributes), outputs.front().first,
+                                  std::move(body));
+      require(node->outputs().size() == outputs.size(), ErrorCode::invalid_graph,
+              "'{}' makes {} values, {} are named", operator_name, node->outputs().size(), outputs.size());
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const auto& [name, type] = outputs[i];
+        if (name != node->output(i)->name()) graph.rename(node->output(i), name);
+        require(!type.has_value() || *type == node->output(i)->type(), ErrorCode::invalid_graph,
+                "'%{}' is written as {}, but {} makes {}", name, to_string(type.value_or(TensorType{})),
+                operator_name, to_string(node->output(i)->type()));
+      }
+    });
+  }
+
+  Value* parse_value(Graph& graph) {
+    const std::string name = lexer_.expect(TokenKind::value, "a value such as %x");
+    Value* value = graph.find(name);
+    if (value == nullptr) lexer_.fail_here("'%{}' is not defined before this line", name);
+    return value;
+  }
+
+  TensorType parse_type() {
+    TensorType type;
+    const std::string name = lexer_.expect(TokenKind::word, "a data type");
+    located([&] { type.data_type = parse_data_type(name); });
+    type.shape = parse_shape();
+    return type;
+  }
+
+  SymbolicShape parse_shape() {
+    SymbolicShape shape;
+    lexer_.expect("[");
+    if (lexer_.take_if("]")) return shape;
+    do {
+      const std::string text = lexer_.take_until(",]");
+      located([&] { shape.push_back(parse_dimension(text)); });
+      if (shape.back().is_static() && shape.back().value() < 0)
+        lexer_.fail_here("'{}' is a negative extent", text);
+    } while (lexer_.take_if(","));
+    lexer_.expect("]");
+    return shape;
+  }
+
+  int64_t parse_integer() {
+    const std::string text = lexer_.expect(TokenKind::number, "an integer");
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      lexer_.fail_here("'{}' is not an integer", text);
+    return value;
+  }
+
+  double parse_real() {
+    const Token token = lexer_.take();
+    if (token.kind != TokenKind::number && token.kind != TokenKind::word)
+      lexer_.fail_here("'{}' is no number", token.text);
+    char* end = nullptr;
+    const double value = std::strtod(token.text.c_str(), &end);
+    if (token.text.empty() || *end != '\0') lexer_.fail_here("'{}' is not a number", token.text);
+    return value;
+  }
+
+  Tensor parse_tensor() {
+    const TensorType type = parse_type();
+    Shape shape;
+    located([&] { shape = type.static_shape(); });
+    int64_t count = 1;
+    for (int64_t extent : shape) {
+      if (extent != 0 && count > kMaximumElements / extent)
+        lexer_.fail_here("the constant is too large for text");
+      count *= extent;
+    }
+    Tensor tensor(type.data_type, shape);
+    lexer_.expect("(");
+    for (int64_t i = 0; i < count; ++i) {
+      if (i > 0) lexer_.expect(",");
+      if (type.data_type == DataType::int64) {
+        tensor.data<int64_t>()[static_cast<size_t>(i)] = parse_integer();
+      } else {
+        tensor.set(i, parse_real());
+      }
+    }
+    lexer_.expect(")");
+    return tensor;
+  }
+
+  void parse_attribute(const OperatorSchema& schema, Attributes& attributes) {
+    const std::string name = lexer_.expect(TokenKind::word, "an attribute's name");
+    const AttributeSpecification* specification = schema.find_attribute(name);
+    if (specification == nullptr) lexer_.fail_here("operator '{}' has no attribute '{}'", schema.name, name);
+    lexer_.expect("=");
+    attributes.set(name, parse_attribute_value(specification->kind));
+  }
+
+  Attribute parse_attribute_value(AttributeKind kind) {
+    switch (kind) {
+      case AttributeKind::boolean:
+        if (lexer_.take_if("true")) return true;
+        lexer_.expect("false");
+        return false;
+      case AttributeKind::integer:
+        return parse_integer();
+      case AttributeKind::real:
+        return parse_real();
+      case AttributeKind::text:
+        return lexer_.expect(TokenKind::text, "a quoted text");
+      case AttributeKind::data_type: {
+        DataType type{};
+        const std::string text = lexer_.expect(TokenKind::word, "a data type");
+        located([&] { type = parse_data_type(text); });
+        return type;
+      }
+      case AttributeKind::integers: {
+        std::vector<int64_t> values;
+        lexer_.expect("[");
+        if (lexer_.take_if("]")) return values;
+        do {
+          values.push_back(parse_integer());
+        } while (lexer_.take_if(","));
+        lexer_.expect("]");
+        return values;
+      }
+      case AttributeKind::shape:
+        return parse_shape();
+      case AttributeKind::tensor:
+        break;
+    }
+    return parse_tensor();
+  }
+
+  // Puts the line in front of errors thrown by what the parser calls.
+  template <typename Function>
+  void located(Function&& function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      lexer_.fail_here("{}", error.what());
+    }
+  }
+
+  Lexer lexer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> parse_graph(std::string_view text, const std::string& source_name) {
+  auto graph = Parser(text, source_name).parse();
+  verify(*graph);
+  return graph;
+}
+
+}  // namespace tessera

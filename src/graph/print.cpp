@@ -1,0 +1,116 @@
+#include <cmath>
+#include <unordered_map>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/graph.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+namespace {
+
+std::string print_real(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return fmt::format("{}", value);  // the shortest text that reads back as the same double
+}
+
+std::string print_quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string print_tensor(const Tensor& tensor) {
+  std::string text = fmt::format("{}{} (", to_string(tensor.data_type()), to_string(tensor.shape()));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (i > 0) text += ", ";
+    if (tensor.data_type() == DataType::int64) {
+      text += std::to_string(tensor.data<int64_t>()[static_cast<size_t>(i)]);
+    } else {
+      text += print_real(tensor.at(i));
+    }
+  }
+  return text + ")";
+}
+
+std::string print_attribute(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) -> std::string {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, bool>) {
+          return value ? "true" : "false";
+        } else if constexpr (std::is_same_v<T, int64_t>) {
+          return std::to_string(value);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return print_real(value);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return print_quoted(value);
+        } else if constexpr (std::is_same_v<T, DataType>) {
+          return std::string(to_string(value));
+        } else if constexpr (std::is_same_v<T, Tensor>) {
+          return print_tensor(value);
+        } else {
+          return to_string(value);  // integers and shapes
+        }
+      },
+      attribute.variant());
+}
+
+std::string print_indented(const Graph& graph, const std::string& indent);
+
+std::string print_node(const Node& node, const std::string& indent) {
+  std::string text;
+  for (const auto& output : node.outputs()) {
+    text += fmt::format("{}%{}: {}", text.empty() ? "" : ", ", output->name(), to_string(output->type()));
+  }
+  text += fmt::format(" = {}(", node.operator_name());
+  for (size_t i = 0; i < node.inputs().size(); ++i) text += (i == 0 ? "%" : ", %") + node.input(i)->name();
+  text += ")";
+  std::string attributes;
+  for (const auto& [name, attribute] : node.attributes().entries()) {
+    const AttributeSpecification* specification = node.schema().find_attribute(name);
+    if (specification->default_value.has_value() && *specification->default_value == attribute) continue;
+    attributes += fmt::format("{}{} = {}", attributes.empty() ? "" : ", ", name, print_attribute(attribute));
+  }
+  if (!attributes.empty()) text += " {" + attributes + "}";
+  if (node.body() != nullptr) text += " body " + print_indented(*node.body(), indent);
+  return text;
+}
+
+std::string print_indented(const Graph& graph, const std::string& indent) {
+  std::string text = fmt::format("graph {}(", graph.name());
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Value& input = *graph.inputs()[i];
+    text += fmt::format("{}\n{}  {} %{}: {}", i == 0 ? "" : ",", indent, to_string(input.role()),
+                        input.name(), to_string(input.type()));
+  }
+  text += ") {\n";
+  for (const auto& node : graph.nodes())
+    text += fmt::format("{}  {}\n", indent, print_node(*node, indent + "  "));
+  for (const auto& output : graph.outputs()) {
+    text += fmt::format("{}  output {} = %{}\n", indent, output.name, output.value->name());
+  }
+  for (const auto& update : graph.updates()) {
+    text += fmt::format("{}  update %{} = %{}\n", indent, update.state->name(), update.next->name());
+  }
+  return text + indent + "}";
+}
+
+}  // namespace
+
+std::string print(const Graph& graph) {
+  return print_indented(graph, "") + "\n";
+}
+
+std::string print(const Node& node) {
+  return print_node(node, "");
+}
+
+}  // namespace tessera
