@@ -1,0 +1,186 @@
+// One function per operator: appends a node to the graph of its first input, at the insertion point, and
+// returns its value. Shapes, rules and formulas are in the operators' own files (src/ops/) and in
+// docs/operators.md. All throw Error(invalid_graph) naming the node, the inputs' types and the rule that was
+// broken.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera::ops {
+
+// The general form behind all others; `name` becomes the node's name.
+Node* apply(const std::string& operator_name, const std::vector<Value*>& inputs, Attributes attributes = {},
+            const std::string& name = "");
+
+// Sources.
+Value* constant(Graph& graph, Tensor value);
+// A scalar of the data type of `x`; broadcasts against it.
+Value* constant_like(Value* x, double value);
+Value* zeros_like(Value* x);
+// counter: int64[2] = {seed, step}. `stream` tells users of one counter apart. fp32 unless told.
+Value* random_uniform(Value* counter, SymbolicShape shape, int64_t stream,
+                      DataType type = DataType::fp32);  // [0, 1)
+Value* random_normal(Value* counter, SymbolicShape shape, int64_t stream, DataType type = DataType::fp32);
+Value* iota(Graph& graph, SymbolicShape shape, int64_t axis, DataType type);
+
+// Elementwise, with NumPy broadcasting.
+Value* add(Value* a, Value* b);
+Value* subtract(Value* a, Value* b);
+Value* multiply(Value* a, Value* b);
+Value* divide(Value* a, Value* b);
+Value* maximum(Value* a, Value* b);
+Value* minimum(Value* a, Value* b);
+Value* power(Value* a, Value* b);
+Value* add(Value* a, double b);
+Value* subtract(double a, Value* b);
+Value* multiply(Value* a, double b);
+Value* divide(Value* a, double b);
+Value* equal(Value* a, Value* b);  // comparisons make booleans
+Value* not_equal(Value* a, Value* b);
+Value* less(Value* a, Value* b);
+Value* less_equal(Value* a, Value* b);
+Value* greater(Value* a, Value* b);
+Value* greater_equal(Value* a, Value* b);
+Value* logical_and(Value* a, Value* b);
+Value* logical_or(Value* a, Value* b);
+Value* logical_not(Value* a);
+Value* select(Value* condition, Value* when_true, Value* when_false);
+Value* cast(Value* x, DataType type);  // x itself when it has the type already
+Value* negate(Value* x);
+Value* absolute(Value* x);
+Value* sign(Value* x);
+Value* exp(Value* x);
+Value* log(Value* x);
+Value* sqrt(Value* x);
+Value* rsqrt(Value* x);
+Value* reciprocal(Value* x);
+Value* square(Value* x);
+Value* erf(Value* x);
+Value* tanh(Value* x);
+Value* sin(Value* x);
+Value* cos(Value* x);
+Value* floor(Value* x);
+Value* ceil(Value* x);
+Value* round(Value* x);  // half to even
+Value* is_finite(Value* x);
+Value* sigmoid(Value* x);
+Value* relu(Value* x);
+Value* relu6(Value* x);
+Value* leaky_relu(Value* x, double slope = 0.01);
+Value* elu(Value* x, double alpha = 1.0);
+Value* gelu(Value* x, bool approximate = false);  // tanh form when approximate
+Value* silu(Value* x);
+Value* softplus(Value* x);
+Value* hard_sigmoid(Value* x);
+Value* hard_swish(Value* x);
+Value* mish(Value* x);
+Value* clip(Value* x, double low, double high);
+// Zeroes each element with probability `rate` and scales the rest by 1/(1-rate).
+Value* dropout(Value* x, Value* counter, double rate, int64_t stream);
+
+// Reductions. Empty axes mean all; negative axes count from the end.
+struct ReduceOptions {
+  std::vector<int64_t> axes;
+  bool keep_dimensions = false;
+};
+Value* reduce_sum(Value* x, const ReduceOptions& options = {});
+Value* reduce_mean(Value* x, const ReduceOptions& options = {});
+Value* reduce_max(Value* x, const ReduceOptions& options = {});
+Value* reduce_min(Value* x, const ReduceOptions& options = {});
+Value* reduce_product(Value* x, const ReduceOptions& options = {});
+Value* argmax(Value* x, int64_t axis = -1, bool keep_dimensions = false);  // int32, the first of equals
+
+// [..., M, K] x [..., K, N]; leading axes broadcast; a transposed operand is stored the other way round.
+struct MatmulOptions {
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+Value* matmul(Value* a, Value* b, const MatmulOptions& options = {});
+
+// x: [N, spatial..., C], weight: [K, spatial..., C/groups], result: [N, spatial..., K]; one to three spatial
+// axes.
+struct ConvolutionOptions {
+  std::vector<int64_t> strides;       // per spatial axis; empty: ones
+  std::vector<int64_t> padding_low;   // per spatial axis; empty: zeros
+  std::vector<int64_t> padding_high;  // empty: as padding_low
+  std::vector<int64_t> dilations;     // empty: ones
+  int64_t groups = 1;
+};
+Value* convolution(Value* x, Value* weight, const ConvolutionOptions& options = {});
+// The gradient of convolution to x, whose shape is `input_shape`.
+Value* convolution_data_gradient(Value* output_gradient, Value* weight, SymbolicShape input_shape,
+                                 const ConvolutionOptions& options = {});
+Value* convolution_weight_gradient(Value* x, Value* output_gradient, SymbolicShape weight_shape,
+                                   const ConvolutionOptions& options = {});
+// x: [N, spatial..., K], weight: [K, spatial..., C/groups] as of the convolution it transposes.
+Value* transposed_convolution(Value* x, Value* weight, const ConvolutionOptions& options = {},
+                              const std::vector<int64_t>& output_padding = {});
+
+// Normalisation over all axes but the last (channels). scale, bias, mean, variance: [C], at least fp32.
+struct BatchNorm {
+  Value* result;
+  Value* mean;
+  Value* variance;  // biased, of the batch
+};
+BatchNorm batch_norm_training(Value* x, Value* scale, Value* bias, double epsilon = 1e-5);
+Value* batch_norm_inference(Value* x, Value* scale, Value* bias, Value* mean, Value* variance,
+                            double epsilon = 1e-5);
+// Over the last `axes` axes; scale and bias have their shape.
+Value* layer_norm(Value* x, Value* scale, Value* bias, int64_t axes = 1, double epsilon = 1e-5);
+// x: [N, spatial..., C], C in `groups` groups; instance norm is groups = C.
+Value* group_norm(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon = 1e-5);
+Value* softmax(Value* x, int64_t axis = -1);
+Value* log_softmax(Value* x, int64_t axis = -1);
+
+// Pooling over the spatial axes of [N, spatial..., C].
+struct PoolOptions {
+  std::vector<int64_t> window;
+  std::vector<int64_t> strides;       // empty: the window
+  std::vector<int64_t> padding_low;   // empty: zeros
+  std::vector<int64_t> padding_high;  // empty: as padding_low
+  bool count_padding = true;          // average only: divide by the window's size, not by the elements inside
+};
+Value* max_pool(Value* x, const PoolOptions& options);
+Value* average_pool(Value* x, const PoolOptions& options);
+Value* global_average_pool(Value* x);  // [N, C]
+
+// Losses, one number per row. logits: [rows, classes], labels: int32 or int64 [rows].
+struct CrossEntropyOptions {
+  double smoothing = 0;
+  int64_t ignored_label = -100;  // rows with this label give 0 and no gradient
+};
+Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options = {});
+// Elementwise on logits and targets in [0, 1] of the same shape.
+Value* binary_cross_entropy(Value* logits, Value* targets);
+
+// Indexing.
+Value* gather(Value* table, Value* indices, int64_t axis = 0);  // embedding look-up
+// result[indices[i], ...] += updates[i, ...], with `extent` rows.
+Value* scatter_add(Value* indices, Value* updates, Dimension extent);
+Value* one_hot(Value* indices, int64_t depth, DataType type = DataType::fp32);
+struct TopK {
+  Value* values;
+  Value* indices;  // int32
+};
+TopK top_k(Value* x, int64_t k);  // of the last axis, largest first, the first of equals first
+
+// Movement.
+Value* reshape(Value* x, SymbolicShape shape);  // one extent may be -1: what remains
+Value* transpose(Value* x, std::vector<int64_t> permutation);
+Value* broadcast_to(Value* x, SymbolicShape shape);
+Value* concat(const std::vector<Value*>& inputs, int64_t axis);
+std::vector<Value*> split(Value* x, std::vector<int64_t> sizes, int64_t axis);
+// limits beyond the extent mean the extent, so that a symbolic axis can be kept whole.
+Value* slice(Value* x, std::vector<int64_t> starts, std::vector<int64_t> limits,
+             std::vector<int64_t> strides = {});
+// `interior` puts that many values between neighbours.
+Value* pad(Value* x, std::vector<int64_t> low, std::vector<int64_t> high, double value = 0,
+           std::vector<int64_t> interior = {});
+
+// Sums a gradient that was broadcast back to the shape of `like`; the gradient itself when the shapes agree.
+Value* reduce_to_shape(Value* gradient, const SymbolicShape& shape);
+
+}  // namespace tessera::ops
