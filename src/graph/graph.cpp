@@ -57,7 +57,8 @@ Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>&
             "node '{}' of operator '{}' reads a value of another graph", name, operator_name);
     types.push_back(input->type_);
   }
-  const std::string node_name = unique_name(name.empty() ? schema.name : name);
+  const std::string node_name = unique_name(
+      !name.empty() ? name : (name_scope_.empty() ? schema.name : name_scope_ + "/" + schema.name));
   const std::vector<TensorType> outputs = infer_outputs(schema, node_name, types, attributes, body.get());
 
   auto node = std::make_unique<Node>();

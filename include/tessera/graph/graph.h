@@ -135,6 +135,9 @@ class Graph {
   // The node before which add_node inserts; null for the end.
   Node* insertion_point() const;
 
+  // Nodes without a name of their own are called "scope/operator" while a scope is set; "" for none.
+  void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
+
   // Restores an order in which every node follows its inputs, keeping the present order where it can.
   // Throws Error(internal) on a cycle.
   void sort();
@@ -152,6 +155,7 @@ class Graph {
   void remove_use(Value* value, Node* node, size_t index);
 
   std::string name_;
+  std::string name_scope_;
   std::vector<std::unique_ptr<Value>> inputs_;
   std::list<std::unique_ptr<Node>> nodes_;
   std::vector<Output> outputs_;

@@ -1,0 +1,61 @@
+// The interface of a backend: memory, and candidate kernels for nodes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/compile/kernel.h"
+
+namespace tessera {
+
+struct DeviceDescription {
+  std::string name;   // "cpu"
+  std::string model;  // "AMD EPYC ..., 2 threads"
+  int64_t memory_bytes = 0;
+  std::map<std::string, std::string> versions;  // library -> version
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceDescription description() const = 0;
+  // False for the null device: it plans, and refuses to run.
+  virtual bool executes() const { return true; }
+  // Memory that the host can read and write directly through the same pointer.
+  virtual bool host_accessible() const { return true; }
+
+  // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner
+  // may time those that do not refuse.
+  virtual std::vector<KernelCandidate> candidates(const Node& node) const = 0;
+  // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
+  virtual bool worth_tuning(const Node& node) const { return false; }
+
+  // 64-byte aligned, zero-filled. Throws Error(out_of_memory).
+  virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
+  virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
+  virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
+  virtual void fill(void* device, int byte, int64_t bytes) = 0;
+  virtual void synchronise() {}
+
+  // "reference", "null", "cpu", later "cuda" or "cuda:1". "auto" takes the fastest present.
+  // Throws Error(unsupported) that says which library was looked for, where, and what went wrong.
+  static std::shared_ptr<Device> open(const std::string& name);
+  static std::shared_ptr<Device> reference();
+  static std::shared_ptr<Device> null();
+  static std::shared_ptr<Device> cpu() { return open("cpu"); }
+};
+
+// What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
+// first.
+inline constexpr int kPluginVersion = 1;
+struct Plugin {
+  int version = kPluginVersion;
+  Device* (*create)(const char* options);  // may throw Error
+};
+inline constexpr const char* kPluginEntry = "tessera_plugin";
+
+}  // namespace tessera

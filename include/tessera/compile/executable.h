@@ -1,0 +1,104 @@
+// From a graph to something that runs: passes, kernel choice, schedule, memory plan.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/base/tensor.h"
+#include "tessera/compile/device.h"
+#include "tessera/compile/memory_plan.h"
+#include "tessera/passes/pass.h"
+
+namespace tessera {
+
+// Parameters and states on a device, by name; shared by the executables that read and update them.
+class Variables {
+ public:
+  explicit Variables(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  // Creates or overwrites. An existing variable keeps its memory; its type and shape must agree.
+  void set(const std::string& name, const Tensor& value);
+  // A copy on the host. Throws Error(invalid_argument) with the nearest name.
+  Tensor get(const std::string& name) const;
+  bool contains(const std::string& name) const { return entries_.contains(name); }
+  std::vector<std::string> names() const;  // sorted
+  void* pointer(const std::string& name) const;
+  DataType data_type(const std::string& name) const;
+  const Shape& shape(const std::string& name) const;
+  int64_t bytes() const;
+  Device& device() const { return *device_; }
+
+ private:
+  struct Entry {
+    DataType type;
+    Shape shape;
+    std::shared_ptr<void> memory;
+  };
+  const Entry& entry(const std::string& name) const;
+
+  std::shared_ptr<Device> device_;
+  std::map<std::string, Entry> entries_;
+};
+
+struct CompileOptions {
+  PassOptions passes;
+  PipelineOptions pipeline;
+  bool deterministic = true;
+  bool tune = false;        // time the candidates of nodes that are worth it
+  std::string tuning_file;  // where winners are remembered; "" keeps them in memory only
+  bool plan_memory = true;  // false: every value in memory of its own
+  bool poison_freed =
+      false;  // fill memory with 0xFF (NaN) when the plan frees it: shows reads after the end of life
+  bool check_finite =
+      false;  // after each node look for NaN and infinity; throws Error(not_finite) naming the node
+};
+
+// One line of `tessera explain`.
+struct CandidateReport {
+  std::string name;
+  std::string refused;       // why not; "" when it could run
+  double microseconds = -1;  // -1 when it was not timed
+};
+struct NodeReport {
+  std::string name;
+  std::string operator_name;  // "fused:convolution" for fused nodes
+  std::string kernel;
+  std::vector<CandidateReport> candidates;
+  double flops = 0;
+  double bytes = 0;
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // The graph after the passes; node names are those of the reports.
+  virtual const Graph& graph() const = 0;
+  virtual const MemoryPlan& memory_plan() const = 0;
+  virtual const std::vector<NodeReport>& nodes() const = 0;
+  virtual const std::vector<PassReport>& passes() const = 0;
+  virtual double compile_seconds() const = 0;
+
+  // Connects parameters and states. Each must be there with the graph's type; throws Error(invalid_argument)
+  // naming the first that is not. Work on frozen parameters happens here, once.
+  virtual void bind(std::shared_ptr<Variables> variables) = 0;
+
+  // Runs once: inputs by name, outputs by name; updates change the variables in place. Throws
+  // Error(invalid_argument) on a missing input or a wrong type.
+  virtual std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) = 0;
+
+  // The time of each node in a run with these inputs, in microseconds, in the order of nodes(). Updates are
+  // applied.
+  virtual std::vector<double> profile(const std::map<std::string, Tensor>& inputs) = 0;
+};
+
+// The graph must be static; it is copied. Throws Error(invalid_argument) naming free symbols,
+// Error(unsupported) with every candidate's refusal when no kernel takes a node, Error(out_of_memory) with
+// the largest tensors when the plan does not fit the device.
+std::unique_ptr<Executable> compile(const Graph& graph, std::shared_ptr<Device> device,
+                                    const CompileOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+// A kernel runs one node on one device; candidates say which kernels could, and why others could not.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+// Pointers in device memory, aligned to 64 bytes. An output may equal an input only where may_overwrite
+// allowed it.
+struct KernelArguments {
+  std::span<const void* const> inputs;
+  std::span<void* const> outputs;
+  void* workspace = nullptr;  // workspace_bytes() of scratch memory, undefined contents
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Scratch memory booked before the first run; the planner grants it.
+  virtual int64_t workspace_bytes() const { return 0; }
+  // True when the kernel stays correct with `output` written over `input`, which nothing else reads later.
+  virtual bool may_overwrite(size_t output, size_t input) const { return false; }
+  // Called when an input that never changes (a frozen weight) is known, before run and again whenever it is
+  // bound anew; the kernel may pack it. `run` still receives its pointer.
+  virtual void prepare(size_t input, const void* memory) {}
+  virtual void run(const KernelArguments& arguments) = 0;
+};
+
+// What a kernel is asked for. The node is static and outlives the kernel.
+struct KernelRequest {
+  const Node& node;
+  std::vector<bool> frozen_inputs;  // per input: its contents are given once through prepare()
+  bool deterministic = true;        // the same bits at every run
+};
+
+struct KernelCandidate {
+  std::string name;  // such as "onednn.convolution" or "loops.cluster"
+  // Why it cannot run the node; "" when it can.
+  std::function<std::string(const KernelRequest& request)> refusal;
+  std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create;
+};
+
+}  // namespace tessera

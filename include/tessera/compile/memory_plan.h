@@ -1,0 +1,36 @@
+// Where every intermediate value of a scheduled graph lives: offsets into one arena.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+// One block that must be in memory from step `first` to step `last`, both included.
+struct MemoryBlock {
+  std::string name;  // the value, or the value whose memory others share
+  int64_t bytes = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+  int64_t offset = -1;
+};
+
+struct MemoryPlan {
+  std::vector<MemoryBlock> blocks;
+  int64_t peak_bytes = 0;  // the arena
+  int64_t lower_bound_bytes =
+      0;  // the largest sum of blocks alive at one step: no plan of this schedule needs less
+  int64_t variable_bytes = 0;  // parameters and states, outside the arena
+};
+
+// Gives each block an offset, a multiple of 64, such that blocks alive at the same time do not overlap.
+void assign_offsets(MemoryPlan& plan);
+
+// Throws Error(internal) naming two blocks that are alive together and overlap, or a block outside the arena.
+void verify(const MemoryPlan& plan);
+
+// The blocks of the step at which most memory is alive, largest first; for messages.
+std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count);
+
+}  // namespace tessera

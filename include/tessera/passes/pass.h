@@ -1,0 +1,60 @@
+// What a pass is, and the pipeline that runs them.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+// The arithmetic of matrix products and convolutions; master weights, reductions and statistics stay fp32.
+enum class Precision { fp32, tf32, fp16, bf16 };
+
+std::string_view to_string(Precision precision);
+// Throws Error(invalid_argument) that lists the legal names.
+Precision parse_precision(std::string_view text);
+
+// What the device and the purpose of a compilation ask of the passes.
+struct PassOptions {
+  Precision precision = Precision::fp32;
+  // Parameters and states never change after binding: what depends on them alone may be folded or computed
+  // once.
+  bool frozen = false;
+  bool fuse = true;
+};
+
+struct Pass {
+  std::string name;
+  std::string documentation;  // one line
+  // Rewrites the graph; returns whether it changed it.
+  std::function<bool(Graph& graph, const PassOptions& options)> run;
+};
+
+// Every pass in order: the readable list is src/passes/pipeline.cpp.
+std::vector<Pass> pipeline(const PassOptions& options);
+
+struct PipelineOptions {
+  std::set<std::string> disabled;  // names of passes to leave out
+  bool verify = false;             // run the verifier after each pass that changed the graph
+  // Called with the pass's name and the graph after each pass that changed it.
+  std::function<void(const std::string& pass, const Graph& graph)> dump;
+};
+
+struct PassReport {
+  std::string name;
+  bool changed = false;
+  double microseconds = 0;
+  size_t nodes_before = 0;
+  size_t nodes_after = 0;
+};
+
+// Throws Error(invalid_graph) "after pass 'x': ..." when a pass breaks a rule, and Error(invalid_argument)
+// when a disabled name is unknown.
+std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,
+                                     const PassOptions& options, const PipelineOptions& pipeline_options);
+
+}  // namespace tessera
