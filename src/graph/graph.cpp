@@ -82,7 +82,7 @@ Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>&
   }
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->uses_.push_back({node.get(), i});
   Node* result = node.get();
-  node->position_ = nodes_.insert(insertion_, std::move(node));
+  result->position_ = nodes_.insert(insertion_, std::move(node));
   return result;
 }
 
