@@ -1,0 +1,45 @@
+// What fusion passes share: finding sole readers, and moving nodes into the body of one fused node.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tessera/base/tensor.h"
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+using NodeSet = std::unordered_set<const Node*>;
+
+// Replaces `members` by one node of operator "fused" whose attribute `kind` is the given one and whose body
+// holds the members in their present order. The fused node reads what the members read from outside, in the
+// order in which it is first read; its outputs are `outputs` (values that members make), in that order, and
+// keep their names. Keeps the graph's order legal.
+// Throws Error(internal) when a value that is not among `outputs` is read from outside, or when the fusion
+// would make a cycle (see fuses_without_cycle).
+Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
+                 const std::vector<Value*>& outputs);
+
+// False when a way from one member to another leads through a node outside. `members` and the nodes between
+// the first and the last of them are looked at.
+bool fuses_without_cycle(const Graph& graph, const NodeSet& members);
+
+// The values that members make and that something outside reads (a node, an output or an update).
+std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>& members);
+
+// The only node that reads the value, and reads it once; null when another node, an output or an update reads
+// it as well.
+Node* sole_reader(const Value* value);
+
+// The node that makes the value when it is of that operator, else null.
+Node* producer_of(const Value* value, std::string_view operator_name);
+
+// The number held by a constant of one element, also behind broadcasts and casts.
+std::optional<double> scalar_constant(const Value* value);
+
+// True when the value depends on parameters, states and constants only, and not on random numbers.
+bool is_frozen(const Value* value);
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include "device/cpu/device.h"
+
+#include <cstring>
+#include <fstream>
+
+#include <dnnl.h>
+#include <hwy/highway.h>
+#include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/compile/reference_kernel.h"
+
+#include "device/cpu/kernel_registry.h"
+
+namespace tessera::cpu {
+namespace {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t colon = line.find(':');
+    if (colon != std::string::npos && colon + 2 < line.size()) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
+std::shared_ptr<void> allocate_small(size_t bytes) {
+  const size_t size = (bytes + 63) / 64 * 64;
+  void* memory = std::aligned_alloc(64, size);
+  if (memory != nullptr) std::memset(memory, 0, size);
+  return {memory, std::free};
+}
+
+// Fresh pages are zero without being touched; huge ones spare the translation look-aside buffer when a pass
+// walks whole activations.
+std::shared_ptr<void> allocate_pages(size_t bytes) {
+  const size_t size = bytes + kHugePageBytes;
+  void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  const auto address = reinterpret_cast<uintptr_t>(mapping);
+  void* memory = reinterpret_cast<void*>((address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  return {memory, [mapping, size](void*) { munmap(mapping, size); }};
+}
+
+}  // namespace
+
+DeviceDescription CpuDevice::description() const {
+  DeviceDescription result;
+  result.name = "cpu";
+  result.model = fmt::format("{}, {} threads", processor_model(), omp_get_max_threads());
+  result.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  result.versions["onednn"] = onednn_version();
+  result.versions["highway"] = fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH);
+  return result;
+}
+
+std::vector<KernelCandidate> CpuDevice::candidates(const Node& node) const {
+  std::vector<KernelCandidate> result;
+  if (const CpuKernels* kernels = find_kernels(kernel_key(node))) result = kernels->candidates(node);
+  result.push_back(reference_candidate());
+  return result;
+}
+
+bool CpuDevice::worth_tuning(const Node& node) const {
+  const CpuKernels* kernels = find_kernels(kernel_key(node));
+  return kernels != nullptr && kernels->worth_tuning && kernels->worth_tuning(node);
+}
+
+std::shared_ptr<void> CpuDevice::allocate(int64_t bytes) {
+  const size_t wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  std::shared_ptr<void> result = wanted < kHugePageBytes ? allocate_small(wanted) : allocate_pages(wanted);
+  require(result != nullptr, ErrorCode::out_of_memory, "the CPU has no {} left",
+          format_bytes(static_cast<double>(bytes)));
+  return result;
+}
+
+void CpuDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
+  std::memcpy(device, host, static_cast<size_t>(bytes));
+}
+
+void CpuDevice::copy_to_host(void* host, const void* device, int64_t bytes) {
+  std::memcpy(host, device, static_cast<size_t>(bytes));
+}
+
+void CpuDevice::fill(void* device, int byte, int64_t bytes) {
+  std::memset(device, byte, static_cast<size_t>(bytes));
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,179 @@
+#include "tessera/passes/fuse.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+namespace {
+
+bool reads(const Node& node, const std::unordered_set<const Value*>& values) {
+  return std::any_of(node.inputs().begin(), node.inputs().end(),
+                     [&](const Value* value) { return values.contains(value); });
+}
+
+void insert_outputs(const Node& node, std::unordered_set<const Value*>& values) {
+  for (const auto& output : node.outputs()) values.insert(output.get());
+}
+
+bool is_output_or_update(const Graph& graph, const Value* value) {
+  const auto is_value = [&](const Graph::Output& output) { return output.value == value; };
+  const auto is_next = [&](const Graph::Update& update) { return update.next == value; };
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(), is_value) ||
+         std::any_of(graph.updates().begin(), graph.updates().end(), is_next);
+}
+
+bool is_read_outside(const Value* value, const NodeSet& members) {
+  return is_output_or_update(value->graph(), value) ||
+         std::any_of(value->uses().begin(), value->uses().end(),
+                     [&](const Use& use) { return !members.contains(use.node); });
+}
+
+std::vector<Node*> in_graph_order(const Graph& graph, const NodeSet& members) {
+  std::vector<Node*> result;
+  for (const auto& node : graph.nodes()) {
+    if (members.contains(node.get())) result.push_back(node.get());
+    if (result.size() == members.size()) break;
+  }
+  return result;
+}
+
+// Copies the members into a graph of their own; `inputs` receives what they read from outside.
+std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node*>& members,
+                                 const std::vector<Value*>& outputs, std::vector<Value*>& inputs) {
+  auto body = std::make_unique<Graph>(kind);
+  ValueMapping mapping;
+  for (const Node* node : members) {
+    for (Value* value : node->inputs()) {
+      if (mapping.contains(value)) continue;
+      mapping[value] = body->add_input(InputRole::input, value->name(), value->type());
+      inputs.push_back(value);
+    }
+    copy_node(*node, *body, mapping);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    body->add_output("y" + std::to_string(i), mapping.at(outputs[i]));
+  }
+  return body;
+}
+
+// Whether a node between the first and the last member reads a member's output: then it must move behind the
+// fused node.
+bool has_reader_between(const Graph& graph, const std::vector<Node*>& members, const NodeSet& set) {
+  std::unordered_set<const Value*> made;
+  size_t seen = 0;
+  for (const auto& node : graph.nodes()) {
+    if (set.contains(node.get())) {
+      if (++seen == members.size()) return false;
+      insert_outputs(*node, made);
+    } else if (seen > 0 && reads(*node, made)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
+                 const std::vector<Value*>& outputs) {
+  const NodeSet set(members.begin(), members.end());
+  require(!members.empty() && !outputs.empty(), ErrorCode::internal, "nothing to fuse");
+  const std::vector<Node*> ordered = in_graph_order(graph, set);
+  for (const Node* node : ordered) {
+    for (const auto& output : node->outputs()) {
+      const bool exported = std::find(outputs.begin(), outputs.end(), output.get()) != outputs.end();
+      require(exported || !is_read_outside(output.get(), set), ErrorCode::internal,
+              "'{}' cannot disappear into a fused node: it is read outside", output->name());
+    }
+  }
+  const bool must_sort = has_reader_between(graph, ordered, set);
+  require(!must_sort || fuses_without_cycle(graph, set), ErrorCode::internal,
+          "the fusion of '{}' would make a cycle", ordered.front()->name());
+
+  std::vector<Value*> inputs;
+  std::unique_ptr<Graph> body = make_body(kind, ordered, outputs, inputs);
+  Node* fused = nullptr;
+  {
+    const InsertionPoint here(graph, ordered.back());
+    fused = graph.add_node("fused", inputs, {{"kind", kind}}, outputs.front()->name(), std::move(body));
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    names.push_back(outputs[i]->name());
+    graph.replace_all_uses(outputs[i], fused->output(i));
+  }
+  for (auto node = ordered.rbegin(); node != ordered.rend(); ++node) graph.erase(*node);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.rename(fused->output(i), names[i]);
+  if (must_sort) graph.sort();
+  return fused;
+}
+
+bool fuses_without_cycle(const Graph& graph, const NodeSet& members) {
+  // Values that depend on a member through a node outside.
+  std::unordered_set<const Value*> made;
+  std::unordered_set<const Value*> detour;
+  size_t seen = 0;
+  for (const auto& node : graph.nodes()) {
+    if (members.contains(node.get())) {
+      if (reads(*node, detour)) return false;
+      insert_outputs(*node, made);
+      if (++seen == members.size()) return true;
+    } else if (seen > 0 && (reads(*node, made) || reads(*node, detour))) {
+      insert_outputs(*node, detour);
+    }
+  }
+  return true;
+}
+
+std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>& members) {
+  const NodeSet set(members.begin(), members.end());
+  std::vector<Value*> result;
+  for (const Node* node : in_graph_order(graph, set)) {
+    for (const auto& output : node->outputs()) {
+      if (is_read_outside(output.get(), set)) result.push_back(output.get());
+    }
+  }
+  return result;
+}
+
+Node* sole_reader(const Value* value) {
+  if (value->uses().size() != 1 || is_output_or_update(value->graph(), value)) return nullptr;
+  return value->uses().front().node;
+}
+
+Node* producer_of(const Value* value, std::string_view operator_name) {
+  Node* node = value->producer();
+  return node != nullptr && node->operator_name() == operator_name ? node : nullptr;
+}
+
+std::optional<double> scalar_constant(const Value* value) {
+  while (value->producer() != nullptr && (value->producer()->operator_name() == "broadcast_to" ||
+                                          value->producer()->operator_name() == "cast"))
+    value = value->producer()->input(0);
+  const Node* node = producer_of(value, "constant");
+  if (node == nullptr) return std::nullopt;
+  const Tensor& tensor = node->attributes().tensor("value");
+  return tensor.size() == 1 ? std::optional(tensor.at(0)) : std::nullopt;
+}
+
+bool is_frozen(const Value* value) {
+  std::vector<const Value*> waiting{value};
+  std::unordered_set<const Value*> seen;
+  while (!waiting.empty()) {
+    const Value* current = waiting.back();
+    waiting.pop_back();
+    if (!seen.insert(current).second) continue;
+    const Node* node = current->producer();
+    if (node == nullptr) {
+      if (current->role() == InputRole::input) return false;
+      continue;
+    }
+    if (node->operator_name().starts_with("random")) return false;
+    waiting.insert(waiting.end(), node->inputs().begin(), node->inputs().end());
+  }
+  return true;
+}
+
+}  // namespace tessera
