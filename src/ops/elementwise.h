@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/graph/operator.h"
@@ -16,7 +17,7 @@ struct UnaryPrimitive {
   std::string documentation;
   std::function<double(double)> scalar;
   // Gradient from (x, y, dy); empty when it is zero everywhere.
-  std::function<Value*(Value* x, Value* y, Value* dy)> gradient;
+  std::function<Value*(Value* x, Value* y, Value* dy)> gradient = {};
   double low = -2;  // range of the examples
   double high = 2;
   TypeSet types = kFloatingTypes;
@@ -29,8 +30,10 @@ struct BinaryPrimitive {
   std::string name;
   std::string documentation;
   std::function<double(double, double)> scalar;
+  // The same in 64-bit integers, for integer types, which doubles would round: results wrap to the type.
+  std::function<int64_t(int64_t, int64_t)> integer = {};
   // Gradients to a and b before the broadcast is summed back; empty when they are zero everywhere.
-  std::function<std::pair<Value*, Value*>(Value* a, Value* b, Value* y, Value* dy)> gradient;
+  std::function<std::pair<Value*, Value*>(Value* a, Value* b, Value* y, Value* dy)> gradient = {};
   double low = -2;
   double high = 2;
   TypeSet types = kNumericTypes;
@@ -42,16 +45,21 @@ OperatorSchema binary_primitive(BinaryPrimitive description);
 struct UnaryComposite {
   std::string name;
   std::string documentation;
-  std::vector<AttributeSpecification> attributes;
+  std::vector<AttributeSpecification> attributes = {};
   std::function<Value*(Value* x, const Attributes& attributes)> formula;
   // Only where something better than the formula's own gradient exists.
-  std::function<Value*(Value* x, Value* y, Value* dy, const Attributes& attributes)> gradient;
+  std::function<Value*(Value* x, Value* y, Value* dy, const Attributes& attributes)> gradient = {};
   double low = -3;
   double high = 3;
+  std::vector<Attributes> examples = {{}};  // attributes to try
 };
 OperatorSchema unary_composite(UnaryComposite description);
 
 // The shape rule of all elementwise operators: the broadcast of all inputs, with the given type.
 std::vector<TensorType> infer_broadcast(const InferenceCall& call, DataType type);
+
+// `when_true` where the condition holds, 0 elsewhere; and the other way round.
+Value* select_or_zero(Value* condition, Value* when_true);
+Value* zero_or_select(Value* condition, Value* when_false);
 
 }  // namespace tessera::ops

@@ -1,0 +1,44 @@
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::ops {
+namespace {
+
+OperatorExample example(Shape from, Shape to, DataType type = DataType::fp32) {
+  return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
+}
+
+const OperatorRegistration registration{{
+    .name = "reshape",
+    .documentation = "The elements of x, in row-major order, under another shape of as many elements.",
+    .operator_class = OperatorClass::movement,
+    .inputs = {{.name = "x", .types = kAnyTypes}},
+    .attributes = {{.name = "shape",
+                    .kind = AttributeKind::shape,
+                    .default_value = {},
+                    .documentation = "of the result"}},
+    .outputs = {"y"},
+    .infer = [](const InferenceCall& call) -> std::vector<TensorType> {
+      const SymbolicShape& shape = call.attributes.shape("shape");
+      const Dimension before = element_count(call.input(0).shape);
+      const Dimension after = element_count(shape);
+      call.require(before == after, "shape " + to_string(shape) + " holds " + after.to_string() +
+                                        " elements, the input " + before.to_string());
+      return {{call.input(0).data_type, shape}};
+    },
+    .gradient = [](const GradientCall& call) -> std::vector<Value*> {
+      return {reshape(call.gradient(), call.input(0)->shape())};
+    },
+    .flops = {},
+    .reference =
+        [](const ReferenceCall& call) {
+          *call.outputs[0] = call.inputs[0]->clone().reshape(call.outputs[0]->shape());
+        },
+    .examples = {example({3, 5}, {5, 3}), example({2, 3, 4}, {6, 4}), example({1}, {}),
+                 example({0, 3}, {2, 0}), example({6}, {2, 3}, DataType::int64)},
+    .scalar = {},
+    .decompose = {},
+}};
+
+}  // namespace
+}  // namespace tessera::ops
