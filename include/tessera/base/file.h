@@ -1,0 +1,88 @@
+// Files: reading whole or mapped, and writing so that a crash, a full disk or a kill never leaves half a
+// file. Every error is Error(io) that names the file and the operating system's reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+// The bytes behind a text.
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+// The whole file. Throws Error(io) when it cannot be read or is a directory, Error(invalid_file) when it
+// holds more than maximum_bytes.
+std::vector<std::byte> read_file(const std::filesystem::path& path,
+                                 uint64_t maximum_bytes = std::numeric_limits<uint64_t>::max());
+std::string read_text_file(const std::filesystem::path& path,
+                           uint64_t maximum_bytes = std::numeric_limits<uint64_t>::max());
+
+// A regular file mapped read-only. Move-only.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const { return size_; }  // bytes, when it was opened
+
+  // The mapping itself, without a copy. If another process truncates the file meanwhile, touching the lost
+  // pages kills this process (SIGBUS); copy() has no such hazard.
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(memory_), size_}; }
+
+  // Fills `target` from `offset` on. Throws Error(io) when the file has become too short.
+  void copy(uint64_t offset, std::span<std::byte> target) const;
+
+ private:
+  void close() noexcept;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Writes a file that appears under its name complete or not at all: the bytes go to a temporary name in the
+// same folder ("NAME.partial-..."), commit() syncs it, renames it and syncs the folder. Destroyed without
+// commit(), it leaves the folder as it was. What a killed process left of the same target is removed by the
+// next writer.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(as_bytes(text)); }
+  void commit();
+
+ private:
+  void open_temporary();
+  void remove_temporary() noexcept;
+  [[noreturn]] void fail_and_remove(const char* action, int error);
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+// AtomicFile for contents that are at hand.
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+// Creates the folder and its parents; an existing folder is fine. Throws Error(io) when something else has
+// the name or a parent is not writable.
+void make_folder(const std::filesystem::path& path);
+
+}  // namespace tessera

@@ -1,0 +1,182 @@
+#include "tessera/base/file.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryFolder;
+
+size_t entries_in(const fs::path& folder) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST(File, WhatIsWrittenIsRead) {
+  const TemporaryFolder folder;
+  for (size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{100'000}}) {
+    const std::string text(size, 'x');
+    write_file(folder / "file", text);
+    EXPECT_EQ(read_text_file(folder / "file"), text);
+    EXPECT_EQ(read_file(folder / "file").size(), size);
+  }
+  EXPECT_EQ(entries_in(folder.path()), 1u);
+}
+
+TEST(File, ReadingNamesTheFileAndTheFault) {
+  const TemporaryFolder folder;
+  EXPECT_ERROR(read_file(folder / "absent"), ErrorCode::io, (folder / "absent").string(), "No such file");
+  EXPECT_ERROR(read_file(folder.path()), ErrorCode::io, folder.path().string(), "is a directory");
+  write_file(folder / "file", "0123456789");
+  EXPECT_EQ(read_text_file(folder / "file", 10), "0123456789");
+  EXPECT_ERROR(read_text_file(folder / "file", 9), ErrorCode::invalid_file, "file", "9 B");
+}
+
+TEST(File, ReadsFilesWhoseSizeIsNotKnownBeforehand) {
+  EXPECT_FALSE(read_text_file("/proc/self/status").empty());
+}
+
+TEST(MappedFile, SharesTheContents) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "0123456789");
+  MappedFile file(folder / "file");
+  ASSERT_EQ(file.size(), 10u);
+  EXPECT_EQ(static_cast<char>(file.bytes()[3]), '3');
+  MappedFile moved = std::move(file);
+  std::vector<std::byte> target(4);
+  moved.copy(5, target);
+  EXPECT_EQ(static_cast<char>(target[0]), '5');
+  EXPECT_ERROR(moved.copy(7, target), ErrorCode::invalid_argument, "file");
+  EXPECT_ERROR(moved.copy(~uint64_t{0}, target), ErrorCode::invalid_argument, "file");
+}
+
+TEST(MappedFile, EmptyFileAndWrongKinds) {
+  const TemporaryFolder folder;
+  write_file(folder / "empty", "");
+  EXPECT_EQ(MappedFile(folder / "empty").bytes().size(), 0u);
+  EXPECT_ERROR(MappedFile(folder.path()), ErrorCode::io, "is a directory");
+  EXPECT_ERROR(MappedFile("/dev/null"), ErrorCode::io, "not a regular file");
+}
+
+TEST(MappedFile, TruncationMeanwhileIsAnError) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", std::string(10'000, 'x'));
+  const MappedFile file(folder / "file");
+  fs::resize_file(folder / "file", 5000);
+  std::vector<std::byte> target(10'000);
+  EXPECT_ERROR(file.copy(0, target), ErrorCode::io, "became shorter", "5000");
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStays) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "old");
+  {
+    AtomicFile file(folder / "file");
+    file.write("new");
+    EXPECT_EQ(read_text_file(folder / "file"), "old");
+  }
+  EXPECT_EQ(read_text_file(folder / "file"), "old");
+  EXPECT_EQ(entries_in(folder.path()), 1u);
+}
+
+TEST(AtomicFile, RefusesFoldersAndMissingParents) {
+  const TemporaryFolder folder;
+  EXPECT_ERROR(write_file(folder.path(), "x"), ErrorCode::io, folder.path().string(), "is a directory");
+  EXPECT_ERROR(write_file(folder / "absent/file", "x"), ErrorCode::io, "absent/file", "No such file");
+  EXPECT_EQ(entries_in(folder.path()), 0u);
+}
+
+TEST(AtomicFile, UnwritableFolder) {
+  const TemporaryFolder folder;
+  ::chmod(folder.path().c_str(), 0555);
+  const bool is_root = ::geteuid() == 0;  // who may write everywhere
+  if (is_root && ::seteuid(65534) != 0) GTEST_SKIP() << "cannot give up root";
+  EXPECT_ERROR(write_file(folder / "file", "x"), ErrorCode::io, (folder / "file").string(),
+               "Permission denied");
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ::chmod(folder.path().c_str(), 0755);
+}
+
+// A limit on file sizes stands in for a full disk: write() fails the same way, after part of the bytes.
+TEST(AtomicFile, FailureInTheMiddleLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{65536, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_ERROR(write_file(folder / "file", std::string(200'000, 'x')), ErrorCode::io,
+               (folder / "file").string(), "cannot write", "File too large");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(read_text_file(folder / "file"), "old");
+  EXPECT_EQ(entries_in(folder.path()), 1u);
+}
+
+TEST(AtomicFile, RemovesWhatAKilledWriterLeftAndNothingElse) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file.partial-123-4") << "leftover";
+  std::ofstream(folder / "file.partial-notes") << "a user's";
+  std::ofstream(folder / "other.partial-123-4") << "another target's";
+  AtomicFile living(folder / "file");
+  living.write("first");
+  write_file(folder / "file", "second");
+  EXPECT_FALSE(fs::exists(folder / "file.partial-123-4"));
+  EXPECT_TRUE(fs::exists(folder / "file.partial-notes"));
+  EXPECT_TRUE(fs::exists(folder / "other.partial-123-4"));
+  EXPECT_EQ(read_text_file(folder / "file"), "second");
+  living.commit();
+  EXPECT_EQ(read_text_file(folder / "file"), "first");
+}
+
+TEST(AtomicFile, ALinkStaysALink) {
+  const TemporaryFolder folder;
+  write_file(folder / "real", "old");
+  fs::create_symlink("real", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(read_text_file(folder / "real"), "new");
+}
+
+TEST(AtomicFile, ConcurrentWritersOfOneNameNeverMix) {
+  const TemporaryFolder folder;
+  std::vector<std::thread> writers;
+  for (char letter : {'a', 'b', 'c', 'd'}) {
+    writers.emplace_back([&folder, letter] {
+      for (int i = 0; i < 20; ++i) write_file(folder / "file", std::string(10'000, letter));
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const std::string text = read_text_file(folder / "file");
+  EXPECT_EQ(text, std::string(10'000, text[0]));
+  EXPECT_EQ(entries_in(folder.path()), 1u);
+}
+
+TEST(MakeFolder, ParentsAndRefusals) {
+  const TemporaryFolder folder;
+  make_folder(folder / "a/b/c");
+  make_folder(folder / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
+  write_file(folder / "file", "x");
+  EXPECT_ERROR(make_folder(folder / "file"), ErrorCode::io, (folder / "file").string());
+  EXPECT_ERROR(make_folder(folder / "file/below"), ErrorCode::io, "file/below");
+}
+
+}  // namespace
+}  // namespace tessera
