@@ -1,0 +1,68 @@
+// The safetensors format (https://huggingface.co/docs/safetensors): a little-endian 64-bit header length, a
+// JSON header {"NAME": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {text: text}}, then
+// the tensors' bytes without holes. Faults in a file throw Error(invalid_file) that names it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/file.h"
+#include "tessera/base/tensor.h"
+
+namespace tessera::data {
+
+// One tensor of a file: dtypes F32, F64, F16, BF16, I8, U8, I32, I64 and BOOL.
+struct SafetensorsEntry {
+  DataType type = DataType::fp32;
+  Shape shape;
+  uint64_t begin = 0;  // bytes from the start of the data, the end exclusive
+  uint64_t end = 0;
+};
+
+// A file opened for reading. The header is read and checked whole: offsets that overlap, leave holes, lie
+// outside the file, are misaligned for their type or disagree with the shape, names given twice and unknown
+// dtypes are refused. Tensors are read when asked for. Reading from several threads is safe.
+class SafetensorsFile {
+ public:
+  static SafetensorsFile open(const std::filesystem::path& path);
+
+  // The same from memory, which must outlive the result. `name` stands in the messages.
+  static SafetensorsFile parse(std::span<const std::byte> bytes, std::string name);
+
+  // By name, in alphabetical order.
+  const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  bool contains(const std::string& name) const { return entries_.count(name) != 0; }
+
+  // A copy of one tensor. Throws Error(invalid_argument) with the nearest name when there is none of that
+  // name.
+  Tensor read(const std::string& name) const;
+  std::map<std::string, Tensor> read_all() const;
+
+ private:
+  SafetensorsFile(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> mapping,
+                  std::string name);
+
+  std::string name_;
+  std::shared_ptr<const MappedFile> mapping_;  // null when parsed from memory
+  std::span<const std::byte> data_;            // what follows the header
+  uint64_t data_offset_ = 0;                   // of data_ in the file
+  std::map<std::string, SafetensorsEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Writes the tensors through AtomicFile: the file appears complete or not at all. Larger element types come
+// first and then names in order, so that every tensor is aligned and equal contents give equal bytes. Throws
+// Error(invalid_argument) for an undefined tensor, a name that is not UTF-8 or is "__metadata__", and
+// Error(io) when the file cannot be written.
+void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace tessera::data

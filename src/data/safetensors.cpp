@@ -1,0 +1,132 @@
+#include "tessera/data/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+#include "safetensors_header.h"
+
+namespace tessera::data {
+namespace {
+
+constexpr uint64_t kLengthBytes = 8;
+
+uint64_t load_little_endian(std::span<const std::byte> bytes) {
+  uint64_t word = 0;
+  for (size_t i = kLengthBytes; i-- > 0;) word = (word << 8) | std::to_integer<uint64_t>(bytes[i]);
+  return word;
+}
+
+void check_booleans(std::span<const std::byte> bytes, const std::string& file, const std::string& tensor) {
+  const auto fault =
+      std::find_if(bytes.begin(), bytes.end(), [](std::byte value) { return value > std::byte{1}; });
+  require(fault == bytes.end(), ErrorCode::invalid_file,
+          "{}: tensor '{}': element {} of a BOOL tensor is neither 0 nor 1", file, tensor,
+          fault - bytes.begin());
+}
+
+}  // namespace
+
+SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
+  auto mapping = std::make_shared<const MappedFile>(path);
+  const std::span<const std::byte> bytes = mapping->bytes();
+  return SafetensorsFile(bytes, std::move(mapping), path.string());
+}
+
+SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::string name) {
+  return SafetensorsFile(bytes, nullptr, std::move(name));
+}
+
+SafetensorsFile::SafetensorsFile(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> mapping,
+                                 std::string name)
+    : name_(std::move(name)), mapping_(std::move(mapping)) {
+  require(bytes.size() >= kLengthBytes, ErrorCode::invalid_file,
+          "{}: truncated safetensors file: {} bytes, the header's length alone takes {}", name_, bytes.size(),
+          kLengthBytes);
+  const uint64_t length = load_little_endian(bytes);
+  require(length <= kMaximumSafetensorsHeader, ErrorCode::invalid_file,
+          "{}: not a safetensors file: a header of {} bytes, at most {} are legal", name_, length,
+          kMaximumSafetensorsHeader);
+  require(length <= bytes.size() - kLengthBytes, ErrorCode::invalid_file,
+          "{}: truncated safetensors file: a header of {} bytes, {} follow", name_, length,
+          bytes.size() - kLengthBytes);
+  std::string text(length, '\0');
+  if (mapping_ != nullptr) {
+    mapping_->copy(kLengthBytes, std::as_writable_bytes(std::span(text)));
+  } else if (length > 0) {
+    std::memcpy(text.data(), bytes.data() + kLengthBytes, length);
+  }
+  data_offset_ = kLengthBytes + length;
+  data_ = bytes.subspan(data_offset_);
+  SafetensorsHeader header = parse_safetensors_header(text, data_.size(), name_);
+  entries_ = std::move(header.entries);
+  metadata_ = std::move(header.metadata);
+}
+
+Tensor SafetensorsFile::read(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [candidate, entry] : entries_) names.push_back(candidate);
+    fail(ErrorCode::invalid_argument, "{}: holds no tensor '{}'{}", name_, name, did_you_mean(name, names));
+  }
+  const SafetensorsEntry& entry = found->second;
+  Tensor tensor(entry.type, entry.shape);
+  const std::span<std::byte> target(static_cast<std::byte*>(tensor.raw()), tensor.bytes());
+  if (mapping_ != nullptr) {
+    mapping_->copy(data_offset_ + entry.begin, target);
+  } else if (!target.empty()) {
+    std::memcpy(target.data(), data_.data() + entry.begin, target.size());
+  }
+  if (entry.type == DataType::boolean) check_booleans(target, name_, name);
+  return tensor;
+}
+
+std::map<std::string, Tensor> SafetensorsFile::read_all() const {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, entry] : entries_) tensors.emplace(name, read(name));
+  return tensors;
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<std::string> order;
+  for (const auto& [name, tensor] : tensors) {
+    require(name != kMetadataKey, ErrorCode::invalid_argument, "{}: no tensor may be called '{}'",
+            path.string(), kMetadataKey);
+    require(tensor.defined(), ErrorCode::invalid_argument, "{}: tensor '{}' has no contents", path.string(),
+            name);
+    order.push_back(name);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
+    return size_of(tensors.at(a).data_type()) > size_of(tensors.at(b).data_type());
+  });
+
+  SafetensorsHeader header;
+  header.metadata = metadata;
+  uint64_t offset = 0;
+  for (const std::string& name : order) {
+    const Tensor& tensor = tensors.at(name);
+    header.entries[name] = {tensor.data_type(), tensor.shape(), offset, offset + tensor.bytes()};
+    offset += tensor.bytes();
+  }
+  const std::string text = format_safetensors_header(header);
+  require(text.size() <= kMaximumSafetensorsHeader, ErrorCode::invalid_argument,
+          "{}: the header takes {} bytes, at most {} are legal", path.string(), text.size(),
+          kMaximumSafetensorsHeader);
+
+  AtomicFile file(path);
+  std::string length;
+  for (size_t i = 0; i < kLengthBytes; ++i) length += static_cast<char>(text.size() >> (8 * i));
+  file.write(length);
+  file.write(text);
+  for (const std::string& name : order) {
+    const Tensor& tensor = tensors.at(name);
+    file.write({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+  }
+  file.commit();
+}
+
+}  // namespace tessera::data
