@@ -1,0 +1,93 @@
+// Where examples come from: the interface, and the two data sets that need no decoding.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/tensor.h"
+
+namespace tessera::data {
+
+// Labelled images of one shape, channels-last. Reading is const and safe from several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;                                 // examples
+  virtual const Shape& image_shape() const = 0;                     // [H, W, C]
+  virtual const std::vector<std::string>& class_names() const = 0;  // name of label 0, 1, ...
+  int64_t class_count() const { return static_cast<int64_t>(class_names().size()); }
+
+  // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C values in [0, 1], and its
+  // label in [0, class_count()).
+  virtual void read(int64_t index, std::span<float> image, int32_t& label) const = 0;
+};
+
+// Images and labels held in memory.
+class ClassificationDataset : public Dataset {
+ public:
+  // images: uint8 [N, H, W] or [N, H, W, C], 255 becoming 1. labels: uint8 or int32 [N]. Without class_names
+  // the classes are called "0", "1", ... up to the largest label. Throws Error(invalid_argument) when the
+  // counts differ, the set is empty or a label has no class.
+  ClassificationDataset(Tensor images, const Tensor& labels, std::vector<std::string> class_names = {});
+
+  int64_t size() const override { return images_.shape()[0]; }
+  const Shape& image_shape() const override { return image_shape_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  void read(int64_t index, std::span<float> image, int32_t& label) const override;
+
+  const Tensor& images() const { return images_; }  // uint8 [N, H, W, C]
+  const Tensor& labels() const { return labels_; }  // int32 [N]
+
+ private:
+  Tensor images_;
+  Tensor labels_;
+  Shape image_shape_;
+  std::vector<std::string> class_names_;
+};
+
+enum class Split { train, test };
+
+struct IdxFolderOptions {
+  Split split = Split::train;
+  std::vector<std::string> class_names = {};  // empty: "0", "1", ...
+};
+
+// MNIST's files: train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-... for the test split, plain
+// or with
+// ".gz". Throws Error(io) naming the files looked for, Error(invalid_file) when they do not fit each other.
+ClassificationDataset load_idx_folder(const std::filesystem::path& folder,
+                                      const IdxFolderOptions& options = {});
+
+// T-shirt/top, Trouser, ... (Xiao, Rasul, Vollgraf, "Fashion-MNIST", 2017, table 2).
+std::vector<std::string> fashion_mnist_class_names();
+
+struct SyntheticOptions {
+  int64_t size = 1024;  // examples
+  Shape image_shape = {224, 224, 3};
+  int64_t classes = 1000;
+  uint64_t seed = 0;
+};
+
+// Fixed random images and labels, for benchmarks and tests. Few distinct images are kept and repeated, so
+// that reading costs a copy and nothing else.
+class SyntheticDataset : public Dataset {
+ public:
+  // Throws Error(invalid_argument) unless every number is positive.
+  explicit SyntheticDataset(const SyntheticOptions& options);
+
+  int64_t size() const override { return options_.size; }
+  const Shape& image_shape() const override { return options_.image_shape; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  void read(int64_t index, std::span<float> image, int32_t& label) const override;
+
+ private:
+  SyntheticOptions options_;
+  std::vector<std::string> class_names_;
+  Tensor images_;  // fp32 [distinct, H, W, C]
+};
+
+}  // namespace tessera::data

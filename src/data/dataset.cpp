@@ -1,0 +1,68 @@
+#include "tessera/data/dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tessera/base/error.h"
+
+namespace tessera::data {
+namespace {
+
+std::vector<std::string> numbered_classes(int64_t count) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+Tensor labels_as_int32(const Tensor& labels) {
+  require(labels.data_type() == DataType::uint8 || labels.data_type() == DataType::int32,
+          ErrorCode::invalid_argument, "labels must be uint8 or int32, got {}",
+          to_string(labels.data_type()));
+  require(labels.shape().size() == 1, ErrorCode::invalid_argument, "labels must have shape [N], got {}",
+          to_string(labels.shape()));
+  return labels.cast(DataType::int32);
+}
+
+}  // namespace
+
+ClassificationDataset::ClassificationDataset(Tensor images, const Tensor& labels,
+                                             std::vector<std::string> class_names)
+    : labels_(labels_as_int32(labels)), class_names_(std::move(class_names)) {
+  Shape shape = images.shape();
+  require(images.data_type() == DataType::uint8, ErrorCode::invalid_argument, "images must be uint8, got {}",
+          to_string(images.data_type()));
+  require(shape.size() == 3 || shape.size() == 4, ErrorCode::invalid_argument,
+          "images must have shape [N, H, W] or [N, H, W, C], got {}", to_string(shape));
+  require(shape[0] == labels.shape()[0], ErrorCode::invalid_argument, "{} images but {} labels", shape[0],
+          labels.shape()[0]);
+  require(images.size() > 0, ErrorCode::invalid_argument, "images of shape {} hold nothing",
+          to_string(shape));
+  if (shape.size() == 3) shape.push_back(1);
+  images_ = images.reshape(shape);
+  image_shape_.assign(shape.begin() + 1, shape.end());
+
+  const auto values = std::as_const(labels_).data<int32_t>();
+  if (class_names_.empty())
+    class_names_ = numbered_classes(*std::max_element(values.begin(), values.end()) + 1);
+  const auto fault = std::find_if(values.begin(), values.end(),
+                                  [&](int32_t label) { return label < 0 || label >= class_count(); });
+  require(fault == values.end(), ErrorCode::invalid_argument,
+          "label {} of example {} is not one of {} classes", fault == values.end() ? 0 : *fault,
+          fault - values.begin(), class_count());
+}
+
+void ClassificationDataset::read(int64_t index, std::span<float> image, int32_t& label) const {
+  // The same rounding as dividing by 255 while the examples are read.
+  static const std::array<float, 256> kScaled = [] {
+    std::array<float, 256> values{};
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 255.0f;
+    return values;
+  }();
+  const uint8_t* pixels =
+      static_cast<const uint8_t*>(images_.raw()) + static_cast<size_t>(index) * image.size();
+  for (size_t i = 0; i < image.size(); ++i) image[i] = kScaled[pixels[i]];
+  label = static_cast<const int32_t*>(labels_.raw())[index];
+}
+
+}  // namespace tessera::data
