@@ -20,7 +20,10 @@ OperatorSchema fused() {
   schema.outputs = {"y"};
   schema.infer = [](const InferenceCall& call) {
     const auto& parameters = call.body->inputs();
-    call.require(parameters.size() == call.inputs.size(), "the body takes another number of inputs");
+    call.require(call.body->updates().empty(), "the body updates a state");
+    call.require(parameters.size() == call.inputs.size(),
+                 "the body takes " + std::to_string(parameters.size()) + " inputs, the node has " +
+                     std::to_string(call.inputs.size()));
     for (size_t i = 0; i < parameters.size(); ++i) {
       call.require(
           parameters[i]->type() == call.input(i),
