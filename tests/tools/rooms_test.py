@@ -1,0 +1,55 @@
+import unittest
+
+from tree import TreeTest
+
+
+class RoomsTest(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("src/CMakeLists.txt", "add_subdirectory(base)\nadd_subdirectory(graph)\nadd_subdirectory(ops)\n"
+                                         "add_subdirectory(data)  # beside the graph\n")
+        self.write("src/base/CMakeLists.txt", "tessera_room(base LINK fmt::fmt)\n")
+        self.write("src/graph/CMakeLists.txt", "tessera_room(graph USES base)\n")
+        self.write("src/ops/CMakeLists.txt", "tessera_room(ops USES graph\n  LINK fmt::fmt)\n")
+        self.write("src/data/CMakeLists.txt", "tessera_room(data USES base)\n")
+        self.write("include/tessera/tessera.h", "")
+        for room in ("base", "graph", "data"):
+            self.write(f"include/tessera/{room}/{room}.h", "")
+        self.write("src/graph/lexer.h", "")
+
+    def test_room_in_use_directly_or_not(self):
+        self.write("src/ops/add.cpp", '#include "tessera/graph/graph.h"\n#include "tessera/base/base.h"\n#include <map>\n')
+        self.write("src/graph/parse.cpp", '#include "graph/lexer.h"\n')
+        self.assert_passes("check_rooms")
+
+    def test_room_below(self):
+        self.write("src/base/bad.cpp", '#include "tessera/graph/graph.h"\n')
+        self.assert_fails("check_rooms", "is of room graph, which base does not use")
+
+    def test_room_above_that_is_not_used(self):
+        self.write("include/tessera/data/bad.h", '#include "tessera/graph/graph.h"\n')
+        self.assert_fails("check_rooms", "is of room graph, which data does not use")
+
+    def test_private_header_of_another_room(self):
+        self.write("src/ops/bad.cpp", '#include "graph/lexer.h"\n')
+        self.assert_fails("check_rooms", "is private to room graph")
+
+    def test_private_header_in_public_one(self):
+        self.write("include/tessera/graph/bad.h", '#include "graph/lexer.h"\n')
+        self.assert_fails("check_rooms", "is private to room graph")
+
+    def test_unknown_file(self):
+        self.write("src/base/bad.cpp", '#include "nowhere.h"\n')
+        self.assert_fails("check_rooms", "is no file of the project")
+
+    def test_umbrella(self):
+        self.write("src/base/bad.cpp", '#include "tessera/tessera.h"\n')
+        self.assert_fails("check_rooms", "umbrella")
+
+    def test_use_against_the_order(self):
+        self.write("src/base/CMakeLists.txt", "tessera_room(base USES graph)\n")
+        self.assert_fails("check_rooms", "base uses graph, which is not a room above it")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+import os
+import subprocess
+import unittest
+
+from tree import ROOT, TreeTest
+
+
+class UsageTest(TreeTest):
+    def call(self, *words, **environment):
+        return subprocess.run([ROOT / words[0], *words[1:]], text=True, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+
+    def test_help(self):
+        for script in ("quickstart", "test", "tools/setup"):
+            result = self.call(script, "--help")
+            self.assertEqual(result.returncode, 0, script)
+            self.assertIn("usage: ", result.stdout, script)
+            self.assertIn("Exit codes", result.stdout, script)
+
+    def test_wrong_usage(self):
+        for words in (("quickstart", "--unknown"), ("quickstart", "--data"), ("quickstart", "--epochs", "many"),
+                      ("test", "--unknown"), ("test", "two", "names"), ("tools/setup", "everything")):
+            result = self.call(*words)
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn("usage: ", result.stdout, words)
+
+    def test_quickstart_names_the_missing_file(self):
+        self.write("train-images-idx3-ubyte", "")
+        self.write("train-labels-idx1-ubyte.gz", "")
+        result = self.call("quickstart", "--data", str(self.root))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("t10k-images-idx3-ubyte", result.stdout)
+
+    def test_setup_without_root_says_what_to_do(self):
+        # A dpkg-query that knows no package, no sudo, and another user than root.
+        self.write("bin/dpkg-query", "#!/bin/sh\nexit 1\n", executable=True)
+        self.write("bin/apt-get", "#!/bin/sh\necho called apt-get\nexit 1\n", executable=True)
+        self.write("bin/apt-cache", "#!/bin/sh\necho '  Candidate: 1'\n", executable=True)
+        for name in ("bash", "dirname", "sed", "env", "cmp", "cat"):
+            (self.root / "bin" / name).symlink_to(f"/usr/bin/{name}")
+        self.root.chmod(0o755)
+        command = [ROOT / "tools" / "setup", "build"]
+        options = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
+        try:
+            result = subprocess.run(command, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    env={"PATH": str(self.root / "bin")}, **options)
+        except PermissionError:
+            self.skipTest("the checkout is not readable for other users")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("needs root", result.stdout)
+        self.assertIn("apt-get install g++ cmake", result.stdout)
+        self.assertNotIn("called apt-get", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
