@@ -7,6 +7,10 @@ if(TESSERA_SANITIZE)
   add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TESSERA_SANITIZE})
 endif()
+if(TESSERA_BUILD_FUZZERS)
+  # Coverage for libFuzzer; tests/fuzz links its main().
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE)

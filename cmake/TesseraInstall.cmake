@@ -1,0 +1,27 @@
+# What `cmake --install` puts where, and the package that find_package(Tessera) reads.
+include(CMakePackageConfigHelpers)
+set(TESSERA_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/Tessera")
+
+install(TARGETS tessera EXPORT TesseraTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+if(TARGET tessera_cli)
+  install(TARGETS tessera_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+if(TARGET tessera_cpu)
+  # Plug-ins are looked for beside the library. Their oneDNN goes with them: no distribution has this version.
+  install(TARGETS tessera_cpu LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(IMPORTED_RUNTIME_ARTIFACTS DNNL::dnnl LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera"
+        FILES_MATCHING PATTERN "*.toml")
+
+install(EXPORT TesseraTargets NAMESPACE Tessera:: DESTINATION "${TESSERA_CMAKE_DIR}")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/TesseraConfig.cmake.in"
+                              "${CMAKE_BINARY_DIR}/TesseraConfig.cmake"
+                              INSTALL_DESTINATION "${TESSERA_CMAKE_DIR}")
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/TesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/TesseraConfig.cmake" "${CMAKE_BINARY_DIR}/TesseraConfigVersion.cmake"
+        DESTINATION "${TESSERA_CMAKE_DIR}")
