@@ -48,7 +48,7 @@ struct InputSpecification {
 struct AttributeSpecification {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
-  std::optional<Attribute> default_value;  // without one the attribute is required
+  std::optional<Attribute> default_value = {};  // without one the attribute is required
   std::string documentation;
 };
 
@@ -98,8 +98,8 @@ struct ExampleInput {
       DataType::fp32;  // a floating type is also tried as every other floating type it may be
 };
 struct OperatorExample {
-  std::vector<ExampleInput> inputs;
-  Attributes attributes;
+  std::vector<ExampleInput> inputs = {};
+  Attributes attributes = {};
 };
 
 // How passes and devices may treat the operator.
@@ -116,25 +116,26 @@ enum class OperatorClass {
   fused,  // holds a body
 };
 
+// Every member has an initialiser, so that a registration leaves out what it does not need.
 struct OperatorSchema {
   std::string name;
   std::string documentation;  // one paragraph
   OperatorClass operator_class = OperatorClass::elementwise;
-  std::vector<InputSpecification> inputs;
-  std::vector<AttributeSpecification> attributes;
-  std::vector<std::string> outputs;  // names; a variable number of outputs is ruled by infer
+  std::vector<InputSpecification> inputs = {};
+  std::vector<AttributeSpecification> attributes = {};
+  std::vector<std::string> outputs = {};  // names; a variable number of outputs is ruled by infer
 
-  std::function<std::vector<TensorType>(const InferenceCall&)> infer;
+  std::function<std::vector<TensorType>(const InferenceCall&)> infer = {};
   // One gradient per input, null where there is none. Empty function: not differentiable.
-  std::function<std::vector<Value*>(const GradientCall&)> gradient;
-  std::function<double(const Node&)> flops;  // empty: none worth counting
-  std::function<void(const ReferenceCall&)> reference;
-  std::vector<OperatorExample> examples;
+  std::function<std::vector<Value*>(const GradientCall&)> gradient = {};
+  std::function<double(const Node&)> flops = {};  // empty: none worth counting
+  std::function<void(const ReferenceCall&)> reference = {};
+  std::vector<OperatorExample> examples = {};
 
   // A primitive elementwise operator: one element. Sets `reference` through the registry when that is empty.
-  std::function<double(std::span<const double>, const Attributes&)> scalar;
+  std::function<double(std::span<const double>, const Attributes&)> scalar = {};
   // A composite operator: the same work in simpler operators; makes `reference` and `gradient` when empty.
-  std::function<std::vector<Value*>(const Node& node, std::span<Value* const> inputs)> decompose;
+  std::function<std::vector<Value*>(const Node& node, std::span<Value* const> inputs)> decompose = {};
 
   const AttributeSpecification* find_attribute(std::string_view attribute) const;
 };
