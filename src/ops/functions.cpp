@@ -63,6 +63,11 @@ Value* random_normal(Value* counter, SymbolicShape shape, int64_t stream, DataTy
 Value* iota(Graph& graph, SymbolicShape shape, int64_t axis, DataType type) {
   return graph.add_node("iota", {}, {{"shape", std::move(shape)}, {"axis", axis}, {"type", type}})->output();
 }
+Value* count_elements(Graph& graph, SymbolicShape shape, DataType type) {
+  if (is_static(shape))
+    return constant(graph, Tensor::scalar(type, static_cast<double>(element_count(to_static(shape)))));
+  return graph.add_node("count_elements", {}, {{"shape", std::move(shape)}, {"type", type}})->output();
+}
 
 Value* add(Value* a, Value* b) {
   return one("add", {a, b});
@@ -306,6 +311,11 @@ Value* global_average_pool(Value* x) {
 
 Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options) {
   return one("cross_entropy", {logits, labels},
+             {{"smoothing", options.smoothing}, {"ignored_label", options.ignored_label}});
+}
+Value* cross_entropy_gradient(Value* logits, Value* labels, Value* loss_gradient,
+                              const CrossEntropyOptions& options) {
+  return one("cross_entropy_gradient", {logits, labels, loss_gradient},
              {{"smoothing", options.smoothing}, {"ignored_label", options.ignored_label}});
 }
 Value* binary_cross_entropy(Value* logits, Value* targets) {

@@ -25,6 +25,8 @@ Value* random_uniform(Value* counter, SymbolicShape shape, int64_t stream,
                       DataType type = DataType::fp32);  // [0, 1)
 Value* random_normal(Value* counter, SymbolicShape shape, int64_t stream, DataType type = DataType::fp32);
 Value* iota(Graph& graph, SymbolicShape shape, int64_t axis, DataType type);
+// The number of elements of the shape as a scalar: a constant, or an operator while the shape is symbolic.
+Value* count_elements(Graph& graph, SymbolicShape shape, DataType type);
 
 // Elementwise, with NumPy broadcasting.
 Value* add(Value* a, Value* b);
@@ -153,6 +155,9 @@ struct CrossEntropyOptions {
   int64_t ignored_label = -100;  // rows with this label give 0 and no gradient
 };
 Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options = {});
+// The gradient of cross_entropy to the logits; loss_gradient: [rows].
+Value* cross_entropy_gradient(Value* logits, Value* labels, Value* loss_gradient,
+                              const CrossEntropyOptions& options = {});
 // Elementwise on logits and targets in [0, 1] of the same shape.
 Value* binary_cross_entropy(Value* logits, Value* targets);
 

@@ -1,0 +1,47 @@
+// What cross_entropy and its gradient share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera::ops {
+
+inline std::vector<AttributeSpecification> cross_entropy_attributes() {
+  return {{"smoothing", AttributeKind::real, 0.0,
+           "Share of the target spread evenly over all classes, in [0, 1]."},
+          {"ignored_label", AttributeKind::integer, -100, "Rows with this label count nothing."}};
+}
+
+// logits: [rows, classes], labels: [rows].
+inline void check_cross_entropy(const InferenceCall& call) {
+  const TensorType& logits = call.input(0);
+  const TensorType& labels = call.input(1);
+  call.require(logits.rank() == 2, "logits must be [rows, classes]");
+  call.require(labels.rank() == 1 && labels.shape[0] == logits.shape[0],
+               "labels must be [rows], one for each row of logits");
+  const double smoothing = call.attributes.real("smoothing");
+  call.require(smoothing >= 0 && smoothing <= 1, "smoothing must be within [0, 1]");
+}
+
+// Whether the row counts. Throws Error(invalid_argument) on a label that is neither a class nor ignored.
+inline bool label_counts(const ReferenceCall& call, int64_t row, int64_t label, int64_t classes) {
+  if (label == call.attributes().integer("ignored_label")) return false;
+  require(label >= 0 && label < classes, ErrorCode::invalid_argument,
+          "node '{}': label {} of row {} is outside the {} classes", call.node.name(), label, row, classes);
+  return true;
+}
+
+// log(sum(exp(logits))), safe from overflow.
+inline double log_sum_exp(std::span<const double> logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (double logit : logits) sum += std::exp(logit - largest);
+  return largest + std::log(sum);
+}
+
+}  // namespace tessera::ops
