@@ -128,7 +128,7 @@ OperatorSchema unary_composite(UnaryComposite description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::elementwise;
-  schema.inputs = {{.name = "x"}};
+  schema.inputs = {{.name = "x", .types = description.types}};
   schema.attributes = description.attributes;
   schema.outputs = {"y"};
   schema.infer = [](const InferenceCall& call) { return infer_broadcast(call, call.input(0).data_type); };

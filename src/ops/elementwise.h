@@ -51,6 +51,7 @@ struct UnaryComposite {
   std::function<Value*(Value* x, Value* y, Value* dy, const Attributes& attributes)> gradient = {};
   double low = -3;
   double high = 3;
+  TypeSet types = kFloatingTypes;
   std::vector<Attributes> examples = {{}};  // attributes to try
 };
 OperatorSchema unary_composite(UnaryComposite description);
