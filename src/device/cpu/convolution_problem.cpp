@@ -1,0 +1,87 @@
+#include "device/cpu/convolution_problem.h"
+
+#include <algorithm>
+
+namespace tessera::cpu {
+namespace {
+
+using dnnl::memory;
+
+// [N, spatial..., C] -> [N, C, spatial...]
+memory::dims channels_second(const Shape& shape) {
+  memory::dims dims{shape.front(), shape.back()};
+  dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
+  return dims;
+}
+
+}  // namespace
+
+bool ConvolutionProblem::is_pointwise() const {
+  const auto all = [](const memory::dims& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+  };
+  return groups == 1 && all({weight.begin() + 2, weight.end()}, 1) && all(strides, 1) &&
+         all(padding_low, 0) && all(padding_high, 0);
+}
+
+int64_t ConvolutionProblem::pixels() const {
+  int64_t count = destination[0];
+  for (size_t axis = 2; axis < destination.size(); ++axis) count *= destination[axis];
+  return count;
+}
+
+memory::desc channels_last(const memory::dims& dims, memory::data_type type) {
+  memory::dims strides(dims.size());
+  int64_t stride = 1;
+  strides[1] = stride;
+  stride *= dims[1];
+  for (size_t axis = dims.size(); axis-- > 2;) {
+    strides[axis] = stride;
+    stride *= dims[axis];
+  }
+  strides[0] = stride;
+  return strided(dims, type, strides);
+}
+
+memory::desc ConvolutionProblem::source_stored(memory::data_type type) const {
+  return channels_last(source, type);
+}
+
+memory::desc ConvolutionProblem::destination_stored(memory::data_type type) const {
+  return channels_last(destination, type);
+}
+
+memory::desc ConvolutionProblem::weight_stored(memory::data_type type) const {
+  if (groups == 1) return channels_last(weight, type);
+  // [G, K/G, C/G, spatial...] over [K, spatial..., C/G]
+  const memory::dims one_group(weight.begin() + 1, weight.end());
+  memory::dims strides = channels_last(one_group, type).get_strides();
+  strides.insert(strides.begin(), strides[0] * weight[1]);
+  return strided(weight, type, strides);
+}
+
+ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,
+                                            const Shape& destination, const Attributes& attributes) {
+  ConvolutionProblem problem;
+  for (const Shape* shape : {&source, &weight, &destination}) {
+    refuse_unless(element_count(*shape) > 0, "a tensor without elements");
+    refuse_unless(shape->size() >= 3 && shape->size() <= 5, "{} spatial axes", shape->size() - 2);
+  }
+  problem.source = channels_second(source);
+  problem.weight = channels_second(weight);
+  problem.destination = channels_second(destination);
+  problem.strides = attributes.integers("strides");
+  problem.padding_low = attributes.integers("padding_low");
+  problem.padding_high = attributes.integers("padding_high");
+  problem.groups = attributes.integer("groups");
+  for (int64_t dilation : attributes.integers("dilations")) problem.dilations.push_back(dilation - 1);
+  for (int64_t padding : problem.padding_low) refuse_unless(padding >= 0, "negative padding");
+  for (int64_t padding : problem.padding_high) refuse_unless(padding >= 0, "negative padding");
+  if (problem.groups > 1) {
+    problem.weight[0] /= problem.groups;
+    problem.weight.insert(problem.weight.begin(), problem.groups);
+  }
+  return problem;
+}
+
+}  // namespace tessera::cpu
