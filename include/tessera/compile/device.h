@@ -38,6 +38,8 @@ class Device {
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
+  // Between two buffers of the device.
+  virtual void copy(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill(void* device, int byte, int64_t bytes) = 0;
   virtual void synchronise() {}
 

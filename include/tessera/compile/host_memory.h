@@ -1,0 +1,33 @@
+// Base of the devices that work in host memory.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/compile/device.h"
+
+namespace tessera {
+
+class HostMemoryDevice : public Device {
+ public:
+  std::shared_ptr<void> allocate(int64_t bytes) override {
+    const size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
+    void* memory = std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
+    require(memory != nullptr, ErrorCode::out_of_memory, "cannot allocate {} of host memory",
+            format_bytes(static_cast<double>(bytes)));
+    std::memset(memory, 0, rounded);
+    return {memory, &std::free};
+  }
+  void copy_from_host(void* device, const void* host, int64_t bytes) override { copy(device, host, bytes); }
+  void copy_to_host(void* host, const void* device, int64_t bytes) override { copy(host, device, bytes); }
+  void copy(void* target, const void* source, int64_t bytes) override {
+    if (bytes > 0) std::memcpy(target, source, static_cast<size_t>(bytes));
+  }
+  void fill(void* device, int byte, int64_t bytes) override {
+    std::memset(device, byte, static_cast<size_t>(bytes));
+  }
+};
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+#include "tessera/compile/device.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <dlfcn.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+namespace {
+
+// The folder of the library that holds this function: plug-ins lie beside it.
+std::filesystem::path library_folder() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(&library_folder), &info);
+  return std::filesystem::weakly_canonical(info.dli_fname == nullptr ? "." : info.dli_fname).parent_path();
+}
+
+std::shared_ptr<Device> load_plugin(const std::string& backend, const std::string& options) {
+  const char* folder = std::getenv("TESSERA_PLUGIN_PATH");
+  const std::filesystem::path path = (folder != nullptr ? std::filesystem::path(folder) : library_folder()) /
+                                     ("libtessera_" + backend + ".so");
+  // Left loaded for the life of the process: kernels hold code of it, and OpenMP's threads do not end on
+  // unload.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = dlerror();
+    fail(ErrorCode::unsupported, "device '{}' needs {}, which cannot be loaded: {}", backend, path.string(),
+         reason == nullptr ? "unknown reason" : reason);
+  }
+  const auto* plugin = static_cast<const Plugin*>(dlsym(library, kPluginEntry));
+  require(plugin != nullptr, ErrorCode::unsupported, "{} is no plug-in of Tessera: it lacks '{}'",
+          path.string(), kPluginEntry);
+  require(plugin->version == kPluginVersion, ErrorCode::unsupported,
+          "{} is of plug-in version {}, this library takes version {}", path.string(), plugin->version,
+          kPluginVersion);
+  return std::shared_ptr<Device>(plugin->create(options.c_str()));
+}
+
+}  // namespace
+
+std::shared_ptr<Device> Device::open(const std::string& name) {
+  const size_t colon = name.find(':');
+  const std::string backend = name.substr(0, colon);
+  const std::string options = colon == std::string::npos ? "" : name.substr(colon + 1);
+  if (backend == "reference") return reference();
+  if (backend == "null") return null();
+  if (backend == "auto") return load_plugin("cpu", "");
+  const std::vector<std::string> backends{"auto", "cpu", "null", "reference"};
+  require(backend == "cpu" || backend == "cuda", ErrorCode::invalid_argument,
+          "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),
+          fmt::join(backends, ", "));
+  return load_plugin(backend, options);
+}
+
+}  // namespace tessera

@@ -1,0 +1,348 @@
+#include "tessera/compile/executable.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <unordered_set>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+#include "compile/kernel_choice.h"
+#include "compile/schedule.h"
+#include "compile/storage.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+bool is_aligned(const void* memory) {
+  return reinterpret_cast<uintptr_t>(memory) % 64 == 0;
+}
+
+std::string describe_peak(const MemoryPlan& plan) {
+  std::string text;
+  for (const MemoryBlock* block : peak_blocks(plan, 5)) {
+    text += fmt::format("\n  {} {}", format_bytes(static_cast<double>(block->bytes)), block->name);
+  }
+  return text;
+}
+
+class PlannedExecutable : public Executable {
+ public:
+  PlannedExecutable(const Graph& graph, std::shared_ptr<Device> device, const CompileOptions& options)
+      : device_(std::move(device)), options_(options) {
+    const auto start = Clock::now();
+    const std::set<std::string> symbols = free_symbols(graph);
+    require(symbols.empty(), ErrorCode::invalid_argument,
+            "graph '{}' cannot be compiled while {} {} no number: specialise it", graph.name(),
+            fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
+    require(!options.check_finite || device_->host_accessible(), ErrorCode::unsupported,
+            "the search for NaN needs a device whose memory the host can read");
+    graph_ = graph.clone();
+    passes_ = run_pipeline(*graph_, pipeline(options.passes), options.passes, options.pipeline);
+    schedule_ = schedule(*graph_, options.passes.frozen);
+    choose_kernels();
+    plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
+    check_fits();
+    compile_seconds_ = microseconds_since(start) * 1e-6;
+  }
+
+  const Graph& graph() const override { return *graph_; }
+  const MemoryPlan& memory_plan() const override { return plan_.memory; }
+  const std::vector<NodeReport>& nodes() const override { return reports_; }
+  const std::vector<PassReport>& passes() const override { return passes_; }
+  double compile_seconds() const override { return compile_seconds_; }
+
+  void bind(std::shared_ptr<Variables> variables) override {
+    require(device_->executes(), ErrorCode::unsupported, "device '{}' plans but does not run",
+            device_->description().name);
+    for (const auto& input : graph_->inputs()) {
+      if (input->role() != InputRole::input) check_variable(*input, *variables);
+    }
+    variables_ = std::move(variables);
+    allocate();
+    resolve(once_);
+    resolve(steps_);
+    for (Step& step : once_) step.run();
+    for (Step& step : steps_) {
+      for (size_t i = 0; i < step.frozen.size(); ++i) {
+        if (step.frozen[i]) step.kernel->prepare(i, step.inputs[i]);
+      }
+    }
+  }
+
+  std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
+    return execute(inputs, nullptr);
+  }
+
+  std::vector<double> profile(const std::map<std::string, Tensor>& inputs) override {
+    std::vector<double> times;
+    execute(inputs, &times);
+    return times;
+  }
+
+ private:
+  struct Step {
+    const Node* node = nullptr;
+    std::unique_ptr<Kernel> kernel;
+    std::vector<bool> frozen;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    void* workspace = nullptr;
+
+    void run() {
+      if (kernel != nullptr) kernel->run({inputs, outputs, workspace});
+    }
+  };
+  struct Patch {  // a kernel argument that points at an input of the run
+    size_t step;
+    size_t argument;
+    size_t input;
+  };
+
+  static std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
+    std::vector<Kernel*> pointers;
+    for (const Step& step : steps) pointers.push_back(step.kernel.get());
+    return pointers;
+  }
+
+  void choose_kernels() {
+    std::unordered_set<const Value*> settled;
+    for (const auto& input : graph_->inputs()) {
+      if (options_.passes.frozen && input->role() != InputRole::input) settled.insert(input.get());
+    }
+    std::unique_ptr<Tuner> tuner;
+    if (options_.tune || !options_.tuning_file.empty()) {
+      tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
+    }
+    for (const Node* node : schedule_.once) {
+      once_.push_back(make_step(*node, settled, nullptr));
+      for (const auto& output : node->outputs()) settled.insert(output.get());
+    }
+    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, settled, tuner.get()));
+    if (tuner != nullptr) tuner->save();
+  }
+
+  Step make_step(const Node& node, const std::unordered_set<const Value*>& settled, Tuner* tuner) {
+    Step step;
+    step.node = &node;
+    for (const Value* input : node.inputs()) step.frozen.push_back(settled.contains(input));
+    if (is_alias(node)) {
+      step.frozen.assign(step.frozen.size(), false);
+      reports_.push_back(
+          {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
+      return step;
+    }
+    ChosenKernel choice = choose_kernel({node, step.frozen, options_.deterministic}, *device_, tuner);
+    step.kernel = std::move(choice.kernel);
+    reports_.push_back(std::move(choice.report));
+    return step;
+  }
+
+  void check_fits() const {
+    const int64_t memory = device_->description().memory_bytes;
+    const int64_t needed = plan_.memory.peak_bytes + plan_.memory.variable_bytes;
+    require(memory <= 0 || needed <= memory, ErrorCode::out_of_memory,
+            "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the "
+            "peak:{}",
+            graph_->name(), format_bytes(static_cast<double>(needed)),
+            format_bytes(static_cast<double>(plan_.memory.variable_bytes)),
+            format_bytes(static_cast<double>(memory)), describe_peak(plan_.memory));
+  }
+
+  static void check_variable(const Value& input, const Variables& variables) {
+    const std::string& name = input.name();
+    const Shape& shape = variables.shape(name);
+    require(variables.data_type(name) == input.data_type() && shape == input.type().static_shape(),
+            ErrorCode::invalid_argument, "variable '{}' is {}{}, the graph wants {}", name,
+            to_string(variables.data_type(name)), to_string(shape), to_string(input.type()));
+  }
+
+  void allocate() {
+    if (arena_ == nullptr) {
+      arena_ = device_->allocate(std::max<int64_t>(plan_.memory.peak_bytes, 1));
+      for (const Value* value : plan_.persistent)
+        persistent_.push_back(device_->allocate(value->type().bytes()));
+      for (size_t update : plan_.copied_updates) {
+        // Sources that are variables may be overwritten by another update's copy: they go through a buffer.
+        const Value* next = graph_->updates()[update].next;
+        const bool from_variable = plan_.placements.at(next).kind == StorageKind::variable;
+        staging_.push_back(from_variable ? device_->allocate(next->type().bytes()) : nullptr);
+      }
+    }
+  }
+
+  // The memory of a value that is no input of the run.
+  void* memory_of(const Value* value) const {
+    const Placement& placement = plan_.placements.at(value);
+    switch (placement.kind) {
+      case StorageKind::variable:
+        return variables_->pointer(placement.variable);
+      case StorageKind::persistent:
+        return persistent_[placement.index].get();
+      case StorageKind::arena:
+        return static_cast<char*>(arena_.get()) + plan_.memory.blocks[placement.index].offset;
+      case StorageKind::input:
+        break;
+    }
+    return nullptr;  // patched at every run
+  }
+
+  void resolve(std::vector<Step>& steps) {
+    const bool every_run = &steps == &steps_;
+    if (every_run) patches_.clear();
+    once_workspace_.clear();
+    for (size_t index = 0; index < steps.size(); ++index) {
+      Step& step = steps[index];
+      step.inputs.clear();
+      step.outputs.clear();
+      for (size_t i = 0; i < step.node->inputs().size(); ++i) {
+        const Placement& placement = plan_.placements.at(step.node->input(i));
+        if (placement.kind == StorageKind::input) patches_.push_back({index, i, placement.index});
+        step.inputs.push_back(memory_of(step.node->input(i)));
+      }
+      for (const auto& output : step.node->outputs()) step.outputs.push_back(memory_of(output.get()));
+      if (step.kernel == nullptr) continue;
+      if (every_run) {
+        const size_t block = plan_.workspace_blocks[index];
+        if (block != StoragePlan::npos)
+          step.workspace = static_cast<char*>(arena_.get()) + plan_.memory.blocks[block].offset;
+      } else if (step.kernel->workspace_bytes() > 0) {
+        once_workspace_.push_back(device_->allocate(step.kernel->workspace_bytes()));
+        step.workspace = once_workspace_.back().get();
+      }
+    }
+  }
+
+  // Points kernel arguments at this run's inputs; returns the device copies that the run keeps alive.
+  std::vector<std::shared_ptr<void>> take_inputs(const std::map<std::string, Tensor>& inputs) {
+    std::vector<std::shared_ptr<void>> copies;
+    run_inputs_.assign(graph_->inputs().size(), nullptr);
+    for (const auto& input : graph_->inputs()) {
+      if (input->role() != InputRole::input) continue;
+      const auto given = inputs.find(input->name());
+      require(given != inputs.end(), ErrorCode::invalid_argument, "input '{}' ({}) is missing", input->name(),
+              to_string(input->type()));
+      const Tensor& tensor = given->second;
+      require(tensor.data_type() == input->data_type() && tensor.shape() == input->type().static_shape(),
+              ErrorCode::invalid_argument, "input '{}' must be {}, got {}{}", input->name(),
+              to_string(input->type()), to_string(tensor.data_type()), to_string(tensor.shape()));
+      const void* memory = tensor.raw();
+      if (!device_->host_accessible() || !is_aligned(memory)) {
+        copies.push_back(device_->allocate(input->type().bytes()));
+        device_->copy_from_host(copies.back().get(), memory, input->type().bytes());
+        memory = copies.back().get();
+      }
+      run_inputs_[input->index()] = memory;
+    }
+    for (const Patch& patch : patches_) steps_[patch.step].inputs[patch.argument] = run_inputs_[patch.input];
+    return copies;
+  }
+
+  std::map<std::string, Tensor> execute(const std::map<std::string, Tensor>& inputs,
+                                        std::vector<double>* times) {
+    require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
+            graph_->name());
+    const auto copies = take_inputs(inputs);
+    // Reports list the work done once first.
+    if (times != nullptr) times->assign(once_.size(), 0);
+    for (size_t index = 0; index < steps_.size(); ++index) {
+      const auto start = Clock::now();
+      steps_[index].run();
+      if (times != nullptr) {
+        device_->synchronise();
+        times->push_back(microseconds_since(start));
+      }
+      if (options_.check_finite) check_finite(steps_[index]);
+      if (options_.poison_freed) poison(static_cast<int64_t>(index));
+    }
+    std::map<std::string, Tensor> outputs = read_outputs();
+    copy_updates();
+    device_->synchronise();
+    return outputs;
+  }
+
+  const void* memory_in_run(const Value* value) const {
+    const Placement& placement = plan_.placements.at(value);
+    return placement.kind == StorageKind::input ? run_inputs_[placement.index] : memory_of(value);
+  }
+
+  std::map<std::string, Tensor> read_outputs() {
+    std::map<std::string, Tensor> outputs;
+    device_->synchronise();
+    for (const auto& [name, value] : graph_->outputs()) {
+      Tensor tensor(value->data_type(), value->type().static_shape());
+      device_->copy_to_host(tensor.raw(), memory_in_run(value), value->type().bytes());
+      outputs.emplace(name, std::move(tensor));
+    }
+    return outputs;
+  }
+
+  void copy_updates() {
+    for (const bool staged : {true, false}) {
+      for (size_t i = 0; i < plan_.copied_updates.size(); ++i) {
+        const auto& [state, next] = graph_->updates()[plan_.copied_updates[i]];
+        const int64_t bytes = next->type().bytes();
+        if (staged && staging_[i] != nullptr) device_->copy(staging_[i].get(), memory_in_run(next), bytes);
+        if (!staged) {
+          device_->copy(variables_->pointer(state->name()),
+                        staging_[i] != nullptr ? staging_[i].get() : memory_in_run(next), bytes);
+        }
+      }
+    }
+  }
+
+  void check_finite(const Step& step) const {
+    for (size_t i = 0; i < step.node->outputs().size(); ++i) {
+      const TensorType& type = step.node->output(i)->type();
+      if (!is_floating(type.data_type)) continue;
+      const Tensor tensor = Tensor::view(type.data_type, type.static_shape(), step.outputs[i]);
+      for (int64_t e = 0; e < tensor.size(); ++e) {
+        require(std::isfinite(tensor.at(e)), ErrorCode::not_finite,
+                "node '{}' made {} at element {} of {}: {}", step.node->name(), tensor.at(e), e,
+                to_string(type), print(*step.node).substr(0, 300));
+      }
+    }
+  }
+
+  void poison(int64_t step) {
+    for (const MemoryBlock& block : plan_.memory.blocks) {
+      if (block.last == step)
+        device_->fill(static_cast<char*>(arena_.get()) + block.offset, 0xFF, block.bytes);
+    }
+  }
+
+  std::shared_ptr<Device> device_;
+  CompileOptions options_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<PassReport> passes_;
+  Schedule schedule_;
+  std::vector<Step> once_;
+  std::vector<Step> steps_;
+  std::vector<NodeReport> reports_;
+  StoragePlan plan_;
+  double compile_seconds_ = 0;
+
+  std::shared_ptr<Variables> variables_;
+  std::shared_ptr<void> arena_;
+  std::vector<std::shared_ptr<void>> persistent_;
+  std::vector<std::shared_ptr<void>> once_workspace_;
+  std::vector<std::shared_ptr<void>> staging_;  // beside plan_.copied_updates; null where the copy is direct
+  std::vector<Patch> patches_;
+  std::vector<const void*> run_inputs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> compile(const Graph& graph, std::shared_ptr<Device> device,
+                                    const CompileOptions& options) {
+  return std::make_unique<PlannedExecutable>(graph, std::move(device), options);
+}
+
+}  // namespace tessera

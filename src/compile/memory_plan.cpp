@@ -1,0 +1,123 @@
+#include "tessera/compile/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+// Bytes alive at each step.
+std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
+  int64_t steps = 0;
+  for (const MemoryBlock& block : plan.blocks) steps = std::max(steps, block.last + 1);
+  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  for (const MemoryBlock& block : plan.blocks) {
+    change[static_cast<size_t>(block.first)] += aligned(block.bytes);
+    change[static_cast<size_t>(block.last) + 1] -= aligned(block.bytes);
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
+}
+
+// Places the blocks in the given order, each at the lowest offset that is free over its whole life. Returns
+// the peak.
+int64_t place(const std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order,
+              std::vector<int64_t>& offsets) {
+  std::vector<size_t> placed;  // sorted by offset
+  int64_t peak = 0;
+  for (size_t index : order) {
+    const MemoryBlock& block = blocks[index];
+    int64_t offset = 0;
+    for (size_t other : placed) {
+      if (!alive_together(block, blocks[other])) continue;
+      if (offsets[other] >= offset + aligned(block.bytes)) break;
+      offset = std::max(offset, offsets[other] + aligned(blocks[other].bytes));
+    }
+    offsets[index] = offset;
+    const auto place_of =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](int64_t value, size_t other) { return value < offsets[other]; });
+    placed.insert(place_of, index);
+    peak = std::max(peak, offset + aligned(block.bytes));
+  }
+  return peak;
+}
+
+}  // namespace
+
+void assign_offsets(MemoryPlan& plan) {
+  const std::vector<int64_t> alive = alive_bytes(plan);
+  plan.lower_bound_bytes = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
+
+  // Interval colouring is NP-hard; three greedy orders cost little, and the best one is kept.
+  const auto& blocks = plan.blocks;
+  const auto life = [&](size_t i) { return blocks[i].last - blocks[i].first; };
+  const auto by_size = [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; };
+  const auto by_life = [&](size_t a, size_t b) { return life(a) > life(b); };
+  const auto by_start = [&](size_t a, size_t b) { return blocks[a].first < blocks[b].first; };
+  std::vector<int64_t> best;
+  const auto attempt = [&](auto&& earlier) {
+    std::vector<size_t> order(blocks.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), earlier);
+    std::vector<int64_t> offsets(blocks.size());
+    const int64_t peak = place(blocks, order, offsets);
+    if (best.empty() || peak < plan.peak_bytes) {
+      plan.peak_bytes = peak;
+      best = std::move(offsets);
+    }
+  };
+  plan.peak_bytes = 0;
+  attempt(by_size);
+  attempt(by_life);
+  attempt(by_start);
+  for (size_t i = 0; i < plan.blocks.size(); ++i) plan.blocks[i].offset = best[i];
+}
+
+void verify(const MemoryPlan& plan) {
+  std::vector<const MemoryBlock*> order;
+  for (const MemoryBlock& block : plan.blocks) {
+    require(
+        block.offset >= 0 && block.offset % kAlignment == 0 && block.offset + block.bytes <= plan.peak_bytes,
+        ErrorCode::internal, "memory plan: '{}' at {} with {} bytes is outside the arena of {}", block.name,
+        block.offset, block.bytes, plan.peak_bytes);
+    require(block.first <= block.last, ErrorCode::internal, "memory plan: '{}' dies before it is made",
+            block.name);
+    if (block.bytes > 0) order.push_back(&block);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (size_t j = i + 1; j < order.size() && order[j]->offset < order[i]->offset + order[i]->bytes; ++j) {
+      require(!alive_together(*order[i], *order[j]), ErrorCode::internal,
+              "memory plan: '{}' and '{}' overlap at offset {} while both are alive", order[i]->name,
+              order[j]->name, order[j]->offset);
+    }
+  }
+}
+
+std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count) {
+  const std::vector<int64_t> alive = alive_bytes(plan);
+  const int64_t step = std::max_element(alive.begin(), alive.end()) - alive.begin();
+  std::vector<const MemoryBlock*> result;
+  for (const MemoryBlock& block : plan.blocks) {
+    if (block.first <= step && step <= block.last) result.push_back(&block);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
+  if (result.size() > count) result.resize(count);
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// The order in which the nodes of a static graph run.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+struct Schedule {
+  std::vector<const Node*> once;  // depends on constants and frozen variables alone: run when these are bound
+  std::vector<const Node*> every_run;  // the rest
+  // Updates whose new value may be written straight into the variable: every other reader of the old value
+  // runs before the producer. Indices into graph.updates().
+  std::vector<bool> in_place_updates;
+};
+
+// Keeps the graph's own order, except that a node which frees at least as much memory as it takes runs as
+// soon as it can: weight updates right behind their gradients, above all.
+Schedule schedule(const Graph& graph, bool frozen);
+
+}  // namespace tessera

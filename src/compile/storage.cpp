@@ -1,0 +1,182 @@
+#include "compile/storage.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+bool is_alias(const Node& node) {
+  return node.operator_name() == "reshape";
+}
+
+namespace {
+
+class StoragePlanner {
+ public:
+  StoragePlanner(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
+                 const StorageOptions& options)
+      : graph_(graph), schedule_(schedule), kernels_(kernels), options_(options) {}
+
+  StoragePlan run() {
+    place_inputs();
+    place_once();
+    place_updates();
+    count_readers();
+    for (size_t step = 0; step < schedule_.every_run.size(); ++step) place_step(step);
+    for (const auto& output : graph_.outputs()) keep_to_the_end(output.value);
+    for (size_t index : plan_.copied_updates) keep_to_the_end(graph_.updates()[index].next);
+    if (!options_.reuse) {
+      for (MemoryBlock& block : plan_.memory.blocks) {
+        block.first = 0;
+        block.last = last_step();
+      }
+    }
+    assign_offsets(plan_.memory);
+    verify(plan_.memory);
+    return std::move(plan_);
+  }
+
+ private:
+  int64_t last_step() const { return static_cast<int64_t>(schedule_.every_run.size()); }
+
+  void place_inputs() {
+    for (const auto& input : graph_.inputs()) {
+      if (input->role() == InputRole::input) {
+        plan_.placements[input.get()] = {StorageKind::input, input->index(), ""};
+      } else {
+        plan_.placements[input.get()] = {StorageKind::variable, 0, input->name()};
+        plan_.memory.variable_bytes += input->type().bytes();
+      }
+    }
+  }
+
+  void place_once() {
+    for (const Node* node : schedule_.once) {
+      for (const auto& output : node->outputs()) {
+        if (is_alias(*node)) {
+          plan_.placements[output.get()] = plan_.placements.at(node->input(0));
+          continue;
+        }
+        plan_.placements[output.get()] = {StorageKind::persistent, plan_.persistent.size(), ""};
+        plan_.persistent.push_back(output.get());
+      }
+    }
+  }
+
+  void place_updates() {
+    for (size_t i = 0; i < graph_.updates().size(); ++i) {
+      const auto& [state, next] = graph_.updates()[i];
+      if (state == next) continue;
+      Node* producer = next->producer();
+      bool in_place = schedule_.in_place_updates[i] && !is_alias(*producer);
+      if (in_place) {  // a producer that reads the old value must be able to write over it
+        const auto step = std::find(schedule_.every_run.begin(), schedule_.every_run.end(), producer);
+        const Kernel* kernel = kernels_[static_cast<size_t>(step - schedule_.every_run.begin())];
+        for (size_t input = 0; input < producer->inputs().size(); ++input) {
+          if (producer->input(input) == state)
+            in_place = in_place && kernel != nullptr && kernel->may_overwrite(next->index(), input);
+        }
+      }
+      if (in_place) {
+        plan_.placements[next] = {StorageKind::variable, 0, state->name()};
+      } else {
+        plan_.copied_updates.push_back(i);
+      }
+    }
+  }
+
+  // Readers are counted by memory, not by value: a reshape shares its input's.
+  const Value* root(const Value* value) const {
+    while (value->producer() != nullptr && is_alias(*value->producer())) value = value->producer()->input(0);
+    return value;
+  }
+
+  void count_readers() {
+    for (const Node* node : schedule_.every_run) {
+      if (is_alias(*node)) continue;
+      for (const Value* input : node->inputs()) ++readers_[root(input)];
+    }
+    for (const auto& output : graph_.outputs()) ++readers_[root(output.value)];
+    for (size_t index : plan_.copied_updates) ++readers_[root(graph_.updates()[index].next)];
+  }
+
+  void place_step(size_t step) {
+    const Node& node = *schedule_.every_run[step];
+    plan_.workspace_blocks.push_back(StoragePlan::npos);
+    if (is_alias(node)) {
+      plan_.placements[node.output()] = plan_.placements.at(node.input(0));
+      return;
+    }
+    const auto now = static_cast<int64_t>(step);
+    for (const Value* input : node.inputs()) {
+      extend(plan_.placements.at(input), now);
+      --readers_[root(input)];
+    }
+    std::vector<size_t> overwritten;
+    for (const auto& output : node.outputs()) {
+      if (plan_.placements.contains(output.get())) continue;  // an update in place
+      const size_t block = block_to_overwrite(node, *output, kernels_[step], overwritten);
+      if (block != StoragePlan::npos) {
+        overwritten.push_back(block);
+        plan_.placements[output.get()] = {StorageKind::arena, block, ""};
+      } else {
+        plan_.placements[output.get()] = {StorageKind::arena,
+                                          add_block(output->name(), output->type().bytes(), now), ""};
+      }
+    }
+    const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
+    if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
+  }
+
+  size_t add_block(const std::string& name, int64_t bytes, int64_t step) {
+    plan_.memory.blocks.push_back({name, bytes, step, step, -1});
+    return plan_.memory.blocks.size() - 1;
+  }
+
+  // The block of an input that nothing reads after this node and that the kernel may write over.
+  size_t block_to_overwrite(const Node& node, const Value& output, const Kernel* kernel,
+                            const std::vector<size_t>& taken) const {
+    if (!options_.reuse || kernel == nullptr) return StoragePlan::npos;
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      const Value* input = node.input(i);
+      const Placement& placement = plan_.placements.at(input);
+      if (placement.kind != StorageKind::arena || input->type().bytes() != output.type().bytes()) continue;
+      if (plan_.memory.blocks[placement.index].bytes != output.type().bytes()) continue;
+      if (readers_.at(root(input)) != 0 ||
+          std::find(taken.begin(), taken.end(), placement.index) != taken.end())
+        continue;
+      // Read twice by this node: every one of its places must allow it.
+      bool allowed = true;
+      for (size_t j = 0; j < node.inputs().size(); ++j) {
+        if (root(node.input(j)) == root(input)) allowed = allowed && kernel->may_overwrite(output.index(), j);
+      }
+      if (allowed) return placement.index;
+    }
+    return StoragePlan::npos;
+  }
+
+  void extend(const Placement& placement, int64_t step) {
+    if (placement.kind != StorageKind::arena) return;
+    MemoryBlock& block = plan_.memory.blocks[placement.index];
+    block.last = std::max(block.last, step);
+  }
+
+  void keep_to_the_end(const Value* value) { extend(plan_.placements.at(value), last_step()); }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const std::vector<Kernel*>& kernels_;
+  StorageOptions options_;
+  StoragePlan plan_;
+  std::unordered_map<const Value*, size_t> readers_;
+};
+
+}  // namespace
+
+StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
+                         const StorageOptions& options) {
+  return StoragePlanner(graph, schedule, kernels, options).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+// Which memory each value of a scheduled graph uses: aliases, in-place results, and the arena.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/compile/kernel.h"
+#include "tessera/compile/memory_plan.h"
+
+#include "compile/schedule.h"
+
+namespace tessera {
+
+enum class StorageKind { input, variable, persistent, arena };
+
+struct Placement {
+  StorageKind kind = StorageKind::arena;
+  size_t index = 0;  // of the graph's input, of the persistent value, or of the plan's block
+  std::string variable;
+};
+
+struct StoragePlan {
+  std::unordered_map<const Value*, Placement> placements;
+  std::vector<const Value*> persistent;  // computed once, when the variables are bound
+  std::vector<size_t> workspace_blocks;  // per step of every_run: the block, or npos
+  MemoryPlan memory;
+  std::vector<size_t> copied_updates;  // updates to copy at the end of the run
+  static constexpr size_t npos = static_cast<size_t>(-1);
+};
+
+struct StorageOptions {
+  bool reuse = true;  // false: every value in memory of its own
+};
+
+// kernels: one per node of schedule.every_run, null for nodes that need none or on a device that does not
+// execute.
+StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
+                         const StorageOptions& options);
+
+// True for nodes whose output is their input's memory under another shape.
+bool is_alias(const Node& node);
+
+}  // namespace tessera

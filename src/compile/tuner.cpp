@@ -1,0 +1,233 @@
+#include "compile/tuner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/base/log.h"
+#include "tessera/base/random.h"
+#include "tessera/base/tensor.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kFileVersion = 1;
+constexpr int kRepetitions = 5;
+constexpr double kBudgetSeconds = 0.5;  // per candidate; slow kernels run fewer times
+constexpr int64_t kCacheBytes = 64 << 20;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Device memory for every input and output of a node. Inputs hold small random numbers, zeros for integers
+// (labels and indices must stay in range).
+struct Buffers {
+  std::vector<std::shared_ptr<void>> owned;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+
+  Buffers(const Node& node, Device& device) {
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      const TensorType& type = node.input(i)->type();
+      Tensor host(type.data_type, type.static_shape());
+      if (is_floating(type.data_type)) {
+        const Random random(1, i);
+        for (int64_t e = 0; e < host.size(); ++e) host.set(e, random.uniform(static_cast<uint64_t>(e)) + 0.1);
+      }
+      owned.push_back(device.allocate(type.bytes()));
+      device.copy_from_host(owned.back().get(), host.raw(), type.bytes());
+      inputs.push_back(owned.back().get());
+    }
+    for (const auto& output : node.outputs()) {
+      owned.push_back(device.allocate(output->type().bytes()));
+      outputs.push_back(owned.back().get());
+    }
+  }
+};
+
+std::vector<Tensor> read_outputs(const Node& node, Device& device, const Buffers& buffers) {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    const TensorType& type = node.output(i)->type();
+    result.emplace_back(type.data_type, type.static_shape());
+    device.copy_to_host(result.back().raw(), buffers.outputs[i], type.bytes());
+  }
+  return result;
+}
+
+// A loose net for wrong kernels, not a test of accuracy: 1 % of the largest magnitude.
+bool agree(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::vector<double> x = a[i].to_doubles();
+    const std::vector<double> y = b[i].to_doubles();
+    double largest = 0;
+    double difference = 0;
+    for (size_t e = 0; e < x.size(); ++e) {
+      largest = std::max(largest, std::abs(x[e]));
+      difference = std::max(difference, std::abs(x[e] - y[e]));
+    }
+    if (!(difference <= 0.01 * largest)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tuner::Tuner(Device& device, std::string file, bool measure)
+    : device_(device), file_(std::move(file)), measure_(measure) {
+  const DeviceDescription description = device.description();
+  device_key_ = description.name + "; " + description.model;
+  for (const auto& [library, version] : description.versions)
+    device_key_ += fmt::format("; {} {}", library, version);
+  if (file_.empty() || !std::filesystem::exists(file_)) return;
+  try {
+    std::ifstream stream(file_);
+    const auto json = nlohmann::json::parse(stream);
+    if (json.at("version") != kFileVersion) return;
+    const auto& devices = json.at("devices");
+    if (!devices.contains(device_key_)) return;
+    for (const auto& [key, entry] : devices.at(device_key_).items()) {
+      results_[key] = {entry.at("winner").get<std::string>(),
+                       entry.at("microseconds").get<std::map<std::string, double>>()};
+    }
+  } catch (const nlohmann::json::exception& error) {
+    log_warning("tuning file {} is damaged and will be rebuilt: {}", file_, error.what());
+    results_.clear();
+  }
+}
+
+std::string Tuner::key_of(const KernelRequest& request) {
+  Graph graph("node");
+  ValueMapping mapping;
+  for (const Value* input : request.node.inputs()) {
+    if (mapping.contains(input)) continue;
+    mapping[input] = graph.add_input(InputRole::input, fmt::format("x{}", mapping.size()), input->type());
+  }
+  std::vector<Value*> inputs;
+  for (const Value* input : request.node.inputs()) inputs.push_back(mapping.at(input));
+  std::unique_ptr<Graph> body;
+  if (request.node.body() != nullptr) {
+    // Names inside a body are those of the network; places say the same.
+    body = std::make_unique<Graph>("body");
+    ValueMapping inner;
+    for (const auto& input : request.node.body()->inputs()) {
+      inner[input.get()] = body->add_input(input->role(), fmt::format("x{}", inner.size()), input->type());
+    }
+    int64_t count = 0;
+    for (const auto& node : request.node.body()->nodes()) {
+      std::vector<Value*> arguments;
+      for (const Value* input : node->inputs()) arguments.push_back(inner.at(input));
+      Node* copy =
+          body->add_node(node->operator_name(), arguments, node->attributes(), fmt::format("y{}", count++));
+      for (size_t i = 0; i < node->outputs().size(); ++i) inner[node->output(i)] = copy->output(i);
+    }
+    for (const auto& output : request.node.body()->outputs()) body->add_output("y", inner.at(output.value));
+  }
+  graph.add_node(request.node.operator_name(), inputs, request.node.attributes(), "y", std::move(body));
+  std::string key = print(graph);
+  for (bool frozen : request.frozen_inputs) key += frozen ? 'f' : 'v';
+  return key;
+}
+
+TuningResult Tuner::choose(const KernelRequest& request,
+                           const std::vector<const KernelCandidate*>& candidates) {
+  const std::string key = key_of(request);
+  const auto known = results_.find(key);
+  if (known != results_.end()) {
+    // A candidate that appeared since makes the entry stale.
+    const auto is_timed = [&](const KernelCandidate* c) {
+      return known->second.microseconds.contains(c->name);
+    };
+    if (std::all_of(candidates.begin(), candidates.end(), is_timed)) return known->second;
+  }
+  if (!measure_ || !device_.executes()) return {candidates.front()->name, {}};
+  TuningResult result = measure(request, candidates);
+  results_[key] = result;
+  changed_ = true;
+  return result;
+}
+
+TuningResult Tuner::measure(const KernelRequest& request,
+                            const std::vector<const KernelCandidate*>& candidates) {
+  TuningResult result{candidates.front()->name, {}};
+  std::vector<Tensor> expected;
+  double best = INFINITY;
+  const std::shared_ptr<void> cache = device_.allocate(kCacheBytes);
+  for (const KernelCandidate* candidate : candidates) {
+    // Not measured stays on record as infinitely slow, so that it is not tried again.
+    result.microseconds[candidate->name] = 1e30;
+    try {
+      const std::unique_ptr<Kernel> kernel = candidate->create(request);
+      const Buffers buffers(request.node, device_);
+      const std::shared_ptr<void> workspace =
+          device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
+      for (size_t i = 0; i < request.frozen_inputs.size(); ++i) {
+        if (request.frozen_inputs[i]) kernel->prepare(i, buffers.inputs[i]);
+      }
+      const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get()};
+      kernel->run(arguments);  // warm-up
+      device_.synchronise();
+      const std::vector<Tensor> outputs = read_outputs(request.node, device_, buffers);
+      if (expected.empty()) {
+        expected = outputs;
+      } else if (!agree(expected, outputs)) {
+        log_warning("kernel {} disagrees with {} on {} and is left out", candidate->name,
+                    candidates.front()->name, request.node.name());
+        continue;
+      }
+      std::vector<double> times;
+      const auto start = std::chrono::steady_clock::now();
+      while (times.size() < kRepetitions && (times.empty() || seconds_since(start) < kBudgetSeconds)) {
+        device_.fill(cache.get(), 1, kCacheBytes);
+        device_.synchronise();
+        const auto begin = std::chrono::steady_clock::now();
+        kernel->run(arguments);
+        device_.synchronise();
+        times.push_back(seconds_since(begin) * 1e6);
+      }
+      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                       times.end());
+      const double median = times[times.size() / 2];
+      result.microseconds[candidate->name] = median;
+      if (median < best) {
+        best = median;
+        result.winner = candidate->name;
+      }
+    } catch (const std::exception& error) {
+      log_warning("kernel {} failed on {} and is left out: {}", candidate->name, request.node.name(),
+                  error.what());
+    }
+  }
+  return result;
+}
+
+void Tuner::save() const {
+  if (!changed_ || file_.empty()) return;
+  try {
+    nlohmann::json json = {{"version", kFileVersion}, {"devices", nlohmann::json::object()}};
+    if (std::ifstream stream(file_); stream) {  // other devices' entries stay
+      const auto old = nlohmann::json::parse(stream, nullptr, false);
+      if (old.is_object() && old.value("version", 0) == kFileVersion) json = old;
+    }
+    auto& entries = json["devices"][device_key_];
+    for (const auto& [key, result] : results_) {
+      entries[key] = {{"winner", result.winner}, {"microseconds", result.microseconds}};
+    }
+    const std::filesystem::path path(file_);
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+    const std::string temporary = file_ + ".new";
+    std::ofstream(temporary) << json.dump(1);
+    std::filesystem::rename(temporary, path);
+  } catch (const std::exception& error) {  // a cache never stops the work
+    log_warning("cannot write the tuning file {}: {}", file_, error.what());
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+#include "tessera/passes/pass.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "?";
+}
+
+Precision parse_precision(std::string_view text) {
+  for (Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16}) {
+    if (to_string(precision) == text) return precision;
+  }
+  fail(ErrorCode::invalid_argument, "'{}' is not a precision (fp32, tf32, fp16, bf16)", text);
+}
+
+std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,
+                                     const PassOptions& options, const PipelineOptions& pipeline_options) {
+  std::vector<std::string> names;
+  for (const Pass& pass : passes) names.push_back(pass.name);
+  for (const std::string& disabled : pipeline_options.disabled) {
+    require(std::find(names.begin(), names.end(), disabled) != names.end(), ErrorCode::invalid_argument,
+            "there is no pass '{}' to disable{}", disabled, did_you_mean(disabled, names));
+  }
+  std::vector<PassReport> reports;
+  for (const Pass& pass : passes) {
+    if (pipeline_options.disabled.contains(pass.name)) continue;
+    PassReport report{.name = pass.name, .nodes_before = graph.nodes().size()};
+    const auto start = std::chrono::steady_clock::now();
+    report.changed = pass.run(graph, options);
+    report.microseconds =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    report.nodes_after = graph.nodes().size();
+    if (report.changed && pipeline_options.verify) {
+      try {
+        verify(graph);
+      } catch (const Error& error) {
+        fail(ErrorCode::invalid_graph, "after pass '{}': {}", pass.name, error.what());
+      }
+    }
+    if (report.changed && pipeline_options.dump) pipeline_options.dump(pass.name, graph);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace tessera
