@@ -86,16 +86,4 @@ std::shared_ptr<void> CpuDevice::allocate(int64_t bytes) {
   return result;
 }
 
-void CpuDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
-  std::memcpy(device, host, static_cast<size_t>(bytes));
-}
-
-void CpuDevice::copy_to_host(void* host, const void* device, int64_t bytes) {
-  std::memcpy(host, device, static_cast<size_t>(bytes));
-}
-
-void CpuDevice::fill(void* device, int byte, int64_t bytes) {
-  std::memset(device, byte, static_cast<size_t>(bytes));
-}
-
 }  // namespace tessera::cpu
