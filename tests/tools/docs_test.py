@@ -29,6 +29,11 @@ class DocsTest(TreeTest):
         self.write("README.md", "<!-- ci: nothing -->\n```sh\nmake\n```\n")
         self.assert_fails("check_docs", "no stage 'nothing'")
 
+    def test_stage_with_another_command(self):
+        self.write(".ci/run", "stage 'quickstart' ./quickstart --epochs 1\n")
+        self.write("README.md", "<!-- ci: quickstart -->\n```sh\n./quickstart --data here\n```\n")
+        self.assert_fails("check_docs", "no stage 'quickstart' with this command")
+
     def test_file_block(self):
         self.write("examples/a.cpp", "int main() {}\n")
         self.write("README.md", "<!-- file: examples/a.cpp -->\n```cpp\nint main() {}\n```\n")
