@@ -1,0 +1,70 @@
+"""The list of cases."""
+
+import dataclasses
+
+TORCH = ("torch-eager", "torch-compile")
+INFERENCE = TORCH + ("onnxruntime",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    kind: str  # throughput, compile, startup or size
+    device: str = "cpu"
+    model: str = ""
+    batch: int = 0
+    train: bool = False
+    precision: str = "fp32"
+    peers: tuple = ()
+    goal: float = 0.0  # the ratio wanted; for startup (ms), size (bytes) and compile (s) the most allowed
+    summary: str = ""
+
+
+def throughput(model, batch, train, goal):
+    work = "train" if train else "infer"
+    return Case(
+        name=f"cpu/{model}-{work}-b{batch}-fp32",
+        kind="throughput",
+        model=model,
+        batch=batch,
+        train=train,
+        peers=TORCH if train else INFERENCE,
+        goal=goal,
+        summary=f"{model}, {'training step' if train else 'inference'}, batch {batch}, samples/s",
+    )
+
+
+CASES = (
+    throughput("resnet50", 32, True, 1.5),
+    throughput("resnet50", 1, False, 1.0),
+    throughput("resnet50", 32, False, 1.0),
+    throughput("resnet18", 32, True, 1.0),
+    throughput("resnet18", 1, False, 1.0),
+    throughput("resnet18", 32, False, 1.0),
+    throughput("alexnet", 32, True, 1.0),
+    throughput("alexnet", 32, False, 1.0),
+    throughput("mlp", 128, True, 1.0),
+    throughput("mlp", 128, False, 1.0),
+    Case(
+        name="cpu/resnet50-compile",
+        kind="compile",
+        model="resnet50",
+        batch=32,
+        train=True,
+        peers=("torch-compile",),
+        goal=2.0,
+        summary="seconds to compile ResNet-50's training step, tuning file present",
+    ),
+    Case(name="cpu/startup", kind="startup", goal=50.0, summary="milliseconds of `tessera models`, beside the 50 allowed"),
+    Case(name="cpu/program-size", kind="size", goal=10e6, summary="bytes of the program without plug-ins, beside the 10 MB allowed"),
+)
+
+
+def find(patterns):
+    """Cases by name or by shell pattern, in the list's order; raises KeyError with the first that matches nothing."""
+    import fnmatch
+
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(case.name, pattern) for case in CASES):
+            raise KeyError(pattern)
+    return [case for case in CASES if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]

@@ -1,0 +1,53 @@
+"""What a result needs to be understood later: the machine, the commit, the load."""
+
+import os
+import pathlib
+import platform
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def cpu_model():
+    fields = {}
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    flags = fields.get("flags", "").split()
+    wanted = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+    return {"model": fields.get("model name", platform.machine()), "extensions": [flag for flag in wanted if flag in flags]}
+
+
+def memory_bytes():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def commit():
+    def git(*arguments):
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return git("rev-parse", "HEAD") + ("+changes" if changed else "") if git("rev-parse", "HEAD") else None
+
+
+def describe(threads):
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": threads,
+        "memory_bytes": memory_bytes(),
+        "system": platform.platform(),
+        "load_average": list(os.getloadavg()),
+    }
+
+
+def limit_cores(threads):
+    """Everything started from here shares the first `threads` cores."""
+    cores = sorted(os.sched_getaffinity(0))
+    if threads < len(cores):
+        os.sched_setaffinity(0, cores[:threads])
+
+
+def environment(threads):
+    count = str(threads)
+    return os.environ | {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count, "TESSERA_THREADS": count}

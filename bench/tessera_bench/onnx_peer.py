@@ -1,0 +1,40 @@
+"""ONNX Runtime on the CPU: the network exported by torch.onnx, all graph optimisations."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import onnxruntime
+
+from . import data
+
+
+def versions():
+    return {"onnxruntime": onnxruntime.__version__}
+
+
+class Inference:
+    def __init__(self, case, threads):
+        self.inputs = {"input": data.inputs(case["model"], case["batch"])}
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "network.onnx")
+            export = [sys.executable, "-m", "tessera_bench.onnx_export", case["model"], str(case["batch"]), path]
+            subprocess.run(export, check=True)
+            self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def iterate(self):
+        return self.session.run(None, self.inputs)[0]
+
+    def check(self, results):
+        return {"outputs": results[0][0, :10].tolist()}
+
+
+def make(_, case, threads):
+    if case["train"]:
+        raise ValueError("ONNX Runtime is compared for inference only")
+    return Inference(case, threads)

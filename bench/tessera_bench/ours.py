@@ -1,0 +1,143 @@
+"""Tessera's end: one process per turn, started by a command template, answering with JSON on stdout."""
+
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+import time
+
+from . import machine
+
+PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
+BENCH = (
+    "{program} bench {model} --batch {batch} {train} --device {device} --json --iterations {iterations} --warmup {warmup}"
+)
+CHECK = "{program} bench {model} --batch {batch} {train} --device {device} --json --check"
+
+
+class OursError(RuntimeError):
+    pass
+
+
+def execute(command, threads, timeout=3600):
+    """Runs a command; returns its stdout, its peak resident memory in bytes and its wall time in seconds."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        begin = time.perf_counter()
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=machine.environment(threads)
+            )
+        except OSError as error:
+            raise OSError(f"cannot start {command[0]}: {error.strerror}") from error
+        pid, status, usage = wait(process, timeout)
+        seconds = time.perf_counter() - begin
+        out.seek(0)
+        err.seek(0)
+        code = os.waitstatus_to_exitcode(status)
+        process.returncode = code
+        if code != 0:
+            lines = err.read().strip().splitlines()
+            raise OursError(f"`{shlex.join(command)}` ended with status {code}: {lines[-1] if lines else 'no message'}")
+        return out.read(), usage.ru_maxrss * 1024, seconds
+
+
+def wait(process, timeout):
+    end = time.monotonic() + timeout
+    pause = 0.0005
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            return pid, status, usage
+        if time.monotonic() > end:
+            process.kill()
+            os.wait4(process.pid, 0)
+            raise OursError(f"no answer within {timeout} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05) if time.monotonic() > end - timeout + 1 else pause
+
+
+class Ours:
+    name = "tessera"
+
+    def __init__(self, case, options):
+        self.case, self.options = case, options
+        self.last = {}
+        self.peak = 0
+        # The first call writes the tuning file; what it takes is not part of any turn.
+        self.run(2)
+        self.ready = {
+            "iteration_seconds": self.last["milliseconds"][-1] / 1e3,
+            "check": self.check(),
+            "versions": versions(options),
+        }
+
+    def command(self, template, **fields):
+        fields |= {
+            "program": shlex.quote(str(self.options.program)),
+            "model": self.case.model,
+            "batch": self.case.batch,
+            "train": "--train" if self.case.train else "",
+            "device": self.case.device,
+        }
+        return shlex.split(template.format(**fields))
+
+    def run(self, iterations):
+        command = self.command(self.options.bench_command, iterations=iterations, warmup=self.options.warmup)
+        text, peak, _ = execute(command, self.options.threads)
+        try:
+            self.last = json.loads(text)
+            milliseconds = [float(value) for value in self.last["milliseconds"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise OursError(f"`{shlex.join(command)}` did not print the agreed JSON: {error}") from error
+        if not milliseconds:
+            raise OursError(f"`{shlex.join(command)}` reported no iteration")
+        self.peak = max(self.peak, peak)
+        return milliseconds
+
+    def check(self):
+        """Outputs or losses for the correctness check; None where the program has no --check."""
+        try:
+            text, _, _ = execute(self.command(self.options.check_command), self.options.threads)
+            return json.loads(text)
+        except (OursError, OSError, ValueError) as error:
+            return {"error": str(error)}
+
+    def memory(self):
+        return {"peak_bytes": self.peak, "reported_peak_bytes": self.last.get("peak_memory_bytes")}
+
+    def close(self):
+        pass
+
+
+def versions(options):
+    try:
+        doctor = json.loads(execute([str(options.program), "doctor", "--json"], options.threads)[0])
+        return doctor.get("versions", doctor)
+    except (OursError, OSError, ValueError) as error:
+        return {"error": str(error)}
+
+
+def startup_milliseconds(options, runs=21):
+    execute([str(options.program), "models"], options.threads)
+    return [1e3 * execute([str(options.program), "models"], options.threads)[2] for _ in range(runs)]
+
+
+def program_size(options):
+    """Bytes on disk of the program and of the libraries beside it that it is linked against, stripped or as they are."""
+    program = pathlib.Path(options.program).resolve(strict=True)
+    libraries = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
+    tree = program.parents[1]
+    parts = {program}
+    for line in libraries.splitlines():
+        _, arrow, rest = line.partition("=> ")
+        if arrow and rest.startswith(str(tree)):
+            parts.add(pathlib.Path(rest.split(" (")[0]).resolve())
+    sizes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for part in sorted(parts):
+            stripped = pathlib.Path(folder) / part.name
+            subprocess.run(["strip", "-o", str(stripped), str(part)], check=True)
+            sizes[part.name] = {"bytes": part.stat().st_size, "stripped_bytes": stripped.stat().st_size}
+    return sizes
