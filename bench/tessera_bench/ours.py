@@ -100,8 +100,8 @@ class Ours:
         """Outputs or losses for the correctness check; None where the program has no --check."""
         try:
             text, _, _ = execute(self.command(self.options.check_command), self.options.threads)
-            return json.loads(text)
-        except (OursError, OSError, ValueError) as error:
+            return dict(json.loads(text))
+        except (OursError, OSError, ValueError, TypeError) as error:
             return {"error": str(error)}
 
     def memory(self):

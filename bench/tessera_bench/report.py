@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 
 from . import machine
 
@@ -10,9 +11,11 @@ MEGABYTE = 1e6
 
 
 def difference(a, b):
-    """Largest |a - b| relative to the largest |b|; None where they cannot be compared."""
-    if not a or not b or len(a) != len(b):
+    """Largest |a - b| relative to the largest |b|; None where there is nothing to compare."""
+    if not a or not b:
         return None
+    if len(a) != len(b) or not all(map(math.isfinite, (*a, *b))):
+        return math.inf
     return max(abs(x - y) for x, y in zip(a, b)) / max(max(abs(y) for y in b), 1e-30)
 
 
@@ -31,32 +34,57 @@ def compare_outputs(results):
             checks[name] = {"ok": None, "error": check["error"]}
             continue
         found = difference((check or {}).get(key), given[reference][key])
-        checks[name] = {"ok": None if found is None else found <= TOLERANCE, "difference": found}
+        # JSON has no infinity.
+        checks[name] = {"ok": None if found is None else found <= TOLERANCE, "difference": None if found == math.inf else found}
     return checks
 
 
-def summarise(case, results, options, moment):
-    higher_is_better = case.kind == "throughput"
-    peers = {name: r["value"] for name, r in results.items() if name != "tessera" and "error" not in r}
-    best = (max if higher_is_better else min)(peers, key=peers.get) if peers else None
+def ratios_of(case, results):
+    """{peer: speed of ours relative to it}"""
     mine = results.get("tessera", {}).get("value")
-    ratio = None
-    if mine and best:
-        ratio = mine / peers[best] if higher_is_better else peers[best] / mine
-    versions = {}
-    for name, result in results.items():
-        versions[name] = result.pop("versions", None)
+    others = {name: r["value"] for name, r in results.items() if name != "tessera" and "error" not in r}
+    if not mine:
+        return {}
+    return {name: mine / value if case.kind == "throughput" else value / mine for name, value in others.items()}
+
+
+def goals_of(case, results, ratios):
+    """Each goal with what was reached; None where it was not measured."""
+    goals = {}
+    for peer, wanted in case.goals:
+        reached = [ratio for name, ratio in ratios.items() if name.startswith(peer)]
+        goals[f"{peer} {wanted}x"] = {"wanted": wanted, "reached": min(reached, default=None)}
+    mine = results.get("tessera", {}).get("value")
+    if case.allowed:
+        goals[f"allowed {number(case.allowed)}"] = {"wanted": 1.0, "reached": case.allowed / mine if mine else None}
+    return goals
+
+
+def memory_ratio(results):
+    """Our peak memory to the smaller of PyTorch's."""
+    peaks = {name: (r.get("memory") or {}).get("peak_bytes") for name, r in results.items() if "error" not in r}
+    torch = [peak for name, peak in peaks.items() if name.startswith("torch") and peak]
+    return peaks["tessera"] / min(torch) if torch and peaks.get("tessera") else None
+
+
+def summarise(case, results, options, moment):
+    peers = {name: r["value"] for name, r in results.items() if name != "tessera" and "error" not in r}
+    best = (max if case.kind == "throughput" else min)(peers, key=peers.get) if peers else None
+    ratios = ratios_of(case, results)
+    versions = {name: result.pop("versions", None) for name, result in results.items()}
     return {
         "case": case.name,
         "kind": case.kind,
         "device": case.device,
         "precision": case.precision,
         "time": moment,
-        "ratio": ratio,
-        "goal": case.goal,
-        "ours": mine,
+        "ratio": ratios.get(best),
+        "ours": results.get("tessera", {}).get("value"),
         "peer": peers.get(best),
         "peer_name": best,
+        "ratios": ratios,
+        "goals": goals_of(case, results, ratios),
+        "memory_ratio": memory_ratio(results),
         "check": compare_outputs(results) if case.kind == "throughput" else None,
         "versions": {name: value for name, value in versions.items() if value},
         "commit": machine.commit(),
@@ -90,6 +118,12 @@ def details(summary):
         if peak:
             text += f", peak memory {peak / MEGABYTE:.0f} MB"
         yield text
+    if summary["memory_ratio"]:
+        yield f"  memory: {summary['memory_ratio']:.2f} of PyTorch's"
+    for goal, found in summary["goals"].items():
+        reached = found["reached"]
+        verdict = "not measured" if reached is None else f"{'met' if reached >= found['wanted'] else 'MISSED'} ({reached:.2f})"
+        yield f"  goal {goal}: {verdict}"
     checks = summary["check"] or {}
     for name, check in checks.items():
         if not isinstance(check, dict):

@@ -1,0 +1,116 @@
+"""The driver against stand-ins for the program; needs neither Tessera nor the peers."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from tessera_bench import __main__ as command  # noqa: E402
+from tessera_bench import cases, report  # noqa: E402
+
+PROGRAM = """#!/bin/sh
+case "$*" in
+  models) echo mlp ;;
+  doctor*) echo '{"versions": {"tessera": "0.1"}}' ;;
+  *--check*) echo '{"outputs": [1, 2]}' ;;
+  *--batch*) echo '{"samples_per_second": [64000], "milliseconds": [2.0], "peak_memory_bytes": 5, "compile_seconds": 0.5}' ;;
+esac
+"""
+
+
+class CompareTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.results = pathlib.Path(self.folder.name) / "results.jsonl"
+
+    def program(self, text):
+        path = pathlib.Path(self.folder.name) / "tessera"
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def compare(self, text, *arguments):
+        """(exit status, stdout, JSON lines)"""
+        out, program = io.StringIO(), self.program(text)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            fixed = ["--peers", "", "--rounds", "3", "--settle-seconds", "0", "--program", program, "--results", str(self.results)]
+            status = command.main([*fixed, *arguments])
+        return status, out.getvalue(), [json.loads(line) for line in self.results.read_text().splitlines()]
+
+    def test_throughput_is_the_median_of_all_turns(self):
+        status, out, (record,) = self.compare(PROGRAM, "cpu/mlp-infer-b128-fp32")
+        self.assertEqual(status, 0)
+        self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio - ours 64000 peer - -\n")
+        self.assertEqual(record["results"]["tessera"]["milliseconds"], [[2.0]] * 3)
+        self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1"}})
+        self.assertEqual(record["machine"]["threads"], command.parse(["--list"])[1].threads)
+
+    def test_compile_time_is_read_from_the_program(self):
+        _, out, (record,) = self.compare(PROGRAM, "cpu/resnet50-compile")
+        self.assertIn("ours 0.5 ", out)
+        self.assertEqual(record["goals"]["allowed 2"]["reached"], 4)
+
+    def test_startup_is_set_beside_what_is_allowed(self):
+        status, out, (record,) = self.compare(PROGRAM, "cpu/startup")
+        self.assertEqual(status, 0)
+        self.assertIn(" peer 50 allowed", out)
+        self.assertEqual(len(record["results"]["tessera"]["samples"]), 21)
+
+    def test_a_failing_program_is_reported_with_its_last_line(self):
+        status, out, (record,) = self.compare("#!/bin/sh\necho 'no such model' >&2\nexit 3\n", "cpu/mlp-train-b128-fp32")
+        self.assertEqual(status, 1)
+        self.assertIn("ours error", out)
+        self.assertIn("status 3: no such model", record["results"]["tessera"]["error"])
+
+    def test_output_that_is_not_the_agreed_json_is_an_error(self):
+        for text in ("#!/bin/sh\necho fast\n", "#!/bin/sh\necho '{\"milliseconds\": []}'\n", "#!/bin/sh\necho '[1]'\n"):
+            status, _, records = self.compare(text, "cpu/mlp-infer-b128-fp32")
+            self.assertEqual(status, 1)
+            self.assertIn("error", records[-1]["results"]["tessera"])
+
+    def test_an_unknown_case_ends_with_status_2(self):
+        with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as err:
+            command.main(["cpu/nothing"])
+        self.assertEqual(ended.exception.code, 2)
+        self.assertIn("cpu/nothing", err.getvalue())
+
+
+class ReportTest(unittest.TestCase):
+    CASE = cases.find(["cpu/resnet50-infer-b1-fp32"])[0]
+
+    def test_the_ratio_is_to_the_best_peer_and_goals_to_each(self):
+        results = {"tessera": {"value": 30.0}, "torch-eager": {"value": 10.0}, "torch-compile": {"value": 25.0}, "onnxruntime": {"value": 20.0}}
+        ratios = report.ratios_of(self.CASE, results)
+        self.assertAlmostEqual(min(ratios.values()), 1.2)
+        goals = report.goals_of(self.CASE, results, ratios)
+        self.assertAlmostEqual(goals["torch 1.3x"]["reached"], 1.2)
+        self.assertAlmostEqual(goals["onnxruntime 1.0x"]["reached"], 1.5)
+
+    def test_different_outputs_fail_the_case(self):
+        results = {
+            "tessera": {"check": {"outputs": [1.0, 2.0]}},
+            "torch-eager": {"check": {"outputs": [1.0, 2.1]}},
+            "onnxruntime": {"check": {"outputs": [1.0, 2.10001]}},
+        }
+        checks = report.compare_outputs(results)
+        self.assertFalse(checks["tessera"]["ok"])
+        self.assertTrue(checks["onnxruntime"]["ok"])
+        self.assertTrue(report.failed({"check": checks, "results": results}))
+
+    def test_outputs_that_are_not_numbers_fail_the_case(self):
+        results = {"tessera": {"check": {"outputs": [1.0, float("nan")]}}, "torch-eager": {"check": {"outputs": [1.0, 2.0]}}}
+        self.assertFalse(report.compare_outputs(results)["tessera"]["ok"])
+
+    def test_a_program_without_a_check_is_not_compared(self):
+        results = {"tessera": {"check": {"error": "unknown option"}}, "torch-eager": {"check": {"outputs": [1.0]}}}
+        self.assertIsNone(report.compare_outputs(results)["tessera"]["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main()
