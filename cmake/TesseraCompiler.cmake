@@ -1,5 +1,5 @@
 # Compiler flags that every target of the project shares.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 if(TESSERA_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)
 endif()

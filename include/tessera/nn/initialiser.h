@@ -1,0 +1,39 @@
+// Starting values of parameters, a function of seed and name alone.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/base/tensor.h"
+
+namespace tessera::nn {
+
+// Fans of a weight [outputs, spatial..., inputs]: how many inputs feed one output, and the other way round.
+struct Fans {
+  double in = 1;
+  double out = 1;
+};
+Fans fans_of(const Shape& shape);
+
+// Fills the fp32 tensor of a parameter with this shape. `stream` is made from the parameter's name.
+struct Initialiser {
+  std::string name;
+  std::function<void(Tensor& tensor, uint64_t seed, uint64_t stream)> fill;
+};
+
+Initialiser zeros();
+Initialiser ones();
+Initialiser constant(double value);
+Initialiser normal(double deviation, double mean = 0);
+Initialiser truncated_normal(double deviation);  // redrawn outside two deviations
+Initialiser uniform(double bound);               // in [-bound, bound)
+// He et al. 2015, normal with variance 2 / fan_out: what ResNets start their convolutions from.
+Initialiser kaiming_normal_fan_out();
+// Uniform in +-1/sqrt(fan_in): the default of linear and convolution layers in PyTorch, biases included.
+Initialiser fan_in_uniform(double fan_in = 0);  // 0 takes the fan of the shape
+// Glorot and Bengio 2010: uniform in +-sqrt(6 / (fan_in + fan_out)).
+Initialiser xavier_uniform();
+
+Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape, uint64_t seed);
+
+}  // namespace tessera::nn

@@ -1,0 +1,59 @@
+// Layers: functions that ask the context for their variables and append their operators. `name` is the
+// layer's name in files, such as "layer1.0.conv1"; activations are channels-last.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/nn/context.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  // The input is a flattened [height, width, channels] of this shape; files store it as channels, height,
+  // width.
+  Shape flattened_from;
+  Initialiser weight = fan_in_uniform();
+};
+// [..., features] -> [..., outputs]; weight [outputs, features].
+Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
+              const LinearOptions& options = {});
+
+struct ConvolutionLayerOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  Initialiser weight = fan_in_uniform();
+};
+// [N, spatial..., C] -> [N, spatial..., outputs] with a cubic kernel; weight [outputs, kernel..., C/groups].
+Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
+                   const ConvolutionLayerOptions& options = {});
+
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  // weight of the new batch in the running statistics
+  Initialiser scale = ones();
+};
+Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options = {});
+
+Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon = 1e-5);
+Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+
+// indices [...] -> [..., width]; weight [entries, width].
+Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width);
+
+// The identity in inference and at rate 0.
+Value* dropout(Context& context, Value* x, double rate);
+
+// [N, ...] -> [N, product].
+Value* flatten(Value* x);
+
+// torchvision's adaptive average pooling for extents that are a multiple or a divisor of the wanted size.
+Value* adaptive_average_pool(Value* x, int64_t size);
+
+}  // namespace tessera::nn

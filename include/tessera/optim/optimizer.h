@@ -1,0 +1,105 @@
+// Optimisers: rules that append the update of one parameter to the graph of the training step.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tessera/nn/context.h"
+
+namespace tessera::optim {
+
+// What a rule sees of one parameter.
+class UpdateContext {
+ public:
+  UpdateContext(nn::Context& context, const nn::Variable& variable, Value* parameter, Value* gradient,
+                Value* learning_rate, Value* step)
+      : context_(context),
+        variable_(variable),
+        parameter_(parameter),
+        gradient_(gradient),
+        learning_rate_(learning_rate),
+        step_(step) {}
+
+  Value* parameter() const { return parameter_; }          // fp32
+  Value* gradient() const { return gradient_; }            // fp32, of the mean loss
+  Value* learning_rate() const { return learning_rate_; }  // fp32 scalar
+  Value* step() const { return step_; }                    // fp32 scalar: 1 at the first update
+  // False for biases and normalisation, which neither decay nor take a trust ratio.
+  bool decays() const { return variable_.decays; }
+  // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first.
+  Value* state(const std::string& suffix);
+  void update(Value* state, Value* next) { context_.update(state, next); }
+
+ private:
+  nn::Context& context_;
+  const nn::Variable& variable_;
+  Value* parameter_;
+  Value* gradient_;
+  Value* learning_rate_;
+  Value* step_;
+};
+
+struct Optimizer {
+  std::string name;
+  double learning_rate = 0.1;  // the base rate that a schedule scales
+  bool needs_step = false;
+  // Returns the parameter's new value; updates its states.
+  std::function<Value*(UpdateContext& update)> apply;
+};
+
+// v = momentum*v + g (+ weight_decay*w); w -= rate * (nesterov ? g + momentum*v : v). As torch.optim.SGD.
+struct SgdOptions {
+  double learning_rate = 0.1;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+};
+Optimizer sgd(const SgdOptions& options = {});
+
+// Kingma and Ba 2015, with bias correction. Adam adds weight_decay*w to the gradient; AdamW (Loshchilov and
+// Hutter 2019) shrinks the weight by rate*weight_decay instead.
+struct AdamOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+};
+Optimizer adam(const AdamOptions& options = {});
+Optimizer adamw(const AdamOptions& options = {});
+
+// You et al. 2020: the AdamW direction, scaled per parameter by |w| / |direction| (1 where either is zero).
+// Gradients are not normalised globally here; combine with clipping for NVLAMB's form.
+struct LambOptions {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  double weight_decay = 0.01;
+};
+Optimizer lamb(const LambOptions& options = {});
+
+// You et al. 2017 as in the MLPerf ResNet-50 reference: trust = eta*|w| / (|g| + weight_decay*|w| + epsilon)
+// for parameters that decay, 1 for the rest; v = momentum*v + rate*trust*(g + weight_decay*w); w -= v.
+struct LarsOptions {
+  double learning_rate = 10;
+  double momentum = 0.9;
+  double weight_decay = 5e-5;
+  double eta = 0.001;
+  double epsilon = 1e-9;
+};
+Optimizer lars(const LarsOptions& options = {});
+
+// Tieleman and Hinton 2012 as torch.optim.RMSprop: s = alpha*s + (1-alpha)*g^2; v = momentum*v +
+// g/(sqrt(s)+epsilon); w -= rate*v.
+struct RmspropOptions {
+  double learning_rate = 0.01;
+  double alpha = 0.99;
+  double epsilon = 1e-8;
+  double momentum = 0;
+  double weight_decay = 0;
+};
+Optimizer rmsprop(const RmspropOptions& options = {});
+
+}  // namespace tessera::optim

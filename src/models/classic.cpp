@@ -1,0 +1,57 @@
+// The networks without normalisation: perceptron, LeNet, AlexNet.
+#include "tessera/models/model.h"
+#include "tessera/nn/layers.h"
+
+namespace tessera::models {
+
+Model mlp(const ModelOptions& options) {
+  return {"mlp", options, [options](nn::Context& context, Value* x) {
+            // Two hidden layers of 256 and 128 unless told otherwise.
+            const int64_t width = options.width > 0 ? options.width : 256;
+            const int64_t depth = options.depth > 0 ? options.depth : 2;
+            x = nn::flatten(x);
+            for (int64_t layer = 1; layer <= depth; ++layer) {
+              x = ops::relu(nn::linear(context, "fc" + std::to_string(layer), x, width >> (layer - 1)));
+              x = nn::dropout(context, x, options.dropout);
+            }
+            return nn::linear(context, "fc" + std::to_string(depth + 1), x, options.classes);
+          }};
+}
+
+Model lenet(const ModelOptions& options) {
+  return {"lenet", options, [options](nn::Context& context, Value* x) {
+            const ops::PoolOptions halve{.window = {2, 2}};
+            x = ops::max_pool(ops::relu(nn::convolution(context, "conv1", x, 6, 5, {.padding = 2})), halve);
+            x = ops::max_pool(ops::relu(nn::convolution(context, "conv2", x, 16, 5)), halve);
+            const int64_t size = x->shape()[1].value();
+            x = nn::flatten(x);
+            x = ops::relu(nn::linear(context, "fc1", x, 120, {.flattened_from = {size, size, 16}}));
+            x = ops::relu(nn::linear(context, "fc2", x, 84));
+            return nn::linear(context, "fc3", x, options.classes);
+          }};
+}
+
+Model alexnet(const ModelOptions& options) {
+  return {"alexnet", options, [options](nn::Context& context, Value* x) {
+            const ops::PoolOptions pool{.window = {3, 3}, .strides = {2, 2}};
+            const auto layer = [&](const char* name, Value* input, int64_t outputs, int64_t kernel,
+                                   int64_t stride) {
+              const int64_t padding = kernel == 11 ? 2 : kernel / 2;
+              return ops::relu(nn::convolution(context, name, input, outputs, kernel,
+                                               {.stride = stride, .padding = padding}));
+            };
+            x = ops::max_pool(layer("features.0", x, 64, 11, 4), pool);
+            x = ops::max_pool(layer("features.3", x, 192, 5, 1), pool);
+            x = layer("features.6", x, 384, 3, 1);
+            x = layer("features.8", x, 256, 3, 1);
+            x = ops::max_pool(layer("features.10", x, 256, 3, 1), pool);
+            x = nn::flatten(nn::adaptive_average_pool(x, 6));
+            x = nn::dropout(context, x, options.dropout);
+            x = ops::relu(nn::linear(context, "classifier.1", x, 4096, {.flattened_from = {6, 6, 256}}));
+            x = nn::dropout(context, x, options.dropout);
+            x = ops::relu(nn::linear(context, "classifier.4", x, 4096));
+            return nn::linear(context, "classifier.6", x, options.classes);
+          }};
+}
+
+}  // namespace tessera::models

@@ -1,0 +1,121 @@
+#include "tessera/base/error.h"
+#include "tessera/models/model.h"
+#include "tessera/nn/layers.h"
+
+namespace tessera::models {
+namespace {
+
+// Convolution without bias and its batch norm: layers "<prefix>conv<n>" and "<prefix>bn<n>".
+Value* normalised_convolution(nn::Context& context, const std::string& convolution_name,
+                              const std::string& norm_name, Value* x, int64_t outputs, int64_t kernel,
+                              int64_t stride, int64_t groups = 1) {
+  x = nn::convolution(context, convolution_name, x, outputs, kernel,
+                      {.stride = stride,
+                       .padding = kernel / 2,
+                       .groups = groups,
+                       .bias = false,
+                       .weight = nn::kaiming_normal_fan_out()});
+  return nn::batch_norm(context, norm_name, x);
+}
+
+struct BlockOptions {
+  int64_t width;  // of the 3x3 convolutions
+  int64_t outputs;
+  int64_t stride = 1;
+  int64_t groups = 1;
+};
+
+Value* shortcut(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
+  if (options.stride == 1 && x->shape().back() == Dimension(options.outputs)) return x;
+  return normalised_convolution(context, prefix + "downsample.0", prefix + "downsample.1", x, options.outputs,
+                                1, options.stride);
+}
+
+Value* basic_block(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
+  Value* y =
+      normalised_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 3, options.stride);
+  y = normalised_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.outputs, 3, 1);
+  return ops::relu(ops::add(y, shortcut(context, prefix, x, options)));
+}
+
+Value* bottleneck(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
+  Value* y = normalised_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 1, 1);
+  y = normalised_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.width, 3,
+                             options.stride, options.groups);
+  y = normalised_convolution(context, prefix + "conv3", prefix + "bn3", ops::relu(y), options.outputs, 1, 1);
+  return ops::relu(ops::add(y, shortcut(context, prefix, x, options)));
+}
+
+struct ResNetLayout {
+  std::string name;
+  std::vector<int64_t> blocks;  // per stage
+  bool bottlenecks = false;
+  int64_t groups = 1;
+  int64_t base_width = 64;  // of a bottleneck's 3x3 convolution in the first stage, per group
+};
+
+Model resnet_of(const ResNetLayout& layout, const ModelOptions& options) {
+  return {layout.name, options, [=](nn::Context& context, Value* x) {
+            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, 64, 7, 2));
+            x = ops::max_pool(x, {.window = {3, 3}, .strides = {2, 2}, .padding_low = {1, 1}});
+            for (size_t stage = 0; stage < layout.blocks.size(); ++stage) {
+              const int64_t planes = int64_t{64} << stage;
+              for (int64_t block = 0; block < layout.blocks[stage]; ++block) {
+                const std::string prefix =
+                    "layer" + std::to_string(stage + 1) + "." + std::to_string(block) + ".";
+                const int64_t stride = block == 0 && stage > 0 ? 2 : 1;
+                x = layout.bottlenecks ? bottleneck(context, prefix, x,
+                                                    {planes * layout.base_width / 64 * layout.groups,
+                                                     planes * 4, stride, layout.groups})
+                                       : basic_block(context, prefix, x, {planes, planes, stride});
+              }
+            }
+            return nn::linear(context, "fc", ops::global_average_pool(x), options.classes);
+          }};
+}
+
+}  // namespace
+
+Model resnet(int depth, const ModelOptions& options) {
+  const std::string name = "resnet" + std::to_string(depth);
+  switch (depth) {
+    case 18:
+      return resnet_of({name, {2, 2, 2, 2}}, options);
+    case 34:
+      return resnet_of({name, {3, 4, 6, 3}}, options);
+    case 50:
+      return resnet_of({name, {3, 4, 6, 3}, true}, options);
+    case 101:
+      return resnet_of({name, {3, 4, 23, 3}, true}, options);
+    case 152:
+      return resnet_of({name, {3, 8, 36, 3}, true}, options);
+    default:
+      fail(ErrorCode::invalid_argument, "ResNet comes with 18, 34, 50, 101 or 152 layers, not {}", depth);
+  }
+}
+
+Model resnext50(const ModelOptions& options) {
+  return resnet_of(
+      {.name = "resnext50", .blocks = {3, 4, 6, 3}, .bottlenecks = true, .groups = 32, .base_width = 4},
+      options);
+}
+
+Model resnet_small(const ModelOptions& options) {
+  return {"resnet_small", options, [options](nn::Context& context, Value* x) {
+            const int64_t width = options.width > 0 ? options.width : 16;
+            const int64_t depth = options.depth > 0 ? options.depth : 1;
+            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, width, 3, 1));
+            for (int64_t stage = 0; stage < 3; ++stage) {
+              for (int64_t block = 0; block < depth; ++block) {
+                const std::string prefix =
+                    "layer" + std::to_string(stage + 1) + "." + std::to_string(block) + ".";
+                x = basic_block(context, prefix, x,
+                                {width << stage, width << stage, block == 0 && stage > 0 ? 2 : 1});
+              }
+            }
+            x = nn::dropout(context, ops::global_average_pool(x), options.dropout);
+            return nn::linear(context, "fc", x, options.classes);
+          }};
+}
+
+}  // namespace tessera::models

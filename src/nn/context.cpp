@@ -1,0 +1,96 @@
+#include "tessera/nn/context.h"
+
+#include <cstring>
+
+#include "tessera/base/error.h"
+
+namespace tessera::nn {
+namespace {
+
+// result[index] = x[index permuted]: axis i of the result is axis permutation[i] of x.
+Tensor permute(const Tensor& x, const std::vector<int64_t>& permutation) {
+  Shape shape;
+  for (int64_t axis : permutation) shape.push_back(x.shape()[static_cast<size_t>(axis)]);
+  Tensor result(x.data_type(), shape);
+  const std::vector<int64_t> strides = row_major_strides(x.shape());
+  const std::vector<int64_t> result_strides = row_major_strides(shape);
+  const size_t width = size_of(x.data_type());
+  for (int64_t element = 0; element < result.size(); ++element) {
+    int64_t source = 0;
+    int64_t rest = element;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      source += rest / result_strides[axis] * strides[static_cast<size_t>(permutation[axis])];
+      rest %= result_strides[axis];
+    }
+    std::memcpy(static_cast<char*>(result.raw()) + static_cast<size_t>(element) * width,
+                static_cast<const char*>(x.raw()) + static_cast<size_t>(source) * width, width);
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor from_file_layout(const Variable& variable, const Tensor& stored) {
+  const Shape& expected = variable.file_shape.empty() ? variable.shape : variable.file_shape;
+  require(stored.shape() == expected, ErrorCode::invalid_file, "'{}' has the shape {}, expected {}",
+          variable.name, to_string(stored.shape()), to_string(expected));
+  const Tensor value =
+      stored.data_type() == variable.data_type ? stored.clone() : stored.cast(variable.data_type);
+  if (variable.permutation.empty()) return value;
+  return permute(value.reshape(variable.file_view), variable.permutation).reshape(variable.shape);
+}
+
+Tensor to_file_layout(const Variable& variable, const Tensor& value) {
+  if (variable.permutation.empty()) return value.clone();
+  Shape permuted;
+  std::vector<int64_t> inverse(variable.permutation.size());
+  for (size_t axis = 0; axis < variable.permutation.size(); ++axis) {
+    permuted.push_back(variable.file_view[static_cast<size_t>(variable.permutation[axis])]);
+    inverse[static_cast<size_t>(variable.permutation[axis])] = static_cast<int64_t>(axis);
+  }
+  return permute(value.reshape(permuted), inverse).reshape(variable.file_shape);
+}
+
+Value* Context::variable(Variable variable) {
+  if (Value* known = graph_.find_input(variable.name)) {
+    require(known->shape() == to_symbolic(variable.shape), ErrorCode::invalid_argument,
+            "variable '{}' is shared with the shapes {} and {}", variable.name, to_string(known->shape()),
+            to_string(variable.shape));
+    return known;
+  }
+  Value* value =
+      graph_.add_input(variable.role, variable.name, {variable.data_type, to_symbolic(variable.shape)});
+  variables_.push_back(std::move(variable));
+  return value;
+}
+
+Value* Context::parameter(const std::string& name, Shape shape, Initialiser initialiser, bool decays) {
+  return variable({.name = name,
+                   .role = InputRole::parameter,
+                   .shape = std::move(shape),
+                   .initialiser = std::move(initialiser),
+                   .decays = decays});
+}
+
+Value* Context::state(const std::string& name, Shape shape, Initialiser initialiser) {
+  return variable({.name = name,
+                   .role = InputRole::state,
+                   .shape = std::move(shape),
+                   .initialiser = std::move(initialiser),
+                   .decays = false});
+}
+
+void Context::update(Value* state, Value* next) {
+  if (training()) graph_.add_update(state, next);
+}
+
+Value* Context::random_counter() {
+  return variable({.name = "random_counter",
+                   .role = InputRole::state,
+                   .shape = {2},
+                   .initialiser = zeros(),
+                   .decays = false,
+                   .data_type = DataType::int64});
+}
+
+}  // namespace tessera::nn

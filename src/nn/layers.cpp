@@ -1,0 +1,147 @@
+#include "tessera/nn/layers.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+
+namespace tessera::nn {
+namespace {
+
+int64_t channels_of(Value* x) {
+  return x->shape().back().value();
+}
+
+// Per-channel scale and bias of a normalisation layer, named as PyTorch names them.
+struct Affine {
+  Value* scale;
+  Value* bias;
+};
+Affine affine(Context& context, const std::string& name, int64_t channels,
+              const Initialiser& scale = ones()) {
+  return {context.parameter(name + ".weight", {channels}, scale, false),
+          context.parameter(name + ".bias", {channels}, zeros(), false)};
+}
+
+}  // namespace
+
+Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
+              const LinearOptions& options) {
+  const int64_t inputs = channels_of(x);
+  Variable weight{.name = name + ".weight", .shape = {outputs, inputs}, .initialiser = options.weight};
+  if (!options.flattened_from.empty()) {
+    const Shape& from = options.flattened_from;
+    require(from.size() == 3 && element_count(from) == inputs, ErrorCode::invalid_argument,
+            "layer '{}' has {} inputs, flattened from {}", name, inputs, to_string(from));
+    weight.file_shape = weight.shape;
+    weight.file_view = {outputs, from[2], from[0], from[1]};
+    weight.permutation = {0, 2, 3, 1};
+  }
+  Value* y =
+      ops::apply("matmul", {x, context.variable(std::move(weight))}, {{"transpose_b", true}}, name)->output();
+  if (!options.bias) return y;
+  return ops::add(
+      y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(static_cast<double>(inputs)), false));
+}
+
+Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
+                   const ConvolutionLayerOptions& options) {
+  const auto spatial = static_cast<size_t>(x->type().rank() - 2);
+  const int64_t inputs = channels_of(x);
+  require(inputs % options.groups == 0 && outputs % options.groups == 0, ErrorCode::invalid_argument,
+          "layer '{}': {} groups do not divide {} inputs and {} outputs", name, options.groups, inputs,
+          outputs);
+  const int64_t group_inputs = inputs / options.groups;
+  Variable weight{.name = name + ".weight", .initialiser = options.weight};
+  weight.shape = {outputs};
+  weight.file_shape = {outputs, group_inputs};
+  weight.permutation = {0};
+  for (size_t axis = 0; axis < spatial; ++axis) {
+    weight.shape.push_back(kernel);
+    weight.file_shape.push_back(kernel);
+    weight.permutation.push_back(static_cast<int64_t>(axis) + 2);
+  }
+  weight.shape.push_back(group_inputs);
+  weight.permutation.push_back(1);
+  weight.file_view = weight.file_shape;
+  const double fan_in = fans_of(weight.shape).in;
+  const auto each = [&](int64_t value) { return std::vector<int64_t>(spatial, value); };
+  Value* y = ops::apply("convolution", {x, context.variable(std::move(weight))},
+                        {{"strides", each(options.stride)},
+                         {"padding_low", each(options.padding)},
+                         {"padding_high", each(options.padding)},
+                         {"dilations", each(options.dilation)},
+                         {"groups", options.groups}},
+                        name)
+                 ->output();
+  if (!options.bias) return y;
+  return ops::add(y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(fan_in), false));
+}
+
+Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options) {
+  const int64_t channels = channels_of(x);
+  const auto [scale, bias] = affine(context, name, channels, options.scale);
+  Value* mean = context.state(name + ".running_mean", {channels}, zeros());
+  Value* variance = context.state(name + ".running_var", {channels}, ones());
+  if (!context.training()) return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
+  Node* node = ops::apply("batch_norm_training", {x, scale, bias}, {{"epsilon", options.epsilon}}, name);
+  // The running variance is unbiased, the one that normalises is not (as in PyTorch).
+  const double count = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
+  const double correction = count > 1 ? count / (count - 1) : 1;
+  const double keep = 1 - options.momentum;
+  context.update(mean, ops::add(ops::multiply(mean, keep), ops::multiply(node->output(1), options.momentum)));
+  context.update(variance, ops::add(ops::multiply(variance, keep),
+                                    ops::multiply(node->output(2), options.momentum * correction)));
+  return node->output();
+}
+
+Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+  const auto [scale, bias] = affine(context, name, channels_of(x));
+  return ops::layer_norm(x, scale, bias, 1, epsilon);
+}
+
+Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon) {
+  const auto [scale, bias] = affine(context, name, channels_of(x));
+  return ops::group_norm(x, scale, bias, groups, epsilon);
+}
+
+Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+  return group_norm(context, name, x, channels_of(x), epsilon);
+}
+
+Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width) {
+  return ops::gather(context.parameter(name + ".weight", {entries, width}, normal(1)), indices);
+}
+
+Value* dropout(Context& context, Value* x, double rate) {
+  if (!context.training() || rate == 0) return x;
+  return ops::dropout(x, context.random_counter(), rate, context.next_random_stream());
+}
+
+Value* flatten(Value* x) {
+  Dimension features(1);
+  for (size_t axis = 1; axis < x->shape().size(); ++axis) features = features * x->shape()[axis];
+  return ops::reshape(x, {x->shape()[0], features});
+}
+
+Value* adaptive_average_pool(Value* x, int64_t size) {
+  std::vector<int64_t> window;
+  for (size_t axis = 1; axis + 1 < x->shape().size(); ++axis) {
+    const int64_t extent = x->shape()[axis].value();
+    require(extent % size == 0 || size % extent == 0, ErrorCode::unsupported,
+            "adaptive pooling of extent {} to {} is neither a multiple nor a divisor", extent, size);
+    if (extent < size) {  // repeat: [N, H, W, C] -> [N, H, r, W, r, C] -> [N, size, size, C]
+      require(x->type().rank() == 4, ErrorCode::unsupported, "repeating pooling is for images, '{}' is {}",
+              x->name(), to_string(x->type()));
+      const int64_t r = size / extent;
+      const SymbolicShape& s = x->shape();
+      Value* wide =
+          ops::broadcast_to(ops::reshape(x, {s[0], s[1], 1, s[2], 1, s[3]}), {s[0], s[1], r, s[2], r, s[3]});
+      return ops::reshape(wide, {s[0], size, size, s[3]});
+    }
+    window.push_back(extent / size);
+  }
+  const bool identity = std::all_of(window.begin(), window.end(), [](int64_t w) { return w == 1; });
+  return identity ? x : ops::average_pool(x, {.window = window});
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,26 @@
+#include "optim/moments.h"
+#include "optim/trust_ratio.h"
+
+namespace tessera::optim {
+
+Optimizer lamb(const LambOptions& options) {
+  return {.name = "lamb",
+          .learning_rate = options.learning_rate,
+          .needs_step = true,
+          .apply = [options](UpdateContext& context) {
+            Value* w = context.parameter();
+            Value* direction = adaptive_direction(context, context.gradient(), options.beta1, options.beta2,
+                                                  options.epsilon);
+            if (context.decays()) {
+              if (options.weight_decay != 0)
+                direction = ops::add(direction, ops::multiply(w, options.weight_decay));
+              Value* weight_norm = norm(w);
+              Value* direction_norm = norm(direction);
+              direction = ops::multiply(
+                  direction, trusted(ops::divide(weight_norm, direction_norm), weight_norm, direction_norm));
+            }
+            return ops::subtract(w, ops::multiply(direction, context.learning_rate()));
+          }};
+}
+
+}  // namespace tessera::optim
