@@ -4,6 +4,7 @@
 // broken.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -178,7 +179,9 @@ Value* transpose(Value* x, std::vector<int64_t> permutation);
 Value* broadcast_to(Value* x, SymbolicShape shape);
 Value* concat(const std::vector<Value*>& inputs, int64_t axis);
 std::vector<Value*> split(Value* x, std::vector<int64_t> sizes, int64_t axis);
-// limits beyond the extent mean the extent, so that a symbolic axis can be kept whole.
+// Negative starts and limits count from the end; limits beyond the extent mean the extent.
+inline constexpr int64_t kWholeAxis =
+    std::numeric_limits<int64_t>::max();  // the limit of a whole symbolic axis
 Value* slice(Value* x, std::vector<int64_t> starts, std::vector<int64_t> limits,
              std::vector<int64_t> strides = {});
 // `interior` puts that many values between neighbours.
