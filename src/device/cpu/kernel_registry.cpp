@@ -20,6 +20,24 @@ CpuKernelRegistration::CpuKernelRegistration(CpuKernels kernels) {
           "CPU kernels of '{}' are registered twice", key);
 }
 
+KernelCandidate checked_candidate(
+    const std::string& name, std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+  KernelCandidate candidate;
+  candidate.name = name;
+  candidate.refusal = [check = std::move(check)](const KernelRequest& request) -> std::string {
+    try {
+      check(request);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      return error.what();
+    }
+    return "";
+  };
+  candidate.create = std::move(create);
+  return candidate;
+}
+
 std::string kernel_key(const Node& node) {
   return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
 }

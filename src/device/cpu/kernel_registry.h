@@ -24,6 +24,11 @@ struct CpuKernelRegistration {
   explicit CpuKernelRegistration(CpuKernels kernels);
 };
 
+// A candidate that is refused when `check` throws Error(unsupported): its message is the reason.
+KernelCandidate checked_candidate(
+    const std::string& name, std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+
 // The key of a node: its operator's name, or "fused:KIND".
 std::string kernel_key(const Node& node);
 

@@ -1,7 +1,8 @@
 #include "device/cpu/onednn.h"
 
-#include <numeric>
 #include <unordered_map>
+
+#include "device/cpu/kernel_registry.h"
 
 namespace tessera::cpu {
 namespace {
@@ -182,26 +183,21 @@ dnnl::primitive_attr default_attributes() {
 }
 
 KernelCandidate onednn_candidate(const std::string& name, OnednnPlanner planner) {
-  KernelCandidate candidate;
-  candidate.name = name;
-  candidate.refusal = [planner](const KernelRequest& request) -> std::string {
+  const auto check = [planner](const KernelRequest& request) {
     try {
       planner(request);
-    } catch (const Error& error) {
-      return error.what();
     } catch (const dnnl::error& error) {
-      return fmt::format("oneDNN: {}", error.what());
+      fail(ErrorCode::unsupported, "oneDNN: {}", error.what());
     }
-    return "";
   };
-  candidate.create = [planner](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+  const auto create = [planner](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     try {
       return std::make_unique<OnednnKernel>(planner(request), request);
     } catch (const dnnl::error& error) {
       fail(ErrorCode::unsupported, "node '{}': oneDNN: {}", request.node.name(), error.what());
     }
   };
-  return candidate;
+  return checked_candidate(name, check, create);
 }
 
 }  // namespace tessera::cpu

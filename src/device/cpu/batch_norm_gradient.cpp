@@ -1,0 +1,215 @@
+// The gradients of batch normalisation, with what comes before them in a fused node: the sum of two
+// gradients, and the mask of the relu behind the normalisation. One pass for the sums, one that writes dx.
+#include <cmath>
+
+#include "tessera/base/error.h"
+#include "tessera/passes/fuse.h"
+
+#include "device/cpu/batch_norm.h"
+#include "device/cpu/kernel_registry.h"
+#include "device/cpu/parallel.h"
+
+namespace tessera::cpu {
+namespace {
+
+struct Parts {
+  size_t x, scale, mean, variance;  // inputs
+  size_t dy;
+  std::optional<size_t> dy2;
+  std::optional<size_t> y;                      // the relu's result, read for its mask
+  std::optional<size_t> bias;                   // or the normalisation's bias, to find the mask from x
+  std::optional<size_t> dx, dscale, dbias, dz;  // outputs that something reads
+  double epsilon = 0;
+};
+
+bool is_zero(const Value* value) {
+  return scalar_constant(value) == 0.0;
+}
+
+class Parser {
+ public:
+  explicit Parser(const Node& node) : node_(node), main_(main_node(node, "batch_norm_gradient")) {}
+
+  Parts parse() {
+    check_batch_norm_types(*main_.input(1), *main_.input(2));
+    parts_.x = required_input(node_, main_.input(1));
+    parts_.scale = required_input(node_, main_.input(2));
+    parts_.mean = required_input(node_, main_.input(3));
+    parts_.variance = required_input(node_, main_.input(4));
+    parts_.epsilon = main_.attributes().real("epsilon");
+    parts_.dx = output_of(node_, main_.output(0));
+    parts_.dscale = output_of(node_, main_.output(1));
+    parts_.dbias = output_of(node_, main_.output(2));
+    parse_gradient();
+    if (node_.body() == nullptr) return parts_;
+    size_t members = 0;
+    for (const auto& inner : node_.body()->nodes()) members += inner->operator_name() == "constant" ? 0 : 1;
+    require(members == members_ && node_.body()->outputs().size() == outputs(), ErrorCode::unsupported,
+            "the body is not a mask and a batch normalisation's gradient");
+    return parts_;
+  }
+
+ private:
+  size_t outputs() const {
+    return static_cast<size_t>(parts_.dx.has_value()) + parts_.dscale.has_value() + parts_.dbias.has_value() +
+           parts_.dz.has_value();
+  }
+
+  // The node of the body that makes the value when it is of this operator.
+  const Node* inner(const Value* value, std::string_view operator_name) {
+    const Node* producer = node_.body() == nullptr ? nullptr : producer_of(value, operator_name);
+    if (producer != nullptr) ++members_;
+    return producer;
+  }
+
+  void parse_gradient() {
+    const Value* gradient = main_.input(0);
+    if (const Node* select = inner(gradient, "select")) {
+      require(is_zero(select->input(2)), ErrorCode::unsupported, "the mask does not select zero");
+      const Node* greater = inner(select->input(0), "greater");
+      require(greater != nullptr && is_zero(greater->input(1)), ErrorCode::unsupported,
+              "the mask is not x > 0");
+      parse_mask(greater->input(0));
+      parts_.dz = output_of(node_, gradient);
+      gradient = select->input(1);
+    }
+    if (const Node* sum = inner(gradient, "add")) {
+      require(sum->input(0)->type() == sum->input(1)->type(), ErrorCode::unsupported, "the sum broadcasts");
+      if (gradient == main_.input(0)) parts_.dz = output_of(node_, gradient);
+      parts_.dy = required_input(node_, sum->input(0));
+      parts_.dy2 = required_input(node_, sum->input(1));
+    } else {
+      parts_.dy = required_input(node_, gradient);
+    }
+  }
+
+  void parse_mask(const Value* y) {
+    const Node* recomputed = inner(y, "batch_norm_inference");
+    if (recomputed == nullptr) {
+      parts_.y = required_input(node_, y);
+      return;
+    }
+    // x, scale, bias, mean, variance against x, scale, mean, variance of the gradient
+    const bool same = recomputed->input(0) == main_.input(1) && recomputed->input(1) == main_.input(2) &&
+                      recomputed->input(3) == main_.input(3) && recomputed->input(4) == main_.input(4) &&
+                      recomputed->attributes().real("epsilon") == parts_.epsilon;
+    require(same, ErrorCode::unsupported, "the mask is of another normalisation");
+    parts_.bias = required_input(node_, recomputed->input(2));
+  }
+
+  const Node& node_;
+  const Node& main_;
+  Parts parts_{};
+  size_t members_ = 1;
+};
+
+class BatchNormGradient : public Kernel {
+ public:
+  explicit BatchNormGradient(const Node& node)
+      : parts_(Parser(node).parse()), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
+    coefficients_ = scratch_.book_floats(5);
+    sums_ = scratch_.book_doubles(2 * rows_.parts);
+    blocks_ = scratch_.book_floats(2 * rows_.parts);
+  }
+
+  int64_t workspace_bytes() const override { return scratch_.bytes(); }
+
+  // Both passes write elements where they have just read them; the first must leave x to the second.
+  bool may_overwrite(size_t output, size_t input) const override {
+    const bool gradient = input == parts_.dy || input == parts_.dy2 || input == parts_.y;
+    return (output == parts_.dx && (gradient || input == parts_.x)) || (output == parts_.dz && gradient);
+  }
+
+  void run(const KernelArguments& arguments) override {
+    const int64_t channels = rows_.channels;
+    float* coefficients = ChannelScratch::floats(arguments.workspace, coefficients_);
+    double* sums = ChannelScratch::doubles(arguments.workspace, sums_);
+    float* blocks = ChannelScratch::floats(arguments.workspace, blocks_);
+    const void* x = arguments.inputs[parts_.x];
+    GradientSource source = make_source(arguments, coefficients + 3 * channels);
+    void* dz = parts_.dz.has_value() ? arguments.outputs[*parts_.dz] : nullptr;
+
+    for_each_part(rows_.parts, rows_.rows, [&](int64_t part, int64_t begin, int64_t end) {
+      run_pass(GradientSumsPass{rows_.range(begin, end), source, x, dz, floats(arguments, parts_.mean),
+                                blocks + part * 2 * channels, sums + part * 2 * channels});
+    });
+    add_parts(rows_.parts, channels, sums);
+    finish_sums(arguments, sums, coefficients);
+    if (!parts_.dx.has_value()) return;
+
+    if (dz != nullptr) source = {.dy = dz};
+    void* dx = arguments.outputs[*parts_.dx];
+    const bool stream = rows_.stream() && dx != x && dx != source.dy && dx != source.dy2 && dx != source.y;
+    for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
+      run_pass(InputGradientPass{rows_.range(begin, end), source, x, dx, coefficients,
+                                 coefficients + channels, coefficients + 2 * channels, stream});
+    });
+  }
+
+ private:
+  static const float* floats(const KernelArguments& arguments, size_t input) {
+    return static_cast<const float*>(arguments.inputs[input]);
+  }
+
+  GradientSource make_source(const KernelArguments& arguments, float* affine) const {
+    GradientSource source;
+    source.dy = arguments.inputs[parts_.dy];
+    if (parts_.dy2.has_value()) source.dy2 = arguments.inputs[*parts_.dy2];
+    if (parts_.y.has_value()) source.y = arguments.inputs[*parts_.y];
+    if (parts_.bias.has_value()) {
+      for (int64_t c = 0; c < rows_.channels; ++c) {
+        const Affine numbers = normalising(
+            floats(arguments, parts_.scale)[c], floats(arguments, *parts_.bias)[c],
+            floats(arguments, parts_.mean)[c], floats(arguments, parts_.variance)[c], parts_.epsilon);
+        affine[c] = numbers.factor;
+        affine[rows_.channels + c] = numbers.offset;
+      }
+      source.factor = affine;
+      source.offset = affine + rows_.channels;
+    }
+    return source;
+  }
+
+  // With n = (x - mean) r: dx = scale r (dz - mean(dz) - n mean(dz n)), as a function of dz and x.
+  void finish_sums(const KernelArguments& arguments, const double* sums, float* coefficients) const {
+    const auto count = static_cast<double>(rows_.rows);
+    const auto target = [&](std::optional<size_t> output) {
+      return output.has_value() ? static_cast<float*>(arguments.outputs[*output]) : nullptr;
+    };
+    float* dscale = target(parts_.dscale);
+    float* dbias = target(parts_.dbias);
+    const int64_t channels = rows_.channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const double mean = floats(arguments, parts_.mean)[c];
+      const double inverse =
+          1 / std::sqrt(static_cast<double>(floats(arguments, parts_.variance)[c]) + parts_.epsilon);
+      const double by_gradient = floats(arguments, parts_.scale)[c] * inverse;
+      const double product = sums[channels + c] * inverse;  // sum(dz n)
+      const double by_input = -by_gradient * inverse * product / count;
+      coefficients[c] = static_cast<float>(by_gradient);
+      coefficients[channels + c] = static_cast<float>(by_input);
+      coefficients[2 * channels + c] = static_cast<float>(-by_gradient * sums[c] / count - by_input * mean);
+      if (dscale != nullptr) dscale[c] = static_cast<float>(product);
+      if (dbias != nullptr) dbias[c] = static_cast<float>(sums[c]);
+    }
+  }
+
+  Parts parts_;
+  ActivationRows rows_;
+  ChannelScratch scratch_;
+  size_t coefficients_ = 0;
+  size_t sums_ = 0;
+  size_t blocks_ = 0;
+};
+
+std::vector<KernelCandidate> candidates(const Node&) {
+  return {checked_candidate(
+      "loops.batch_norm_gradient", [](const KernelRequest& request) { Parser(request.node).parse(); },
+      [](const KernelRequest& request) { return std::make_unique<BatchNormGradient>(request.node); })};
+}
+
+const CpuKernelRegistration plain({"batch_norm_gradient", candidates});
+const CpuKernelRegistration fused({"fused:batch_norm_gradient", candidates});
+
+}  // namespace
+}  // namespace tessera::cpu

@@ -1,0 +1,148 @@
+// Batch normalisation with the batch's own statistics, and what follows it in a fused node (the sum with a
+// shortcut, relu): one pass over x for the statistics, one that writes y.
+#include "tessera/base/error.h"
+#include "tessera/passes/fuse.h"
+
+#include "device/cpu/batch_norm.h"
+#include "device/cpu/kernel_registry.h"
+#include "device/cpu/parallel.h"
+
+namespace tessera::cpu {
+namespace {
+
+struct Parts {
+  size_t x, scale, bias;                 // inputs
+  std::optional<size_t> residual;        // input
+  std::optional<size_t> mean, variance;  // outputs; without them nothing reads the statistics
+  bool relu = false;
+  double epsilon = 0;
+};
+
+// Throws Error(unsupported) when the body is not: normalise, perhaps add, perhaps relu.
+Parts parse(const Node& node) {
+  const Node& main = main_node(node, "batch_norm_training");
+  Parts parts{};
+  check_batch_norm_types(*main.input(0), *main.input(1));
+  parts.x = required_input(node, main.input(0));
+  parts.scale = required_input(node, main.input(1));
+  parts.bias = required_input(node, main.input(2));
+  parts.mean = output_of(node, main.output(1));
+  parts.variance = output_of(node, main.output(2));
+  parts.epsilon = main.attributes().real("epsilon");
+  if (node.body() == nullptr) return parts;
+
+  const Value* result = main.output();
+  size_t members = 1;
+  const auto next = [&](std::string_view operator_name) -> const Node* {
+    const Node* reader = sole_reader(result);
+    if (reader == nullptr || reader->operator_name() != operator_name) return nullptr;
+    ++members;
+    return reader;
+  };
+  if (const Node* add = next("add")) {
+    const Value* other = add->input(add->input(0) == result ? 1 : 0);
+    require(other->type() == result->type(), ErrorCode::unsupported, "the sum broadcasts");
+    parts.residual = required_input(node, other);
+    result = add->output();
+  }
+  if (const Node* relu = next("relu")) {
+    parts.relu = true;
+    result = relu->output();
+  }
+  require(members == node.body()->nodes().size() && output_of(node, result) == 0, ErrorCode::unsupported,
+          "the body is not a batch normalisation, a sum and a relu");
+  return parts;
+}
+
+class BatchNormTraining : public Kernel {
+ public:
+  explicit BatchNormTraining(const Node& node)
+      : parts_(parse(node)), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
+    coefficients_ = scratch_.book_floats(3);
+    sums_ = scratch_.book_doubles(2 * rows_.parts);
+    blocks_ = scratch_.book_floats(2 * rows_.parts);
+  }
+
+  int64_t workspace_bytes() const override { return scratch_.bytes(); }
+
+  // Statistics are complete before the first element of y is written, and each is written where it was read.
+  bool may_overwrite(size_t output, size_t input) const override {
+    return output == 0 && (input == parts_.x || input == parts_.residual);
+  }
+
+  void run(const KernelArguments& arguments) override {
+    const int64_t channels = rows_.channels;
+    const void* x = arguments.inputs[parts_.x];
+    float* shift = ChannelScratch::floats(arguments.workspace, coefficients_);
+    float* factor = shift + channels;
+    float* offset = factor + channels;
+    double* sums = ChannelScratch::doubles(arguments.workspace, sums_);
+    float* blocks = ChannelScratch::floats(arguments.workspace, blocks_);
+
+    copy_first_row(x, shift);
+    for_each_part(rows_.parts, rows_.rows, [&](int64_t part, int64_t begin, int64_t end) {
+      run_pass(StatisticsPass{rows_.range(begin, end), x, shift, blocks + part * 2 * channels,
+                              sums + part * 2 * channels});
+    });
+    add_parts(rows_.parts, channels, sums);
+    finish_statistics(arguments, shift, sums, factor, offset);
+
+    const void* residual = parts_.residual.has_value() ? arguments.inputs[*parts_.residual] : nullptr;
+    void* y = arguments.outputs[0];
+    for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
+      run_pass(NormalisePass{rows_.range(begin, end), x, residual, y, factor, offset, parts_.relu,
+                             rows_.stream() && y != x && y != residual});
+    });
+  }
+
+ private:
+  // The first row stands for the mean until the mean is known.
+  void copy_first_row(const void* x, float* shift) const {
+    dispatch(rows_.type, [&]<typename T>() {
+      const T* first = static_cast<const T*>(x);
+      for (int64_t c = 0; c < rows_.channels; ++c) shift[c] = static_cast<float>(first[c]);
+    });
+  }
+
+  void finish_statistics(const KernelArguments& arguments, const float* shift, const double* sums,
+                         float* factor, float* offset) const {
+    const auto count = static_cast<double>(rows_.rows);
+    const auto* scale = static_cast<const float*>(arguments.inputs[parts_.scale]);
+    const auto* bias = static_cast<const float*>(arguments.inputs[parts_.bias]);
+    const auto target = [&](std::optional<size_t> output) {
+      return output.has_value() ? static_cast<float*>(arguments.outputs[*output]) : nullptr;
+    };
+    float* means = target(parts_.mean);
+    float* variances = target(parts_.variance);
+    for (int64_t c = 0; c < rows_.channels; ++c) {
+      const double difference = sums[c] / count;
+      const auto mean = static_cast<float>(static_cast<double>(shift[c]) + difference);
+      const double variance = sums[rows_.channels + c] / count - difference * difference;
+      const auto positive = static_cast<float>(variance < 0 ? 0 : variance);
+      const Affine affine = normalising(scale[c], bias[c], mean, positive, parts_.epsilon);
+      factor[c] = affine.factor;
+      offset[c] = affine.offset;
+      if (means != nullptr) means[c] = mean;
+      if (variances != nullptr) variances[c] = positive;
+    }
+  }
+
+  Parts parts_;
+  ActivationRows rows_;
+  ChannelScratch scratch_;
+  size_t coefficients_ = 0;
+  size_t sums_ = 0;
+  size_t blocks_ = 0;
+};
+
+std::vector<KernelCandidate> candidates(const Node&) {
+  return {checked_candidate(
+      "loops.batch_norm", [](const KernelRequest& request) { parse(request.node); },
+      [](const KernelRequest& request) { return std::make_unique<BatchNormTraining>(request.node); })};
+}
+
+const CpuKernelRegistration plain({"batch_norm_training", candidates});
+const CpuKernelRegistration fused({"fused:batch_norm", candidates});
+
+}  // namespace
+}  // namespace tessera::cpu
