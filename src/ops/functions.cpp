@@ -288,6 +288,24 @@ Value* layer_norm(Value* x, Value* scale, Value* bias, int64_t axes, double epsi
 Value* group_norm(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon) {
   return one("group_norm", {x, scale, bias}, {{"groups", groups}, {"epsilon", epsilon}});
 }
+NormGradients batch_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* variance, double epsilon) {
+  Node* node =
+      apply("batch_norm_gradient", {output_gradient, x, scale, mean, variance}, {{"epsilon", epsilon}});
+  return {node->output(0), node->output(1), node->output(2)};
+}
+NormGradients layer_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* inverse_deviation, int64_t axes) {
+  Node* node =
+      apply("layer_norm_gradient", {output_gradient, x, scale, mean, inverse_deviation}, {{"axes", axes}});
+  return {node->output(0), node->output(1), node->output(2)};
+}
+NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* inverse_deviation, int64_t groups) {
+  Node* node = apply("group_norm_gradient", {output_gradient, x, scale, mean, inverse_deviation},
+                     {{"groups", groups}});
+  return {node->output(0), node->output(1), node->output(2)};
+}
 Value* softmax(Value* x, int64_t axis) {
   return one("softmax", {x}, {{"axis", axis}});
 }
@@ -307,6 +325,18 @@ Value* global_average_pool(Value* x) {
   std::vector<int64_t> axes;
   for (int64_t axis = 1; axis + 1 < x->type().rank(); ++axis) axes.push_back(axis);
   return reduce_mean(x, {.axes = axes});
+}
+Value* max_pool_gradient(Value* output_gradient, Value* position, SymbolicShape input_shape,
+                         const PoolOptions& options) {
+  Attributes attributes = pool_attributes(options);
+  attributes.set("input_shape", std::move(input_shape));
+  return one("max_pool_gradient", {output_gradient, position}, std::move(attributes));
+}
+Value* average_pool_gradient(Value* output_gradient, SymbolicShape input_shape, const PoolOptions& options) {
+  Attributes attributes = pool_attributes(options);
+  attributes.set("count_padding", options.count_padding);
+  attributes.set("input_shape", std::move(input_shape));
+  return one("average_pool_gradient", {output_gradient}, std::move(attributes));
 }
 
 Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options) {

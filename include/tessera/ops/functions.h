@@ -135,6 +135,20 @@ Value* batch_norm_inference(Value* x, Value* scale, Value* bias, Value* mean, Va
 Value* layer_norm(Value* x, Value* scale, Value* bias, int64_t axes = 1, double epsilon = 1e-5);
 // x: [N, spatial..., C], C in `groups` groups; instance norm is groups = C.
 Value* group_norm(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon = 1e-5);
+// Gradients of the three, from that of the result and the statistics found on the way forward: mean and
+// biased variance [C]; mean and inverse deviation, shaped as x without the normalised axes; the same as [N,
+// groups].
+struct NormGradients {
+  Value* x;
+  Value* scale;
+  Value* bias;
+};
+NormGradients batch_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* variance, double epsilon = 1e-5);
+NormGradients layer_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* inverse_deviation, int64_t axes = 1);
+NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
+                                  Value* inverse_deviation, int64_t groups);
 Value* softmax(Value* x, int64_t axis = -1);
 Value* log_softmax(Value* x, int64_t axis = -1);
 
@@ -149,6 +163,10 @@ struct PoolOptions {
 Value* max_pool(Value* x, const PoolOptions& options);
 Value* average_pool(Value* x, const PoolOptions& options);
 Value* global_average_pool(Value* x);  // [N, C]
+// Gradients to an x of `input_shape`; position: the second output of max_pool.
+Value* max_pool_gradient(Value* output_gradient, Value* position, SymbolicShape input_shape,
+                         const PoolOptions& options);
+Value* average_pool_gradient(Value* output_gradient, SymbolicShape input_shape, const PoolOptions& options);
 
 // Losses, one number per row. logits: [rows, classes], labels: int32 or int64 [rows].
 struct CrossEntropyOptions {

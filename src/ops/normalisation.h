@@ -1,0 +1,49 @@
+// What batch, layer and group normalisation share. They differ only in which elements have one mean and which
+// have one scale; with that in two tables the arithmetic is the same.
+#pragma once
+
+#include <vector>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::ops {
+
+// The type of scale, bias, mean and variance beside x: fp32 for 16-bit types.
+DataType statistics_type(DataType x);
+// Types that inputs of that kind may have.
+inline constexpr TypeSet kStatisticsTypes{DataType::fp32, DataType::fp64};
+
+// For every element of x, in row-major order.
+struct NormalisationGroups {
+  std::vector<int64_t> statistic;  // which mean and variance
+  std::vector<int64_t> channel;    // which scale and bias
+  int64_t statistics = 0;
+  int64_t channels = 0;
+  double count() const { return static_cast<double>(statistic.size()) / static_cast<double>(statistics); }
+};
+NormalisationGroups batch_norm_groups(const Shape& x);
+NormalisationGroups layer_norm_groups(const Shape& x, int64_t axes);
+NormalisationGroups group_norm_groups(const Shape& x, int64_t groups);
+
+// Reads x, scale, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance + epsilon).
+void run_normalisation(const ReferenceCall& call, const NormalisationGroups& groups, bool inverse_deviation);
+
+// Reads dy, x, scale and the statistics; writes dx, dscale, dbias. With n = (x - mean) r and g = dy scale:
+// dx = r (g - mean(g) - n mean(g n)), dscale = sum(dy n), dbias = sum(dy) (Ioffe and Szegedy 2015,
+// arXiv:1502.03167).
+void run_normalisation_gradient(const ReferenceCall& call, const NormalisationGroups& groups,
+                                const std::vector<double>& mean,
+                                const std::vector<double>& inverse_deviation);
+
+AttributeSpecification epsilon_attribute();
+
+// Rules: scale and bias have the shape `channels` and the statistics' type.
+void check_scale(const InferenceCall& call, const TensorType& x, const TensorType& scale,
+                 const SymbolicShape& channels, const std::string& meaning);
+
+// Layer and group normalisation hand out their statistics for their own gradient alone: throws
+// Error(unsupported) when a gradient flows into one of them.
+void check_statistics_unread(const GradientCall& call);
+
+}  // namespace tessera::ops
