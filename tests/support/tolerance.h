@@ -1,0 +1,95 @@
+// The one table of tolerances: how far a device may be from the reference, by operator class and type.
+//
+// The reference adds in double, so the difference is the device's rounding and the final rounding of both.
+// With
+//   u    unit roundoff of the type: fp64 2^-53, fp32 2^-24, fp16 2^-11, bf16 2^-8
+//   a    unit roundoff of the sums: as u, but fp32's for 16-bit types, which every device sums in fp32
+//   n    how many terms one result sums (the inner extent of a matrix product, the window of a convolution
+//   times
+//        its channels, the reduced elements); m the largest magnitude of a term
+// a sum is off by at most  lambda * sqrt(n) * a * (sum of |terms|)  with a probability that lambda = 4 makes
+// overwhelming (Higham and Mary 2019, SIAM J. Sci. Comput. 41(5), A2815). Where the terms have one sign that
+// is relative to the result: 4 sqrt(n) a. Where signs cancel, the partial sums are about sqrt(n) m, which
+// leaves 4 n a m whatever the result is. What follows a sum (root, exponential, division) is a few roundings
+// more.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "tessera/graph/operator.h"
+
+namespace tessera::testing {
+
+// |actual - expected| <= absolute + relative * |expected|
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+};
+
+struct Problem {
+  int64_t terms = 1;     // n above
+  double magnitude = 1;  // m above; of operators that sum nothing: the largest input or intermediate
+};
+
+inline double unit_roundoff(DataType type) {
+  switch (type) {
+    case DataType::fp64:
+      return std::ldexp(1.0, -53);
+    case DataType::fp32:
+      return std::ldexp(1.0, -24);
+    case DataType::fp16:
+      return std::ldexp(1.0, -11);
+    case DataType::bf16:
+      return std::ldexp(1.0, -8);
+    default:
+      return 0;  // integers and booleans are exact
+  }
+}
+
+// The spacing of the least numbers: fp16 is the only type whose subnormal numbers tests meet.
+inline double least_spacing(DataType type) {
+  return type == DataType::fp16 ? std::ldexp(1.0, -24) : 0;
+}
+
+inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, const Problem& problem = {}) {
+  if (!is_floating(type)) return {};
+  const double u = unit_roundoff(type);
+  const double a = size_of(type) == 2 ? unit_roundoff(DataType::fp32) : u;
+  const auto n = static_cast<double>(problem.terms);
+  const double m = problem.magnitude;
+  // Device and reference each round once to the type, half a unit in the last place, and may fall to
+  // different sides.
+  const Tolerance rounding{least_spacing(type), 2 * u};
+  const Tolerance sum{rounding.absolute + 4 * n * a * m, rounding.relative + 4 * std::sqrt(n) * a};
+  switch (operator_class) {
+    case OperatorClass::movement:
+      return {};  // the same bits
+    case OperatorClass::source:
+      // Uniform numbers are exact; normal ones take a logarithm, a root and a cosine of 4 units each.
+      return {rounding.absolute + 16 * a, rounding.relative + 16 * a};
+    case OperatorClass::elementwise:
+    case OperatorClass::fused:
+      // Vectorised exp, log, erf, tanh are within 4 units; a composite has up to four of them. Some cancel
+      // (log near 1, x - mean), which is absolute. A 16-bit cluster rounds once where the reference rounds
+      // at each of its (up to four) nodes.
+      return {rounding.absolute + 16 * a * m, 4 * rounding.relative + 16 * a};
+    case OperatorClass::reduction:
+    case OperatorClass::contraction:
+    case OperatorClass::pooling:
+    case OperatorClass::indexing:  // scatter-add; a gather has one term
+      return sum;
+    case OperatorClass::normalisation:
+      // Statistics are means: a sum's error over n. They enter every element, with a root and a division; m
+      // is the largest |x - mean| / deviation or, for gradients, that times the largest gradient times scale.
+      return {rounding.absolute + (16 + 8 * std::sqrt(n)) * a * m,
+              rounding.relative + (16 + 8 * std::sqrt(n)) * a};
+    case OperatorClass::loss:
+      // A sum of n exponentials, all of one sign, its logarithm, and the difference to a logit of size m.
+      return {rounding.absolute + (16 + 4 * std::sqrt(n)) * a * m,
+              rounding.relative + (16 + 4 * std::sqrt(n)) * a};
+  }
+  return {};
+}
+
+}  // namespace tessera::testing
