@@ -26,7 +26,7 @@ Tensor labels_as_int32(const Tensor& labels) {
 
 }  // namespace
 
-ClassificationDataset::ClassificationDataset(Tensor images, const Tensor& labels,
+ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor& labels,
                                              std::vector<std::string> class_names)
     : labels_(labels_as_int32(labels)), class_names_(std::move(class_names)) {
   Shape shape = images.shape();

@@ -29,10 +29,10 @@ ClassificationDataset load_idx_folder(const fs::path& folder, const IdxFolderOpt
   const std::string prefix = options.split == Split::train ? "train" : "t10k";
   const fs::path image_path = find_file(folder, prefix + "-images-idx3-ubyte");
   const fs::path label_path = find_file(folder, prefix + "-labels-idx1-ubyte");
-  Tensor images = read_idx(image_path);
+  const Tensor images = read_idx(image_path);
   const Tensor labels = read_idx(label_path);
   try {
-    return ClassificationDataset(std::move(images), labels, options.class_names);
+    return ClassificationDataset(images, labels, options.class_names);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(ErrorCode::invalid_file, "{} and {}: {}", image_path.string(), label_path.string(), error.what());

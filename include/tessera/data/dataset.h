@@ -32,7 +32,8 @@ class ClassificationDataset : public Dataset {
   // images: uint8 [N, H, W] or [N, H, W, C], 255 becoming 1. labels: uint8 or int32 [N]. Without class_names
   // the classes are called "0", "1", ... up to the largest label. Throws Error(invalid_argument) when the
   // counts differ, the set is empty or a label has no class.
-  ClassificationDataset(Tensor images, const Tensor& labels, std::vector<std::string> class_names = {});
+  ClassificationDataset(const Tensor& images, const Tensor& labels,
+                        std::vector<std::string> class_names = {});
 
   int64_t size() const override { return images_.shape()[0]; }
   const Shape& image_shape() const override { return image_shape_; }
