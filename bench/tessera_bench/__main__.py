@@ -14,6 +14,9 @@ one JSON line per case to bench/results/. The exit status is 1 when ours or a pe
 """
 
 
+BUSY = 0.1  # Of all cores, before a case starts.
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="bench/compare", description="Runs Tessera and its peers in turn and compares their speed.", epilog=EPILOG
@@ -62,8 +65,10 @@ def main(arguments=None):
     status = 0
     for case in chosen:
         run.say(case.name)
-        moment = report.now()
-        summary = report.summarise(case, run.run(case, options), options, moment)
+        moment, busy = report.now(), machine.busy_fraction()
+        if busy > BUSY:
+            run.say(f"  warning: others use {100 * busy:.0f} % of this machine; threads that wait for each other suffer most")
+        summary = report.summarise(case, run.run(case, options), options, moment, busy)
         report.append(summary, options.results or machine.ROOT / "bench" / "results" / f"{moment[:10]}.jsonl")
         for text in report.details(summary):
             run.say(text)

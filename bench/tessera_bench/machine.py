@@ -4,6 +4,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -28,6 +29,19 @@ def commit():
 
     changed = git("status", "--porcelain", "--untracked-files=no")
     return git("rev-parse", "HEAD") + ("+changes" if changed else "") if git("rev-parse", "HEAD") else None
+
+
+def busy_fraction(seconds=1.0):
+    """Share of all cores' time that someone used during the next moment."""
+
+    def ticks():
+        values = [int(text) for text in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return sum(values), values[3] + values[4]  # All; idle and waiting for a disk.
+
+    total, idle = ticks()
+    time.sleep(seconds)
+    total_after, idle_after = ticks()
+    return 1 - (idle_after - idle) / max(total_after - total, 1)
 
 
 def describe(threads):

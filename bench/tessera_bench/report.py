@@ -67,7 +67,7 @@ def memory_ratio(results):
     return peaks["tessera"] / min(torch) if torch and peaks.get("tessera") else None
 
 
-def summarise(case, results, options, moment):
+def summarise(case, results, options, moment, busy):
     peers = {name: r["value"] for name, r in results.items() if name != "tessera" and "error" not in r}
     best = (max if case.kind == "throughput" else min)(peers, key=peers.get) if peers else None
     ratios = ratios_of(case, results)
@@ -89,6 +89,7 @@ def summarise(case, results, options, moment):
         "versions": {name: value for name, value in versions.items() if value},
         "commit": machine.commit(),
         "machine": machine.describe(options.threads),
+        "busy_before": busy,
         "settings": {key: getattr(options, key) for key in ("rounds", "turn_seconds", "iterations", "warmup")},
         "results": results,
     }
