@@ -8,6 +8,8 @@ namespace tessera {
 std::vector<Pass> pipeline(const PassOptions& options) {
   return {
       {"remove_dead_code", "nodes that nothing reads", passes::remove_dead_code},
+      {"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
+       passes::fuse_elementwise},
   };
 }
 

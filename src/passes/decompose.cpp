@@ -1,0 +1,34 @@
+#include "tessera/passes/decompose.h"
+
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+
+void decompose(Graph& graph, Node* node) {
+  const InsertionPoint here(graph, node);
+  graph.set_name_scope(node->name());
+  const std::vector<Value*> parts = node->schema().decompose(*node, node->inputs());
+  graph.set_name_scope("");
+  const std::string name = node->name();
+  for (size_t i = 0; i < parts.size(); ++i) graph.replace_all_uses(node->output(i), parts[i]);
+  graph.erase(node);
+  if (parts.size() == 1 && parts[0]->producer() != nullptr && graph.find(name) == nullptr) {
+    graph.rename(parts[0], name);
+  }
+}
+
+bool decompose_composites(Graph& graph) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
+      Node* node = (position++)->get();
+      if (!node->schema().decompose) continue;
+      decompose(graph, node);
+      again = changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tessera

@@ -1,0 +1,264 @@
+// Groups elementwise operators of one iteration shape, and at most one reduction behind them, into clusters.
+//
+// A group is grown from its last node towards the first: a node joins the groups of its readers, the nearest
+// first. So work that only the backward half needs goes there and is not kept in memory from the forward
+// half. Two groups join only where no way leads from one to the other through a node outside, for which the
+// groups are kept in a topological order of the contracted graph (after Pearce and Kelly, "A dynamic
+// topological sort algorithm for directed acyclic graphs", 2007).
+#include <algorithm>
+#include <unordered_map>
+
+#include "tessera/graph/operator.h"
+#include "tessera/passes/decompose.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+bool is_reduction(const Node& node) {
+  static const std::set<std::string, std::less<>> kNames = {"reduce_sum", "reduce_mean", "reduce_max",
+                                                            "reduce_min"};
+  return kNames.contains(node.operator_name());
+}
+
+bool is_elementwise(const Node& node) {
+  return node.schema().operator_class == OperatorClass::elementwise ||
+         node.operator_name() == "random_uniform";
+}
+
+// Copied into every cluster that reads it: it costs nothing there.
+bool is_free(const Node& node) {
+  return node.operator_name() == "broadcast_to" ||
+         (node.operator_name() == "constant" && node.attributes().tensor("value").size() == 1);
+}
+
+bool is_composite(const Node& node) {
+  return node.schema().decompose &&
+         (node.schema().operator_class == OperatorClass::elementwise || node.operator_name() == "dropout");
+}
+
+bool decompose_elementwise(Graph& graph) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
+      Node* node = (position++)->get();
+      if (!is_composite(*node)) continue;
+      decompose(graph, node);
+      again = changed = true;
+    }
+  }
+  return changed;
+}
+
+class Grouping {
+ public:
+  explicit Grouping(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      const size_t group = groups_.size();
+      group_of_[node.get()] = group;
+      position_.push_back(group);
+      order_.push_back(group);
+      Group own{.members = {node.get()}};
+      if (is_reduction(*node)) {
+        own.shape = &node->input(0)->shape();
+        own.reduction = node.get();
+      } else if (is_elementwise(*node)) {
+        own.shape = &node->output()->shape();
+      }
+      groups_.push_back(std::move(own));
+    }
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      if (is_elementwise(**node)) join_readers(**node);
+    }
+  }
+
+  // The members of each group of elementwise work, in the order of the graph.
+  std::vector<std::vector<Node*>> members() const {
+    std::vector<std::vector<Node*>> result;
+    for (size_t group : order_) {
+      if (groups_[group].shape != nullptr && !groups_[group].members.empty()) {
+        result.push_back(groups_[group].members);
+      }
+    }
+    return result;
+  }
+
+ private:
+  struct Group {
+    std::vector<Node*> members;
+    const SymbolicShape* shape = nullptr;  // of the iteration; null where nothing fuses
+    const Node* reduction = nullptr;
+  };
+
+  void join_readers(const Node& node) {
+    for (;;) {
+      const size_t own = group_of_.at(&node);
+      std::vector<size_t> readers;
+      for (const auto& output : node.outputs()) {
+        for (const Use& use : output->uses()) {
+          const size_t reader = group_of_.at(use.node);
+          if (reader != own) readers.push_back(reader);
+        }
+      }
+      std::sort(readers.begin(), readers.end(),
+                [&](size_t a, size_t b) { return position_[a] < position_[b]; });
+      const bool joined =
+          std::any_of(readers.begin(), readers.end(), [&](size_t reader) { return join(own, reader); });
+      if (!joined) return;
+    }
+  }
+
+  // Puts the group `later`, which reads `earlier`, into it; false where that is not legal.
+  bool join(size_t earlier, size_t later) {
+    Group& a = groups_[earlier];
+    Group& b = groups_[later];
+    if (a.shape == nullptr || b.shape == nullptr || *a.shape != *b.shape) return false;
+    if (a.reduction != nullptr && b.reduction != nullptr) return false;
+    if (reads_reduction(b, a) || reads_reduction(a, b)) return false;
+    if (!reorder(earlier, later)) return false;
+    for (Node* node : b.members) group_of_[node] = earlier;
+    a.members.insert(a.members.end(), b.members.begin(), b.members.end());
+    if (a.reduction == nullptr) a.reduction = b.reduction;
+    b = {};
+    return true;
+  }
+
+  static bool reads_reduction(const Group& reader, const Group& maker) {
+    if (maker.reduction == nullptr) return false;
+    const auto& uses = maker.reduction->output()->uses();
+    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+      return std::find(reader.members.begin(), reader.members.end(), use.node) != reader.members.end();
+    });
+  }
+
+  template <typename Predicate>
+  bool reads_any(const Group& group, Predicate&& predicate) const {
+    return std::any_of(group.members.begin(), group.members.end(), [&](const Node* node) {
+      return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Value* value) {
+        return value->producer() != nullptr && predicate(group_of_.at(value->producer()));
+      });
+    });
+  }
+
+  // Moves what depends on `earlier` behind `later`, so that both can stand in one place; false on a cycle.
+  bool reorder(size_t earlier, size_t later) {
+    const size_t first = position_[earlier];
+    const size_t last = position_[later];
+    std::vector<bool> depends(last - first, false);  // by position
+    depends[0] = true;
+    const auto reached = [&](size_t group) {
+      const size_t position = position_[group];
+      return position >= first && position < last && depends[position - first];
+    };
+    std::vector<size_t> before;
+    std::vector<size_t> behind;
+    for (size_t position = first + 1; position < last; ++position) {
+      const size_t group = order_[position];
+      const bool moves = reads_any(groups_[group], reached);
+      depends[position - first] = moves;
+      (moves ? behind : before).push_back(group);
+    }
+    if (reads_any(groups_[later], [&](size_t group) { return group != earlier && reached(group); }))
+      return false;
+    size_t position = first;
+    const auto place = [&](size_t group) {
+      order_[position] = group;
+      position_[group] = position++;
+    };
+    for (size_t group : before) place(group);
+    place(earlier);
+    place(later);  // empty from now on
+    for (size_t group : behind) place(group);
+    return true;
+  }
+
+  std::vector<Group> groups_;
+  std::unordered_map<const Node*, size_t> group_of_;
+  std::vector<size_t> position_;  // of a group in order_
+  std::vector<size_t> order_;
+};
+
+// Gives the members free nodes of their own, and puts those among the members.
+class FreeNodes {
+ public:
+  FreeNodes(Graph& graph, std::vector<Node*>& members)
+      : graph_(graph), members_(members), set_(members.begin(), members.end()) {
+    for (size_t i = 0; i < members_.size(); ++i) take_inputs(members_[i]);
+  }
+
+ private:
+  void take_inputs(Node* node) {
+    for (size_t i = 0; i < node->inputs().size(); ++i) {
+      Node* producer = node->input(i)->producer();
+      if (producer == nullptr || !is_free(*producer) || set_.contains(producer)) continue;
+      if (is_read_here_only(producer)) {
+        set_.insert(producer);
+        members_.push_back(producer);
+        continue;
+      }
+      graph_.set_input(node, i, own_copy(producer)->output());
+    }
+  }
+
+  bool is_read_here_only(const Node* node) const {
+    const auto& uses = node->output()->uses();
+    if (std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return !set_.contains(use.node); })) {
+      return false;
+    }
+    const auto is_output = [&](const Graph::Output& output) { return output.value == node->output(); };
+    const auto is_next = [&](const Graph::Update& update) { return update.next == node->output(); };
+    return std::none_of(graph_.outputs().begin(), graph_.outputs().end(), is_output) &&
+           std::none_of(graph_.updates().begin(), graph_.updates().end(), is_next);
+  }
+
+  Node* own_copy(Node* node) {
+    const auto known = copies_.find(node);
+    if (known != copies_.end()) return known->second;
+    const InsertionPoint here(graph_, node);
+    Node* copy = graph_.add_node(node->operator_name(), node->inputs(), node->attributes(), node->name());
+    copies_[node] = copy;
+    set_.insert(copy);
+    members_.push_back(copy);
+    return copy;
+  }
+
+  Graph& graph_;
+  std::vector<Node*>& members_;
+  NodeSet set_;
+  std::unordered_map<const Node*, Node*> copies_;
+};
+
+bool reads_broadcast(const std::vector<Node*>& members) {
+  return std::any_of(members.begin(), members.end(), [](const Node* node) {
+    return std::any_of(node->inputs().begin(), node->inputs().end(),
+                       [](const Value* value) { return producer_of(value, "broadcast_to") != nullptr; });
+  });
+}
+
+void erase_unread(Graph& graph) {
+  for (auto position = graph.nodes().end(); position != graph.nodes().begin();) {
+    Node* node = (--position)->get();
+    if (!is_free(*node) || graph.is_used(node->output())) continue;
+    ++position;
+    graph.erase(node);
+  }
+}
+
+}  // namespace
+
+bool fuse_elementwise(Graph& graph, const PassOptions&) {
+  bool changed = decompose_elementwise(graph);
+  for (std::vector<Node*> members : Grouping(graph).members()) {
+    if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(graph, members).empty()) continue;
+    FreeNodes(graph, members);
+    fuse_nodes(graph, "cluster", members, visible_values(graph, members));
+    changed = true;
+  }
+  if (changed) erase_unread(graph);
+  return changed;
+}
+
+}  // namespace tessera::passes
