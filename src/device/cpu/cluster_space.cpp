@@ -1,0 +1,103 @@
+#include "device/cpu/cluster_space.h"
+
+#include <algorithm>
+
+namespace tessera::cpu {
+namespace {
+
+std::vector<int64_t> broadcast_strides(const Shape& own, const Shape& shape) {
+  const std::vector<int64_t> dense = row_major_strides(own);
+  std::vector<int64_t> strides(shape.size(), 0);
+  const size_t offset = shape.size() - own.size();
+  for (size_t axis = 0; axis < own.size(); ++axis) strides[offset + axis] = own[axis] == 1 ? 0 : dense[axis];
+  return strides;
+}
+
+}  // namespace
+
+int64_t IterationSpace::elements() const {
+  int64_t count = 1;
+  for (int64_t extent : extents) count *= extent;
+  return count;
+}
+
+IterationSpace make_space(const Shape& shape, const std::vector<bool>& reduced,
+                          const std::vector<Shape>& operands) {
+  std::vector<std::vector<int64_t>> strides;
+  for (const Shape& operand : operands) strides.push_back(broadcast_strides(operand, shape));
+  IterationSpace space;
+  space.strides.resize(operands.size());
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    bool merges = !space.extents.empty() && space.reduced.back() == reduced[axis];
+    for (size_t k = 0; k < operands.size() && merges; ++k) {
+      merges = space.strides[k].back() == strides[k][axis] * shape[axis];
+    }
+    if (merges) {
+      space.extents.back() *= shape[axis];
+      for (size_t k = 0; k < operands.size(); ++k) space.strides[k].back() = strides[k][axis];
+    } else {
+      space.extents.push_back(shape[axis]);
+      space.reduced.push_back(reduced[axis]);
+      for (size_t k = 0; k < operands.size(); ++k) space.strides[k].push_back(strides[k][axis]);
+    }
+  }
+  if (space.extents.empty()) {
+    space.extents = {1};
+    space.reduced = {false};
+    for (auto& operand : space.strides) operand = {1};
+  }
+  return space;
+}
+
+Tiling::Tiling(const IterationSpace& space, int64_t capacity) : inner_(std::max<int64_t>(space.inner(), 1)) {
+  if (inner_ <= capacity) {
+    rows_ = std::max<int64_t>(capacity / inner_, 1);
+    columns_ = inner_;
+  } else {
+    // Parts of nearly equal length, so that the last is no straggler.
+    const int64_t parts = (inner_ + capacity - 1) / capacity;
+    columns_ = std::min(capacity, ((inner_ + parts - 1) / parts + 63) / 64 * 64);
+    tiles_per_row_ = (inner_ + columns_ - 1) / columns_;
+  }
+}
+
+int64_t Tiling::count(int64_t first, int64_t last) const {
+  return whole_rows() ? (last - first + rows_ - 1) / rows_ : (last - first) * tiles_per_row_;
+}
+
+Tile Tiling::tile(int64_t first, int64_t last, int64_t index) const {
+  if (whole_rows()) {
+    const int64_t row = first + index * rows_;
+    return {row, std::min(rows_, last - row), 0, columns_};
+  }
+  const int64_t column = index % tiles_per_row_ * columns_;
+  return {first + index / tiles_per_row_, 1, column, std::min(columns_, inner_ - column)};
+}
+
+RowCounter::RowCounter(const IterationSpace& space, int64_t row)
+    : extents_(space.extents.data()), axes_(space.extents.size() - 1) {
+  for (size_t axis = axes_; axis-- > 0;) {
+    indices_[axis] = row % extents_[axis];
+    row /= extents_[axis];
+  }
+}
+
+void RowCounter::step() {
+  for (size_t axis = axes_; axis-- > 0;) {
+    if (++indices_[axis] < extents_[axis]) return;
+    indices_[axis] = 0;
+  }
+}
+
+int64_t RowCounter::offset(const std::vector<int64_t>& strides) const {
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < axes_; ++axis) offset += indices_[axis] * strides[axis];
+  return offset;
+}
+
+int64_t RowCounter::run() const {
+  return axes_ == 0 ? 1 : extents_[axes_ - 1] - indices_[axes_ - 1];
+}
+
+}  // namespace tessera::cpu
