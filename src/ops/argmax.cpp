@@ -39,9 +39,8 @@ void reference(const ReferenceCall& call) {
 
 const OperatorRegistration kRegistration({
     .name = "argmax",
-    .documentation =
-        "Position (int32) of the largest element along `axis`, the first of equals; a NaN counts as larger "
-        "than every number. The gradient is zero.",
+    .documentation = "Position (int32) of the largest element along `axis`, the first of equals; a NaN "
+                     "counts as larger than every number. The gradient is zero.",
     .operator_class = OperatorClass::reduction,
     .inputs = {{.name = "x", .types = kNumericTypes}},
     .attributes = {{"axis", AttributeKind::integer, -1, "Axis to search; negative from the end."},

@@ -46,8 +46,7 @@ std::vector<OperatorExample> examples() {
 const OperatorRegistration kRegistration({
     .name = "average_pool",
     .documentation = "Mean of each window over the spatial axes of x: [N, spatial..., C]. Padding counts as "
-                     "zeros, or, without "
-                     "`count_padding`, not at all. Padding is less than the window.",
+                     "zeros, or, without `count_padding`, not at all. Padding is less than the window.",
     .operator_class = OperatorClass::pooling,
     .inputs = {{.name = "x"}},
     .attributes = attributes(),

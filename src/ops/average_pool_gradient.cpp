@@ -48,9 +48,8 @@ std::vector<OperatorExample> examples() {
 
 const OperatorRegistration kRegistration({
     .name = "average_pool_gradient",
-    .documentation =
-        "The gradient of average_pool to x: each element of output_gradient, divided as there, is added to "
-        "all of its window.",
+    .documentation = "The gradient of average_pool to x: each element of output_gradient, divided as there, "
+                     "is added to all of its window.",
     .operator_class = OperatorClass::pooling,
     .inputs = {{.name = "output_gradient"}},
     .attributes = attributes(),

@@ -30,9 +30,8 @@ OperatorExample example(Shape x) {
 
 const OperatorRegistration kRegistration({
     .name = "batch_norm_gradient",
-    .documentation =
-        "The gradients of batch_norm_training to x, scale and bias, from that of y and the batch's mean and "
-        "variance.",
+    .documentation = "The gradients of batch_norm_training to x, scale and bias, from that of y and the "
+                     "batch's mean and variance.",
     .operator_class = OperatorClass::normalisation,
     .inputs = {{.name = "output_gradient"},
                {.name = "x"},

@@ -46,8 +46,7 @@ OperatorExample example(Shape x) {
 const OperatorRegistration kRegistration({
     .name = "batch_norm_inference",
     .documentation = "y = (x - mean) / sqrt(variance + epsilon) * scale + bias with statistics that are "
-                     "given. x: [N, ..., C], all "
-                     "else [C]; beside a 16-bit x these stay fp32.",
+                     "given. x: [N, ..., C], all else [C]; beside a 16-bit x these stay fp32.",
     .operator_class = OperatorClass::elementwise,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

@@ -13,29 +13,15 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, statistics, statistics};
 }
 
-// What flows back through the batch's mean and variance themselves, which a loss may read; running statistics
-// do not: d mean / dx = 1/M, d variance / dx = 2 (x - mean) / M, with M elements per channel.
-Value* through_statistics(const GradientCall& call) {
-  if (call.gradient(1) == nullptr && call.gradient(2) == nullptr) return nullptr;
-  Value* x = cast(call.input(0), call.output(1)->data_type());
-  const SymbolicShape counted(x->shape().begin(), x->shape().end() - 1);
-  Value* count = count_elements(x->graph(), counted, x->data_type());
-  Value* sum = nullptr;
-  if (call.gradient(1) != nullptr) sum = broadcast_to(divide(call.gradient(1), count), x->shape());
-  if (call.gradient(2) != nullptr) {
-    Value* slope = multiply(divide(call.gradient(2), count), 2);
-    Value* term = multiply(subtract(x, call.output(1)), slope);
-    sum = sum == nullptr ? term : add(sum, term);
-  }
-  return cast(sum, call.input(0)->data_type());
-}
-
 std::vector<Value*> gradient(const GradientCall& call) {
-  Value* rest = through_statistics(call);
+  Value* x = call.input(0);
+  // Running statistics send nothing back; a loss that reads the batch's mean or variance does.
+  Value* rest = through_statistics(x, {call.output(1), call.gradient(1), call.gradient(2)},
+                                   {x->shape().begin(), x->shape().end() - 1});
   if (call.gradient() == nullptr) return {rest, nullptr, nullptr};
-  NormGradients gradients = batch_norm_gradient(call.gradient(), call.input(0), call.input(1), call.output(1),
-                                                call.output(2), call.node.attributes().real("epsilon"));
-  return {rest == nullptr ? gradients.x : add(gradients.x, rest), gradients.scale, gradients.bias};
+  const NormGradients gradients = batch_norm_gradient(call.gradient(), x, call.input(1), call.output(1),
+                                                      call.output(2), call.node.attributes().real("epsilon"));
+  return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
 }
 
 OperatorExample example(Shape x, double epsilon = 1e-5) {
@@ -46,11 +32,10 @@ OperatorExample example(Shape x, double epsilon = 1e-5) {
 
 const OperatorRegistration kRegistration({
     .name = "batch_norm_training",
-    .documentation =
-        "y = (x - mean) / sqrt(variance + epsilon) * scale + bias with the mean and the biased variance of "
-        "the batch, "
-        "over all axes but the last (channels); these two are results as well (Ioffe and Szegedy 2015, "
-        "arXiv:1502.03167). x: [N, ..., C], all else [C]; beside a 16-bit x these stay fp32.",
+    .documentation = "y = (x - mean) / sqrt(variance + epsilon) * scale + bias with the mean and the biased "
+                     "variance of the batch, over all axes but the last (channels); these two are results "
+                     "as well (Ioffe and Szegedy 2015, arXiv:1502.03167). x: [N, ..., C], all else [C]; "
+                     "beside a 16-bit x these stay fp32.",
     .operator_class = OperatorClass::normalisation,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

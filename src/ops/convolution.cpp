@@ -51,12 +51,11 @@ std::vector<OperatorExample> examples() {
 
 const OperatorRegistration kRegistration({
     .name = "convolution",
-    .documentation =
-        "Convolution (cross-correlation) over one to three spatial axes. x: [N, spatial..., C], weight: "
-        "[K, spatial..., C/groups], bias, if given: [K], y: [N, spatial..., K]. Each spatial extent of y is "
-        "floor((extent + padding_low + padding_high - dilation * (window - 1) - 1) / stride) + 1. Models add "
-        "the bias "
-        "by an operator of its own; the third input is for importers and fused bodies.",
+    .documentation = "Convolution (cross-correlation) over one to three spatial axes. x: [N, spatial..., "
+                     "C], weight: [K, spatial..., C/groups], bias, if given: [K], y: [N, spatial..., K]. "
+                     "Each spatial extent of y is floor((extent + padding_low + padding_high - dilation * "
+                     "(window - 1) - 1) / stride) + 1. Models add the bias by an operator of its own; the "
+                     "third input is for importers and fused bodies.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "x"}, {.name = "weight"}, {.name = "bias", .optional = true}},
     .attributes = convolution_attribute_list(),

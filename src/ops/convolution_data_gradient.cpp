@@ -51,8 +51,8 @@ std::vector<OperatorExample> examples() {
 const OperatorRegistration kRegistration({
     .name = "convolution_data_gradient",
     .documentation = "The gradient of convolution to x, from that of y and the weight: the transposed "
-                     "convolution. Several shapes of "
-                     "x can lead to one shape of y, so `input_shape` says which.",
+                     "convolution. Several shapes of x can lead to one shape of y, so `input_shape` says "
+                     "which.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "output_gradient"}, {.name = "weight"}},
     .attributes = attributes(),

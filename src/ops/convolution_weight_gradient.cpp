@@ -49,9 +49,8 @@ std::vector<OperatorExample> examples() {
 
 const OperatorRegistration kRegistration({
     .name = "convolution_weight_gradient",
-    .documentation =
-        "The gradient of convolution to the weight, from x and the gradient of y. `weight_shape` says how "
-        "large the window is, which strides would leave open.",
+    .documentation = "The gradient of convolution to the weight, from x and the gradient of y. "
+                     "`weight_shape` says how large the window is, which strides would leave open.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "x"}, {.name = "output_gradient"}},
     .attributes = attributes(),

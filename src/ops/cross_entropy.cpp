@@ -38,12 +38,9 @@ void reference(const ReferenceCall& call) {
 const OperatorRegistration kRegistration({
     .name = "cross_entropy",
     .documentation = "Cross-entropy of softmax(logits) against labels, one number per row. With smoothing s "
-                     "and K classes the "
-                     "target is (1 - s) for the label and s/K more for every class (Szegedy et al. 2015, "
-                     "arXiv:1512.00567). A row "
-                     "whose label is `ignored_label` gives 0. Any other label outside [0, K) is an error in "
-                     "the reference and NaN on "
-                     "devices.",
+                     "and K classes the target is (1 - s) for the label and s/K more for every class "
+                     "(Szegedy et al. 2015, arXiv:1512.00567). A row whose label is `ignored_label` gives "
+                     "0. Any other label outside [0, K) is an error in the reference and NaN on devices.",
     .operator_class = OperatorClass::loss,
     .inputs = {{.name = "logits"}, {.name = "labels", .types = kIndexTypes, .type_variable = ""}},
     .attributes = cross_entropy_attributes(),

@@ -32,9 +32,8 @@ void reference(const ReferenceCall& call) {
 
 const OperatorRegistration kRegistration({
     .name = "cross_entropy_gradient",
-    .documentation =
-        "The gradient of cross_entropy to the logits: loss_gradient times (softmax(logits) - target), zero "
-        "for ignored rows.",
+    .documentation = "The gradient of cross_entropy to the logits: loss_gradient times (softmax(logits) - "
+                     "target), zero for ignored rows.",
     .operator_class = OperatorClass::loss,
     .inputs = {{.name = "logits"},
                {.name = "labels", .types = kIndexTypes, .type_variable = ""},

@@ -12,11 +12,23 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 }
 
 std::vector<Value*> gradient(const GradientCall& call) {
-  check_statistics_unread(call);
+  Value* x = call.input(0);
+  const int64_t axes = call.node.attributes().integer("axes");
+  // Statistics with the normalised axes as ones.
+  const auto kept = [&](Value* value) {
+    if (value == nullptr) return value;
+    SymbolicShape shape = value->shape();
+    shape.resize(shape.size() + static_cast<size_t>(axes), 1);
+    return reshape(value, std::move(shape));
+  };
+  Value* rest = through_statistics(x,
+                                   {kept(call.output(1)), kept(call.gradient(1)),
+                                    kept(variance_gradient(call.output(2), call.gradient(2)))},
+                                   {x->shape().end() - axes, x->shape().end()});
+  if (call.gradient() == nullptr) return {rest, nullptr, nullptr};
   const NormGradients gradients =
-      layer_norm_gradient(call.gradient(), call.input(0), call.input(1), call.output(1), call.output(2),
-                          call.node.attributes().integer("axes"));
-  return {gradients.x, gradients.scale, gradients.bias};
+      layer_norm_gradient(call.gradient(), x, call.input(1), call.output(1), call.output(2), axes);
+  return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
 }
 
 OperatorExample example(Shape x, int64_t axes) {
@@ -27,10 +39,9 @@ OperatorExample example(Shape x, int64_t axes) {
 const OperatorRegistration kRegistration({
     .name = "layer_norm",
     .documentation = "y = (x - mean) * inverse_deviation * scale + bias, with the mean and 1 / sqrt(biased "
-                     "variance + epsilon) over "
-                     "the last `axes` axes, which are results as well; scale and bias have the shape of "
-                     "these axes (Ba et al. 2016, "
-                     "arXiv:1607.06450). Beside a 16-bit x all else stays fp32. Only y has a gradient.",
+                     "variance + epsilon) over the last `axes` axes, which are results as well; scale and "
+                     "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Beside a 16-bit "
+                     "x all else stays fp32.",
     .operator_class = OperatorClass::normalisation,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

@@ -123,8 +123,7 @@ OperatorExample example(Shape a, Shape b, bool transpose_a = false, bool transpo
 const OperatorRegistration kRegistration({
     .name = "matmul",
     .documentation = "Matrix product [..., M, K] x [..., K, N] -> [..., M, N]. The leading axes broadcast. "
-                     "An operand marked "
-                     "transposed is stored as [..., K, M] or [..., N, K].",
+                     "An operand marked transposed is stored as [..., K, M] or [..., N, K].",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "a"}, {.name = "b"}},
     .attributes = {{"transpose_a", AttributeKind::boolean, false, "a is stored as [..., K, M]."},

@@ -42,12 +42,10 @@ std::vector<OperatorExample> examples() {
 
 const OperatorRegistration kRegistration({
     .name = "max_pool",
-    .documentation =
-        "Largest element of each window over the spatial axes of x: [N, spatial..., C]; padding counts as "
-        "-infinity, a "
-        "NaN as larger than every number. `position` says where in the window, row-major, the first of the "
-        "largest stood; "
-        "the gradient goes there. A window has at most 255 elements, padding is less than the window.",
+    .documentation = "Largest element of each window over the spatial axes of x: [N, spatial..., C]; "
+                     "padding counts as -infinity, a NaN as larger than every number. `position` says where "
+                     "in the window, row-major, the first of the largest stood; the gradient goes there. A "
+                     "window has at most 255 elements, padding is less than the window.",
     .operator_class = OperatorClass::pooling,
     .inputs = {{.name = "x", .types = kNumericTypes}},
     .attributes = pool_attribute_list(),

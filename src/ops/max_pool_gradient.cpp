@@ -37,9 +37,9 @@ std::vector<OperatorExample> examples() {
 
 const OperatorRegistration kRegistration({
     .name = "max_pool_gradient",
-    .documentation =
-        "The gradient of max_pool to x: every element of output_gradient goes to where its window's largest "
-        "element stood, as `position` says; a position in the padding is dropped.",
+    .documentation = "The gradient of max_pool to x: every element of output_gradient goes to where its "
+                     "window's largest element stood, as `position` says; a position in the padding is "
+                     "dropped.",
     .operator_class = OperatorClass::pooling,
     .inputs = {{.name = "output_gradient"},
                {.name = "position", .types = {DataType::uint8}, .type_variable = ""}},

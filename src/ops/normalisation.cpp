@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/base/error.h"
-
 namespace tessera::ops {
 namespace {
 
@@ -121,10 +119,29 @@ void check_scale(const InferenceCall& call, const TensorType& x, const TensorTyp
                                             " scale and bias must be " + std::string(to_string(type)));
 }
 
-void check_statistics_unread(const GradientCall& call) {
-  require(call.gradient(1) == nullptr && call.gradient(2) == nullptr, ErrorCode::unsupported,
-          "node '{}': {} has no gradient through its statistics", call.node.name(),
-          call.node.operator_name());
+Value* through_statistics(Value* x, const StatisticsGradient& statistics, const SymbolicShape& elements) {
+  if (statistics.mean_gradient == nullptr && statistics.variance_gradient == nullptr) return nullptr;
+  Value* wide = cast(x, statistics.mean->data_type());
+  Value* count = count_elements(x->graph(), elements, wide->data_type());
+  Value* sum = nullptr;
+  if (statistics.mean_gradient != nullptr)
+    sum = broadcast_to(divide(statistics.mean_gradient, count), x->shape());
+  if (statistics.variance_gradient != nullptr) {
+    Value* slope = multiply(divide(statistics.variance_gradient, count), 2);
+    sum = sum_of(sum, multiply(subtract(wide, statistics.mean), slope));
+  }
+  return cast(sum, x->data_type());
+}
+
+Value* variance_gradient(Value* inverse_deviation, Value* inverse_deviation_gradient) {
+  if (inverse_deviation_gradient == nullptr) return nullptr;
+  Value* cube = multiply(square(inverse_deviation), inverse_deviation);
+  return multiply(multiply(cube, -0.5), inverse_deviation_gradient);
+}
+
+Value* sum_of(Value* a, Value* b) {
+  if (a == nullptr) return b;
+  return b == nullptr ? a : add(a, b);
 }
 
 }  // namespace tessera::ops

@@ -42,8 +42,20 @@ AttributeSpecification epsilon_attribute();
 void check_scale(const InferenceCall& call, const TensorType& x, const TensorType& scale,
                  const SymbolicShape& channels, const std::string& meaning);
 
-// Layer and group normalisation hand out their statistics for their own gradient alone: throws
-// Error(unsupported) when a gradient flows into one of them.
-void check_statistics_unread(const GradientCall& call);
+// A gradient that flows into the mean and the biased variance of `elements` elements of x each, on to x:
+// d mean / dx = 1/M, d variance / dx = 2 (x - mean) / M. Statistics and gradients broadcast against x and
+// have their own type; either gradient may be null. Null when both are.
+struct StatisticsGradient {
+  Value* mean;
+  Value* mean_gradient;
+  Value* variance_gradient;
+};
+Value* through_statistics(Value* x, const StatisticsGradient& statistics, const SymbolicShape& elements);
+
+// The gradient of the variance from that of r = 1 / sqrt(variance + epsilon); null for null.
+Value* variance_gradient(Value* inverse_deviation, Value* inverse_deviation_gradient);
+
+// The sum of two gradients of which either may be null.
+Value* sum_of(Value* a, Value* b);
 
 }  // namespace tessera::ops

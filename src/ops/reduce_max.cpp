@@ -9,9 +9,9 @@ namespace {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_max",
-    .documentation =
-        "Largest element over `axes`; NaN if one of them is NaN, -infinity (of an integer type the least "
-        "number) if there is none. The gradient is shared evenly among equal largest elements.",
+    .documentation = "Largest element over `axes`; NaN if one of them is NaN, -infinity (of an integer type "
+                     "the least number) if there is none. The gradient is shared evenly among equal largest "
+                     "elements.",
     .start = -std::numeric_limits<double>::infinity(),
     .combine = [](double best,
                   double element) { return std::isnan(best) || best > element ? best : element; },

@@ -9,9 +9,9 @@ namespace {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_min",
-    .documentation =
-        "Smallest element over `axes`; NaN if one of them is NaN, infinity (of an integer type the largest "
-        "number) if there is none. The gradient is shared evenly among equal smallest elements.",
+    .documentation = "Smallest element over `axes`; NaN if one of them is NaN, infinity (of an integer type "
+                     "the largest number) if there is none. The gradient is shared evenly among equal "
+                     "smallest elements.",
     .start = std::numeric_limits<double>::infinity(),
     .combine = [](double best,
                   double element) { return std::isnan(best) || best < element ? best : element; },

@@ -68,12 +68,10 @@ OperatorExample example(Shape x, Shape weight, std::vector<int64_t> strides, std
 
 const OperatorRegistration kRegistration({
     .name = "transposed_convolution",
-    .documentation =
-        "The transpose of convolution as a linear map, which enlarges images. x: [N, spatial..., K], weight: "
-        "[K, spatial..., C/groups], as of the convolution that it transposes, y: [N, spatial..., C]. Each "
-        "spatial extent "
-        "of y is (extent - 1) * stride + dilation * (window - 1) + 1 + output_padding - padding_low - "
-        "padding_high.",
+    .documentation = "The transpose of convolution as a linear map, which enlarges images. x: [N, "
+                     "spatial..., K], weight: [K, spatial..., C/groups], as of the convolution that it "
+                     "transposes, y: [N, spatial..., C]. Each spatial extent of y is (extent - 1) * stride "
+                     "+ dilation * (window - 1) + 1 + output_padding - padding_low - padding_high.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "x"}, {.name = "weight"}},
     .attributes = attributes(),
