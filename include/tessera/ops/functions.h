@@ -86,7 +86,7 @@ Value* dropout(Value* x, Value* counter, double rate, int64_t stream);
 
 // Reductions. Empty axes mean all; negative axes count from the end.
 struct ReduceOptions {
-  std::vector<int64_t> axes;
+  std::vector<int64_t> axes = {};
   bool keep_dimensions = false;
 };
 Value* reduce_sum(Value* x, const ReduceOptions& options = {});
@@ -106,10 +106,10 @@ Value* matmul(Value* a, Value* b, const MatmulOptions& options = {});
 // x: [N, spatial..., C], weight: [K, spatial..., C/groups], result: [N, spatial..., K]; one to three spatial
 // axes.
 struct ConvolutionOptions {
-  std::vector<int64_t> strides;       // per spatial axis; empty: ones
-  std::vector<int64_t> padding_low;   // per spatial axis; empty: zeros
-  std::vector<int64_t> padding_high;  // empty: as padding_low
-  std::vector<int64_t> dilations;     // empty: ones
+  std::vector<int64_t> strides = {};       // per spatial axis; empty: ones
+  std::vector<int64_t> padding_low = {};   // per spatial axis; empty: zeros
+  std::vector<int64_t> padding_high = {};  // empty: as padding_low
+  std::vector<int64_t> dilations = {};     // empty: ones
   int64_t groups = 1;
 };
 Value* convolution(Value* x, Value* weight, const ConvolutionOptions& options = {});
@@ -154,11 +154,11 @@ Value* log_softmax(Value* x, int64_t axis = -1);
 
 // Pooling over the spatial axes of [N, spatial..., C].
 struct PoolOptions {
-  std::vector<int64_t> window;
-  std::vector<int64_t> strides;       // empty: the window
-  std::vector<int64_t> padding_low;   // empty: zeros
-  std::vector<int64_t> padding_high;  // empty: as padding_low
-  bool count_padding = true;          // average only: divide by the window's size, not by the elements inside
+  std::vector<int64_t> window = {};
+  std::vector<int64_t> strides = {};       // empty: the window
+  std::vector<int64_t> padding_low = {};   // empty: zeros
+  std::vector<int64_t> padding_high = {};  // empty: as padding_low
+  bool count_padding = true;  // average only: divide by the window's size, not by the elements inside
 };
 Value* max_pool(Value* x, const PoolOptions& options);
 Value* average_pool(Value* x, const PoolOptions& options);
