@@ -1,0 +1,163 @@
+#include "tessera/train/report.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/file.h"
+
+#include "sample_report.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace tessera::train {
+namespace {
+
+size_t count(const std::string& page, const std::string& text) {
+  size_t found = 0;
+  for (size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + text.size())) ++found;
+  return found;
+}
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The first element that is not closed where it should be, or "".
+std::string unbalanced(const std::string& page) {
+  std::vector<std::string> open;
+  for (size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at)) {
+    const size_t end = page.find('>', at);
+    if (end == std::string::npos) return page.substr(at, 40);
+    const bool closing = page[at + 1] == '/';
+    const size_t start = at + (closing ? 2 : 1);
+    const std::string name = page.substr(start, page.find_first_of(" />\n", start) - start);
+    const bool is_void =
+        name == "!DOCTYPE" || is_one_of(name, {"meta", "link", "img"}) || page[end - 1] == '/';
+    if (closing && (open.empty() || open.back() != name)) return page.substr(at, 40);
+    if (closing) open.pop_back();
+    if (!closing && !is_void) open.push_back(name);
+    at = is_one_of(name, {"style", "script"}) && !closing ? page.find("</" + name, end) : end;
+  }
+  return open.empty() ? "" : "<" + open.back();
+}
+
+std::string unescape(std::string text) {
+  for (const auto& [entity, plain] :
+       {std::pair{"&quot;", "\""}, {"&#39;", "'"}, {"&lt;", "<"}, {"&gt;", ">"}}) {
+    for (size_t at = text.find(entity); at != std::string::npos; at = text.find(entity, at)) {
+      text.replace(at, std::string(entity).size(), plain);
+    }
+  }
+  return text;
+}
+
+TEST(Report, ShowsEveryPart) {
+  const std::string page = render_report(sample_report());
+  for (const char* text :
+       {"resnet_small on Fashion-MNIST", "93.12", "3 min 23 s", "272,186", "Accuracy", "Loss",
+        "Learning rate", "Throughput", "Confusion matrix", "98 of 1000 shirt: taken for T-shirt/top (9.8 %)",
+        "Worst mistakes", "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "23.0 GiB", "oneDNN",
+        "kind = &quot;idx&quot;", "Epochs"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(count(page, "data:image/png;base64,"), 16u);
+  EXPECT_EQ(count(page, "<svg viewBox=\"0 0 560 270\""), 4u);
+  EXPECT_EQ(unbalanced(page), "");
+}
+
+TEST(Report, NeedsNothingBesideIt) {
+  const std::string page = render_report(sample_report());
+  // The one address is the name of SVG's elements.
+  EXPECT_EQ(count(page, "http"), count(page, "http://www.w3.org/2000/svg") + count(page, "http-equiv"));
+  EXPECT_EQ(count(page, " src="), count(page, " src=\"data:"));
+  EXPECT_EQ(count(page, "url("), 0u);
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+}
+
+TEST(Report, GivesTheTooltipsTheirValues) {
+  const std::string page = render_report(sample_report());
+  int charts = 0;
+  const std::string opening = "data-points=\"";
+  for (size_t at = page.find(opening); at != std::string::npos; at = page.find(opening, at)) {
+    at += opening.size();
+    const auto series = nlohmann::json::parse(unescape(page.substr(at, page.find('"', at) - at)));
+    ASSERT_FALSE(series.empty());
+    for (const auto& one : series) {
+      EXPECT_FALSE(one["p"].empty());
+      for (const auto& point : one["p"]) EXPECT_EQ(point.size(), 4u);
+    }
+    ++charts;
+  }
+  EXPECT_EQ(charts, 4);
+}
+
+TEST(Report, EscapesAllText) {
+  const std::string evil = "<script>alert('&')</script>\"";
+  Report report = sample_report();
+  report.data = report.date = report.recipe = evil;
+  report.summary.network = report.summary.device = evil;
+  report.summary.versions = {{evil, evil}};
+  report.machine.processor = report.machine.operating_system = report.machine.library_version = evil;
+  report.classes = std::vector<std::string>(10, evil);
+  const std::string page = render_report(report);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;&quot;"), std::string::npos);
+  EXPECT_EQ(unbalanced(page), "");
+}
+
+TEST(Report, LeavesOutWhatThereIsNot) {
+  const std::string page = render_report({.summary = {.device = "cpu", .network = "mlp"}});
+  for (const char* text :
+       {"<figure", "Confusion", "mistakes</h2>", "Epochs</h2>", "Test accuracy", "Recipe", "nan"}) {
+    EXPECT_EQ(page.find(text, page.find("<main>")), std::string::npos) << text;
+  }
+  EXPECT_EQ(unbalanced(page), "");
+}
+
+TEST(Report, SurvivesStrangeHistories) {
+  Report report = sample_report();
+  report.history = {};
+  report.history.epochs.push_back({.epoch = 1, .train_loss = 0.5});  // nothing but one loss
+  EXPECT_EQ(count(render_report(report), "<svg viewBox=\"0 0 560 270\""), 1u);
+
+  report.history = {};
+  for (int64_t step = 1; step <= 100000; ++step) {
+    report.history.samples.push_back(
+        {.step = step, .epoch = static_cast<double>(step) / 100, .loss = kNotMeasured});
+  }
+  const std::string page = render_report(report);  // constant zero curves, none of loss and accuracy
+  EXPECT_EQ(count(page, "<svg viewBox=\"0 0 560 270\""), 2u);
+  EXPECT_LT(page.size(), 150000u);
+  EXPECT_EQ(page.find("nan", page.find("<main>")), std::string::npos);
+}
+
+TEST(Report, ListsThePairsOfManyClasses) {
+  Report report;
+  report.confusion = std::vector<int64_t>(100 * 100, 0);
+  report.confusion[100 * 7 + 42] = 9;
+  report.confusion[100 * 7 + 7] = 41;
+  report.classes = {"zero"};
+  const std::string page = render_report(report);
+  EXPECT_EQ(page.find("Confusion matrix"), std::string::npos);
+  EXPECT_NE(page.find("<td>7</td><td class=\"text\">42</td><td>9</td><td>18.0 %</td>"), std::string::npos);
+}
+
+TEST(Report, RefusesWhatDoesNotFit) {
+  Report report;
+  report.confusion = {1, 2, 3};
+  EXPECT_ERROR(render_report(report), ErrorCode::invalid_argument, "3 values", "square");
+  report = sample_report();
+  report.mistakes[0].channels = 3;
+  EXPECT_ERROR(render_report(report), ErrorCode::invalid_argument, "[28, 28, 3]");
+}
+
+TEST(Report, IsWrittenWholeOrNotAtAll) {
+  const testing::TemporaryFolder folder;
+  const Report report = sample_report();
+  write_report(folder / "report.html", report);
+  EXPECT_EQ(read_text_file(folder / "report.html"), render_report(report));
+  EXPECT_ERROR(write_report(folder / "missing" / "report.html", report), ErrorCode::io, "missing");
+}
+
+}  // namespace
+}  // namespace tessera::train
