@@ -24,7 +24,7 @@ struct NormalisationGroups {
 };
 NormalisationGroups batch_norm_groups(const Shape& x);
 NormalisationGroups layer_norm_groups(const Shape& x, int64_t axes);
-NormalisationGroups group_norm_groups(const Shape& x, int64_t groups);
+NormalisationGroups group_norm_groups(const Shape& x, int64_t count);
 
 // Reads x, scale, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance + epsilon).
 void run_normalisation(const ReferenceCall& call, const NormalisationGroups& groups, bool inverse_deviation);
