@@ -6,10 +6,20 @@
 namespace tessera {
 
 std::vector<Pass> pipeline(const PassOptions& options) {
+  const Pass dead{"remove_dead_code", "nodes that nothing reads", passes::remove_dead_code};
+  const Pass constants{"fold_constants", "what depends on constants alone", passes::fold_constants};
+  const Pass algebra{"simplify_algebra", "x + 0, x * 1, reshape of reshape, needless broadcasts",
+                     passes::simplify_algebra};
+  const Pass common{"common_subexpressions", "the same from the same inputs, once",
+                    passes::common_subexpressions};
+  const Pass precision{"lower_precision", "16-bit contractions and what lies between them",
+                       passes::lower_precision};
+  const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
+                      passes::fuse_elementwise};
   return {
-      {"remove_dead_code", "nodes that nothing reads", passes::remove_dead_code},
-      {"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
-       passes::fuse_elementwise},
+      dead,      algebra, constants, common,  // what the model's code and the gradients left
+      precision, algebra, common,    dead,    // casts that met
+      clusters,
   };
 }
 

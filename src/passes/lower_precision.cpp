@@ -1,0 +1,134 @@
+// Mixed precision: matrix products and convolutions take and make 16-bit values, and what lies between them
+// stays in 16 bit; reductions, statistics, losses, master weights and updates stay fp32 (Micikevicius et al.
+// 2018).
+#include <algorithm>
+#include <array>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+// Operators that lose nothing (or little) in 16 bit and run there when their data already is.
+bool follows(const Node& node) {
+  constexpr std::array kFollowers{"relu",
+                                  "relu6",
+                                  "leaky_relu",
+                                  "add",
+                                  "maximum",
+                                  "minimum",
+                                  "select",
+                                  "greater",
+                                  "max_pool",
+                                  "max_pool_gradient",
+                                  "average_pool",
+                                  "average_pool_gradient",
+                                  "batch_norm_training",
+                                  "batch_norm_gradient",
+                                  "batch_norm_inference",
+                                  "dropout"};
+  if (node.schema().operator_class == OperatorClass::movement) return true;
+  return std::find(kFollowers.begin(), kFollowers.end(), node.operator_name()) != kFollowers.end();
+}
+
+class PrecisionLowering {
+ public:
+  PrecisionLowering(Graph& graph, DataType type) : graph_(graph), type_(type) {}
+
+  bool run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+    bool changed = false;
+    for (Node* node : nodes) {
+      const bool contraction = node->schema().operator_class == OperatorClass::contraction;
+      if ((contraction || (follows(*node) && all_low(*node))) && has_fp32_data(*node)) {
+        lower(*node);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  // Operands that take the low type: those that share the type variable of the first input.
+  static bool takes_low(const Node& node, size_t index) {
+    const auto& inputs = node.schema().inputs;
+    const InputSpecification& specification = inputs[std::min(index, inputs.size() - 1)];
+    const bool select_branch = node.operator_name() == "select" && index > 0;
+    return node.input(index)->data_type() == DataType::fp32 &&
+           (select_branch || specification.type_variable == inputs.front().type_variable);
+  }
+
+  static bool has_fp32_data(const Node& node) {
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      if (takes_low(node, i)) return true;
+    }
+    return false;
+  }
+
+  static bool is_small(const Value* value) {  // scalars, and vectors such as biases
+    return value->shape().size() <= 1;
+  }
+
+  bool all_low(const Node& node) const {
+    bool any = false;
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      if (!takes_low(node, i)) continue;
+      if (low_.contains(node.input(i))) {
+        any = true;
+      } else if (!is_small(node.input(i))) {
+        return false;
+      }
+    }
+    return any;
+  }
+
+  Value* lowered(Value* value) {
+    Value*& low = low_[value];
+    if (low == nullptr) low = ops::cast(value, type_);
+    return low;
+  }
+
+  void lower(Node& node) {
+    const InsertionPoint here(graph_, &node);
+    std::vector<Value*> inputs;
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      inputs.push_back(takes_low(node, i) ? lowered(node.input(i)) : node.input(i));
+    }
+    Node* low = graph_.add_node(node.operator_name(), inputs, node.attributes(), node.name());
+    for (size_t i = 0; i < node.outputs().size(); ++i) {
+      Value* result = low->output(i);
+      if (result->type() != node.output(i)->type()) {
+        Value* wide = ops::cast(result, node.output(i)->data_type());
+        low_[wide] = result;
+        result = wide;
+      }
+      graph_.replace_all_uses(node.output(i), result);
+    }
+    graph_.erase(&node);
+  }
+
+  Graph& graph_;
+  DataType type_;
+  std::unordered_map<Value*, Value*> low_;  // an fp32 value and its 16-bit form
+};
+
+}  // namespace
+
+bool lower_precision(Graph& graph, const PassOptions& options) {
+  switch (options.precision) {
+    case Precision::fp16:
+      return PrecisionLowering(graph, DataType::fp16).run();
+    case Precision::bf16:
+      return PrecisionLowering(graph, DataType::bf16).run();
+    case Precision::fp32:
+    case Precision::tf32:
+      break;  // a property of the kernels, not of the graph
+  }
+  return false;
+}
+
+}  // namespace tessera::passes

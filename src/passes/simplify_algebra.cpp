@@ -1,0 +1,157 @@
+// Identities that cost nothing to see: x + 0, x * 1, reshape of reshape, transpose of transpose, broadcasts
+// that the reader makes anyway, reductions over axes of extent 1.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+bool is(const Node* node, std::string_view operator_name) {
+  return node != nullptr && node->operator_name() == operator_name;
+}
+
+// The number that every element of the value has, when that is known.
+std::optional<double> uniform_value(const Value* value) {
+  while (is(value->producer(), "broadcast_to") || is(value->producer(), "reshape"))
+    value = value->producer()->input(0);
+  if (!is(value->producer(), "constant")) return std::nullopt;
+  const Tensor& tensor = value->producer()->attributes().tensor("value");
+  if (tensor.size() == 0) return std::nullopt;
+  const double first = tensor.at(0);
+  for (int64_t i = 1; i < std::min<int64_t>(tensor.size(), 4096); ++i) {
+    if (tensor.at(i) != first) return std::nullopt;
+  }
+  return tensor.size() > 4096 ? std::nullopt : std::optional<double>(first);
+}
+
+bool is_uniform(const Value* value, double wanted) {
+  const std::optional<double> number = uniform_value(value);
+  return number.has_value() && *number == wanted && !std::signbit(*number);
+}
+
+// `x` where the node's result is x itself; it must already have the result's shape.
+Value* same_shape(const Node& node, Value* x) {
+  return x->type() == node.output()->type() ? x : nullptr;
+}
+
+Value* neutral_operand(const Node& node) {
+  const std::string& name = node.operator_name();
+  if (name == "add") {
+    // x + (+0) is x for every x but -0; adding +0 to -0 gives +0, which compares equal.
+    if (is_uniform(node.input(1), 0)) return same_shape(node, node.input(0));
+    if (is_uniform(node.input(0), 0)) return same_shape(node, node.input(1));
+  } else if (name == "subtract") {
+    if (is_uniform(node.input(1), 0)) return same_shape(node, node.input(0));
+  } else if (name == "multiply") {
+    if (is_uniform(node.input(1), 1)) return same_shape(node, node.input(0));
+    if (is_uniform(node.input(0), 1)) return same_shape(node, node.input(1));
+  } else if (name == "divide") {
+    if (is_uniform(node.input(1), 1)) return same_shape(node, node.input(0));
+  } else if (name == "negate" && is(node.input(0)->producer(), "negate")) {
+    return node.input(0)->producer()->input(0);
+  } else if (name == "select") {
+    if (node.input(1) == node.input(2)) return same_shape(node, node.input(1));
+    if (const std::optional<double> condition = uniform_value(node.input(0))) {
+      return same_shape(node, node.input(*condition != 0 ? 1 : 2));
+    }
+  }
+  return nullptr;
+}
+
+Value* merge_movement(const Node& node) {
+  Node* before = node.input(0)->producer();
+  const std::string& name = node.operator_name();
+  if (name == "reshape" || name == "broadcast_to" || name == "cast") {
+    if (node.input(0)->type() == node.output()->type()) return node.input(0);
+  }
+  if (name == "reshape" && is(before, "reshape"))
+    return ops::reshape(before->input(0), node.output()->shape());
+  if (name == "transpose") {
+    std::vector<int64_t> permutation = node.attributes().integers("permutation");
+    if (is(before, "transpose")) {
+      const std::vector<int64_t>& first = before->attributes().integers("permutation");
+      for (int64_t& axis : permutation) axis = first[static_cast<size_t>(axis)];
+    }
+    const bool identity = std::is_sorted(permutation.begin(), permutation.end());
+    if (identity) return is(before, "transpose") ? before->input(0) : node.input(0);
+    if (is(before, "transpose")) return ops::transpose(before->input(0), permutation);
+  }
+  // A widening cast that is narrowed again.
+  if (name == "cast" && is(before, "cast") && before->input(0)->type() == node.output()->type()) {
+    const DataType middle = node.input(0)->data_type();
+    const bool widened =
+        middle == DataType::fp64 || (middle == DataType::fp32 && is_floating(node.output()->data_type()) &&
+                                     node.output()->data_type() != DataType::fp64);
+    if (widened && is_floating(node.output()->data_type())) return before->input(0);
+  }
+  return nullptr;
+}
+
+// reduce_sum/mean/max/min/product over axes of extent 1 only moves nothing: a reshape.
+Value* trivial_reduction(const Node& node) {
+  const std::string& name = node.operator_name();
+  if (!name.starts_with("reduce_")) return nullptr;
+  if (!node.input(0)->type().is_static() ||
+      node.input(0)->type().element_count() != node.output()->type().element_count()) {
+    return nullptr;
+  }
+  return ops::reshape(node.input(0), node.output()->shape());
+}
+
+// Elementwise operators broadcast by themselves: an operand that was broadcast before may stay small.
+bool drop_broadcasts(Graph& graph, Node& node) {
+  if (node.schema().operator_class != OperatorClass::elementwise || node.inputs().size() < 2) return false;
+  bool changed = false;
+  for (size_t i = 0; i < node.inputs().size(); ++i) {
+    Node* broadcast = node.input(i)->producer();
+    if (!is(broadcast, "broadcast_to")) continue;
+    SymbolicShape shape = broadcast->input(0)->shape();
+    for (size_t j = 0; j < node.inputs().size(); ++j) {
+      if (j != i) shape = broadcast_shapes(shape, node.input(j)->shape());
+    }
+    if (shape != node.output()->shape()) continue;
+    std::vector<Value*> inputs = node.inputs();
+    inputs[i] = broadcast->input(0);
+    const InsertionPoint here(graph, &node);
+    Node* smaller = graph.add_node(node.operator_name(), inputs, node.attributes(), node.name());
+    graph.replace_all_uses(node.output(), smaller->output());
+    graph.erase(&node);
+    changed = true;
+    break;
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool simplify_algebra(Graph& graph, const PassOptions&) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
+      Node* node = (position++)->get();
+      if (node->inputs().empty() || node->body() != nullptr) continue;
+      const InsertionPoint here(graph, node);
+      Value* simpler = neutral_operand(*node);
+      if (simpler == nullptr) simpler = merge_movement(*node);
+      if (simpler == nullptr) simpler = trivial_reduction(*node);
+      if (simpler != nullptr) {
+        graph.replace_all_uses(node->output(), simpler);
+        graph.erase(node);
+        again = true;
+      } else if (drop_broadcasts(graph, *node)) {
+        again = true;
+      }
+    }
+    changed = changed || again;
+  }
+  return changed;
+}
+
+}  // namespace tessera::passes
