@@ -6,15 +6,13 @@ namespace tessera::models {
 
 Model mlp(const ModelOptions& options) {
   return {"mlp", options, [options](nn::Context& context, Value* x) {
-            // Two hidden layers of 256 and 128 unless told otherwise.
-            const int64_t width = options.width > 0 ? options.width : 256;
-            const int64_t depth = options.depth > 0 ? options.depth : 2;
             x = nn::flatten(x);
-            for (int64_t layer = 1; layer <= depth; ++layer) {
-              x = ops::relu(nn::linear(context, "fc" + std::to_string(layer), x, width >> (layer - 1)));
+            size_t layer = 1;
+            for (int64_t units : options.hidden) {
+              x = ops::relu(nn::linear(context, "fc" + std::to_string(layer++), x, units));
               x = nn::dropout(context, x, options.dropout);
             }
-            return nn::linear(context, "fc" + std::to_string(depth + 1), x, options.classes);
+            return nn::linear(context, "fc" + std::to_string(layer), x, options.classes);
           }};
 }
 

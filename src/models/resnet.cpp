@@ -102,15 +102,13 @@ Model resnext50(const ModelOptions& options) {
 
 Model resnet_small(const ModelOptions& options) {
   return {"resnet_small", options, [options](nn::Context& context, Value* x) {
-            const int64_t width = options.width > 0 ? options.width : 16;
-            const int64_t depth = options.depth > 0 ? options.depth : 1;
-            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, width, 3, 1));
-            for (int64_t stage = 0; stage < 3; ++stage) {
-              for (int64_t block = 0; block < depth; ++block) {
+            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, options.width, 3, 1));
+            for (size_t stage = 0; stage < options.blocks.size(); ++stage) {
+              const int64_t planes = options.width << stage;
+              for (int64_t block = 0; block < options.blocks[stage]; ++block) {
                 const std::string prefix =
                     "layer" + std::to_string(stage + 1) + "." + std::to_string(block) + ".";
-                x = basic_block(context, prefix, x,
-                                {width << stage, width << stage, block == 0 && stage > 0 ? 2 : 1});
+                x = basic_block(context, prefix, x, {planes, planes, block == 0 && stage > 0 ? 2 : 1});
               }
             }
             x = nn::dropout(context, ops::global_average_pool(x), options.dropout);

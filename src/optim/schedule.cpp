@@ -41,22 +41,21 @@ Schedule polynomial(int64_t total_steps, double power, double final_factor) {
           }};
 }
 
-Schedule one_cycle(int64_t total_steps, double rise) {
-  constexpr double kStart = 1.0 / 25;
-  constexpr double kEnd = 1.0 / 250000;
+Schedule one_cycle(int64_t total_steps, double rise, double initial, double final) {
   return {"one_cycle", [=](int64_t now) {
             const double top = rise * static_cast<double>(total_steps) - 1;
             const double length = static_cast<double>(total_steps) - 1 - top;
             const auto position = static_cast<double>(now);
-            if (position <= top) return cosine_between(kStart, 1, top > 0 ? position / top : 1);
-            return cosine_between(1, kEnd, length > 0 ? (position - top) / length : 1);
+            if (position <= top) return cosine_between(initial, 1, top > 0 ? position / top : 1);
+            return cosine_between(1, final, length > 0 ? (position - top) / length : 1);
           }};
 }
 
-Schedule warmup(int64_t steps, Schedule after) {
-  return {"warmup+" + after.name, [steps, factor = after.factor](int64_t now) {
-            const double ramp = now < steps ? static_cast<double>(now + 1) / static_cast<double>(steps) : 1.0;
-            return ramp * factor(now);
+Schedule warmup(int64_t steps, Schedule after, double initial) {
+  return {"warmup+" + after.name, [steps, initial, factor = after.factor](int64_t now) {
+            if (now >= steps) return factor(now);
+            const double progress = static_cast<double>(now + 1) / static_cast<double>(steps);
+            return (initial + (1 - initial) * progress) * factor(now);
           }};
 }
 

@@ -14,9 +14,10 @@ struct ModelOptions {
   int64_t classes = 1000;
   int64_t image_size = 224;  // height and width
   int64_t channels = 3;
-  int64_t width = 0;   // 0: the network's own; resnet_small: channels of the first stage; mlp: hidden units
-  int64_t depth = 0;   // 0: the network's own; resnet_small: blocks per stage; mlp: hidden layers
-  double dropout = 0;  // where the network has a place for it; AlexNet and VGG have 0.5 by default
+  int64_t width = 16;                        // resnet_small: channels of the first stage
+  std::vector<int64_t> blocks = {1, 1, 1};   // resnet_small: residual blocks of each stage
+  std::vector<int64_t> hidden = {256, 128};  // mlp: units of each hidden layer
+  double dropout = 0;                        // where the network has a place for it; AlexNet and VGG: 0.5
 };
 
 // A network that can be built into any graph, for training or inference, at any batch size.

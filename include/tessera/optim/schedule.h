@@ -21,11 +21,12 @@ Schedule step(std::vector<int64_t> milestones, double gamma);
 Schedule cosine(int64_t total_steps, double final_factor = 0);
 // (1 - step/total)^power, not below final_factor.
 Schedule polynomial(int64_t total_steps, double power = 2, double final_factor = 0);
-// Smith 2018 with cosine halves, as torch's OneCycleLR: from 1/25 up to 1 in the first `rise` part, then down
-// to 1/250000.
-Schedule one_cycle(int64_t total_steps, double rise = 0.3);
-// Times (step+1)/steps over the first `steps`. `after` counts from step 0, so that a cosine over the run
-// keeps its length.
-Schedule warmup(int64_t steps, Schedule after);
+// Smith 2018 with cosine halves, as torch's OneCycleLR: from `initial` up to 1 in the first `rise` part, then
+// down to `final`.
+Schedule one_cycle(int64_t total_steps, double rise = 0.3, double initial = 1.0 / 25,
+                   double final = 1.0 / 250000);
+// Times a line from `initial` towards 1 over the first `steps`, reaching 1 at the last. `after` counts from
+// step 0, so that a cosine over the run keeps its length.
+Schedule warmup(int64_t steps, Schedule after, double initial = 0);
 
 }  // namespace tessera::optim
