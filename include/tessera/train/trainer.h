@@ -1,0 +1,121 @@
+// The training loop: steps, evaluation, checkpoints, resumption.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tessera/compile/executable.h"
+#include "tessera/data/loader.h"
+#include "tessera/optim/schedule.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/evaluate.h"
+#include "tessera/train/step.h"
+#include "tessera/train/summary.h"
+
+namespace tessera::train {
+
+struct TrainerOptions {
+  nn::Loss loss = nn::cross_entropy();
+  optim::Optimizer optimizer = optim::sgd();
+  Precision precision = Precision::fp32;
+  std::shared_ptr<Device> device = {};  // none: the fastest present
+  uint64_t seed = 1;                    // of starting values and dropout; the loader has its own
+  int64_t accumulate = 1;
+  double clip_norm = 0;
+  double ema_decay = 0;
+  bool decay_all = false;
+  bool tune = false;
+  std::string tuning_file = {};
+};
+
+// Where a run stands. `batch` counts within the epoch.
+struct Position {
+  int64_t epoch = 0;
+  int64_t batch = 0;
+  int64_t step = 0;  // updates made
+};
+
+struct StepEvent {
+  Position position;  // after the step
+  double loss = 0;
+  double accuracy = 0;  // of this batch, 0..1
+  double learning_rate = 0;
+  double images_per_second = 0;  // of this step
+};
+
+struct FitOptions {
+  int64_t epochs = 1;
+  std::function<optim::Schedule(int64_t total_steps, int64_t steps_per_epoch)> schedule =
+      {};                                    // none: constant
+  const data::Loader* evaluation = nullptr;  // must not drop its last batch
+  int64_t evaluate_every = 1;                // epochs; 0: after the last only
+  std::filesystem::path checkpoints = {};    // folder for last.safetensors and best.safetensors; empty: none
+  int64_t checkpoint_every = 1;              // epochs
+  int64_t max_steps = 0;  // stop, as if interrupted, after so many updates in all; 0: no limit
+  const std::atomic<bool>* stop =
+      nullptr;  // set from a signal handler: the step is finished, then fit() saves
+  std::map<std::string, std::string> metadata = {};  // kept in the checkpoints
+  std::function<void(const StepEvent&)> on_step = {};
+  std::function<void(const EpochRow&)> on_epoch = {};
+};
+
+struct FitResult {
+  bool completed = true;  // false: stopped by `stop` or max_steps
+  Position position;
+  RunHistory history;
+  Evaluation evaluation;  // the last one; empty without an evaluation loader
+};
+
+class Trainer {
+ public:
+  Trainer(models::Model model, TrainerOptions options = {});
+
+  // Trains from the present position on. Throws Error(not_finite) naming the node that made the first NaN or
+  // infinity when a loss is not finite; the variables are then those of the step before.
+  FitResult fit(const data::Loader& loader, const FitOptions& options);
+
+  Evaluation evaluate(const data::Loader& loader);
+
+  // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
+  // exchange.
+  Checkpoint checkpoint() const;
+  // Starting weights from such a file; the classifier must fit.
+  void load_weights(const std::filesystem::path& path);
+
+  // Everything that the next step depends on, bit for bit.
+  Checkpoint training_state() const;
+  void restore(const Checkpoint& state, const std::string& source);
+
+  const models::Model& model() const { return model_; }
+  Device& device() const { return *device_; }
+  int64_t parameter_count() const;
+  // The training step for batches of that size, compiled.
+  const Executable& step(int64_t batch);
+
+ private:
+  void prepare(int64_t batch);
+  StepOptions step_options(int64_t batch) const;
+  CompileOptions compile_options() const;
+  [[noreturn]] void explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
+                                       double loss);
+
+  models::Model model_;
+  TrainerOptions options_;
+  std::shared_ptr<Device> device_;
+  std::vector<nn::Variable> variables_list_;  // of the training step
+  std::vector<nn::Variable> network_list_;    // of the network alone
+  std::shared_ptr<Variables> variables_;
+  int64_t batch_ = 0;
+  std::unique_ptr<Executable> update_step_;
+  std::unique_ptr<Executable> accumulate_step_;
+  std::unique_ptr<Executable> evaluation_;
+  int64_t evaluation_batch_ = 0;
+  Position position_;
+  RunHistory history_;
+  double best_accuracy_ = -1;
+};
+
+}  // namespace tessera::train

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "tessera/base/text.h"
+#include "tessera/train/checkpoint.h"
+
+#include "cli/model_options.h"
+
+namespace tessera::cli {
+namespace {
+
+struct BenchArguments {
+  ModelArguments model;
+  int64_t iterations = 10;
+  int64_t warmup = 2;
+  bool json = false;
+};
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * int64_t{1024};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void run_bench(const BenchArguments& arguments) {
+  CompiledModel compiled = compile_model(arguments.model);
+  auto variables = std::make_shared<Variables>(compiled.device);
+  train::initialise_variables(*variables, compiled.step.variables, 1);
+  compiled.executable->bind(variables);
+  const int64_t classes = models::describe(arguments.model.model).defaults.classes;
+  const auto inputs =
+      made_up_inputs(*compiled.step.graph, arguments.model.classes > 0 ? arguments.model.classes : classes);
+  for (int64_t i = 0; i < arguments.warmup; ++i) compiled.executable->run(inputs);
+  std::vector<double> milliseconds;
+  for (int64_t i = 0; i < arguments.iterations; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    compiled.executable->run(inputs);
+    milliseconds.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::vector<double> rates;
+  for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
+  const MemoryPlan& plan = compiled.executable->memory_plan();
+  if (arguments.json) {
+    const DeviceDescription device = compiled.device->description();
+    const nlohmann::json json = {{"model", arguments.model.model},
+                                 {"batch", arguments.model.batch},
+                                 {"train", arguments.model.train},
+                                 {"device", device.name},
+                                 {"device_model", device.model},
+                                 {"versions", device.versions},
+                                 {"milliseconds", milliseconds},
+                                 {"samples_per_second", rates},
+                                 {"peak_memory_bytes", peak_resident_bytes()},
+                                 {"arena_bytes", plan.peak_bytes},
+                                 {"variable_bytes", plan.variable_bytes},
+                                 {"compile_seconds", compiled.executable->compile_seconds()}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print(
+      "{} {} batch {} on {}: {:.1f} images/s, {:.2f} ms (median of {}), memory {}, compiled in {:.2f} s\n",
+      arguments.model.model, arguments.model.train ? "training" : "inference", arguments.model.batch,
+      compiled.device->description().name, median(rates), median(milliseconds), arguments.iterations,
+      format_bytes(static_cast<double>(plan.peak_bytes + plan.variable_bytes)),
+      compiled.executable->compile_seconds());
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("bench", "Time a network's training step or inference on made-up images");
+  command->footer("Example: tessera bench resnet50 --batch 32 --train --iterations 5");
+  auto arguments = std::make_shared<BenchArguments>();
+  add_model_arguments(*command, arguments->model);
+  command->add_option("--iterations", arguments->iterations, "Timed runs")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")->capture_default_str();
+  command->add_flag("--json", arguments->json, "Print every sample as JSON");
+  command->callback([arguments] { run_bench(*arguments); });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,103 @@
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/compile/device.h"
+#include "tessera/train/machine.h"
+
+#include "cli/commands.h"
+
+namespace tessera::cli {
+namespace {
+
+struct EnvironmentVariable {
+  const char* name;
+  const char* meaning;
+};
+
+// All that the library reads; for debugging only.
+constexpr EnvironmentVariable kEnvironment[] = {
+    {"TESSERA_PLUGIN_PATH", "folder to load libtessera_<device>.so from, instead of the library's own"},
+    {"OMP_NUM_THREADS", "threads of the CPU device (default: all cores)"},
+};
+
+struct DeviceFinding {
+  std::string name;
+  bool found = false;
+  std::string detail;
+  DeviceDescription description;
+};
+
+DeviceFinding look_for(const std::string& name) {
+  DeviceFinding finding{.name = name};
+  try {
+    finding.description = Device::open(name)->description();
+    finding.found = true;
+    finding.detail = finding.description.model;
+    for (const auto& [library, version] : finding.description.versions) {
+      finding.detail += fmt::format(", {} {}", library, version);
+    }
+  } catch (const Error& error) {
+    finding.detail = error.what();
+  }
+  return finding;
+}
+
+void print_json(const train::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+  nlohmann::json json = {{"version", TESSERA_VERSION},
+                         {"machine",
+                          {{"processor", machine.processor},
+                           {"physical_cores", machine.physical_cores},
+                           {"usable_cores", machine.usable_cores},
+                           {"memory_bytes", machine.memory_bytes},
+                           {"operating_system", machine.operating_system},
+                           {"compiler", machine.compiler}}},
+                         {"devices", nlohmann::json::array()},
+                         {"environment", nlohmann::json::object()}};
+  for (const DeviceFinding& finding : findings) {
+    json["devices"].push_back({{"name", finding.name},
+                               {"found", finding.found},
+                               {"detail", finding.detail},
+                               {"versions", finding.description.versions},
+                               {"memory_bytes", finding.description.memory_bytes}});
+  }
+  for (const EnvironmentVariable& variable : kEnvironment) {
+    const char* value = std::getenv(variable.name);
+    json["environment"][variable.name] = value == nullptr ? nlohmann::json() : nlohmann::json(value);
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const train::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+  fmt::print("Tessera {} ({})\n", TESSERA_VERSION, machine.compiler);
+  fmt::print("{}, {} cores usable, {}, {}\n\nDevices\n", machine.processor, machine.usable_cores,
+             format_bytes(static_cast<double>(machine.memory_bytes)), machine.operating_system);
+  for (const DeviceFinding& finding : findings) {
+    fmt::print("  {:<10} {:<8} {}\n", finding.name, finding.found ? "found" : "missing", finding.detail);
+  }
+  fmt::print("\nEnvironment variables (for debugging only)\n");
+  for (const EnvironmentVariable& variable : kEnvironment) {
+    const char* value = std::getenv(variable.name);
+    fmt::print("  {:<20} {:<8} {}\n", variable.name, value == nullptr ? "not set" : value, variable.meaning);
+  }
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "doctor", "Say what this machine has: devices, libraries that were looked for, settings");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print the same as JSON");
+  command->callback([json] {
+    std::vector<DeviceFinding> findings;
+    for (const char* name : {"reference", "null", "cpu", "cuda"}) findings.push_back(look_for(name));
+    const train::MachineInfo machine = train::read_machine();
+    *json ? print_json(machine, findings) : print_text(machine, findings);
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,72 @@
+#include "cli/model_options.h"
+
+#include "tessera/base/random.h"
+
+namespace tessera::cli {
+
+void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
+  command.add_option("model", arguments.model, "Network by name; `tessera models` lists them")->required();
+  command.add_option("--batch", arguments.batch, "Images of one step")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--train", arguments.train,
+                   "The whole training step (forward, backward, SGD with momentum) instead of inference");
+  command.add_option("--device", arguments.device, "auto, cpu, reference or null")->capture_default_str();
+  command.add_option("--precision", arguments.precision, "fp32, bf16 or fp16")->capture_default_str();
+  command.add_option("--image-size", arguments.image_size,
+                     "Height and width in pixels (default: the network's own)");
+  command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)");
+  command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
+  command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
+  command.add_option("--disable-pass", arguments.disabled_passes,
+                     "Leave out a compiler pass, by name; may be repeated");
+}
+
+CompiledModel compile_model(const ModelArguments& arguments) {
+  models::ModelOptions options = models::describe(arguments.model).defaults;
+  if (arguments.image_size > 0) options.image_size = arguments.image_size;
+  if (arguments.classes > 0) options.classes = arguments.classes;
+  const models::Model model = models::create(arguments.model, options);
+  CompileOptions compile_options;
+  compile_options.passes.precision = parse_precision(arguments.precision);
+  compile_options.passes.frozen = !arguments.train;
+  compile_options.pipeline.disabled = {arguments.disabled_passes.begin(), arguments.disabled_passes.end()};
+  compile_options.tune = arguments.tune;
+  compile_options.tuning_file = arguments.tuning_file;
+
+  CompiledModel result;
+  if (arguments.train) {
+    result.step = train::build_training_step(model, {.batch = arguments.batch,
+                                                     .optimizer = optim::sgd({.learning_rate = 0.01}),
+                                                     .precision = compile_options.passes.precision});
+  } else {
+    models::Network network = models::build(model, arguments.batch);
+    result.step = {std::move(network.graph), std::move(network.variables)};
+  }
+  result.device = Device::open(arguments.device);
+  result.executable = compile(*result.step.graph, result.device, compile_options);
+  return result;
+}
+
+std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes) {
+  std::map<std::string, Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    if (input->role() != InputRole::input) continue;
+    Tensor tensor(input->data_type(), input->type().static_shape());
+    const Random random(1, hash_name(input->name().data(), input->name().size()));
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      const auto index = static_cast<uint64_t>(i);
+      if (input->name() == "learning_rate") {
+        tensor.set(i, 0.01);
+      } else if (is_floating(input->data_type())) {
+        tensor.set(i, random.normal(index));
+      } else {
+        tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(classes))));
+      }
+    }
+    inputs.emplace(input->name(), std::move(tensor));
+  }
+  return inputs;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,18 @@
+#include "cli/run_options.h"
+
+namespace tessera::cli {
+
+void add_run_arguments(CLI::App& command, RunArguments& arguments) {
+  command.add_option("run", arguments.folder, "Folder that `tessera train --out` filled")->required();
+  command.add_option("--data", arguments.data, "Folder of the images, if not the recipe's");
+  command.add_option("--device", arguments.device, "auto, cpu or reference, if not the recipe's");
+}
+
+std::vector<std::string> overrides_of(const RunArguments& arguments) {
+  std::vector<std::string> overrides;
+  if (!arguments.data.empty()) overrides.push_back("data.path=" + arguments.data);
+  if (!arguments.device.empty()) overrides.push_back("train.device=" + arguments.device);
+  return overrides;
+}
+
+}  // namespace tessera::cli

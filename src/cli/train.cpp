@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include "tessera/train/run.h"
+
+#include "cli/commands.h"
+
+namespace tessera::cli {
+namespace {
+
+struct TrainArguments {
+  std::string recipe;
+  std::vector<std::string> overrides;
+  std::string device;
+  train::RunOptions run;
+  std::string folder;
+};
+
+void run_train(TrainArguments& arguments) {
+  if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
+  const train::Recipe recipe = train::load_recipe(arguments.recipe, arguments.overrides);
+  install_stop_handler();
+  arguments.run.folder = arguments.folder;
+  arguments.run.stop = &stop_flag();
+  const train::FitResult result = train::run_recipe(recipe, arguments.run);
+  if (result.completed) {
+    fmt::print("test accuracy {:.2f} %; results in {}\n", 100 * result.evaluation.accuracy, arguments.folder);
+    return;
+  }
+  fmt::print(
+      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera train {} "
+      "--out {} --resume\n",
+      result.position.step, result.position.epoch + 1, result.position.batch, arguments.recipe,
+      arguments.folder);
+  if (stop_flag().load()) throw Interrupted{};
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("train", "Train a network as a recipe says");
+  command->footer(
+      "A recipe is a TOML file: see recipes/ and docs/recipes.md. Examples:\n"
+      "  tessera train recipes/quickstart.toml --out runs/first\n"
+      "  tessera train recipes/resnet18.toml --out runs/second --set train.epochs=3 --set "
+      "optimizer.name=lars\n"
+      "Ctrl-C finishes the step, saves, and says how to go on.");
+  auto arguments = std::make_shared<TrainArguments>();
+  command->add_option("recipe", arguments->recipe, "The recipe")->required();
+  command->add_option("--out", arguments->folder, "Folder for checkpoints, events, summary and report")
+      ->required();
+  command
+      ->add_option("--set", arguments->overrides,
+                   "Change a value of the recipe: --set train.epochs=3 (may be repeated)")
+      ->allow_extra_args(false);
+  command->add_option("--device", arguments->device,
+                      "auto, cpu or reference; the same as --set train.device=...");
+  command->add_option("--max-steps", arguments->run.max_steps,
+                      "Stop, resumable, after so many updates in all");
+  command->add_flag("--resume", arguments->run.resume, "Go on from the folder's last checkpoint");
+  command->add_flag("--quiet", arguments->run.quiet, "No progress line");
+  command->callback([arguments] { run_train(*arguments); });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,74 @@
+#include "tessera/train/checkpoint.h"
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/safetensors.h"
+
+namespace tessera {
+
+void save(const Checkpoint& checkpoint, const std::filesystem::path& path) {
+  data::write_safetensors(path, checkpoint.tensors, checkpoint.metadata);
+}
+
+Checkpoint load_checkpoint(const std::filesystem::path& path) {
+  const data::SafetensorsFile file = data::SafetensorsFile::open(path);
+  return {file.read_all(), file.metadata()};
+}
+
+namespace train {
+namespace {
+
+constexpr std::string_view kAverage = "ema/";
+
+bool is_counter(const std::string& name) {
+  return name.ends_with(".num_batches_tracked");
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> read_variables(const Variables& variables,
+                                             const std::vector<nn::Variable>& list) {
+  std::map<std::string, Tensor> tensors;
+  for (const nn::Variable& variable : list) {
+    tensors.emplace(variable.name, nn::to_file_layout(variable, variables.get(variable.name)));
+  }
+  return tensors;
+}
+
+void write_variables(Variables& variables, const std::vector<nn::Variable>& list,
+                     const std::map<std::string, Tensor>& tensors, const std::string& source,
+                     bool allow_extra) {
+  std::vector<std::string> stored;
+  for (const auto& [name, tensor] : tensors) stored.push_back(name);
+  std::map<std::string, Tensor> values;  // all are checked before the first is set
+  for (const nn::Variable& variable : list) {
+    const auto found = tensors.find(variable.name);
+    require(found != tensors.end(), ErrorCode::invalid_file, "{}: the tensor '{}' is missing{}", source,
+            variable.name, did_you_mean(variable.name, stored));
+    try {
+      values.emplace(variable.name, nn::from_file_layout(variable, found->second));
+    } catch (const Error& error) {
+      fail(error.code(), "{}: {}", source, error.what());
+    }
+  }
+  for (const std::string& name : stored) {
+    require(allow_extra || values.contains(name) || is_counter(name), ErrorCode::invalid_file,
+            "{}: the tensor '{}' belongs to no variable of the network", source, name);
+  }
+  for (const auto& [name, value] : values) variables.set(name, value);
+}
+
+void initialise_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed) {
+  for (const nn::Variable& variable : list) {
+    if (variable.name == "random_counter") {
+      variables.set(variable.name, Tensor::from<int64_t>({2}, {static_cast<int64_t>(seed), 0}));
+      continue;
+    }
+    const bool averaged = variable.name.starts_with(kAverage);
+    const std::string source = averaged ? variable.name.substr(kAverage.size()) : variable.name;
+    variables.set(variable.name, nn::initialise(variable.initialiser, source, variable.shape, seed));
+  }
+}
+
+}  // namespace train
+}  // namespace tessera

@@ -1,0 +1,110 @@
+// From a recipe's words to the objects of the library.
+#include <algorithm>
+
+#include "tessera/base/error.h"
+#include "tessera/train/run.h"
+
+namespace tessera::train {
+namespace {
+
+std::vector<float> to_floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+// A data set cut to its first images, as the recipe's data.train_images and data.test_images ask.
+class FirstExamples : public data::Dataset {
+ public:
+  FirstExamples(std::shared_ptr<const data::Dataset> whole, int64_t size)
+      : whole_(std::move(whole)), size_(size) {}
+  int64_t size() const override { return size_; }
+  const Shape& image_shape() const override { return whole_->image_shape(); }
+  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  void read(int64_t index, std::span<float> image, int32_t& label) const override {
+    whole_->read(index, image, label);
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_;
+  int64_t size_;
+};
+
+optim::Optimizer make_optimizer(const Recipe::Optimizer& o) {
+  if (o.name == "adam" || o.name == "adamw") {
+    const optim::AdamOptions options{o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay};
+    return o.name == "adam" ? optim::adam(options) : optim::adamw(options);
+  }
+  if (o.name == "lamb") return optim::lamb({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay});
+  if (o.name == "lars") return optim::lars({o.learning_rate, o.momentum, o.weight_decay, o.trust, o.epsilon});
+  if (o.name == "rmsprop")
+    return optim::rmsprop({o.learning_rate, o.alpha, o.epsilon, o.momentum, o.weight_decay});
+  require(o.name == "sgd", ErrorCode::invalid_argument, "there is no optimizer '{}'", o.name);
+  return optim::sgd({o.learning_rate, o.momentum, o.nesterov, o.weight_decay});
+}
+
+}  // namespace
+
+models::Model make_model(const Recipe& recipe) {
+  models::ModelOptions options = models::describe(recipe.model.name).defaults;
+  options.classes = recipe.model.classes.value_or(recipe.data.classes);
+  options.image_size = recipe.data.image_size;
+  options.channels = recipe.data.channels;
+  if (recipe.model.width.has_value()) options.width = *recipe.model.width;
+  if (!recipe.model.blocks.empty()) options.blocks = recipe.model.blocks;
+  if (!recipe.model.hidden.empty()) options.hidden = recipe.model.hidden;
+  if (recipe.model.dropout.has_value()) options.dropout = *recipe.model.dropout;
+  return models::create(recipe.model.name, options);
+}
+
+std::shared_ptr<const data::Dataset> make_dataset(const Recipe& recipe, data::Split split) {
+  const std::optional<int64_t> limit =
+      split == data::Split::train ? recipe.data.train_images : recipe.data.test_images;
+  std::shared_ptr<const data::Dataset> dataset;
+  if (recipe.data.kind == "synthetic") {
+    const int64_t size = limit.value_or(10 * recipe.train.batch);
+    dataset = std::make_shared<data::SyntheticDataset>(data::SyntheticOptions{
+        .size = size,
+        .image_shape = {recipe.data.image_size, recipe.data.image_size, recipe.data.channels},
+        .classes = recipe.data.classes,
+        .seed = static_cast<uint64_t>(recipe.train.seed)});
+  } else {
+    data::IdxFolderOptions options{.split = split};
+    // The files of MNIST and of Fashion-MNIST are alike; the folder's name tells them apart.
+    if (recipe.data.path.find("fashion") != std::string::npos)
+      options.class_names = data::fashion_mnist_class_names();
+    dataset = std::make_shared<data::ClassificationDataset>(data::load_idx_folder(recipe.data.path, options));
+  }
+  const Shape wanted{recipe.data.image_size, recipe.data.image_size, recipe.data.channels};
+  require(dataset->image_shape() == wanted, ErrorCode::invalid_argument,
+          "the images in '{}' are {}, the recipe says {} (data.image_size, data.channels)", recipe.data.path,
+          to_string(dataset->image_shape()), to_string(wanted));
+  const int64_t classes = recipe.model.classes.value_or(recipe.data.classes);
+  require(dataset->class_count() <= classes, ErrorCode::invalid_argument,
+          "the data has {} classes, the network {} (data.classes, model.classes)", dataset->class_count(),
+          classes);
+  if (limit.has_value() && *limit < dataset->size())
+    dataset = std::make_shared<FirstExamples>(dataset, *limit);
+  return dataset;
+}
+
+data::Loader make_evaluation_loader(const Recipe& recipe, data::Split split) {
+  return {make_dataset(recipe, split),
+          {.batch_size = recipe.train.batch,
+           .shuffle = false,
+           .drop_last = false,
+           .prefetch = recipe.data.prefetch,
+           .augmentation = {.mean = to_floats(recipe.data.mean), .deviation = to_floats(recipe.data.std)}}};
+}
+
+TrainerOptions make_trainer_options(const Recipe& recipe) {
+  return {.loss = nn::cross_entropy({.smoothing = recipe.train.smoothing}),
+          .optimizer = make_optimizer(recipe.optimizer),
+          .precision = parse_precision(recipe.train.precision),
+          .device = Device::open(recipe.train.device),
+          .seed = static_cast<uint64_t>(recipe.train.seed),
+          .accumulate = recipe.train.accumulate,
+          .clip_norm = recipe.train.clip_norm,
+          .ema_decay = recipe.train.ema_decay,
+          .decay_all = recipe.optimizer.decay_all};
+}
+
+}  // namespace tessera::train
