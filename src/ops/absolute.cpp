@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "absolute",
     .documentation = "y = |x|. The gradient at 0 is 0.",
     .scalar = [](double x) -> double { return std::abs(x); },

@@ -16,7 +16,7 @@ OperatorExample example(Shape from, Shape to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 
-const OperatorRegistration registration{{
+const OperatorRegistration kRegistration{{
     .name = "broadcast_to",
     .documentation = "x repeated along new leading axes and along axes of extent 1, as NumPy broadcasts.",
     .operator_class = OperatorClass::movement,

@@ -12,7 +12,7 @@ OperatorExample example(Shape shape, DataType from, DataType to, double low, dou
   return {.inputs = {{std::move(shape), low, high, from}}, .attributes = {{"type", to}}};
 }
 
-const OperatorRegistration registration{{
+const OperatorRegistration kRegistration{{
     .name = "cast",
     .documentation = "The values of x in another data type. To a floating type: rounded to nearest even. To "
                      "an integer type: "

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "ceil",
     .documentation = "The smallest integer not below x. The gradient is 0.",
     .scalar = [](double x) -> double { return std::ceil(x); },

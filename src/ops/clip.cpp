@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "clip",
     .documentation = "y = min(max(x, low), high). The gradient is 0 outside the limits.",
     .attributes = {{.name = "low",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{{
+const OperatorRegistration kRegistration{{
     .name = "constant",
     .documentation = "A tensor that is part of the graph.",
     .operator_class = OperatorClass::source,

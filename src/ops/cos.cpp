@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "cos",
     .documentation = "The cosine of x in radians.",
     .scalar = [](double x) -> double { return std::cos(x); },

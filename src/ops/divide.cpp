@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "divide",
     .documentation = "y = a / b with NumPy broadcasting. Integers round towards zero; a division of integers "
                      "by zero gives 0.",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "elu",
     .documentation = "y = x for positive x, alpha * (e^x - 1) elsewhere.",
     .attributes = {{.name = "alpha",

@@ -6,7 +6,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "erf",
     .documentation = "The error function 2/sqrt(pi) * integral from 0 to x of exp(-t^2).",
     .scalar = [](double x) -> double { return std::erf(x); },

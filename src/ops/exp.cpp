@@ -5,9 +5,9 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "exp",
-    .documentation = "y = e^x.",
+    .documentation = "The exponential function, y = e^x.",
     .scalar = [](double x) -> double { return std::exp(x); },
     .gradient = [](Value*, Value* y, Value* dy) { return multiply(dy, y); },
 })};

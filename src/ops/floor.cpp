@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "floor",
     .documentation = "The largest integer not above x. The gradient is 0.",
     .scalar = [](double x) -> double { return std::floor(x); },

@@ -34,7 +34,7 @@ Value* gradient(Value* x, Value*, Value* dy, const Attributes& attributes) {
   return multiply(multiply(dy, 0.5), add(add(t, 1), slope));
 }
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "gelu",
     .documentation = "y = x * (1 + erf(x / sqrt(2))) / 2; when approximate, with tanh(sqrt(2/pi) * (x + "
                      "0.044715 x^3)) for the error function.",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "hard_sigmoid",
     .documentation = "y = min(max(alpha * x + beta, 0), 1). The gradient is 0 where y is 0 or 1.",
     .attributes = {{.name = "alpha",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "hard_swish",
     .documentation = "y = x * hard_sigmoid(x) with the slope 1/6.",
     .formula = [](Value* x, const Attributes&) -> Value* { return multiply(x, hard_sigmoid(x)); },

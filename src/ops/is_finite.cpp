@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "is_finite",
     .documentation = "True unless x is infinite or NaN. Makes booleans.",
     .scalar = [](double x) -> double { return std::isfinite(x) ? 1 : 0; },

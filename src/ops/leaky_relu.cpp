@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "leaky_relu",
     .documentation = "y = x for positive x, slope * x elsewhere.",
     .attributes = {{.name = "slope",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "less",
     .documentation = "True where a is less than b, elementwise with NumPy broadcasting. False where either "
                      "is NaN. Makes booleans.",

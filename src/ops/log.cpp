@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "log",
     .documentation = "The natural logarithm; NaN for negative x.",
     .scalar = [](double x) -> double { return std::log(x); },

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "logical_and",
     .documentation = "True where both are true, with NumPy broadcasting.",
     .scalar = [](double a, double b) -> double { return a != 0 && b != 0 ? 1 : 0; },

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "logical_not",
     .documentation = "True where x is false.",
     .scalar = [](double x) -> double { return x == 0 ? 1 : 0; },

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "maximum",
     .documentation = "The larger of a and b, elementwise with NumPy broadcasting; NaN when either is NaN. "
                      "The gradient goes to the larger, half to each where they are equal.",

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "mish",
     .documentation = "y = x * tanh(softplus(x)).",
     .formula = [](Value* x, const Attributes&) -> Value* { return multiply(x, tanh(softplus(x))); },

@@ -3,9 +3,9 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "negate",
-    .documentation = "y = -x.",
+    .documentation = "The opposite, y = -x.",
     .scalar = [](double x) -> double { return -x; },
     .gradient = [](Value*, Value*, Value* dy) { return negate(dy); },
     .types = kFloatingTypes | kIndexTypes,

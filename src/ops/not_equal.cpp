@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "not_equal",
     .documentation = "True where a differs from b, elementwise with NumPy broadcasting. True where either is "
                      "NaN. Makes booleans.",

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "power",
     .documentation = "y = a^b, elementwise with NumPy broadcasting; NaN for a negative a with a fractional "
                      "b. The gradient to b is 0 where a is not positive.",

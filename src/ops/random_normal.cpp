@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{random_operator({
+const OperatorRegistration kRegistration{random_operator({
     .name = "random_normal",
     .documentation =
         "Numbers of the standard normal distribution: elements 2j and 2j+1 by Box-Muller from words 2j and "

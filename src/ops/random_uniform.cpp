@@ -8,7 +8,7 @@ int bits_of(DataType type) {
   return type == DataType::fp16 ? 11 : type == DataType::bf16 ? 8 : 24;
 }
 
-const OperatorRegistration registration{random_operator({
+const OperatorRegistration kRegistration{random_operator({
     .name = "random_uniform",
     .documentation =
         "Numbers uniform in [0, 1): element i is word i of Philox 4x32-10 under the key `seed` and the "

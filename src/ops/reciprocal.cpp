@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "reciprocal",
     .documentation = "y = 1 / x.",
     .scalar = [](double x) -> double { return 1 / x; },

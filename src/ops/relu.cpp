@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "relu",
     .documentation = "y = max(x, 0). NaN stays NaN. The gradient at 0 is 0.",
     .scalar = [](double x) -> double { return x < 0 ? 0 : x; },

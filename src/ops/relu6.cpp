@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "relu6",
     .documentation = "y = min(max(x, 0), 6). The gradient at 0 and 6 is 0.",
     .formula = [](Value* x, const Attributes&) -> Value* { return minimum(relu(x), constant_like(x, 6)); },

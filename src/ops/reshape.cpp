@@ -8,7 +8,7 @@ OperatorExample example(Shape from, Shape to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 
-const OperatorRegistration registration{{
+const OperatorRegistration kRegistration{{
     .name = "reshape",
     .documentation = "The elements of x, in row-major order, under another shape of as many elements.",
     .operator_class = OperatorClass::movement,

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "round",
     .documentation = "The nearest integer, halves to the even one. The gradient is 0.",
     .scalar = [](double x) -> double { return std::nearbyint(x); },

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "rsqrt",
     .documentation = "y = 1 / sqrt(x).",
     .scalar = [](double x) -> double { return 1 / std::sqrt(x); },

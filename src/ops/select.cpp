@@ -36,7 +36,7 @@ OperatorExample example(Shape condition, Shape a, Shape b, DataType type = DataT
           .attributes = {}};
 }
 
-const OperatorRegistration registration{{
+const OperatorRegistration kRegistration{{
     .name = "select",
     .documentation =
         "y = when_true where the condition holds, else when_false; all three broadcast as in NumPy. "

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "sigmoid",
     .documentation = "y = 1 / (1 + e^-x).",
     .scalar = [](double x) -> double { return 1 / (1 + std::exp(-x)); },

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "sign",
     .documentation = "-1, 0 or 1 by the sign of x; NaN for NaN. The gradient is 0.",
     .scalar = [](double x) -> double { return x > 0   ? 1

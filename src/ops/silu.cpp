@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "silu",
     .documentation = "y = x * sigmoid(x), also called swish.",
     .formula = [](Value* x, const Attributes&) -> Value* { return multiply(x, sigmoid(x)); },

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "sin",
     .documentation = "The sine of x in radians.",
     .scalar = [](double x) -> double { return std::sin(x); },

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_composite({
+const OperatorRegistration kRegistration{unary_composite({
     .name = "softplus",
     .documentation = "y = log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.",
     .formula = [](Value* x, const Attributes&) -> Value* {

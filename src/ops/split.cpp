@@ -72,7 +72,7 @@ OperatorSchema schema() {
   return schema;
 }
 
-const OperatorRegistration registration{schema()};
+const OperatorRegistration kRegistration{schema()};
 
 }  // namespace
 }  // namespace tessera::ops

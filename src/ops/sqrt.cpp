@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "sqrt",
     .documentation = "The square root; NaN for negative x.",
     .scalar = [](double x) -> double { return std::sqrt(x); },

@@ -3,9 +3,9 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "square",
-    .documentation = "y = x^2.",
+    .documentation = "The square, y = x^2.",
     .scalar = [](double x) -> double { return x * x; },
     .gradient = [](Value* x, Value*, Value* dy) { return multiply(dy, multiply(x, 2)); },
 })};

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{binary_primitive({
+const OperatorRegistration kRegistration{binary_primitive({
     .name = "subtract",
     .documentation = "y = a - b with NumPy broadcasting. Integers wrap.",
     .scalar = [](double a, double b) -> double { return a - b; },

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-const OperatorRegistration registration{unary_primitive({
+const OperatorRegistration kRegistration{unary_primitive({
     .name = "tanh",
     .documentation = "The hyperbolic tangent.",
     .scalar = [](double x) -> double { return std::tanh(x); },
