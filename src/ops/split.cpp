@@ -18,8 +18,8 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   const bool positive = std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
   const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   call.require(!sizes.empty() && positive && extent == Dimension(sum),
-               "the sizes must be positive and add up to the extent " + extent.to_string() + " of axis " +
-                   std::to_string(axis) + "; they add up to " + std::to_string(sum));
+               "the sizes must not be negative and must add up to the extent " + extent.to_string() +
+                   " of axis " + std::to_string(axis) + "; they add up to " + std::to_string(sum));
   std::vector<TensorType> parts(sizes.size(), x);
   for (size_t i = 0; i < sizes.size(); ++i) parts[i].shape[static_cast<size_t>(axis)] = sizes[i];
   return parts;
