@@ -1,0 +1,43 @@
+#include "device/cpu/loop_kernel.h"
+
+#include <memory>
+
+#include "device/cpu/kernel_registry.h"
+
+namespace tessera::cpu {
+namespace {
+
+class FunctionKernel : public Kernel {
+ public:
+  explicit FunctionKernel(LoopKernel kernel) : kernel_(std::move(kernel)) {}
+  int64_t workspace_bytes() const override { return kernel_.workspace_bytes; }
+  void run(const KernelArguments& arguments) override { kernel_.run(arguments); }
+
+ private:
+  LoopKernel kernel_;
+};
+
+}  // namespace
+
+LoopRegistration::LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make) {
+  CpuKernelRegistration({.key = key, .candidates = [key, make = std::move(make)](const Node&) {
+                           KernelCandidate candidate;
+                           candidate.name = "loops." + key;
+                           candidate.refusal = [](const KernelRequest&) { return std::string(); };
+                           candidate.create = [make](const KernelRequest& request) {
+                             return std::make_unique<FunctionKernel>(make(request.node));
+                           };
+                           return std::vector<KernelCandidate>{std::move(candidate)};
+                         }});
+}
+
+AxisView view_along(const Shape& shape, int64_t axis) {
+  const auto place = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
+  AxisView view;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    (i < place ? view.outer : i == place ? view.extent : view.inner) *= shape[i];
+  }
+  return view;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,32 @@
+// Kernels that are one function over memory, for operators that are neither a cluster nor oneDNN's.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/compile/kernel.h"
+
+namespace tessera::cpu {
+
+using LoopFunction = std::function<void(const KernelArguments& arguments)>;
+
+struct LoopKernel {
+  LoopFunction run;
+  int64_t workspace_bytes = 0;
+};
+
+// Offers "loops.KEY" for an operator. `make` is called once for each node and works out all that shapes and
+// attributes decide; it takes every node that the operator's schema allows.
+struct LoopRegistration {
+  LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make);
+};
+
+// A tensor as [outer, extent, inner] around one axis, which may count from the end.
+struct AxisView {
+  int64_t outer = 1;
+  int64_t extent = 1;
+  int64_t inner = 1;
+};
+AxisView view_along(const Shape& shape, int64_t axis);
+
+}  // namespace tessera::cpu
