@@ -1,0 +1,24 @@
+#include <cstdio>
+
+#include <tessera/tessera.h>
+namespace ts = tessera;
+
+int main(int argc, char** argv) {
+  const char* folder = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
+  auto images = [&](ts::data::Split split) {
+    return std::make_shared<ts::data::ClassificationDataset>(
+        ts::data::load_idx_folder(folder, {.split = split}));
+  };
+  ts::data::Loader train(images(ts::data::Split::train), {.batch_size = 128});
+  ts::data::Loader test(images(ts::data::Split::test),
+                        {.batch_size = 128, .shuffle = false, .drop_last = false});
+
+  ts::models::Model model = ts::models::create("mlp", {.classes = 10, .image_size = 28, .channels = 1});
+  ts::train::Trainer trainer(model, {.loss = ts::nn::cross_entropy({.smoothing = 0.1}),
+                                     .optimizer = ts::optim::adamw({.learning_rate = 1e-3}),
+                                     .precision = ts::Precision::fp32,
+                                     .device = ts::Device::open("auto")});
+  ts::train::FitResult result = trainer.fit(train, {.epochs = 2, .evaluation = &test});
+  ts::save(trainer.checkpoint(), "fashion_mnist.safetensors");
+  std::printf("test accuracy %.2f %%\n", 100 * result.evaluation.accuracy);
+}

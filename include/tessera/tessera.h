@@ -1,0 +1,20 @@
+// Everything that a user of the library needs. Typical code says `namespace ts = tessera;`.
+#pragma once
+
+#include "tessera/base/error.h"
+#include "tessera/base/tensor.h"
+#include "tessera/compile/device.h"
+#include "tessera/compile/executable.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/loader.h"
+#include "tessera/graph/graph.h"
+#include "tessera/models/model.h"
+#include "tessera/nn/layers.h"
+#include "tessera/nn/loss.h"
+#include "tessera/ops/functions.h"
+#include "tessera/optim/optimizer.h"
+#include "tessera/optim/schedule.h"
+#include "tessera/passes/differentiate.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/run.h"
+#include "tessera/train/trainer.h"
