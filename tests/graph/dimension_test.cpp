@@ -1,0 +1,66 @@
+#include "tessera/graph/dimension.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+
+namespace tessera {
+namespace {
+
+const Dimension kBatch = Dimension::symbol("batch");
+const Dimension kTokens = Dimension::symbol("tokens");
+
+TEST(Dimension, EqualExtentsCompareEqual) {
+  EXPECT_EQ(kBatch * kTokens, kTokens * kBatch);
+  EXPECT_EQ((kBatch + 1) * 2, Dimension(2) + kBatch * 2);
+  EXPECT_EQ(kBatch - kBatch, Dimension(0));
+  EXPECT_FALSE(kBatch == kTokens);
+  EXPECT_FALSE(kBatch == Dimension(1));
+}
+
+TEST(Dimension, TextReadsBack) {
+  for (const Dimension& dimension :
+       {Dimension(7), kBatch, kBatch * kTokens * 2 + 1, (kBatch + 1).floor_divide(2), kBatch * 3 - kTokens,
+        ((kBatch + 3).floor_divide(2) + 5).floor_divide(4)}) {
+    EXPECT_EQ(parse_dimension(dimension.to_string()), dimension) << dimension.to_string();
+  }
+  EXPECT_EQ((kBatch * kTokens * 2 + 1).to_string(), "2*batch*tokens + 1");
+  EXPECT_EQ((kBatch + 1).floor_divide(2).to_string(), "floor(batch + 1, 2)");
+}
+
+TEST(Dimension, RefusesOtherText) {
+  for (const char* text : {"", "2*", "a b", "floor(a, 0)", "floor(a)", "(a", "99999999999999999999"}) {
+    EXPECT_ERROR(parse_dimension(text), ErrorCode::invalid_graph, "dimension");
+  }
+  EXPECT_ERROR(parse_dimension(std::string(5000, '(')), ErrorCode::invalid_graph, "dimension");
+}
+
+TEST(Dimension, FloorDivisionKeepsWhatDivides) {
+  EXPECT_EQ((kBatch * 4 + 2).floor_divide(2), kBatch * 2 + 1);
+  EXPECT_EQ((kBatch * 4 + 3).floor_divide(2), kBatch * 2 + 1);
+  EXPECT_EQ(Dimension(-3).floor_divide(2), Dimension(-2));
+}
+
+TEST(Dimension, DividesExactlyOrNotAtAll) {
+  EXPECT_EQ((kBatch * kTokens * 6).divide_exactly(kTokens * 2), kBatch * 3);
+  EXPECT_FALSE((kBatch * 6 + 1).divide_exactly(2).has_value());
+  EXPECT_FALSE(kBatch.divide_exactly(kTokens).has_value());
+}
+
+TEST(Dimension, SubstitutesInsideFloors) {
+  const Dimension halved = (kBatch + 1).floor_divide(2) * kTokens;
+  EXPECT_EQ(halved.substitute({{"batch", 6}}), kTokens * 3);
+  EXPECT_EQ(halved.substitute({{"batch", 6}, {"tokens", 10}}).value(), 30);
+  EXPECT_ERROR(halved.value(), ErrorCode::invalid_argument, "specialise");
+  std::set<std::string> symbols;
+  halved.collect_symbols(symbols);
+  EXPECT_EQ(symbols, (std::set<std::string>{"batch", "tokens"}));
+}
+
+TEST(SymbolicShape, BroadcastsASymbolAgainstItselfAndOne) {
+  EXPECT_EQ(broadcast_shapes(SymbolicShape{kBatch, 1}, SymbolicShape{1, 5}), (SymbolicShape{kBatch, 5}));
+  EXPECT_ERROR(broadcast_shapes(SymbolicShape{kBatch}, SymbolicShape{5}), ErrorCode::invalid_graph, "batch");
+}
+
+}  // namespace
+}  // namespace tessera

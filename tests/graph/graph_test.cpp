@@ -1,0 +1,147 @@
+// Building, rewriting, text form, specialisation and verification of graphs.
+#include "tessera/graph/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+#include "support/expect_error.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kPerceptron = R"(graph perceptron(
+  input %images: fp32[batch, 784],
+  parameter %fc.weight: fp32[10, 784],
+  state %counter: int64[2]) {
+  %fc: fp32[batch, 10] = matmul(%images, %fc.weight) {transpose_b = true}
+  %constant: int64[2] = constant() {value = int64[2] (0, 1)}
+  %add: int64[2] = add(%counter, %constant)
+  output logits = %fc
+  update %counter = %add
+}
+)";
+
+TEST(GraphText, PrintsWhatItParsed) {
+  EXPECT_EQ(print(*parse_graph(kPerceptron)), kPerceptron);
+}
+
+TEST(GraphText, KeepsNumbersToTheLastBit) {
+  const std::string text = R"(graph numbers() {
+  %a: fp32[4] = constant() {value = fp32[4] (0.1, -0, 1e-45, 3.4028235e+38)}
+  %b: fp64[3] = constant() {value = fp64[3] (inf, -inf, 0.1)}
+  output a = %a
+  output b = %b
+}
+)";
+  const auto graph = parse_graph(text);
+  const auto again = parse_graph(print(*graph));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_TRUE(graph->find(name)->producer()->attributes().tensor("value").identical(
+        again->find(name)->producer()->attributes().tensor("value")));
+  }
+}
+
+TEST(GraphText, PrintsBodiesInside) {
+  const std::string text = R"(graph outer(
+  input %x: fp32[4]) {
+  %y: fp32[4] = fused(%x) {kind = "cluster"} body graph inner(
+    input %a: fp32[4]) {
+    %b: fp32[4] = exp(%a)
+    output y = %b
+  }
+  output y = %y
+}
+)";
+  EXPECT_EQ(print(*parse_graph(text)), text);
+}
+
+struct BadText {
+  const char* text;
+  const char* line;
+  const char* word;
+};
+
+TEST(GraphText, SaysWhereAndWhatIsWrong) {
+  const BadText cases[] = {
+      {"", ":1", "graph"},
+      {"graph g() {\n  %y = ex()\n}", ":2", "did you mean 'exp'"},
+      {"graph g(input %x: fp32[2]) {\n  %y = exp(%z)\n}", ":2", "%z"},
+      {"graph g(input %x: fp32[2]) {\n\n  %y: fp32[3] = exp(%x)\n}", ":4", "fp32[2]"},
+      {"graph g(input %x: fp32[2]) {\n  %x = exp(%x)\n}", ":2", "twice"},
+      {"graph g(input %x: fp99[2]) {\n}", ":1", "fp99"},
+      {"graph g(input %x: fp32[-2]) {\n}", ":1", "negative"},
+      {"graph g(input %x: fp32[2]) {\n  update %x = %x\n}", ":3", "no parameter or state"},
+      {"graph g(input %x: fp32[2]) {\n  %y = matmul(%x, %x)\n}", ":3", "matmul"},
+      {"graph g(input %x: fp32[2]) {\n  output y = %x\n} extra", ":3", "extra"},
+      {"graph g() {\n  %c = constant() {value = fp32[99999999999] (1)}\n}", ":2", "too large"},
+  };
+  for (const BadText& bad : cases) {
+    EXPECT_ERROR(parse_graph(bad.text, "file"), ErrorCode::invalid_graph, "file", bad.word);
+  }
+}
+
+TEST(Graph, SpecialisesAllSizesThatDependOnASymbol) {
+  const auto symbolic = parse_graph(R"(graph g(input %x: fp32[batch, 6]) {
+  %y: fp32[2*batch, 3] = reshape(%x) {shape = [2*batch, 3]}
+  output y = %y
+})");
+  EXPECT_EQ(free_symbols(*symbolic), std::set<std::string>{"batch"});
+  const auto graph = specialise(*symbolic, {{"batch", 4}});
+  verify(*graph);
+  EXPECT_EQ(graph->find("y")->type().static_shape(), (Shape{8, 3}));
+  EXPECT_TRUE(free_symbols(*graph).empty());
+}
+
+TEST(Graph, NamesNodeShapesAndRule) {
+  Graph graph;
+  Value* a = graph.add_input(InputRole::input, "a", {DataType::fp32, {2, 3}});
+  Value* b = graph.add_input(InputRole::input, "b", {DataType::fp32, {4, 5}});
+  EXPECT_ERROR(ops::apply("matmul", {a, b}, {}, "layer"), ErrorCode::invalid_graph, "layer", "fp32[2, 3]",
+               "fp32[4, 5]");
+  EXPECT_ERROR(ops::apply("add", {a, b}), ErrorCode::invalid_graph, "broadcast");
+  EXPECT_ERROR(ops::apply("add", {a}), ErrorCode::invalid_graph, "inputs");
+  EXPECT_ERROR(ops::apply("softmax", {a}, {{"axes", 1}}), ErrorCode::invalid_graph, "did you mean 'axis'");
+  EXPECT_ERROR(graph.add_input(InputRole::input, "a", {}), ErrorCode::invalid_graph, "already");
+}
+
+TEST(Graph, ReplacesReadersOutputsAndUpdates) {
+  Graph graph;
+  Value* state = graph.add_input(InputRole::state, "s", {DataType::fp32, {2}});
+  Value* first = ops::exp(state);
+  Value* reader = ops::log(first);
+  Value* second = ops::square(state);
+  graph.add_output("y", first);
+  graph.add_update(state, first);
+  graph.replace_all_uses(first, second);
+  EXPECT_EQ(reader->producer()->input(0), second);
+  EXPECT_EQ(graph.outputs()[0].value, second);
+  EXPECT_EQ(graph.updates()[0].next, second);
+  EXPECT_ERROR(graph.erase(second->producer()), ErrorCode::internal, "still read");
+  graph.erase(first->producer());
+  // The reader stands before its new input now.
+  EXPECT_ERROR(verify(graph), ErrorCode::invalid_graph, "before it is made");
+  graph.sort();
+  verify(graph);
+}
+
+TEST(Graph, ClonesAreEqualAndIndependent) {
+  const auto graph = parse_graph(kPerceptron);
+  const auto copy = graph->clone();
+  EXPECT_EQ(print(*copy), kPerceptron);
+  copy->rename(copy->find("fc"), "renamed");
+  EXPECT_EQ(print(*graph), kPerceptron);
+}
+
+TEST(Interpreter, RunsGraphsAndChecksInputs) {
+  const auto graph = parse_graph("graph g(input %x: fp32[2]) {\n  %y = square(%x)\n  output y = %y\n}");
+  const Tensor x = Tensor::from<float>({2}, {3.0F, -2.0F});
+  EXPECT_EQ(run_reference(*graph, std::vector<Tensor>{x}).outputs[0].to_doubles(),
+            (std::vector<double>{9, 4}));
+  const std::vector<Tensor> wrong{Tensor(DataType::fp32, {3})};
+  EXPECT_ERROR(run_reference(*graph, wrong), ErrorCode::invalid_argument, "'x'", "fp32[2]");
+}
+
+}  // namespace
+}  // namespace tessera

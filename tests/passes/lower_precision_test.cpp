@@ -1,0 +1,67 @@
+#include "passes/pass_case.h"
+
+namespace tessera {
+namespace {
+
+using testing::expect_rewrite;
+using testing::expect_untouched;
+
+PassOptions in(Precision precision) {
+  PassOptions options;
+  options.precision = precision;
+  return options;
+}
+
+constexpr double kTolerance = 0.05;  // bf16 keeps eight bits
+
+constexpr const char* kNetwork =
+    R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], parameter %b: fp32[4]) {
+  %product = matmul(%x, %w)
+  %biased = add(%product, %b)
+  %active = relu(%biased)
+  %sum = reduce_sum(%active) {axes = [0]}
+  output y = %sum
+})";
+
+TEST(LowerPrecision, ContractionsAndTheirFollowersAreInSixteenBits) {
+  expect_rewrite(passes::lower_precision, kNetwork,
+                 R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], parameter %b: fp32[4]) {
+  %cast = cast(%x) {type = bf16}
+  %cast_1 = cast(%w) {type = bf16}
+  %product_1 = matmul(%cast, %cast_1)
+  %cast_2 = cast(%product_1) {type = fp32}
+  %cast_3 = cast(%b) {type = bf16}
+  %biased_1 = add(%product_1, %cast_3)
+  %cast_4 = cast(%biased_1) {type = fp32}
+  %active_1 = relu(%biased_1)
+  %cast_5 = cast(%active_1) {type = fp32}
+  %sum = reduce_sum(%cast_5) {axes = [0]}
+  output y = %sum
+})",
+                 kTolerance, in(Precision::bf16));
+}
+
+TEST(LowerPrecision, FullPrecisionChangesNothing) {
+  expect_untouched(passes::lower_precision, kNetwork, in(Precision::fp32));
+  expect_untouched(passes::lower_precision, kNetwork, in(Precision::tf32));
+}
+
+TEST(LowerPrecision, LeavesArithmeticAwayFromContractionsAlone) {
+  expect_untouched(passes::lower_precision, R"(graph g(input %x: fp32[2, 3]) {
+  %y = relu(%x)
+  %z = exp(%y)
+  output z = %z
+})",
+                   in(Precision::fp16));
+}
+
+TEST(LowerPrecision, LeavesDoublesAlone) {
+  expect_untouched(passes::lower_precision, R"(graph g(input %x: fp64[2, 3], input %w: fp64[3, 2]) {
+  %y = matmul(%x, %w)
+  output y = %y
+})",
+                   in(Precision::fp16));
+}
+
+}  // namespace
+}  // namespace tessera

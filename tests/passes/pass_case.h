@@ -1,0 +1,55 @@
+// Text cases for passes: graph text in, graph text out, and both give the same numbers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/random.h"
+#include "tessera/graph/operator.h"
+
+#include "passes/passes.h"
+
+namespace tessera::testing {
+
+using PassFunction = bool (*)(Graph&, const PassOptions&);
+
+// Random inputs of a static graph, the same for graphs of the same inputs.
+inline std::vector<Tensor> made_up_inputs(const Graph& graph) {
+  std::vector<Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    const Random random(7, inputs.size());
+    Tensor tensor(input->data_type(), input->type().static_shape());
+    for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 0.5 + random.uniform(static_cast<uint64_t>(i)));
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+// Runs the pass on `before`; the result must print as `after` prints, verify, and compute the same within
+// `tolerance`.
+inline void expect_rewrite(PassFunction pass, const char* before, const char* after, double tolerance = 1e-6,
+                           const PassOptions& options = {}) {
+  const auto original = parse_graph(before, "before");
+  const auto graph = parse_graph(before, "before");
+  const bool changed = pass(*graph, options);
+  verify(*graph);
+  const std::string expected = print(*parse_graph(after, "after"));
+  EXPECT_EQ(print(*graph), expected);
+  EXPECT_EQ(changed, print(*original) != print(*graph))
+      << "the pass does not say whether it changed the graph";
+  const std::vector<Tensor> inputs = made_up_inputs(*original);
+  const ReferenceResult left = run_reference(*original, inputs);
+  const ReferenceResult right = run_reference(*graph, inputs);
+  ASSERT_EQ(left.outputs.size(), right.outputs.size());
+  for (size_t i = 0; i < left.outputs.size(); ++i) {
+    for (int64_t e = 0; e < left.outputs[i].size(); ++e) {
+      EXPECT_NEAR(left.outputs[i].at(e), right.outputs[i].at(e), tolerance);
+    }
+  }
+}
+
+// The pass must leave the graph alone.
+inline void expect_untouched(PassFunction pass, const char* text, const PassOptions& options = {}) {
+  expect_rewrite(pass, text, text, 0, options);
+}
+
+}  // namespace tessera::testing

@@ -1,0 +1,166 @@
+#include "passes/pass_case.h"
+
+namespace tessera {
+namespace {
+
+using testing::expect_rewrite;
+using testing::expect_untouched;
+
+TEST(RemoveDeadCode, KeepsWhatOutputsAndUpdatesNeed) {
+  expect_rewrite(passes::remove_dead_code, R"(graph g(input %x: fp32[2], state %s: fp32[2]) {
+  %a = exp(%x)
+  %b = log(%a)
+  %c = square(%x)
+  output a = %a
+  update %s = %c
+})",
+                 R"(graph g(input %x: fp32[2], state %s: fp32[2]) {
+  %a = exp(%x)
+  %c = square(%x)
+  output a = %a
+  update %s = %c
+})");
+}
+
+TEST(FoldConstants, ComputesWhatIsKnown) {
+  expect_rewrite(passes::fold_constants, R"(graph g(input %x: fp32[2]) {
+  %a = constant() {value = fp32[] (2)}
+  %b = constant() {value = fp32[] (3)}
+  %c = multiply(%a, %b)
+  %y = add(%x, %c)
+  output y = %y
+})",
+                 R"(graph g(input %x: fp32[2]) {
+  %a = constant() {value = fp32[] (2)}
+  %b = constant() {value = fp32[] (3)}
+  %constant = constant() {value = fp32[] (6)}
+  %y = add(%x, %constant)
+  output y = %y
+})");
+}
+
+TEST(FoldConstants, LeavesLargeResultsToTheDevice) {
+  expect_untouched(passes::fold_constants, R"(graph g(input %x: fp32[100, 100]) {
+  %a = constant() {value = fp32[] (2)}
+  %b = broadcast_to(%a) {shape = [100, 100]}
+  %y = add(%x, %b)
+  output y = %y
+})");
+}
+
+TEST(CommonSubexpressions, MergesEqualWorkOnEqualInputs) {
+  expect_rewrite(passes::common_subexpressions, R"(graph g(input %x: fp32[2]) {
+  %a = exp(%x)
+  %b = exp(%x)
+  %y = add(%a, %b)
+  output y = %y
+})",
+                 R"(graph g(input %x: fp32[2]) {
+  %a = exp(%x)
+  %y = add(%a, %a)
+  output y = %y
+})");
+}
+
+TEST(CommonSubexpressions, TellsAttributesAndInputsApart) {
+  expect_untouched(passes::common_subexpressions, R"(graph g(input %x: fp32[2, 2], input %z: fp32[2, 2]) {
+  %a = reduce_sum(%x) {axes = [0]}
+  %b = reduce_sum(%x) {axes = [1]}
+  %c = exp(%x)
+  %d = exp(%z)
+  output a = %a
+  output b = %b
+  output c = %c
+  output d = %d
+})");
+}
+
+TEST(SimplifyAlgebra, DropsNeutralOperands) {
+  expect_rewrite(passes::simplify_algebra, R"(graph g(input %x: fp32[2]) {
+  %zero = constant() {value = fp32[] (0)}
+  %one = constant() {value = fp32[] (1)}
+  %a = add(%x, %zero)
+  %b = multiply(%one, %a)
+  %c = divide(%b, %one)
+  %d = negate(%c)
+  %e = negate(%d)
+  output y = %e
+})",
+                 R"(graph g(input %x: fp32[2]) {
+  %zero = constant() {value = fp32[] (0)}
+  %one = constant() {value = fp32[] (1)}
+  %d = negate(%x)
+  output y = %x
+})");
+}
+
+TEST(SimplifyAlgebra, KeepsOperandsThatWidenTheShape) {
+  expect_untouched(passes::simplify_algebra, R"(graph g(input %x: fp32[2]) {
+  %ones = constant() {value = fp32[3, 1] (1, 1, 1)}
+  %y = multiply(%x, %ones)
+  output y = %y
+})");
+}
+
+TEST(SimplifyAlgebra, MergesReshapesAndTransposes) {
+  expect_rewrite(passes::simplify_algebra, R"(graph g(input %x: fp32[2, 3, 4]) {
+  %a = transpose(%x) {permutation = [2, 0, 1]}
+  %b = transpose(%a) {permutation = [1, 2, 0]}
+  output y = %b
+})",
+                 R"(graph g(input %x: fp32[2, 3, 4]) {
+  %a = transpose(%x) {permutation = [2, 0, 1]}
+  output y = %x
+})");
+}
+
+TEST(SimplifyAlgebra, KeepsATransposeThatMoves) {
+  expect_untouched(passes::simplify_algebra, R"(graph g(input %x: fp32[2, 3]) {
+  %a = transpose(%x) {permutation = [1, 0]}
+  output y = %a
+})");
+}
+
+TEST(SimplifyAlgebra, ReadsTheSmallOperandInsteadOfItsBroadcast) {
+  expect_rewrite(passes::simplify_algebra, R"(graph g(input %x: fp32[4, 3], input %b: fp32[3]) {
+  %wide = broadcast_to(%b) {shape = [4, 3]}
+  %y = multiply(%x, %wide)
+  output y = %y
+})",
+                 R"(graph g(input %x: fp32[4, 3], input %b: fp32[3]) {
+  %wide: fp32[4, 3] = broadcast_to(%b) {shape = [4, 3]}
+  %y_1: fp32[4, 3] = multiply(%x, %b)
+  output y = %y_1
+})");
+}
+
+TEST(SimplifyAlgebra, KeepsABroadcastThatTheResultNeeds) {
+  expect_untouched(passes::simplify_algebra, R"(graph g(input %x: fp32[3], input %b: fp32[3]) {
+  %wide = broadcast_to(%b) {shape = [4, 3]}
+  %y = multiply(%x, %wide)
+  output y = %y
+})");
+}
+
+TEST(SimplifyAlgebra, DropsACastThatIsTakenBack) {
+  expect_rewrite(passes::simplify_algebra, R"(graph g(input %x: bf16[2]) {
+  %a = cast(%x) {type = fp32}
+  %b = cast(%a) {type = bf16}
+  output y = %b
+})",
+                 R"(graph g(input %x: bf16[2]) {
+  %a = cast(%x) {type = fp32}
+  output y = %x
+})");
+}
+
+TEST(SimplifyAlgebra, KeepsACastThatLosesBits) {
+  expect_untouched(passes::simplify_algebra, R"(graph g(input %x: fp32[2]) {
+  %a = cast(%x) {type = bf16}
+  %b = cast(%a) {type = fp32}
+  output y = %b
+})");
+}
+
+}  // namespace
+}  // namespace tessera
