@@ -44,8 +44,10 @@ class PlannedExecutable : public Executable {
             fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
     require(!options.check_finite || device_->host_accessible(), ErrorCode::unsupported,
             "the search for NaN needs a device whose memory the host can read");
+    // Fused nodes would hide which of their members made a NaN.
+    if (options.check_finite) options_.passes.fuse = false;
     graph_ = graph.clone();
-    passes_ = run_pipeline(*graph_, pipeline(options.passes), options.passes, options.pipeline);
+    passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
     schedule_ = schedule(*graph_, options.passes.frozen);
     choose_kernels();
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});

@@ -16,11 +16,12 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                        passes::lower_precision};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
-  return {
+  std::vector<Pass> passes{
       dead,      algebra, constants, common,  // what the model's code and the gradients left
       precision, algebra, common,    dead,    // casts that met
-      clusters,
   };
+  if (options.fuse) passes.insert(passes.end(), {clusters});
+  return passes;
 }
 
 }  // namespace tessera

@@ -1,11 +1,16 @@
 #include "tessera/train/run.h"
 
+#include <algorithm>
 #include <cmath>
+#include <ctime>
+
+#include <fmt/chrono.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/train/machine.h"
 #include "tessera/train/progress.h"
+#include "tessera/train/report.h"
 #include "tessera/train/tensorboard.h"
 
 namespace tessera::train {
@@ -94,6 +99,55 @@ RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResu
   return summary;
 }
 
+// The picture of an example as bytes, as the data set holds it.
+std::vector<uint8_t> picture(const data::Dataset& dataset, int64_t index) {
+  std::vector<float> image(static_cast<size_t>(element_count(dataset.image_shape())));
+  int32_t label = 0;
+  dataset.read(index, image, label);
+  std::vector<uint8_t> pixels;
+  for (float value : image)
+    pixels.push_back(static_cast<uint8_t>(std::lround(255 * std::clamp(value, 0.0F, 1.0F))));
+  return pixels;
+}
+
+Report make_report(const Recipe& recipe, const RunSummary& summary, const FitResult& result,
+                   const data::Dataset& test) {
+  constexpr size_t kMistakes = 24;
+  Report report{.data = recipe.data.path.empty()
+                            ? recipe.data.kind
+                            : std::filesystem::path(recipe.data.path).filename().string(),
+                .date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr))),
+                .summary = summary,
+                .history = result.history,
+                .machine = read_machine(),
+                .recipe = to_toml(recipe),
+                .classes = test.class_names()};
+  const auto classes = static_cast<size_t>(test.class_count());
+  report.confusion.assign(classes * classes, 0);
+  std::vector<Prediction> wrong;
+  for (const Prediction& prediction : result.evaluation.predictions) {
+    const auto truth = static_cast<size_t>(prediction.label);
+    const auto predicted = static_cast<size_t>(prediction.predicted);
+    if (predicted < classes) ++report.confusion[truth * classes + predicted];
+    if (prediction.label != prediction.predicted) wrong.push_back(prediction);
+  }
+  std::stable_sort(wrong.begin(), wrong.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
+  if (wrong.size() > kMistakes) wrong.resize(kMistakes);
+  const Shape& shape = test.image_shape();
+  for (const Prediction& prediction : wrong) {
+    report.mistakes.push_back({.pixels = picture(test, prediction.index),
+                               .height = shape[0],
+                               .width = shape[1],
+                               .channels = shape[2],
+                               .index = prediction.index,
+                               .truth = prediction.label,
+                               .prediction = prediction.predicted,
+                               .confidence = prediction.confidence});
+  }
+  return report;
+}
+
 }  // namespace
 
 FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
@@ -163,11 +217,16 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   if (result.evaluation.predictions.empty()) result.evaluation = trainer.evaluate(evaluation);
   const RunSummary summary = summarise(recipe, trainer, result);
   write_summary(options.folder / "summary.json", summary);
+  write_report(options.folder / "report.html", make_report(recipe, summary, result, evaluation.dataset()));
   return result;
 }
 
 FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides) {
-  Recipe recipe = load_recipe(folder / "recipe.toml", overrides);
+  // The run spelled out every key, also those without effect: warnings would say nothing new.
+  const std::filesystem::path path = folder / "recipe.toml";
+  std::vector<std::string> warnings;
+  Recipe recipe = parse_recipe(read_text_file(path), path.string(), overrides, &warnings);
+  check_recipe_files(recipe);
   Trainer trainer(make_model(recipe), make_trainer_options(recipe));
   trainer.load_weights(folder / "model.safetensors");
   return {std::move(recipe), std::move(trainer)};

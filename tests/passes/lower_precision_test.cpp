@@ -24,7 +24,7 @@ constexpr const char* kNetwork =
 })";
 
 TEST(LowerPrecision, ContractionsAndTheirFollowersAreInSixteenBits) {
-  expect_rewrite(passes::lower_precision, kNetwork,
+  expect_rewrite("lower_precision", kNetwork,
                  R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], parameter %b: fp32[4]) {
   %cast = cast(%x) {type = bf16}
   %cast_1 = cast(%w) {type = bf16}
@@ -42,12 +42,12 @@ TEST(LowerPrecision, ContractionsAndTheirFollowersAreInSixteenBits) {
 }
 
 TEST(LowerPrecision, FullPrecisionChangesNothing) {
-  expect_untouched(passes::lower_precision, kNetwork, in(Precision::fp32));
-  expect_untouched(passes::lower_precision, kNetwork, in(Precision::tf32));
+  expect_untouched("lower_precision", kNetwork, in(Precision::fp32));
+  expect_untouched("lower_precision", kNetwork, in(Precision::tf32));
 }
 
 TEST(LowerPrecision, LeavesArithmeticAwayFromContractionsAlone) {
-  expect_untouched(passes::lower_precision, R"(graph g(input %x: fp32[2, 3]) {
+  expect_untouched("lower_precision", R"(graph g(input %x: fp32[2, 3]) {
   %y = relu(%x)
   %z = exp(%y)
   output z = %z
@@ -56,7 +56,7 @@ TEST(LowerPrecision, LeavesArithmeticAwayFromContractionsAlone) {
 }
 
 TEST(LowerPrecision, LeavesDoublesAlone) {
-  expect_untouched(passes::lower_precision, R"(graph g(input %x: fp64[2, 3], input %w: fp64[3, 2]) {
+  expect_untouched("lower_precision", R"(graph g(input %x: fp64[2, 3], input %w: fp64[3, 2]) {
   %y = matmul(%x, %w)
   output y = %y
 })",

@@ -5,12 +5,18 @@
 
 #include "tessera/base/random.h"
 #include "tessera/graph/operator.h"
-
-#include "passes/passes.h"
+#include "tessera/passes/pass.h"
 
 namespace tessera::testing {
 
-using PassFunction = bool (*)(Graph&, const PassOptions&);
+// Runs one pass of the pipeline, by name.
+inline bool run_pass(const std::string& name, Graph& graph, const PassOptions& options) {
+  for (const Pass& pass : pipeline(options)) {
+    if (pass.name == name) return pass.run(graph, options);
+  }
+  ADD_FAILURE() << "there is no pass " << name;
+  return false;
+}
 
 // Random inputs of a static graph, the same for graphs of the same inputs.
 inline std::vector<Tensor> made_up_inputs(const Graph& graph) {
@@ -26,11 +32,11 @@ inline std::vector<Tensor> made_up_inputs(const Graph& graph) {
 
 // Runs the pass on `before`; the result must print as `after` prints, verify, and compute the same within
 // `tolerance`.
-inline void expect_rewrite(PassFunction pass, const char* before, const char* after, double tolerance = 1e-6,
-                           const PassOptions& options = {}) {
+inline void expect_rewrite(const std::string& pass, const char* before, const char* after,
+                           double tolerance = 1e-6, const PassOptions& options = {}) {
   const auto original = parse_graph(before, "before");
   const auto graph = parse_graph(before, "before");
-  const bool changed = pass(*graph, options);
+  const bool changed = run_pass(pass, *graph, options);
   verify(*graph);
   const std::string expected = print(*parse_graph(after, "after"));
   EXPECT_EQ(print(*graph), expected);
@@ -48,7 +54,7 @@ inline void expect_rewrite(PassFunction pass, const char* before, const char* af
 }
 
 // The pass must leave the graph alone.
-inline void expect_untouched(PassFunction pass, const char* text, const PassOptions& options = {}) {
+inline void expect_untouched(const std::string& pass, const char* text, const PassOptions& options = {}) {
   expect_rewrite(pass, text, text, 0, options);
 }
 
