@@ -5,9 +5,7 @@ set(TESSERA_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/Tessera")
 install(TARGETS tessera EXPORT TesseraTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-if(TARGET tessera_cli)
-  install(TARGETS tessera_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
+install(TARGETS tessera_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(TARGET tessera_cpu)
   # Plug-ins are looked for beside the library. Their oneDNN goes with them: no distribution has this version.
   install(TARGETS tessera_cpu LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
