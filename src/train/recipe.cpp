@@ -9,6 +9,7 @@
 #include "tessera/base/log.h"
 #include "tessera/base/text.h"
 
+#include "recipe_defaults.h"
 #include "recipe_fields.h"
 #include "recipe_toml.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr uint64_t kMaximumRecipeBytes = 1 << 20;
 
 // Where each key was last given: "recipe.toml:12" or "--set optimizer.momentum=2".
-using Places = std::map<std::string, std::string>;
+using Places = std::map<std::string, std::string, std::less<>>;
 
 struct Assignment {
   std::string section;
@@ -179,22 +180,6 @@ Assignment parse_override(const std::string& text) {
   return result;
 }
 
-// What keys left out mean depends on others.
-void resolve(Recipe& recipe, const Places& places) {
-  if (!places.contains("optimizer.learning_rate")) {
-    const std::string& name = recipe.optimizer.name;
-    recipe.optimizer.learning_rate = name == "sgd"       ? 0.1
-                                     : name == "lars"    ? 1.0
-                                     : name == "rmsprop" ? 0.01
-                                                         : 0.001;
-  }
-  if (!recipe.model.classes) recipe.model.classes = recipe.data.classes;
-  if (recipe.data.kind == "synthetic") {
-    if (!recipe.data.train_images) recipe.data.train_images = 10000;
-    if (!recipe.data.test_images) recipe.data.test_images = 1000;
-  }
-}
-
 bool is_device_name(std::string_view name) {
   if (name == "auto" || name == "cpu" || name == "cuda" || name == "reference") return true;
   if (!name.starts_with("cuda:") || name.size() > 8) return false;
@@ -259,15 +244,14 @@ class Contradictions {
 };
 
 void note_unused_keys(Recipe& recipe, const Places& places, std::vector<std::string>& warnings) {
-  const RecipeField* selector = nullptr;  // a section's first key chooses what the others mean
   for (const RecipeField& field : recipe_fields()) {
-    if (selector == nullptr || selector->section != field.section) selector = &field;
     const auto given = places.find(field.path());
     if (field.used_by.empty() || given == places.end()) continue;
-    const std::string& chosen = *std::get<std::string*>(selector->slot(recipe));
+    const RecipeField& selector = section_selector(field.section);
+    const std::string& chosen = *std::get<std::string*>(selector.slot(recipe));
     if (std::find(field.used_by.begin(), field.used_by.end(), chosen) != field.used_by.end()) continue;
     warnings.push_back(fmt::format("{}: '{}' has no effect with {} = {}", given->second, field.path(),
-                                   selector->path(), quote_toml(chosen)));
+                                   selector.path(), quote_toml(chosen)));
   }
 }
 
@@ -302,7 +286,7 @@ Recipe parse_recipe(std::string_view text, std::string_view name, const std::vec
            entry.is_table});
   }
   for (const std::string& override_text : overrides) apply(recipe, places, parse_override(override_text));
-  resolve(recipe, places);
+  fill_in(recipe, [&](std::string_view path) { return places.contains(path); });
   Contradictions(recipe, places, name).check();
   if (warnings != nullptr) note_unused_keys(recipe, places, *warnings);
   return recipe;

@@ -1,8 +1,11 @@
 #include "recipe_fields.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "tessera/base/error.h"
 
 namespace tessera::train {
 namespace {
@@ -65,8 +68,8 @@ std::vector<RecipeField> make_fields() {
        .key = "kind",
        .slot = TESSERA_MEMBER(data.kind),
        .documentation =
-           "`idx`: the four files of MNIST and its successors, plain or gzip; `synthetic`: made up, "
-           "learnable, needs no files",
+           "`idx`: the four files of MNIST and its successors, plain or gzip; `synthetic`: random images, "
+           "for measuring speed, needs no files",
        .choices = {"idx", "synthetic"}},
       {.section = "data",
        .key = "path",
@@ -76,7 +79,7 @@ std::vector<RecipeField> make_fields() {
       {.section = "data",
        .key = "image_size",
        .slot = TESSERA_MEMBER(data.image_size),
-       .documentation = "Height and width that the network sees, in pixels",
+       .documentation = "Height and width of the images, in pixels",
        .limits = between(1, 16384)},
       {.section = "data",
        .key = "channels",
@@ -118,7 +121,7 @@ std::vector<RecipeField> make_fields() {
        .key = "cutout",
        .slot = TESSERA_MEMBER(data.cutout),
        .documentation =
-           "Side of the square blanked at a random place of a training image, in pixels; 0: none",
+           "Pixels: an area of its square is blanked at a random place of a training image; 0: none",
        .limits = between(0, 4096)},
       {.section = "data",
        .key = "mean",
@@ -204,9 +207,7 @@ std::vector<RecipeField> make_fields() {
       {.section = "optimizer",
        .key = "learning_rate",
        .slot = TESSERA_MEMBER(optimizer.learning_rate),
-       .documentation =
-           "Peak of the learning rate. Left out: 0.1 for `sgd`, 1.0 for `lars`, 0.01 for `rmsprop`, "
-           "0.001 for the others",
+       .documentation = "Peak of the learning rate",
        .limits = above(0)},
       {.section = "optimizer",
        .key = "momentum",
@@ -330,6 +331,14 @@ const RecipeField* find_field(std::string_view section, std::string_view key) {
     if (field.section == section && field.key == key) return &field;
   }
   return nullptr;
+}
+
+const RecipeField& section_selector(std::string_view section) {
+  const auto& fields = recipe_fields();
+  const auto first = std::find_if(fields.begin(), fields.end(),
+                                  [&](const RecipeField& field) { return field.section == section; });
+  require(first != fields.end(), ErrorCode::internal, "recipes have no section '{}'", section);
+  return *first;
 }
 
 bool Limits::holds(double value) const {

@@ -46,6 +46,9 @@ const std::vector<RecipeField>& recipe_fields();
 // The field of that name, or nullptr.
 const RecipeField* find_field(std::string_view section, std::string_view key);
 
+// The section's first field, "name" or "kind": its choice decides what the section's other fields mean.
+const RecipeField& section_selector(std::string_view section);
+
 // A TOML basic string: quoted, with quotes, backslashes and control characters escaped.
 std::string quote_toml(std::string_view text);
 

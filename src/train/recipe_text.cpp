@@ -1,7 +1,10 @@
 // How recipes and their table of keys are printed.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "recipe_defaults.h"
 #include "recipe_fields.h"
 
 namespace tessera::train {
@@ -41,16 +44,48 @@ std::string code_list(const std::vector<std::string>& names) {
   return fmt::format("`{}`", fmt::join(names, "`, `"));
 }
 
-std::string reference_row(const RecipeField& field, const Recipe& defaults) {
+// The values that a key of [optimizer] has with each optimiser when it is left out: (value, optimisers).
+std::vector<std::pair<std::string, std::vector<std::string>>> optimizer_defaults(const RecipeField& field) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> result;
+  for (const std::string& name :
+       field.used_by.empty() ? section_selector("optimizer").choices : field.used_by) {
+    Recipe recipe;
+    recipe.optimizer.name = name;
+    fill_in(recipe, [](std::string_view) { return false; });
+    const std::string value = field_value(field, recipe).value_or("");
+    const auto known =
+        std::find_if(result.begin(), result.end(), [&](const auto& entry) { return entry.first == value; });
+    if (known == result.end()) {
+      result.push_back({value, {name}});
+    } else {
+      known->second.push_back(name);
+    }
+  }
+  return result;
+}
+
+// "`0.1`", or "`0.1` for `sgd`; `10.0` for `lars`" where it depends.
+std::string default_text(const RecipeField& field) {
+  std::string value = field_value(field, Recipe{}).value_or("");
+  if (field.section == "optimizer" && field.key != "name") {
+    std::vector<std::string> texts;
+    for (const auto& [own, names] : optimizer_defaults(field)) {
+      texts.push_back(fmt::format("`{}` for {}", own, code_list(names)));
+      value = own;
+    }
+    if (texts.size() > 1) return fmt::format("{}", fmt::join(texts, "; "));
+  }
+  return value.empty() ? std::string(field.unset) : "`" + value + "`";
+}
+
+std::string reference_row(const RecipeField& field) {
   Recipe scratch;
-  const std::optional<std::string> value = field_value(field, defaults);
   std::string meaning(field.documentation);
   if (!field.choices.empty() && meaning.find('`') == std::string::npos)
     meaning += ": " + code_list(field.choices);
   if (!field.used_by.empty()) meaning += ". For " + code_list(field.used_by);
   return fmt::format("| `{}` | {} | {} | {} | {} |\n", field.path(), type_name(field.slot(scratch)),
-                     value ? fmt::format("`{}`", *value) : std::string(field.unset), field.limits.describe(),
-                     meaning);
+                     default_text(field), field.limits.describe(), meaning);
 }
 
 }  // namespace
@@ -99,9 +134,8 @@ std::string to_toml(const Recipe& recipe) {
 }
 
 std::string recipe_reference() {
-  const Recipe defaults;
   std::string text = "| key | type | default | limits | meaning |\n|---|---|---|---|---|\n";
-  for (const RecipeField& field : recipe_fields()) text += reference_row(field, defaults);
+  for (const RecipeField& field : recipe_fields()) text += reference_row(field);
   return text;
 }
 

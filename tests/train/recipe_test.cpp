@@ -59,7 +59,11 @@ milestones = [2, 4.5]
 
 TEST(Recipe, FillsInWhatDependsOnOtherKeys) {
   EXPECT_EQ(parse("").optimizer.learning_rate, 0.1);
-  EXPECT_EQ(parse("optimizer.name = 'lamb'").optimizer.learning_rate, 0.001);
+  const Recipe::Optimizer lamb = parse("optimizer = {name = 'lamb', beta2 = 0.99}").optimizer;
+  EXPECT_EQ(lamb.learning_rate, 0.001);
+  EXPECT_EQ(lamb.epsilon, 1e-6);
+  EXPECT_EQ(lamb.beta2, 0.99);
+  EXPECT_EQ(parse("optimizer.name = 'rmsprop'").optimizer.momentum, 0.0);
   EXPECT_EQ(parse("optimizer = {name = 'adam', learning_rate = 0.1}").optimizer.learning_rate, 0.1);
   EXPECT_EQ(parse("data.classes = 7").model.classes, 7);
   EXPECT_EQ(parse("").data.train_images, 10000);

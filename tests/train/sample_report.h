@@ -46,11 +46,11 @@ inline RunHistory sample_history() {
 
 inline std::vector<int64_t> sample_confusion() {
   std::vector<int64_t> confusion(100, 0);
-  const auto at = [&](int truth, int prediction) -> int64_t& {
+  const auto at = [&](int64_t truth, int64_t prediction) -> int64_t& {
     return confusion[static_cast<size_t>(10 * truth + prediction)];
   };
-  for (int i = 0; i < 10; ++i) at(i, i) = 1000;
-  const auto move = [&](int truth, int prediction, int64_t count) {
+  for (int64_t i = 0; i < 10; ++i) at(i, i) = 1000;
+  const auto move = [&](int64_t truth, int64_t prediction, int64_t count) {
     at(truth, truth) -= count;
     at(truth, prediction) += count;
   };

@@ -11,17 +11,17 @@
 namespace tessera::train {
 
 // A default-made Recipe trains nothing sensible by itself, but every member has the value that a recipe
-// without the key gets. The limits of each member and its documentation stand in src/train/recipe_fields.cpp.
+// without the key gets; those of Optimizer are SGD's, and parse_recipe() takes each optimiser's own. The
+// limits of each member and its documentation stand in src/train/recipe_fields.cpp.
 struct Recipe {
   struct Model {
     std::string name = "resnet_small";
-    std::optional<int64_t>
-        classes;  // outputs; parse_recipe() sets it to data.classes when the recipe is silent
-    std::optional<int64_t> width = {};   // unset or empty: the model's own, here and below
-    std::vector<int64_t> blocks = {};    // residual blocks of each stage
-    std::vector<int64_t> hidden = {};    // units of each hidden layer of a perceptron
-    std::optional<double> dropout = {};  // probability
-    std::string weights = {};            // safetensors file to start from
+    std::optional<int64_t> classes = {};  // outputs; parse_recipe() makes it data.classes if not given
+    std::optional<int64_t> width = {};    // unset or empty: the model's own, here and below
+    std::vector<int64_t> blocks = {};     // residual blocks of each stage
+    std::vector<int64_t> hidden = {};     // units of each hidden layer of a perceptron
+    std::optional<double> dropout = {};   // probability
+    std::string weights = {};             // safetensors file to start from
     bool operator==(const Model&) const = default;
   };
 
