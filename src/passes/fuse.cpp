@@ -39,7 +39,13 @@ std::vector<Node*> in_graph_order(const Graph& graph, const NodeSet& members) {
   return result;
 }
 
-// Copies the members into a graph of their own; `inputs` receives what they read from outside.
+bool is_number(const Value* value) {
+  const Node* node = producer_of(value, "constant");
+  return node != nullptr && node->attributes().tensor("value").size() == 1;
+}
+
+// Copies the members into a graph of their own; `inputs` receives what they read from outside. Numbers are
+// copied too, so that a body tells a relu's mask from another comparison.
 std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node*>& members,
                                  const std::vector<Value*>& outputs, std::vector<Value*>& inputs) {
   auto body = std::make_unique<Graph>(kind);
@@ -47,6 +53,10 @@ std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node
   for (const Node* node : members) {
     for (Value* value : node->inputs()) {
       if (mapping.contains(value)) continue;
+      if (is_number(value)) {
+        copy_node(*value->producer(), *body, mapping);
+        continue;
+      }
       mapping[value] = body->add_input(InputRole::input, value->name(), value->type());
       inputs.push_back(value);
     }
@@ -104,7 +114,18 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
     names.push_back(outputs[i]->name());
     graph.replace_all_uses(outputs[i], fused->output(i));
   }
+  std::vector<Node*> numbers;
+  for (const Node* node : ordered) {
+    for (const Value* input : node->inputs()) {
+      if (is_number(input) && !set.contains(input->producer())) numbers.push_back(input->producer());
+    }
+  }
   for (auto node = ordered.rbegin(); node != ordered.rend(); ++node) graph.erase(*node);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  for (Node* number : numbers) {
+    if (!graph.is_used(number->output())) graph.erase(number);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) graph.rename(fused->output(i), names[i]);
   if (must_sort) graph.sort();
   return fused;

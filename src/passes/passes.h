@@ -13,4 +13,15 @@ bool lower_precision(Graph& graph, const PassOptions& options);
 // Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassOptions& options);
 
+// In a frozen graph, moves batch normalisation into the weight and bias of the convolution before it.
+bool fold_batch_norm(Graph& graph, const PassOptions& options);
+
+// Training batch normalisation with shortcut and relu, its gradient with the relu's mask: kinds "batch_norm"
+// and "batch_norm_gradient".
+bool fuse_batch_norm(Graph& graph, const PassOptions& options);
+
+// Convolutions and matrix products with bias, shortcut and activations: kinds "convolution" and "matmul".
+bool fuse_convolution(Graph& graph, const PassOptions& options);
+bool fuse_matmul(Graph& graph, const PassOptions& options);
+
 }  // namespace tessera::passes

@@ -14,14 +14,21 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                     passes::common_subexpressions};
   const Pass precision{"lower_precision", "16-bit contractions and what lies between them",
                        passes::lower_precision};
+  const Pass fold{"fold_batch_norm", "frozen batch normalisation into the convolution before it",
+                  passes::fold_batch_norm};
+  const Pass norms{"fuse_batch_norm", "training batch normalisation with sum, relu and the relu's mask",
+                   passes::fuse_batch_norm};
+  const Pass convolutions{"fuse_convolution", "convolution with bias, shortcut and activation",
+                          passes::fuse_convolution};
+  const Pass products{"fuse_matmul", "matrix product with bias, shortcut and activation",
+                      passes::fuse_matmul};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
-  std::vector<Pass> passes{
-      dead,      algebra, constants, common,  // what the model's code and the gradients left
-      precision, algebra, common,    dead,    // casts that met
-  };
-  if (options.fuse) passes.insert(passes.end(), {clusters});
-  return passes;
+  dead, algebra, constants, common,            // what the model's code and the gradients left
+      fold, precision, algebra, common, dead,  // casts that met
+};
+if (options.fuse) passes.insert(passes.end(), {norms, convolutions, products, clusters});
+return passes;
 }
 
 }  // namespace tessera

@@ -15,10 +15,10 @@ using NodeSet = std::unordered_set<const Node*>;
 
 // Replaces `members` by one node of operator "fused" whose attribute `kind` is the given one and whose body
 // holds the members in their present order. The fused node reads what the members read from outside, in the
-// order in which it is first read; its outputs are `outputs` (values that members make), in that order, and
-// keep their names. Keeps the graph's order legal.
-// Throws Error(internal) when a value that is not among `outputs` is read from outside, or when the fusion
-// would make a cycle (see fuses_without_cycle).
+// order in which it is first read, except constants of one element, which are copied into the body; its
+// outputs are `outputs` (values that members make), in that order, and keep their names. Keeps the graph's
+// order legal. Throws Error(internal) when a value that is not among `outputs` is read from outside, or when
+// the fusion would make a cycle (see fuses_without_cycle).
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
                  const std::vector<Value*>& outputs);
 

@@ -1,0 +1,90 @@
+// In a frozen graph the normalisation behind a convolution is one factor and one offset per output channel:
+// the factor goes into the weight, the offset becomes a bias. Both are nodes on frozen values, computed once.
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/contraction_chain.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+struct Match {
+  Node* norm = nullptr;
+  Node* convolution = nullptr;
+  Value* bias = nullptr;  // of a convolution that has one already, else null
+};
+
+bool all_frozen(const Node& node, size_t first) {
+  for (size_t i = first; i < node.inputs().size(); ++i) {
+    if (!is_frozen(node.input(i))) return false;
+  }
+  return true;
+}
+
+bool match(Node* norm, Match& result) {
+  result.norm = norm;
+  Value* x = norm->input(0);
+  if (!all_frozen(*norm, 1) || sole_reader(x) != norm) return false;
+  if (Node* add = producer_of(x, "add")) {
+    for (size_t side = 0; side < 2; ++side) {
+      Value* bias = add->input(1 - side);
+      Value* sum = add->input(side);
+      if (producer_of(sum, "convolution") == nullptr || sole_reader(sum) != add) continue;
+      if (!is_per_channel(*bias, x->shape()) || !is_frozen(bias)) continue;
+      result.bias = bias;
+      x = sum;
+      break;
+    }
+  }
+  result.convolution = producer_of(x, "convolution");
+  return result.convolution != nullptr && is_frozen(result.convolution->input(1));
+}
+
+void fold(Graph& graph, const Match& found) {
+  const InsertionPoint here(graph, found.norm);
+  graph.set_name_scope(found.norm->name() + ".folded");
+  Value* scale = found.norm->input(1);
+  const DataType type = scale->data_type();  // of the arithmetic; weights may be narrower
+  Value* deviation = ops::sqrt(ops::add(found.norm->input(4), found.norm->attributes().real("epsilon")));
+  Value* factor = ops::divide(scale, deviation);
+  Value* mean = found.norm->input(3);
+  if (found.bias != nullptr) {
+    mean = ops::subtract(mean, ops::cast(ops::reshape(found.bias, scale->shape()), type));
+  }
+  Value* offset = ops::subtract(found.norm->input(2), ops::multiply(mean, factor));
+
+  Value* weight = found.convolution->input(1);  // [K, spatial..., C/groups]
+  SymbolicShape per_kernel(weight->shape().size(), 1);
+  per_kernel[0] = weight->shape()[0];
+  Value* scaled = ops::multiply(ops::cast(weight, type), ops::reshape(factor, per_kernel));
+  Value* result =
+      ops::apply("convolution", {found.convolution->input(0), ops::cast(scaled, weight->data_type())},
+                 found.convolution->attributes())
+          ->output();
+  graph.set_name_scope("");
+  Value* shifted = ops::add(result, ops::cast(offset, result->data_type()));
+  graph.replace_all_uses(found.norm->output(), shifted);
+}
+
+}  // namespace
+
+bool fold_batch_norm(Graph& graph, const PassOptions& options) {
+  if (!options.frozen) return false;
+  std::vector<Match> matches;
+  for (const auto& node : graph.nodes()) {
+    Match found;
+    if (node->operator_name() == "batch_norm_inference" && match(node.get(), found)) matches.push_back(found);
+  }
+  for (const Match& found : matches) {
+    fold(graph, found);
+    Node* sum = found.bias == nullptr ? nullptr : found.norm->input(0)->producer();
+    graph.erase(found.norm);
+    if (sum != nullptr) graph.erase(sum);
+    graph.erase(found.convolution);
+  }
+  return !matches.empty();
+}
+
+}  // namespace tessera::passes

@@ -1,0 +1,124 @@
+// Training: batch normalisation with the shortcut's sum and the relu behind it, and its gradient with the
+// relu's mask and the sum of two gradients before it. Each would otherwise be a pass over whole activations
+// of its own.
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name) {
+  std::vector<Node*> result;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() == operator_name) result.push_back(node.get());
+  }
+  return result;
+}
+
+bool adds_equal_types(const Node& add) {
+  return add.input(0)->type() == add.output()->type() && add.input(1)->type() == add.output()->type();
+}
+
+// The only reader of the value when it is of this operator.
+Node* sole_reader_of(const Value* value, std::string_view operator_name) {
+  Node* reader = sole_reader(value);
+  return reader != nullptr && reader->operator_name() == operator_name ? reader : nullptr;
+}
+
+bool fuse_forward(Graph& graph) {
+  bool changed = false;
+  for (Node* norm : nodes_of(graph, "batch_norm_training")) {
+    std::vector<Node*> members{norm};
+    if (Node* add = sole_reader_of(norm->output(), "add"); add != nullptr && adds_equal_types(*add))
+      members.push_back(add);
+    if (Node* relu = sole_reader_of(members.back()->output(), "relu")) members.push_back(relu);
+    if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    std::vector<Value*> outputs{members.back()->output()};
+    for (size_t statistic = 1; statistic < 3; ++statistic) {
+      if (graph.is_used(norm->output(statistic))) outputs.push_back(norm->output(statistic));
+    }
+    fuse_nodes(graph, "batch_norm", members, outputs);
+    changed = true;
+  }
+  return changed;
+}
+
+// The relu's mask on its way to a normalisation's gradient: select(greater(y, 0), dy, 0).
+struct Mask {
+  Node* select = nullptr;
+  Node* greater = nullptr;
+};
+
+std::optional<Mask> find_mask(Value* gradient) {
+  Mask mask;
+  mask.select = producer_of(gradient, "select");
+  if (mask.select == nullptr || scalar_constant(mask.select->input(2)) != 0.0) return std::nullopt;
+  if (mask.select->input(1)->type() != gradient->type()) return std::nullopt;
+  mask.greater = producer_of(mask.select->input(0), "greater");
+  if (mask.greater == nullptr || scalar_constant(mask.greater->input(1)) != 0.0) return std::nullopt;
+  if (mask.greater->input(0)->type() != gradient->type() ||
+      sole_reader(mask.greater->output()) != mask.select)
+    return std::nullopt;
+  return mask;
+}
+
+// The normalisation whose relu the mask is of and whose gradient the node is; null when they are not the
+// same.
+Node* normalisation_of(const Node& gradient, const Mask& mask) {
+  Node* relu = producer_of(mask.greater->input(0), "relu");
+  Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");
+  const bool same = norm != nullptr && relu->input(0) == norm->output() &&
+                    gradient.input(1) == norm->input(0) && gradient.input(2) == norm->input(1) &&
+                    gradient.input(3) == norm->output(1) && gradient.input(4) == norm->output(2) &&
+                    gradient.attributes().real("epsilon") == norm->attributes().real("epsilon");
+  return same ? norm : nullptr;
+}
+
+// Makes the mask from x, which the gradient reads anyway, instead of from y.
+Node* recompute_result(Graph& graph, const Node& gradient, const Mask& mask, const Node& norm) {
+  const InsertionPoint here(graph, mask.greater);
+  Value* y = ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
+                                       norm.output(2), gradient.attributes().real("epsilon"));
+  graph.set_input(mask.greater, 0, y);
+  return y->producer();
+}
+
+bool fuse_backward(Graph& graph) {
+  bool changed = false;
+  for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
+    std::vector<Node*> members{gradient};
+    Value* incoming = gradient->input(0);
+    const std::optional<Mask> mask = find_mask(incoming);
+    if (mask.has_value()) {
+      members.push_back(mask->select);
+      members.push_back(mask->greater);
+      incoming = mask->select->input(1);
+    }
+    Node* reader = mask.has_value() ? mask->select : gradient;
+    if (Node* sum = producer_of(incoming, "add");
+        sum != nullptr && adds_equal_types(*sum) && sole_reader(incoming) == reader)
+      members.push_back(sum);
+    if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    if (mask.has_value()) {
+      if (const Node* norm = normalisation_of(*gradient, *mask))
+        members.push_back(recompute_result(graph, *gradient, *mask, *norm));
+    }
+    fuse_nodes(graph, "batch_norm_gradient", members, visible_values(graph, members));
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
+  if (!options.fuse) return false;
+  // The gradients first: they look for the forward nodes that the other half hides.
+  const bool backward = fuse_backward(graph);
+  return fuse_forward(graph) || backward;
+}
+
+}  // namespace tessera::passes

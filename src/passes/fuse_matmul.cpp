@@ -1,0 +1,10 @@
+#include "passes/contraction_chain.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+
+bool fuse_matmul(Graph& graph, const PassOptions& options) {
+  return options.fuse && fuse_contractions(graph, "matmul");
+}
+
+}  // namespace tessera::passes
