@@ -1,0 +1,124 @@
+#include "tessera/ops/functions.h"
+
+#include "device_cpu/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct ConvolutionCase {
+  std::string name;
+  Shape x;
+  Shape weight;
+  ops::ConvolutionOptions options = {};
+};
+
+std::vector<ConvolutionCase> cases() {
+  return {
+      {"pointwise", {2, 5, 7, 16}, {24, 1, 1, 16}},
+      {"pointwise_odd", {1, 3, 3, 5}, {7, 1, 1, 5}},
+      {"pointwise_strided", {2, 7, 7, 16}, {32, 1, 1, 16}, {.strides = {2, 2}}},
+      {"window", {2, 9, 8, 16}, {16, 3, 3, 16}, {.padding_low = {1, 1}}},
+      {"window_strided", {1, 11, 9, 8}, {16, 3, 3, 8}, {.strides = {2, 2}, .padding_low = {1, 1}}},
+      {"stem", {1, 17, 19, 3}, {16, 7, 7, 3}, {.strides = {2, 2}, .padding_low = {3, 3}}},
+      {"odd_channels", {2, 6, 5, 3}, {5, 3, 2, 3}, {.padding_low = {1, 0}, .padding_high = {0, 1}}},
+      {"uneven_padding",
+       {1, 8, 8, 4},
+       {6, 3, 3, 4},
+       {.strides = {2, 3}, .padding_low = {0, 2}, .padding_high = {2, 1}}},
+      {"dilated", {1, 12, 13, 8}, {8, 3, 3, 8}, {.padding_low = {2, 3}, .dilations = {2, 3}}},
+      {"grouped", {2, 6, 6, 12}, {18, 3, 3, 4}, {.padding_low = {1, 1}, .groups = 3}},
+      {"depthwise", {1, 9, 9, 16}, {16, 3, 3, 1}, {.strides = {2, 2}, .padding_low = {1, 1}, .groups = 16}},
+      {"one_axis", {2, 21, 6}, {10, 5, 6}, {.strides = {2}, .padding_low = {2}}},
+      {"one_axis_dilated_groups", {2, 17, 8}, {4, 3, 4}, {.padding_low = {2}, .dilations = {2}, .groups = 2}},
+      {"three_axes", {1, 5, 6, 7, 4}, {8, 3, 3, 2, 4}, {.strides = {1, 2, 1}, .padding_low = {1, 1, 0}}},
+      {"whole_image", {3, 4, 4, 8}, {10, 4, 4, 8}},
+      {"ragged_end", {1, 10, 10, 4}, {4, 3, 3, 4}, {.strides = {4, 4}}},
+  };
+}
+
+class Convolution : public ::testing::TestWithParam<std::tuple<ConvolutionCase, DataType>> {
+ protected:
+  const ConvolutionCase& problem() const { return std::get<0>(GetParam()); }
+
+  Value* input(const std::string& name, const Shape& shape) {
+    return graph_.add_input(InputRole::input, name, {std::get<1>(GetParam()), to_symbolic(shape)});
+  }
+
+  // Compares all kernels of the node that makes the value; `terms` are summed for one element.
+  std::vector<std::string> check(const Value* result, int64_t terms, const std::vector<bool>& freezable) {
+    const Tolerance tolerance =
+        tolerance_for(OperatorClass::contraction, result->data_type(), {.terms = terms, .magnitude = 1});
+    return expect_every_kernel(*result->producer(), random_inputs(graph_, -1, 1), {tolerance}, freezable);
+  }
+
+  Graph graph_;
+};
+
+Shape result_shape(const ConvolutionCase& problem) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, to_symbolic(problem.x)});
+  Value* weight = graph.add_input(InputRole::input, "weight", {DataType::fp32, to_symbolic(problem.weight)});
+  return ops::convolution(x, weight, problem.options)->type().static_shape();
+}
+
+TEST_P(Convolution, Forward) {
+  const auto& [name, x, weight, options] = problem();
+  const Value* y = ops::convolution(input("x", x), input("weight", weight), options);
+  check(y, element_count(weight) / weight[0], {false, true});
+}
+
+TEST_P(Convolution, DataGradient) {
+  const auto& [name, x, weight, options] = problem();
+  const Value* dx = ops::convolution_data_gradient(input("dy", result_shape(problem())),
+                                                   input("weight", weight), to_symbolic(x), options);
+  check(dx, element_count(weight) / weight.back(), {false, true});
+}
+
+TEST_P(Convolution, WeightGradient) {
+  const auto& [name, x, weight, options] = problem();
+  const Shape y = result_shape(problem());
+  const Value* dw =
+      ops::convolution_weight_gradient(input("x", x), input("dy", y), to_symbolic(weight), options);
+  check(dw, element_count(y) / y.back(), {false, false});
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCpu, Convolution,
+                         ::testing::Combine(::testing::ValuesIn(cases()),
+                                            ::testing::Values(DataType::fp32, DataType::bf16,
+                                                              DataType::fp16)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" +
+                                  std::string(to_string(std::get<1>(test.param)));
+                         });
+
+// Which kernels the tuner can choose from for the two shapes that networks are made of.
+TEST(ConvolutionCandidates, PointwiseIsOfferedAsAMatrixProduct) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2, 4, 4, 16}});
+  Value* weight = graph.add_input(InputRole::input, "weight", {DataType::fp32, {8, 1, 1, 16}});
+  const Node& node = *ops::convolution(x, weight)->producer();
+  const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 16});
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(graph, -1, 1), {tolerance}, {false, true});
+  EXPECT_EQ(names, (std::vector<std::string>{"onednn.convolution", "onednn.matmul_1x1",
+                                             "onednn.convolution_blocked"}));
+  EXPECT_TRUE(Device::cpu()->worth_tuning(node));
+}
+
+TEST(ConvolutionCandidates, RefusalsSayWhy) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp64, {2, 4, 4, 16}});
+  Value* weight = graph.add_input(InputRole::input, "weight", {DataType::fp64, {8, 3, 3, 16}});
+  const Node& node = *ops::convolution(x, weight)->producer();
+  for (const KernelCandidate& candidate : Device::cpu()->candidates(node)) {
+    const std::string refusal = candidate.refusal({node, {false, false}});
+    if (candidate.name == "reference") {
+      EXPECT_EQ(refusal, "");
+    } else {
+      EXPECT_NE(refusal, "") << candidate.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,91 @@
+// Every kernel that the CPU offers for a node beside the reference loop, not only the first: the tuner may
+// take any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tessera/compile/device.h"
+#include "tessera/graph/operator.h"
+
+#include "support/compare.h"
+#include "support/random_tensor.h"
+
+namespace tessera::testing {
+
+// One per output of the node.
+using Tolerances = std::vector<Tolerance>;
+
+inline Tensor filled_with_ones(DataType type, const Shape& shape) {
+  Tensor result(type, shape);
+  std::memset(result.raw(), 0xff, result.bytes());  // NaN in every floating type
+  return result;
+}
+
+// Runs the kernel on memory that holds NaN before; prepares frozen inputs first.
+inline std::vector<Tensor> run_kernel(Kernel& kernel, const KernelRequest& request,
+                                      const std::vector<Tensor>& inputs) {
+  std::vector<const void*> sources;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    sources.push_back(inputs[i].raw());
+    if (request.frozen_inputs[i]) kernel.prepare(i, inputs[i].raw());
+  }
+  std::vector<Tensor> outputs;
+  std::vector<void*> targets;
+  for (const auto& output : request.node.outputs())
+    outputs.push_back(filled_with_ones(output->data_type(), output->type().static_shape()));
+  for (Tensor& output : outputs) targets.push_back(output.raw());
+  Tensor workspace = filled_with_ones(DataType::uint8, {kernel.workspace_bytes()});
+  kernel.run({sources, targets, workspace.raw()});
+  return outputs;
+}
+
+// Compares every willing candidate with the reference, with and without frozen inputs, and twice with itself.
+// Returns the names of those that ran; the test fails when there is none.
+inline std::vector<std::string> expect_every_kernel(const Node& node, const std::vector<Tensor>& inputs,
+                                                    const Tolerances& tolerances,
+                                                    const std::vector<bool>& freezable) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  const std::vector<Tensor> expected = run_reference(node, pointers);
+  std::vector<std::string> names;
+  std::string refusals;
+  const std::shared_ptr<Device> device = Device::cpu();
+  for (const KernelCandidate& candidate : device->candidates(node)) {
+    if (candidate.name == "reference") continue;
+    for (const bool frozen : {false, true}) {
+      const KernelRequest request{node, frozen ? freezable : std::vector<bool>(inputs.size(), false)};
+      if (const std::string refusal = candidate.refusal(request); !refusal.empty()) {
+        refusals += "\n  " + candidate.name + ": " + refusal;
+        continue;
+      }
+      const std::string context = candidate.name + (frozen ? " (frozen) " : " ") + print(node);
+      const std::unique_ptr<Kernel> kernel = candidate.create(request);
+      const std::vector<Tensor> actual = run_kernel(*kernel, request, inputs);
+      const std::vector<Tensor> again = run_kernel(*kernel, request, inputs);
+      for (size_t i = 0; i < actual.size(); ++i) {
+        expect_close(actual[i], expected[i], tolerances.at(i), context + ", output " + std::to_string(i));
+        EXPECT_TRUE(actual[i].identical(again[i])) << context << " differs from run to run";
+      }
+      if (!frozen) names.push_back(candidate.name);
+    }
+  }
+  EXPECT_FALSE(names.empty()) << "no kernel but the reference for " << print(node) << refusals;
+  return names;
+}
+
+// The inputs of a graph, one seed each.
+inline std::vector<Tensor> random_inputs(const Graph& graph, double low, double high) {
+  std::vector<Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    inputs.push_back(
+        random_tensor(input->data_type(), input->type().static_shape(), low, high, 17 + inputs.size()));
+  }
+  return inputs;
+}
+
+}  // namespace tessera::testing
