@@ -48,7 +48,8 @@ class Convolution : public ::testing::TestWithParam<std::tuple<ConvolutionCase, 
   std::vector<std::string> check(const Value* result, int64_t terms, const std::vector<bool>& freezable) {
     const Tolerance tolerance =
         tolerance_for(OperatorClass::contraction, result->data_type(), {.terms = terms, .magnitude = 1});
-    return expect_every_kernel(*result->producer(), random_inputs(graph_, -1, 1), {tolerance}, freezable);
+    return expect_every_kernel(*result->producer(), random_inputs(*result->producer(), -1, 1), {tolerance},
+                               freezable);
   }
 
   Graph graph_;
@@ -99,7 +100,7 @@ TEST(ConvolutionCandidates, PointwiseIsOfferedAsAMatrixProduct) {
   const Node& node = *ops::convolution(x, weight)->producer();
   const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 16});
   const std::vector<std::string> names =
-      expect_every_kernel(node, random_inputs(graph, -1, 1), {tolerance}, {false, true});
+      expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, true});
   EXPECT_EQ(names, (std::vector<std::string>{"onednn.convolution", "onednn.matmul_1x1",
                                              "onednn.convolution_blocked"}));
   EXPECT_TRUE(Device::cpu()->worth_tuning(node));

@@ -2,7 +2,7 @@
 // take any.
 #pragma once
 
-#include <map>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,10 +78,10 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
   return names;
 }
 
-// The inputs of a graph, one seed each.
-inline std::vector<Tensor> random_inputs(const Graph& graph, double low, double high) {
+// One tensor per input of the node, each of a seed of its own.
+inline std::vector<Tensor> random_inputs(const Node& node, double low, double high) {
   std::vector<Tensor> inputs;
-  for (const auto& input : graph.inputs()) {
+  for (const Value* input : node.inputs()) {
     inputs.push_back(
         random_tensor(input->data_type(), input->type().static_shape(), low, high, 17 + inputs.size()));
   }

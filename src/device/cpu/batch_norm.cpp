@@ -19,10 +19,8 @@ bool ActivationRows::stream() const {
   return type == DataType::fp32 && channels % 16 == 0 && rows * channels * 4 >= kStreamBytes;
 }
 
-Affine normalising(float scale, float bias, float mean, float variance, double epsilon) {
-  const double factor = static_cast<double>(scale) / std::sqrt(static_cast<double>(variance) + epsilon);
-  return {static_cast<float>(factor),
-          static_cast<float>(static_cast<double>(bias) - static_cast<double>(mean) * factor)};
+float normalising_factor(float scale, float variance, double epsilon) {
+  return static_cast<float>(static_cast<double>(scale) / std::sqrt(static_cast<double>(variance) + epsilon));
 }
 
 void add_parts(int64_t parts, int64_t channels, double* sums) {

@@ -53,12 +53,9 @@ class ChannelScratch {
   size_t bytes_ = 0;
 };
 
-// y = x * factor + offset. The gradient finds out from the same numbers, bit for bit, where y was positive.
-struct Affine {
-  float factor;
-  float offset;
-};
-Affine normalising(float scale, float bias, float mean, float variance, double epsilon);
+// scale / sqrt(variance + epsilon). The gradient finds out from the same numbers, bit for bit, where y was
+// positive.
+float normalising_factor(float scale, float variance, double epsilon);
 
 // Sums of all parts: 2 numbers per channel and part, added in the order of the parts into the first.
 void add_parts(int64_t parts, int64_t channels, double* sums);

@@ -107,7 +107,7 @@ class BatchNormGradient : public Kernel {
  public:
   explicit BatchNormGradient(const Node& node)
       : parts_(Parser(node).parse()), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
-    coefficients_ = scratch_.book_floats(5);
+    coefficients_ = scratch_.book_floats(4);
     sums_ = scratch_.book_doubles(2 * rows_.parts);
     blocks_ = scratch_.book_floats(2 * rows_.parts);
   }
@@ -141,8 +141,8 @@ class BatchNormGradient : public Kernel {
     void* dx = arguments.outputs[*parts_.dx];
     const bool stream = rows_.stream() && dx != x && dx != source.dy && dx != source.dy2 && dx != source.y;
     for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
-      run_pass(InputGradientPass{rows_.range(begin, end), source, x, dx, coefficients,
-                                 coefficients + channels, coefficients + 2 * channels, stream});
+      run_pass(InputGradientPass{rows_.range(begin, end), source, x, dx, floats(arguments, parts_.mean),
+                                 coefficients, coefficients + channels, coefficients + 2 * channels, stream});
     });
   }
 
@@ -151,26 +151,22 @@ class BatchNormGradient : public Kernel {
     return static_cast<const float*>(arguments.inputs[input]);
   }
 
-  GradientSource make_source(const KernelArguments& arguments, float* affine) const {
+  GradientSource make_source(const KernelArguments& arguments, float* factor) const {
     GradientSource source;
     source.dy = arguments.inputs[parts_.dy];
     if (parts_.dy2.has_value()) source.dy2 = arguments.inputs[*parts_.dy2];
     if (parts_.y.has_value()) source.y = arguments.inputs[*parts_.y];
     if (parts_.bias.has_value()) {
       for (int64_t c = 0; c < rows_.channels; ++c) {
-        const Affine numbers = normalising(
-            floats(arguments, parts_.scale)[c], floats(arguments, *parts_.bias)[c],
-            floats(arguments, parts_.mean)[c], floats(arguments, parts_.variance)[c], parts_.epsilon);
-        affine[c] = numbers.factor;
-        affine[rows_.channels + c] = numbers.offset;
+        factor[c] = normalising_factor(floats(arguments, parts_.scale)[c],
+                                       floats(arguments, parts_.variance)[c], parts_.epsilon);
       }
-      source.factor = affine;
-      source.offset = affine + rows_.channels;
+      source.affine = {floats(arguments, parts_.mean), factor, floats(arguments, *parts_.bias)};
     }
     return source;
   }
 
-  // With n = (x - mean) r: dx = scale r (dz - mean(dz) - n mean(dz n)), as a function of dz and x.
+  // With n = (x - mean) r: dx = scale r (dz - mean(dz) - n mean(dz n)), as a function of dz and x - mean.
   void finish_sums(const KernelArguments& arguments, const double* sums, float* coefficients) const {
     const auto count = static_cast<double>(rows_.rows);
     const auto target = [&](std::optional<size_t> output) {
@@ -180,7 +176,6 @@ class BatchNormGradient : public Kernel {
     float* dbias = target(parts_.dbias);
     const int64_t channels = rows_.channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const double mean = floats(arguments, parts_.mean)[c];
       const double inverse =
           1 / std::sqrt(static_cast<double>(floats(arguments, parts_.variance)[c]) + parts_.epsilon);
       const double by_gradient = floats(arguments, parts_.scale)[c] * inverse;
@@ -188,7 +183,7 @@ class BatchNormGradient : public Kernel {
       const double by_input = -by_gradient * inverse * product / count;
       coefficients[c] = static_cast<float>(by_gradient);
       coefficients[channels + c] = static_cast<float>(by_input);
-      coefficients[2 * channels + c] = static_cast<float>(-by_gradient * sums[c] / count - by_input * mean);
+      coefficients[2 * channels + c] = static_cast<float>(-by_gradient * sums[c] / count);
       if (dscale != nullptr) dscale[c] = static_cast<float>(product);
       if (dbias != nullptr) dbias[c] = static_cast<float>(sums[c]);
     }

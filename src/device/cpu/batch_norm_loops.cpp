@@ -82,6 +82,12 @@ void statistics(const StatisticsPass& pass) {
       [&] { flush(channels, pass.block, pass.sums); });
 }
 
+template <class D>
+HWY_INLINE hn::Vec<D> apply(D d, const ChannelAffine& affine, int64_t c, hn::Vec<D> x) {
+  return hn::MulAdd(hn::Sub(x, hn::LoadU(d, affine.mean + c)), hn::LoadU(d, affine.factor + c),
+                    hn::LoadU(d, affine.bias + c));
+}
+
 template <typename T, bool kResidual, bool kRelu, bool kStream>
 void normalise(const NormalisePass& pass) {
   const int64_t channels = pass.rows.channels;
@@ -91,11 +97,9 @@ void normalise(const NormalisePass& pass) {
   for_each_block(
       pass.rows, /*backwards=*/false,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
-        const auto factor = hn::LoadU(d, pass.factor + c);
-        const auto offset = hn::LoadU(d, pass.offset + c);
         for (int64_t r = 0; r < rows; ++r) {
           const int64_t at = (row + r) * channels + c;
-          auto value = hn::MulAdd(load_floats(d, x + at), factor, offset);
+          auto value = apply(d, pass.affine, c, load_floats(d, x + at));
           if constexpr (kResidual) value = hn::Add(value, load_floats(d, residual + at));
           if constexpr (kRelu) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
           store_floats<kStream>(value, d, y + at);
@@ -116,8 +120,7 @@ HWY_INLINE hn::Vec<D> masked_gradient(D d, const GradientSource& source, int64_t
     dz = hn::IfThenElseZero(hn::Gt(load_floats(d, static_cast<const T*>(source.y) + at), hn::Zero(d)), dz);
   }
   if constexpr (kMask == Mask::from_input) {
-    const auto y = hn::MulAdd(x, hn::LoadU(d, source.factor + c), hn::LoadU(d, source.offset + c));
-    dz = hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dz);
+    dz = hn::IfThenElseZero(hn::Gt(apply(d, source.affine, c, x), hn::Zero(d)), dz);
   }
   return dz;
 }
@@ -157,6 +160,7 @@ void input_gradient(const InputGradientPass& pass) {
   for_each_block(
       pass.rows, /*backwards=*/false,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
+        const auto mean = hn::LoadU(d, pass.mean + c);
         const auto by_gradient = hn::LoadU(d, pass.by_gradient + c);
         const auto by_input = hn::LoadU(d, pass.by_input + c);
         const auto constant = hn::LoadU(d, pass.constant + c);
@@ -164,7 +168,8 @@ void input_gradient(const InputGradientPass& pass) {
           const int64_t at = (row + r) * channels + c;
           const auto value = load_floats(d, x + at);
           const auto dz = masked_gradient<T, kSum, kMask>(d, pass.source, at, c, value);
-          const auto result = hn::MulAdd(dz, by_gradient, hn::MulAdd(value, by_input, constant));
+          const auto result =
+              hn::MulAdd(dz, by_gradient, hn::MulAdd(hn::Sub(value, mean), by_input, constant));
           store_floats<kStream>(result, d, dx + at);
         }
       },
@@ -190,7 +195,7 @@ template <class Function>
 HWY_INLINE void with_source(const GradientSource& source, Function&& function) {
   const auto with_mask = [&]<bool kSum>() {
     if (source.y != nullptr) return function.template operator()<kSum, Mask::from_result>();
-    if (source.factor != nullptr) return function.template operator()<kSum, Mask::from_input>();
+    if (source.affine.factor != nullptr) return function.template operator()<kSum, Mask::from_input>();
     return function.template operator()<kSum, Mask::none>();
   };
   return source.dy2 != nullptr ? with_mask.template operator()<true>()

@@ -26,14 +26,20 @@ struct StatisticsPass {
 };
 void run_pass(const StatisticsPass& pass);
 
-// y = x * factor + offset, plus the residual, then relu when asked for.
+// y = (x - mean) * factor + bias: [channels] each.
+struct ChannelAffine {
+  const float* mean = nullptr;
+  const float* factor = nullptr;
+  const float* bias = nullptr;
+};
+
+// y = affine(x), plus the residual, then relu when asked for.
 struct NormalisePass {
   RowRange rows;
   const void* x = nullptr;
   const void* residual = nullptr;  // may be null
   void* y = nullptr;
-  const float* factor = nullptr;
-  const float* offset = nullptr;
+  ChannelAffine affine;
   bool relu = false;
   bool stream = false;  // write past the caches
 };
@@ -44,10 +50,9 @@ void run_pass(const NormalisePass& pass);
 struct GradientSource {
   const void* dy = nullptr;
   const void* dy2 = nullptr;  // may be null
-  // The relu was open where y > 0, or where x * factor + offset > 0; neither: there was no relu.
+  // The relu was open where y > 0, or where affine(x) > 0; neither: there was no relu.
   const void* y = nullptr;
-  const float* factor = nullptr;
-  const float* offset = nullptr;
+  ChannelAffine affine;
 };
 
 // sums[c] = sum(dz), sums[channels + c] = sum(dz * (x - mean)); writes dz when it is given.
@@ -62,12 +67,13 @@ struct GradientSumsPass {
 };
 void run_pass(const GradientSumsPass& pass);
 
-// dx = dz * by_gradient + x * by_input + constant
+// dx = dz * by_gradient + (x - mean) * by_input + constant
 struct InputGradientPass {
   RowRange rows;
   GradientSource source;
   const void* x = nullptr;
   void* dx = nullptr;  // may be dy or x
+  const float* mean = nullptr;
   const float* by_gradient = nullptr;
   const float* by_input = nullptr;
   const float* constant = nullptr;

@@ -74,8 +74,8 @@ class BatchNormTraining : public Kernel {
     const int64_t channels = rows_.channels;
     const void* x = arguments.inputs[parts_.x];
     float* shift = ChannelScratch::floats(arguments.workspace, coefficients_);
-    float* factor = shift + channels;
-    float* offset = factor + channels;
+    float* mean = shift + channels;
+    float* factor = mean + channels;
     double* sums = ChannelScratch::doubles(arguments.workspace, sums_);
     float* blocks = ChannelScratch::floats(arguments.workspace, blocks_);
 
@@ -85,12 +85,13 @@ class BatchNormTraining : public Kernel {
                               sums + part * 2 * channels});
     });
     add_parts(rows_.parts, channels, sums);
-    finish_statistics(arguments, shift, sums, factor, offset);
+    finish_statistics(arguments, shift, sums, mean, factor);
+    const ChannelAffine affine{mean, factor, static_cast<const float*>(arguments.inputs[parts_.bias])};
 
     const void* residual = parts_.residual.has_value() ? arguments.inputs[*parts_.residual] : nullptr;
     void* y = arguments.outputs[0];
     for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
-      run_pass(NormalisePass{rows_.range(begin, end), x, residual, y, factor, offset, parts_.relu,
+      run_pass(NormalisePass{rows_.range(begin, end), x, residual, y, affine, parts_.relu,
                              rows_.stream() && y != x && y != residual});
     });
   }
@@ -105,10 +106,9 @@ class BatchNormTraining : public Kernel {
   }
 
   void finish_statistics(const KernelArguments& arguments, const float* shift, const double* sums,
-                         float* factor, float* offset) const {
+                         float* mean, float* factor) const {
     const auto count = static_cast<double>(rows_.rows);
     const auto* scale = static_cast<const float*>(arguments.inputs[parts_.scale]);
-    const auto* bias = static_cast<const float*>(arguments.inputs[parts_.bias]);
     const auto target = [&](std::optional<size_t> output) {
       return output.has_value() ? static_cast<float*>(arguments.outputs[*output]) : nullptr;
     };
@@ -116,14 +116,12 @@ class BatchNormTraining : public Kernel {
     float* variances = target(parts_.variance);
     for (int64_t c = 0; c < rows_.channels; ++c) {
       const double difference = sums[c] / count;
-      const auto mean = static_cast<float>(static_cast<double>(shift[c]) + difference);
-      const double variance = sums[rows_.channels + c] / count - difference * difference;
-      const auto positive = static_cast<float>(variance < 0 ? 0 : variance);
-      const Affine affine = normalising(scale[c], bias[c], mean, positive, parts_.epsilon);
-      factor[c] = affine.factor;
-      offset[c] = affine.offset;
-      if (means != nullptr) means[c] = mean;
-      if (variances != nullptr) variances[c] = positive;
+      const double square = sums[rows_.channels + c] / count - difference * difference;
+      const auto variance = static_cast<float>(square < 0 ? 0 : square);
+      mean[c] = static_cast<float>(static_cast<double>(shift[c]) + difference);
+      factor[c] = normalising_factor(scale[c], variance, parts_.epsilon);
+      if (means != nullptr) means[c] = mean[c];
+      if (variances != nullptr) variances[c] = variance;
     }
   }
 
