@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include "device_cpu/every_kernel.h"
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+// What may follow, as a chain of lines from %v0 on; the last value is %y. $T is the type.
+struct Chain {
+  std::string name;
+  std::string lines;
+};
+
+std::vector<Chain> chains() {
+  std::vector<Chain> result{
+      {"bias", "%y = add(%v, %bias)"},
+      {"bias_first", "%y = add(%bias, %v)"},
+      {"bias_relu", "%s = add(%v, %bias) %y = relu(%s)"},
+      {"shortcut", "%y = add(%v, %shortcut)"},
+      {"bias_shortcut_relu", "%s = add(%v, %bias) %t = add(%shortcut, %s) %y = relu(%t)"},
+      {"factor_bias_clip",
+       "%s = multiply(%v, %factor) %t = add(%s, %bias) %y = clip(%t) {high = 3.0, low = -0.5}"},
+      {"activation_then_shortcut", "%s = add(%v, %bias) %t = silu(%s) %y = add(%t, %shortcut)"},
+  };
+  for (const char* activation :
+       {"relu6", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "tanh", "hard_swish", "hard_sigmoid"}) {
+    result.push_back({activation, "%s = add(%v, %bias) %y = " + std::string(activation) + "(%s)"});
+  }
+  result.push_back({"gelu_approximate", "%s = add(%v, %bias) %y = gelu(%s) {approximate = true}"});
+  return result;
+}
+
+class FusedContraction : public ::testing::TestWithParam<std::tuple<Chain, DataType>> {
+ protected:
+  // `main` makes %v of `shape` with `channels` channels; all its inputs are declared in `inputs`.
+  void check(const std::string& kind, const std::string& inputs, const std::string& shape,
+             const std::string& main, int64_t terms) {
+    const auto& [chain, type] = GetParam();
+    const std::string name(to_string(type));
+    std::string text = "graph g(" + inputs +
+                       ", parameter %bias: $T[24], parameter %factor: $T[24], input %shortcut: $T" + shape +
+                       ") {" + main + " " + chain.lines + " output y = %y }";
+    for (size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T"))
+      text.replace(at, 2, name);
+    const std::unique_ptr<Graph> graph = parse_graph(text);
+    ASSERT_TRUE(run_pass(*graph, "fuse_" + kind));
+    ASSERT_EQ(graph->nodes().size(), 1) << print(*graph);
+    const Node& node = *graph->nodes().front();
+    std::vector<bool> freezable;
+    for (const Value* input : node.inputs()) freezable.push_back(input->role() == InputRole::parameter);
+    // The reference rounds at each of its nodes, the kernel once; every activation's slope is at most about
+    // one.
+    Tolerance tolerance = tolerance_for(OperatorClass::contraction, type, {.terms = terms, .magnitude = 1});
+    tolerance.absolute += 32 * unit_roundoff(type);
+    tolerance.relative *= 4;
+    const std::vector<std::string> names =
+        expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, freezable);
+    EXPECT_EQ(names.front(), "onednn." + kind) << print(*graph);
+  }
+};
+
+TEST_P(FusedContraction, Convolution) {
+  check("convolution", "input %x: $T[2, 7, 6, 16], parameter %w: $T[24, 3, 3, 16]", "[2, 7, 6, 24]",
+        "%v = convolution(%x, %w) {dilations = [1, 1], padding_high = [1, 1], padding_low = [1, 1], strides "
+        "= [1, 1]}",
+        9 * 16);
+}
+
+TEST_P(FusedContraction, PointwiseConvolution) {
+  check("convolution", "input %x: $T[2, 7, 6, 16], parameter %w: $T[24, 1, 1, 16]", "[2, 7, 6, 24]",
+        "%v = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides "
+        "= [1, 1]}",
+        16);
+}
+
+TEST_P(FusedContraction, GroupedConvolution) {
+  check("convolution", "input %x: $T[1, 9, 12], parameter %w: $T[24, 3, 4]", "[1, 9, 24]",
+        "%v = convolution(%x, %w) {dilations = [1], groups = 3, padding_high = [1], padding_low = [1], "
+        "strides = [1]}",
+        12);
+}
+
+TEST_P(FusedContraction, Matmul) {
+  check("matmul", "input %x: $T[13, 31], parameter %w: $T[31, 24]", "[13, 24]", "%v = matmul(%x, %w)", 31);
+}
+
+TEST_P(FusedContraction, MatmulOfThreeAxes) {
+  check("matmul", "input %x: $T[3, 5, 16], parameter %w: $T[24, 16]", "[3, 5, 24]",
+        "%v = matmul(%x, %w) {transpose_b = true}", 16);
+}
+
+TEST_P(FusedContraction, BatchedMatmul) {
+  check("matmul", "input %x: $T[2, 3, 16, 5], input %w: $T[3, 16, 24]", "[2, 3, 5, 24]",
+        "%v = matmul(%x, %w) {transpose_a = true}", 16);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCpu, FusedContraction,
+                         ::testing::Combine(::testing::ValuesIn(chains()),
+                                            ::testing::Values(DataType::fp32, DataType::bf16,
+                                                              DataType::fp16)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" +
+                                  std::string(to_string(std::get<1>(test.param)));
+                         });
+
+// The schema's examples: transposes, broadcasts of leading axes, thin matrices.
+class Matmul : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(Matmul, Examples) {
+  for (const OperatorExample& example : OperatorRegistry::instance().get("matmul").examples) {
+    Graph graph;
+    std::vector<Value*> values;
+    for (const ExampleInput& input : example.inputs) {
+      values.push_back(graph.add_input(InputRole::input, "x" + std::to_string(values.size()),
+                                       {GetParam(), to_symbolic(input.shape)}));
+    }
+    const Node& node = *graph.add_node("matmul", values, example.attributes);
+    const Tolerance tolerance = tolerance_for(OperatorClass::contraction, GetParam(), {.terms = 33});
+    expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, true});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCpu, Matmul, ::testing::Values(DataType::fp32, DataType::bf16, DataType::fp16),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+// A body that no kernel of its kind knows still runs, node by node on the CPU's kernels.
+TEST(Unfused, RunsAnyBody) {
+  const std::unique_ptr<Graph> graph = parse_graph(R"(
+    graph g(input %x: fp32[4, 6], parameter %w: fp32[6, 5]) {
+      %y, %z = fused(%x, %w) {kind = "nothing_knows_this"} body graph body(input %x: fp32[4, 6], input %w: fp32[6, 5]) {
+        %m = matmul(%x, %w)
+        %e = exp(%m)
+        %s = multiply(%e, %m)
+        output y0 = %s
+        output y1 = %e
+      }
+      output y = %y
+    })");
+  const Node& node = *graph->nodes().front();
+  const Tolerance tolerance{1e-4, 1e-5};
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance, tolerance}, {false, true});
+  EXPECT_EQ(names, std::vector<std::string>{"unfused"});
+}
+
+}  // namespace
+}  // namespace tessera::testing
