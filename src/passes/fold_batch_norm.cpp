@@ -13,7 +13,7 @@ namespace {
 struct Match {
   Node* norm = nullptr;
   Node* convolution = nullptr;
-  Value* bias = nullptr;  // of a convolution that has one already, else null
+  Value* bias = nullptr;  // of a convolution that has one already, its own or added behind it
 };
 
 bool all_frozen(const Node& node, size_t first) {
@@ -39,7 +39,11 @@ bool match(Node* norm, Match& result) {
     }
   }
   result.convolution = producer_of(x, "convolution");
-  return result.convolution != nullptr && is_frozen(result.convolution->input(1));
+  if (result.convolution == nullptr || !all_frozen(*result.convolution, 1)) return false;
+  const bool has_own = result.convolution->inputs().size() > 2;
+  if (has_own && result.bias != nullptr) return false;
+  if (has_own) result.bias = result.convolution->input(2);
+  return true;
 }
 
 void fold(Graph& graph, const Match& found) {
@@ -79,9 +83,9 @@ bool fold_batch_norm(Graph& graph, const PassOptions& options) {
   }
   for (const Match& found : matches) {
     fold(graph, found);
-    Node* sum = found.bias == nullptr ? nullptr : found.norm->input(0)->producer();
+    Node* before = found.norm->input(0)->producer();
     graph.erase(found.norm);
-    if (sum != nullptr) graph.erase(sum);
+    if (before != found.convolution) graph.erase(before);
     graph.erase(found.convolution);
   }
   return !matches.empty();

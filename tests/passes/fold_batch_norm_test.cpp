@@ -51,6 +51,20 @@ TEST(FoldBatchNorm, TakesTheBiasOfTheConvolutionAlong) {
     output y = %n)");
 }
 
+TEST(FoldBatchNorm, TakesTheConvolutionsOwnInputAlong) {
+  const std::string text = kInputs + std::string(R"(
+    %c = convolution(%x, %w, %own) {dilations = [1, 1], groups = 2, padding_high = [1, 1], padding_low = [1, 1],
+                                    strides = [2, 2]}
+    %n = batch_norm_inference(%c, %scale, %bias, %mean, %variance)
+    output y = %n})");
+  const auto before = parse_graph(text);
+  const auto after = parse_graph(text);
+  EXPECT_TRUE(run_pass(*after, "fold_batch_norm", frozen()));
+  verify(*after);
+  EXPECT_EQ(count(*after, "batch_norm_inference"), 0);
+  expect_same_results(*before, *after, {1e-4, 1e-4});
+}
+
 TEST(FoldBatchNorm, KeepsWhatDependsOnAnInput) {
   expect_no_change("fold_batch_norm", kInputs + std::string(kConvolution) + R"(
     %n = batch_norm_inference(%c, %given, %bias, %mean, %variance)

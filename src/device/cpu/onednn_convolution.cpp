@@ -38,6 +38,8 @@ OnednnPlan plan_direct(const KernelRequest& request, bool blocked) {
   const ForwardRequest forward = read_request(node);
   const ConvolutionProblem& problem = forward.problem;
   const memory::data_type type = forward.type;
+  // oneDNN 3.2 reads the shortcut as if it were blocked like the result.
+  refuse_unless(!blocked || !forward.chain.adds_whole_tensor(), "a shortcut beside blocked activations");
   const auto activations = [&](const memory::dims& dims) {
     return blocked ? any_layout(dims, type) : channels_last(dims, type);
   };

@@ -40,18 +40,29 @@ std::optional<Activation> activation_of(const Node& node) {
   return std::nullopt;
 }
 
-// The dims of the other operand against the result's, aligned at the last axis of the graph's order.
 bool is_per_channel(const Value& value, int64_t channels) {
   const Shape shape = value.type().static_shape();
   return !shape.empty() && shape.back() == channels && element_count(shape) == channels;
 }
 
+// A convolution may have a bias itself.
+const Value* own_bias(const Node& main) {
+  return main.inputs().size() > 2 ? main.input(2) : nullptr;
+}
+
 }  // namespace
+
+bool FusedChain::adds_whole_tensor() const {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return step.other != nullptr && step.other->shape() == step.node->output()->shape();
+  });
+}
 
 FusedChain parse_chain(const Node& node, std::string_view main_operator) {
   FusedChain chain;
   if (node.body() == nullptr) {
     chain.main = &node;
+    chain.bias = own_bias(node);
     return chain;
   }
   const Graph& body = *node.body();
@@ -76,8 +87,9 @@ FusedChain parse_chain(const Node& node, std::string_view main_operator) {
     current = step->output();
   }
   refuse_unless(chain.steps.size() + 1 == body.nodes().size(), "the body holds more than a chain");
+  chain.bias = own_bias(*chain.main);
   const int64_t channels = chain.main->output()->type().static_shape().back();
-  if (!chain.steps.empty() && chain.steps[0].node->operator_name() == "add" &&
+  if (chain.bias == nullptr && !chain.steps.empty() && chain.steps[0].node->operator_name() == "add" &&
       is_per_channel(*chain.steps[0].other, channels)) {
     chain.bias = chain.steps[0].other;
     chain.steps.erase(chain.steps.begin());

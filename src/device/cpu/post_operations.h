@@ -8,12 +8,14 @@ namespace tessera::cpu {
 // The main node of a fused body and what is applied to its result, in order.
 struct FusedChain {
   const Node* main = nullptr;   // the convolution or matrix product, in the body
-  const Value* bias = nullptr;  // [channels], added first; null for none
+  const Value* bias = nullptr;  // [channels], the main node's own or added first; null for none
   struct Step {
     const Node* node = nullptr;
     const Value* other = nullptr;  // the operand that is not the chain; null for activations
   };
   std::vector<Step> steps;
+
+  bool adds_whole_tensor() const;  // a shortcut
 };
 
 // Reads the body of a fused node around its one node of operator `main_operator`; a node of that operator
