@@ -114,8 +114,7 @@ bool fuse_backward(Graph& graph) {
 
 }  // namespace
 
-bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
-  if (!options.fuse) return false;
+bool fuse_batch_norm(Graph& graph, const PassOptions&) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
   return fuse_forward(graph) || backward;

@@ -24,11 +24,12 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                       passes::fuse_matmul};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
-  dead, algebra, constants, common,            // what the model's code and the gradients left
-      fold, precision, algebra, common, dead,  // casts that met
-};
-if (options.fuse) passes.insert(passes.end(), {norms, convolutions, products, clusters});
-return passes;
+  std::vector<Pass> passes{
+      dead, algebra,   constants, common,        // what the model's code and the gradients left
+      fold, precision, algebra,   common, dead,  // casts that met
+  };
+  if (options.fuse) passes.insert(passes.end(), {norms, convolutions, products, clusters});
+  return passes;
 }
 
 }  // namespace tessera

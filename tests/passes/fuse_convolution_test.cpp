@@ -107,17 +107,5 @@ TEST(FuseConvolution, LeavesAloneASumThatGrows) {
     })");
 }
 
-TEST(FuseConvolution, DoesNothingWhenFusionIsOff) {
-  PassOptions options;
-  options.fuse = false;
-  expect_no_change("fuse_convolution", R"(
-    graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[4, 1, 1, 2]) {
-      %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
-      %y = relu(%c)
-      output y = %y
-    })",
-                   options);
-}
-
 }  // namespace
 }  // namespace tessera::testing
