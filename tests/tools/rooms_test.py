@@ -38,6 +38,13 @@ class RoomsTest(TreeTest):
         self.write("include/tessera/graph/bad.h", '#include "graph/lexer.h"\n')
         self.assert_fails("check_rooms", "is private to room graph")
 
+    def test_program_beside_the_rooms(self):
+        self.write("src/cli/commands.h", "")
+        self.write("src/cli/good.cpp", '#include "tessera/data/data.h"\n#include "cli/commands.h"\n')
+        self.assert_passes("check_rooms")
+        self.write("src/cli/bad.cpp", '#include "graph/lexer.h"\n')
+        self.assert_fails("check_rooms", "is private to room graph")
+
     def test_unknown_file(self):
         self.write("src/base/bad.cpp", '#include "nowhere.h"\n')
         self.assert_fails("check_rooms", "is no file of the project")
