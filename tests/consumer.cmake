@@ -13,5 +13,5 @@ file(RENAME "${WORK}/installed" "${WORK}/moved")
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build" -G "${GENERATOR}"
     "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/moved")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
-run("${WORK}/build/consumer")
+run("${WORK}/build/consumer" "${DEVICE}")
 run("${WORK}/moved/bin/tessera" doctor)

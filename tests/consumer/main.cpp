@@ -1,19 +1,18 @@
-// What a first user does: read a graph, run it, print the result.
+// What a first user does: read a graph, compile it for a device (the first argument), run it, print the result.
 #include <cstdio>
-#include <vector>
 
-#include "tessera/base/tensor.h"
-#include "tessera/graph/graph.h"
-#include "tessera/graph/operator.h"
+#include <tessera/tessera.h>
 
-int main() {
-  const auto graph = tessera::parse_graph(R"(graph double_it(input %x: fp32[3]) {
+namespace ts = tessera;
+
+int main(int count, char** arguments) {
+  const auto graph = ts::parse_graph(R"(graph double_it(input %x: fp32[3]) {
   %y: fp32[3] = add(%x, %x)
   output y = %y
 })");
-  const std::vector<tessera::Tensor> inputs{tessera::Tensor::from<float>({3}, {1, 2, 3})};
-  const tessera::ReferenceResult result = tessera::run_reference(*graph, inputs);
-  const double last = result.outputs[0].at(2);
-  std::printf("%g\n", last);
+  const auto device = ts::Device::open(count > 1 ? arguments[1] : "auto");
+  auto outputs = ts::compile(*graph, device)->run({{"x", ts::Tensor::from<float>({3}, {1, 2, 3})}});
+  const double last = outputs.at("y").at(2);
+  std::printf("%g on %s\n", last, device->description().name.c_str());
   return last == 6 ? 0 : 1;
 }
