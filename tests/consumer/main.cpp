@@ -1,4 +1,4 @@
-// What a first user does: read a graph, compile it for a device (the first argument), run it, print the result.
+// What a first user does: read a graph, compile it for the device named first, run it, print the result.
 #include <cstdio>
 
 #include <tessera/tessera.h>
@@ -11,7 +11,9 @@ int main(int count, char** arguments) {
   output y = %y
 })");
   const auto device = ts::Device::open(count > 1 ? arguments[1] : "auto");
-  auto outputs = ts::compile(*graph, device)->run({{"x", ts::Tensor::from<float>({3}, {1, 2, 3})}});
+  const auto executable = ts::compile(*graph, device);
+  executable->bind(std::make_shared<ts::Variables>(device));
+  const auto outputs = executable->run({{"x", ts::Tensor::from<float>({3}, {1, 2, 3})}});
   const double last = outputs.at("y").at(2);
   std::printf("%g on %s\n", last, device->description().name.c_str());
   return last == 6 ? 0 : 1;
