@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ std::vector<std::string> draw(const data::Dataset& dataset, int64_t index) {
     std::string line;
     for (int64_t column = 0; column < shape[1]; ++column) {
       const float brightness = std::clamp((at(row, column) + at(row + 1, column)) / 2, 0.0F, 1.0F);
-      line += kShades[static_cast<size_t>(brightness * static_cast<float>(kShades.size() - 1) + 0.5F)];
+      line += kShades[static_cast<size_t>(std::lround(brightness * static_cast<float>(kShades.size() - 1)))];
     }
     lines.push_back(line);
   }

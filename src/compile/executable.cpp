@@ -213,7 +213,7 @@ class PlannedExecutable : public Executable {
       if (step.kernel == nullptr) continue;
       if (every_run) {
         const size_t block = plan_.workspace_blocks[index];
-        if (block != StoragePlan::npos)
+        if (block != StoragePlan::kNone)
           step.workspace = static_cast<char*>(arena_.get()) + plan_.memory.blocks[block].offset;
       } else if (step.kernel->workspace_bytes() > 0) {
         once_workspace_.push_back(device_->allocate(step.kernel->workspace_bytes()));

@@ -103,7 +103,7 @@ class StoragePlanner {
 
   void place_step(size_t step) {
     const Node& node = *schedule_.every_run[step];
-    plan_.workspace_blocks.push_back(StoragePlan::npos);
+    plan_.workspace_blocks.push_back(StoragePlan::kNone);
     if (is_alias(node)) {
       plan_.placements[node.output()] = plan_.placements.at(node.input(0));
       return;
@@ -117,7 +117,7 @@ class StoragePlanner {
     for (const auto& output : node.outputs()) {
       if (plan_.placements.contains(output.get())) continue;  // an update in place
       const size_t block = block_to_overwrite(node, *output, kernels_[step], overwritten);
-      if (block != StoragePlan::npos) {
+      if (block != StoragePlan::kNone) {
         overwritten.push_back(block);
         plan_.placements[output.get()] = {StorageKind::arena, block, ""};
       } else {
@@ -137,7 +137,7 @@ class StoragePlanner {
   // The block of an input that nothing reads after this node and that the kernel may write over.
   size_t block_to_overwrite(const Node& node, const Value& output, const Kernel* kernel,
                             const std::vector<size_t>& taken) const {
-    if (!options_.reuse || kernel == nullptr) return StoragePlan::npos;
+    if (!options_.reuse || kernel == nullptr) return StoragePlan::kNone;
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Value* input = node.input(i);
       const Placement& placement = plan_.placements.at(input);
@@ -153,7 +153,7 @@ class StoragePlanner {
       }
       if (allowed) return placement.index;
     }
-    return StoragePlan::npos;
+    return StoragePlan::kNone;
   }
 
   void extend(const Placement& placement, int64_t step) {

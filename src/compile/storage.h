@@ -24,10 +24,10 @@ struct Placement {
 struct StoragePlan {
   std::unordered_map<const Value*, Placement> placements;
   std::vector<const Value*> persistent;  // computed once, when the variables are bound
-  std::vector<size_t> workspace_blocks;  // per step of every_run: the block, or npos
+  std::vector<size_t> workspace_blocks;  // per step of every_run: the block, or kNone
   MemoryPlan memory;
   std::vector<size_t> copied_updates;  // updates to copy at the end of the run
-  static constexpr size_t npos = static_cast<size_t>(-1);
+  static constexpr size_t kNone = static_cast<size_t>(-1);
 };
 
 struct StorageOptions {

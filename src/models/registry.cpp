@@ -19,28 +19,28 @@ const std::vector<ModelDescription>& all() {
     const auto resnet_of = [](int depth) {
       return [=](const ModelOptions& options) { return resnet(depth, options); };
     };
-    const char* const kVgg = "VGG (Simonyan and Zisserman 2015)";
-    const char* const kResnet = "ResNet v1.5 (He et al. 2016; stride in the 3x3 convolution)";
+    const char* const vgg_source = "VGG (Simonyan and Zisserman 2015)";
+    const char* const resnet_source = "ResNet v1.5 (He et al. 2016; stride in the 3x3 convolution)";
     return std::vector<ModelDescription>{
         {"alexnet", "AlexNet, one tower (Krizhevsky 2014)", with_dropout, alexnet},
         {"lenet", "LeNet-5 with ReLU and max pooling (LeCun et al. 1998)", digits, lenet},
         {"mlp", "multilayer perceptron with ReLU", digits, mlp},
-        {"resnet101", kResnet, {}, resnet_of(101)},
-        {"resnet152", kResnet, {}, resnet_of(152)},
-        {"resnet18", kResnet, {}, resnet_of(18)},
-        {"resnet34", kResnet, {}, resnet_of(34)},
-        {"resnet50", kResnet, {}, resnet_of(50)},
+        {"resnet101", resnet_source, {}, resnet_of(101)},
+        {"resnet152", resnet_source, {}, resnet_of(152)},
+        {"resnet18", resnet_source, {}, resnet_of(18)},
+        {"resnet34", resnet_source, {}, resnet_of(34)},
+        {"resnet50", resnet_source, {}, resnet_of(50)},
         {"resnet_small", "residual network for small images (He et al. 2016, section 4.2)", digits,
          resnet_small},
         {"resnext50", "ResNeXt-50 32x4d (Xie et al. 2017)", {}, resnext50},
-        {"vgg11", kVgg, with_dropout, vgg_of(11, false)},
-        {"vgg11_bn", kVgg, with_dropout, vgg_of(11, true)},
-        {"vgg13", kVgg, with_dropout, vgg_of(13, false)},
-        {"vgg13_bn", kVgg, with_dropout, vgg_of(13, true)},
-        {"vgg16", kVgg, with_dropout, vgg_of(16, false)},
-        {"vgg16_bn", kVgg, with_dropout, vgg_of(16, true)},
-        {"vgg19", kVgg, with_dropout, vgg_of(19, false)},
-        {"vgg19_bn", kVgg, with_dropout, vgg_of(19, true)},
+        {"vgg11", vgg_source, with_dropout, vgg_of(11, false)},
+        {"vgg11_bn", vgg_source, with_dropout, vgg_of(11, true)},
+        {"vgg13", vgg_source, with_dropout, vgg_of(13, false)},
+        {"vgg13_bn", vgg_source, with_dropout, vgg_of(13, true)},
+        {"vgg16", vgg_source, with_dropout, vgg_of(16, false)},
+        {"vgg16_bn", vgg_source, with_dropout, vgg_of(16, true)},
+        {"vgg19", vgg_source, with_dropout, vgg_of(19, false)},
+        {"vgg19_bn", vgg_source, with_dropout, vgg_of(19, true)},
     };
   }();
   return models;

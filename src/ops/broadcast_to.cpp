@@ -12,7 +12,7 @@ void reference(const ReferenceCall& call) {
                 {0, row_major_strides(shape)}, shape);
 }
 
-OperatorExample example(Shape from, Shape to, DataType type = DataType::fp32) {
+OperatorExample example(Shape from, const Shape& to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 

@@ -85,7 +85,7 @@ OperatorSchema unary_primitive(UnaryPrimitive description) {
   return schema;
 }
 
-OperatorSchema binary_primitive(BinaryPrimitive description) {
+OperatorSchema binary_primitive(const BinaryPrimitive& description) {
   OperatorSchema schema;
   schema.name = description.name;
   schema.documentation = description.documentation;

@@ -39,7 +39,7 @@ struct BinaryPrimitive {
   TypeSet types = kNumericTypes;
   bool makes_boolean = false;
 };
-OperatorSchema binary_primitive(BinaryPrimitive description);
+OperatorSchema binary_primitive(const BinaryPrimitive& description);
 
 // A composite of one input, in terms of primitives; gradient and reference follow from the formula.
 struct UnaryComposite {

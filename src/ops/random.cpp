@@ -23,7 +23,7 @@ OperatorExample example(const Shape& shape, int stream, DataType type) {
 
 }  // namespace
 
-OperatorSchema random_operator(RandomOperator description) {
+OperatorSchema random_operator(const RandomOperator& description) {
   OperatorSchema schema;
   schema.name = description.name;
   schema.documentation = description.documentation;

@@ -13,6 +13,6 @@ struct RandomOperator {
   std::string documentation;
   std::function<double(const Random& random, uint64_t index, DataType type)> number;
 };
-OperatorSchema random_operator(RandomOperator description);
+OperatorSchema random_operator(const RandomOperator& description);
 
 }  // namespace tessera::ops

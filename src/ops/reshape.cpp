@@ -4,7 +4,7 @@
 namespace tessera::ops {
 namespace {
 
-OperatorExample example(Shape from, Shape to, DataType type = DataType::fp32) {
+OperatorExample example(Shape from, const Shape& to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 

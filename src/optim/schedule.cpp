@@ -51,7 +51,7 @@ Schedule one_cycle(int64_t total_steps, double rise, double initial, double fina
           }};
 }
 
-Schedule warmup(int64_t steps, Schedule after, double initial) {
+Schedule warmup(int64_t steps, const Schedule& after, double initial) {
   return {"warmup+" + after.name, [steps, initial, factor = after.factor](int64_t now) {
             if (now >= steps) return factor(now);
             const double progress = static_cast<double>(now + 1) / static_cast<double>(steps);

@@ -54,7 +54,7 @@ optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, in
   } else if (s.name == "one_cycle") {
     return optim::one_cycle(total_steps, s.peak, s.initial, s.final);
   }
-  return warmup_steps > 0 ? optim::warmup(warmup_steps, std::move(schedule), s.initial) : schedule;
+  return warmup_steps > 0 ? optim::warmup(warmup_steps, schedule, s.initial) : schedule;
 }
 
 // Writes the events of one run; a resumed run goes on from its step.

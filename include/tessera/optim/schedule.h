@@ -27,6 +27,6 @@ Schedule one_cycle(int64_t total_steps, double rise = 0.3, double initial = 1.0 
                    double final = 1.0 / 250000);
 // Times a line from `initial` towards 1 over the first `steps`, reaching 1 at the last. `after` counts from
 // step 0, so that a cosine over the run keeps its length.
-Schedule warmup(int64_t steps, Schedule after, double initial = 0);
+Schedule warmup(int64_t steps, const Schedule& after, double initial = 0);
 
 }  // namespace tessera::optim

@@ -71,7 +71,7 @@ struct FitResult {
 
 class Trainer {
  public:
-  Trainer(models::Model model, TrainerOptions options = {});
+  explicit Trainer(models::Model model, TrainerOptions options = {});
 
   // Trains from the present position on. Throws Error(not_finite) naming the node that made the first NaN or
   // infinity when a loss is not finite; the variables are then those of the step before.

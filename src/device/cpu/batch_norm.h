@@ -21,7 +21,7 @@ struct ActivationRows {
   int64_t channels = 0;
   int64_t parts = 1;  // into which the rows are divided
 
-  explicit ActivationRows(const TensorType& type);
+  explicit ActivationRows(const TensorType& tensor);
   RowRange range(int64_t begin, int64_t end) const { return {type, channels, begin, end}; }
   bool stream() const;
 };

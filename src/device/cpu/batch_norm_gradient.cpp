@@ -203,8 +203,8 @@ std::vector<KernelCandidate> candidates(const Node&) {
       [](const KernelRequest& request) { return std::make_unique<BatchNormGradient>(request.node); })};
 }
 
-const CpuKernelRegistration plain({"batch_norm_gradient", candidates});
-const CpuKernelRegistration fused({"fused:batch_norm_gradient", candidates});
+const CpuKernelRegistration kPlain({"batch_norm_gradient", candidates});
+const CpuKernelRegistration kFused({"fused:batch_norm_gradient", candidates});
 
 }  // namespace
 }  // namespace tessera::cpu

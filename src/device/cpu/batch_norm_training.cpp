@@ -139,8 +139,8 @@ std::vector<KernelCandidate> candidates(const Node&) {
       [](const KernelRequest& request) { return std::make_unique<BatchNormTraining>(request.node); })};
 }
 
-const CpuKernelRegistration plain({"batch_norm_training", candidates});
-const CpuKernelRegistration fused({"fused:batch_norm", candidates});
+const CpuKernelRegistration kPlain({"batch_norm_training", candidates});
+const CpuKernelRegistration kFused({"fused:batch_norm", candidates});
 
 }  // namespace
 }  // namespace tessera::cpu

@@ -182,7 +182,7 @@ dnnl::primitive_attr default_attributes() {
   return attributes;
 }
 
-KernelCandidate onednn_candidate(const std::string& name, OnednnPlanner planner) {
+KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner) {
   const auto check = [planner](const KernelRequest& request) {
     try {
       planner(request);

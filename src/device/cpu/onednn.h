@@ -51,7 +51,7 @@ struct OnednnPlan {
 // Makes a plan, or throws Error(unsupported) saying why there is none.
 using OnednnPlanner = std::function<OnednnPlan(const KernelRequest& request)>;
 
-KernelCandidate onednn_candidate(const std::string& name, OnednnPlanner planner);
+KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner);
 
 // Whether the input is given once, through prepare().
 inline bool is_frozen_input(const KernelRequest& request, size_t index) {

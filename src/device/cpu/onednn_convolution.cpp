@@ -125,8 +125,8 @@ bool always(const Node&) {
   return true;
 }
 
-const CpuKernelRegistration convolution({"convolution", candidates, always});
-const CpuKernelRegistration fused_convolution({"fused:convolution", candidates, always});
+const CpuKernelRegistration kConvolution({"convolution", candidates, always});
+const CpuKernelRegistration kFusedConvolution({"fused:convolution", candidates, always});
 
 }  // namespace
 }  // namespace tessera::cpu

@@ -149,8 +149,8 @@ bool always(const Node&) {
   return true;
 }
 
-const CpuKernelRegistration data_gradient({"convolution_data_gradient", data_candidates, always});
-const CpuKernelRegistration weight_gradient({"convolution_weight_gradient", weight_candidates, always});
+const CpuKernelRegistration kDataGradient({"convolution_data_gradient", data_candidates, always});
+const CpuKernelRegistration kWeightGradient({"convolution_weight_gradient", weight_candidates, always});
 
 }  // namespace
 }  // namespace tessera::cpu

@@ -91,8 +91,8 @@ std::vector<KernelCandidate> candidates(const Node&) {
   return {onednn_candidate("onednn.matmul", plan_matmul)};
 }
 
-const CpuKernelRegistration matmul({"matmul", candidates});
-const CpuKernelRegistration fused_matmul({"fused:matmul", candidates});
+const CpuKernelRegistration kMatmul({"matmul", candidates});
+const CpuKernelRegistration kFusedMatmul({"fused:matmul", candidates});
 
 }  // namespace
 }  // namespace tessera::cpu
