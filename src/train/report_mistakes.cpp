@@ -99,9 +99,20 @@ std::string pairs(const Confusion& confusion) {
   return html + "</tbody></table></div>";
 }
 
+// Images that are neither grey nor RGB are shown by their first channel.
+std::string picture_of(const Mistake& mistake) {
+  if (mistake.channels <= 1 || mistake.channels == 3) {
+    return encode_png(mistake.pixels, mistake.height, mistake.width, mistake.channels);
+  }
+  std::vector<uint8_t> first;
+  for (size_t i = 0; i < mistake.pixels.size(); i += static_cast<size_t>(mistake.channels)) {
+    first.push_back(mistake.pixels[i]);
+  }
+  return encode_png(first, mistake.height, mistake.width, 1);
+}
+
 std::string mistake_figure(const Report& report, const Mistake& mistake) {
-  const std::string picture =
-      encode_base64(encode_png(mistake.pixels, mistake.height, mistake.width, mistake.channels));
+  const std::string picture = encode_base64(picture_of(mistake));
   const std::string truth = escape_html(class_name(report, mistake.truth));
   const std::string prediction = escape_html(class_name(report, mistake.prediction));
   const std::string confidence =

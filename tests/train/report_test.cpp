@@ -142,6 +142,17 @@ TEST(Report, ListsThePairsOfManyClasses) {
   EXPECT_NE(page.find("<td>7</td><td class=\"text\">42</td><td>9</td><td>18.0 %</td>"), std::string::npos);
 }
 
+TEST(Report, ShowsPicturesOfManyChannels) {
+  Report report = sample_report();
+  Mistake& mistake = report.mistakes[0];
+  const std::string grey = render_report(report);
+  std::vector<uint8_t> pixels;
+  for (const uint8_t pixel : mistake.pixels) pixels.insert(pixels.end(), {pixel, 1, 2, 3, 4});
+  mistake.pixels = pixels;
+  mistake.channels = 5;
+  EXPECT_EQ(render_report(report), grey);
+}
+
 TEST(Report, RefusesWhatDoesNotFit) {
   Report report;
   report.confusion = {1, 2, 3};

@@ -13,7 +13,7 @@ namespace tessera::train {
 
 // A test image that the network got wrong.
 struct Mistake {
-  std::vector<uint8_t> pixels = {};  // [height, width, channels], channels 1 or 3
+  std::vector<uint8_t> pixels = {};  // [height, width, channels]; grey, RGB, or shown by the first channel
   int64_t height = 0;
   int64_t width = 0;
   int64_t channels = 1;
