@@ -78,21 +78,21 @@ CpuKernels kernels(const std::string& name, bool forward, Loop loop) {
   return {.key = name, .candidates = [candidate](const Node&) { return std::vector{candidate}; }};
 }
 
-const CpuKernelRegistration max_forward(kernels(
+const CpuKernelRegistration kMaxForward(kernels(
     "max_pool", true, [](const PoolGeometry& g, const KernelArguments& a, int64_t begin, int64_t end) {
       max_pool(g, a.inputs[0], a.outputs[0], static_cast<uint8_t*>(a.outputs[1]), begin, end);
     }));
-const CpuKernelRegistration max_gradient(kernels(
+const CpuKernelRegistration kMaxGradient(kernels(
     "max_pool_gradient", false,
     [](const PoolGeometry& g, const KernelArguments& a, int64_t begin, int64_t end) {
       max_pool_gradient(g, a.inputs[0], static_cast<const uint8_t*>(a.inputs[1]), a.outputs[0], begin, end);
     }));
-const CpuKernelRegistration average_forward(kernels("average_pool", true,
+const CpuKernelRegistration kAverageForward(kernels("average_pool", true,
                                                     [](const PoolGeometry& g, const KernelArguments& a,
                                                        int64_t begin, int64_t end) {
                                                       average_pool(g, a.inputs[0], a.outputs[0], begin, end);
                                                     }));
-const CpuKernelRegistration average_gradient(kernels("average_pool_gradient", false,
+const CpuKernelRegistration kAverageGradient(kernels("average_pool_gradient", false,
                                                      [](const PoolGeometry& g, const KernelArguments& a,
                                                         int64_t begin, int64_t end) {
                                                        average_pool_gradient(g, a.inputs[0], a.outputs[0],

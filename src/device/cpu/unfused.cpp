@@ -108,7 +108,7 @@ class Unfused : public Kernel {
 
 }  // namespace
 
-KernelCandidate unfused_candidate(Candidates candidates) {
+KernelCandidate unfused_candidate(const Candidates& candidates) {
   const auto check = [](const KernelRequest& request) {
     require(request.node.body() != nullptr, ErrorCode::unsupported, "the node is not fused");
   };

@@ -9,6 +9,7 @@
 namespace tessera::cpu {
 
 // `candidates` gives the kernels of the nodes inside.
-KernelCandidate unfused_candidate(std::function<std::vector<KernelCandidate>(const Node& node)> candidates);
+KernelCandidate unfused_candidate(
+    const std::function<std::vector<KernelCandidate>(const Node& node)>& candidates);
 
 }  // namespace tessera::cpu
