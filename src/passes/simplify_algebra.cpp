@@ -118,7 +118,6 @@ bool drop_broadcasts(Graph& graph, Node& node) {
     if (shape != node.output()->shape()) continue;
     std::vector<Value*> inputs = node.inputs();
     inputs[i] = broadcast->input(0);
-    const InsertionPoint here(graph, &node);
     Node* smaller = graph.add_node(node.operator_name(), inputs, node.attributes(), node.name());
     graph.replace_all_uses(node.output(), smaller->output());
     graph.erase(&node);
