@@ -1,6 +1,7 @@
 #include "device/cpu/cluster_kernel.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <omp.h>
 
@@ -189,16 +190,22 @@ std::unique_ptr<Graph> cluster_body(const Node& node) {
 }
 
 KernelCandidate cluster_candidate() {
-  return {
-      .name = "loops.cluster",
-      .refusal =
-          [](const KernelRequest& request) { return compile_cluster(*cluster_body(request.node)).refusal; },
-      .create = [](const KernelRequest& request) -> std::unique_ptr<Kernel> {
-        CompiledProgram compiled = compile_cluster(*cluster_body(request.node));
-        require(compiled.refusal.empty(), ErrorCode::unsupported, "node '{}': {}", request.node.name(),
-                compiled.refusal);
-        return std::make_unique<ClusterKernel>(std::move(compiled.program));
-      }};
+  // The program that was made to look for a refusal serves the kernel.
+  auto known = std::make_shared<std::optional<CompiledProgram>>();
+  return {.name = "loops.cluster",
+          .refusal =
+              [known](const KernelRequest& request) {
+                *known = compile_cluster(*cluster_body(request.node));
+                return (*known)->refusal;
+              },
+          .create = [known](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+            if (!known->has_value()) *known = compile_cluster(*cluster_body(request.node));
+            CompiledProgram compiled = std::move(**known);
+            known->reset();
+            require(compiled.refusal.empty(), ErrorCode::unsupported, "node '{}': {}", request.node.name(),
+                    compiled.refusal);
+            return std::make_unique<ClusterKernel>(std::move(compiled.program));
+          }};
 }
 
 }  // namespace tessera::cpu

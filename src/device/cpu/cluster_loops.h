@@ -43,6 +43,6 @@ Loop find_rounding(DataType type, bool saturate);
 
 // out[i] = random number of index first + i, uniform in [0, 1) with that many bits, bit-equal to the
 // reference.
-void random_uniform(const Random& random, int bits, uint64_t first, float* out, int64_t n);
+void random_uniform(uint64_t seed, uint64_t stream, int bits, uint64_t first, float* out, int64_t n);
 
 }  // namespace tessera::cpu

@@ -1,8 +1,6 @@
 #include "device/cpu/cluster_program.h"
 
 #include <algorithm>
-#include <cstring>
-#include <unordered_map>
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"

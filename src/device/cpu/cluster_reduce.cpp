@@ -146,6 +146,19 @@ HWY_INLINE void add_lanes(D d, hn::Vec<D> sums, double* accumulators) {
 #endif
 }
 
+// kVectors neighbouring vectors of each row.
+template <class Op, int kVectors, class D>
+HWY_INLINE void add_columns(D d, const hn::TFromD<D>* x, int64_t rows, int64_t stride, double* sums) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<D> part[kVectors];
+  for (int v = 0; v < kVectors; ++v) part[v] = hn::LoadU(d, x + v * lanes);
+  for (int64_t r = 1; r < rows; ++r) {
+    for (int v = 0; v < kVectors; ++v)
+      part[v] = Op::vector(part[v], hn::LoadU(d, x + r * stride + v * lanes));
+  }
+  for (int v = 0; v < kVectors; ++v) add_lanes<Op>(d, part[v], sums + v * lanes);
+}
+
 template <class Op, class T>
 void reduce_columns(const void* tile, int64_t rows, int64_t columns, void* accumulators) {
   auto* sums = static_cast<Accumulator<T>*>(accumulators);
@@ -156,21 +169,10 @@ void reduce_columns(const void* tile, int64_t rows, int64_t columns, void* accum
     if constexpr (std::is_floating_point_v<T>) {
       const hn::ScalableTag<T> d;
       const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-      for (; j + 2 * lanes <= columns; j += 2 * lanes) {
-        auto a = hn::LoadU(d, x + j);
-        auto b = hn::LoadU(d, x + j + lanes);
-        for (int64_t r = 1; r < count; ++r) {
-          a = Op::vector(a, hn::LoadU(d, x + r * columns + j));
-          b = Op::vector(b, hn::LoadU(d, x + r * columns + j + lanes));
-        }
-        add_lanes<Op>(d, a, sums + j);
-        add_lanes<Op>(d, b, sums + j + lanes);
-      }
-      for (; j + lanes <= columns; j += lanes) {
-        auto a = hn::LoadU(d, x + j);
-        for (int64_t r = 1; r < count; ++r) a = Op::vector(a, hn::LoadU(d, x + r * columns + j));
-        add_lanes<Op>(d, a, sums + j);
-      }
+      // Several vectors of a row at once, so that whole cache lines are read one after the other.
+      for (; j + 8 * lanes <= columns; j += 8 * lanes) add_columns<Op, 8>(d, x + j, count, columns, sums + j);
+      for (; j + 4 * lanes <= columns; j += 4 * lanes) add_columns<Op, 4>(d, x + j, count, columns, sums + j);
+      for (; j + lanes <= columns; j += lanes) add_columns<Op, 1>(d, x + j, count, columns, sums + j);
     }
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t k = j; k < columns; ++k) {

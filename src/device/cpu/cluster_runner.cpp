@@ -140,9 +140,9 @@ void TileRunner::expand(const Instruction& instruction, const Tile& tile) {
 void TileRunner::random(const Instruction& instruction, const Tile& tile, int64_t n) {
   const auto* counter =
       static_cast<const int64_t*>(arguments_.inputs[static_cast<size_t>(instruction.index)]);
-  const Random random(static_cast<uint64_t>(counter[0]), step_stream(instruction.stream, counter[1]));
   const int64_t first = tile.row * program_.space.inner() + tile.column;
-  random_uniform(random, instruction.bits, static_cast<uint64_t>(first),
+  random_uniform(static_cast<uint64_t>(counter[0]), step_stream(instruction.stream, counter[1]),
+                 instruction.bits, static_cast<uint64_t>(first),
                  static_cast<float*>(pointers_[static_cast<size_t>(instruction.out)]), n);
 }
 
@@ -167,7 +167,7 @@ void TileRunner::reduce(const ReductionLoops& loops, const Tile& tile, char* acc
                   accumulators + (counter.offset(strides) + tile.column) * kAccumulatorBytes);
     values += count * row_bytes;
     row += count;
-    for (int64_t step = 0; step < count; ++step) counter.step();
+    counter.step(count);
   }
 }
 

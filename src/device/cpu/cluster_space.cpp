@@ -83,10 +83,12 @@ RowCounter::RowCounter(const IterationSpace& space, int64_t row)
   }
 }
 
-void RowCounter::step() {
+void RowCounter::step(int64_t rows) {
   for (size_t axis = axes_; axis-- > 0;) {
-    if (++indices_[axis] < extents_[axis]) return;
-    indices_[axis] = 0;
+    indices_[axis] += rows;
+    if (indices_[axis] < extents_[axis]) return;
+    rows = indices_[axis] / extents_[axis];
+    indices_[axis] %= extents_[axis];
   }
 }
 

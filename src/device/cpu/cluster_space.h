@@ -61,7 +61,7 @@ class RowCounter {
  public:
   static constexpr size_t kMaximumAxes = 16;
   RowCounter(const IterationSpace& space, int64_t row);
-  void step();
+  void step(int64_t rows = 1);
   int64_t offset(const std::vector<int64_t>& strides) const;
   // How many more rows follow, this one included, before the last outer axis starts again.
   int64_t run() const;

@@ -74,7 +74,9 @@ double exponentials_of(const T* x, T shift, T* out, int64_t n) {
   while (i + lanes <= n) {
     auto part = hn::Zero(d);
     for (int64_t k = 0; k < kRun && i + lanes <= n; ++k, i += lanes) {
-      const auto term = exp_anywhere(d, hn::Sub(hn::LoadU(d, x + i), by));
+      // The shift is the largest element, so nothing overflows; a NaN or an infinity among the elements turns
+      // every term into 0, and the division by their sum into NaN, as it should be.
+      const auto term = hn::Exp(d, hn::Sub(hn::LoadU(d, x + i), by));
       if (kStore) hn::StoreU(term, d, out + i);
       part = hn::Add(part, term);
     }

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "device/cpu/parallel.h"
+#include "device/cpu/transpose_block.h"
 
 namespace tessera::cpu {
 namespace {
 
-// A transposition works on squares of this edge, so that the lines it reads and those it writes both stay in
-// the first-level cache.
-constexpr int64_t kSquare = 32;
 // A dense copy is cut into pieces of this many elements for the threads.
 constexpr int64_t kPiece = int64_t{1} << 14;
 
@@ -43,8 +41,8 @@ StridedCopy::StridedCopy(const Shape& shape, StridedView from, StridedView to, i
     crossing_axis_ = axis;
     crossing_ = outer_[axis];
     // Its squares remain an outer axis.
-    outer_[axis] = {(crossing_.extent + kSquare - 1) / kSquare, crossing_.from * kSquare,
-                    crossing_.to * kSquare};
+    outer_[axis] = {(crossing_.extent + kTransposeSquare - 1) / kTransposeSquare,
+                    crossing_.from * kTransposeSquare, crossing_.to * kTransposeSquare};
     break;
   }
 }
@@ -62,12 +60,20 @@ void StridedCopy::run(const void* source, void* target) const {
   }
 }
 
-// One stripe: up to kSquare elements of the crossing axis, all of the inner one.
+// One stripe: up to kTransposeSquare elements of the crossing axis, all of the inner one.
 template <typename T>
 void StridedCopy::copy_transposed(const T* source, T* target, int64_t extent, int64_t stride) const {
   const Axis& inner = axes_.back();
-  for (int64_t start = 0; start < inner.extent; start += kSquare) {
-    const int64_t end = std::min(inner.extent, start + kSquare);
+  int64_t start = 0;
+  if constexpr (sizeof(T) == 4) {
+    if (extent == kTransposeSquare && inner.to == 1) {
+      for (; start + kTransposeSquare <= inner.extent; start += kTransposeSquare) {
+        transpose_square(source + start * inner.from, inner.from, target + start, stride);
+      }
+    }
+  }
+  for (; start < inner.extent; start += kTransposeSquare) {
+    const int64_t end = std::min(inner.extent, start + kTransposeSquare);
     for (int64_t j = 0; j < extent; ++j) {
       for (int64_t i = start; i < end; ++i) target[j * stride + i * inner.to] = source[j + i * inner.from];
     }
@@ -90,11 +96,11 @@ void StridedCopy::run_typed(const T* source, T* target) const {
         rest /= outer_[axis].extent;
         from += index * outer_[axis].from;
         to += index * outer_[axis].to;
-        if (axis == crossing_axis_) crossed = index * kSquare;
+        if (axis == crossing_axis_) crossed = index * kTransposeSquare;
       }
       const Axis& inner = axes_.back();
       if (crossing_axis_ != kNone) {
-        copy_transposed(source + from, target + to, std::min(kSquare, crossing_.extent - crossed),
+        copy_transposed(source + from, target + to, std::min(kTransposeSquare, crossing_.extent - crossed),
                         crossing_.to);
       } else if (inner.from == 1 && inner.to == 1) {
         std::copy_n(source + from, inner.extent, target + to);
