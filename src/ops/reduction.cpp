@@ -35,12 +35,6 @@ void run_reduction(const ReferenceCall& call, const Reduction& description) {
 
 }  // namespace
 
-int64_t normalised_axis(int64_t axis, int64_t rank) {
-  require(axis >= -rank && axis < rank, ErrorCode::invalid_graph, "axis {} is out of range for rank {}", axis,
-          rank);
-  return axis < 0 ? axis + rank : axis;
-}
-
 std::vector<int64_t> normalised_axes(const std::vector<int64_t>& axes, int64_t rank) {
   std::vector<int64_t> result;
   if (axes.empty()) {

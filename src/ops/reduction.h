@@ -8,13 +8,13 @@
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
+#include "ops/axes.h"
+
 namespace tessera::ops {
 
 // The axes counted from the front, sorted; empty means all. Throws Error(invalid_graph) on an axis that is
 // out of range or named twice.
 std::vector<int64_t> normalised_axes(const std::vector<int64_t>& axes, int64_t rank);
-// One axis counted from the front. Throws Error(invalid_graph).
-int64_t normalised_axis(int64_t axis, int64_t rank);
 
 // The shape with the reduced axes as ones, so that a result broadcasts against what it was reduced from.
 SymbolicShape kept_shape(const SymbolicShape& shape, const std::vector<int64_t>& axes);
