@@ -10,20 +10,26 @@ namespace {
 // result[index] = x[index permuted]: axis i of the result is axis permutation[i] of x.
 Tensor permute(const Tensor& x, const std::vector<int64_t>& permutation) {
   Shape shape;
-  for (int64_t axis : permutation) shape.push_back(x.shape()[static_cast<size_t>(axis)]);
+  std::vector<int64_t> strides;  // of x, in the order of the result's axes
+  const std::vector<int64_t> own_strides = row_major_strides(x.shape());
+  for (int64_t axis : permutation) {
+    shape.push_back(x.shape()[static_cast<size_t>(axis)]);
+    strides.push_back(own_strides[static_cast<size_t>(axis)]);
+  }
   Tensor result(x.data_type(), shape);
-  const std::vector<int64_t> strides = row_major_strides(x.shape());
-  const std::vector<int64_t> result_strides = row_major_strides(shape);
-  const size_t width = size_of(x.data_type());
-  for (int64_t element = 0; element < result.size(); ++element) {
-    int64_t source = 0;
-    int64_t rest = element;
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      source += rest / result_strides[axis] * strides[static_cast<size_t>(permutation[axis])];
-      rest %= result_strides[axis];
+  if (result.size() == 0) return result;
+  const auto width = static_cast<int64_t>(size_of(x.data_type()));
+  const auto* source = static_cast<const char*>(x.raw());
+  auto* target = static_cast<char*>(result.raw());
+  const size_t last = shape.size() - 1;
+  std::vector<int64_t> index(shape.size(), 0);  // of the present row of the last axis
+  for (int64_t row = 0; row < result.size() / shape[last]; ++row) {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < last; ++axis) offset += index[axis] * strides[axis];
+    for (int64_t i = 0; i < shape[last]; ++i, target += width) {
+      std::memcpy(target, source + (offset + i * strides[last]) * width, static_cast<size_t>(width));
     }
-    std::memcpy(static_cast<char*>(result.raw()) + static_cast<size_t>(element) * width,
-                static_cast<const char*>(x.raw()) + static_cast<size_t>(source) * width, width);
+    for (size_t axis = last; axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
   return result;
 }

@@ -11,9 +11,9 @@ Optimizer lamb(const LambOptions& options) {
             Value* w = context.parameter();
             Value* direction = adaptive_direction(context, context.gradient(), options.beta1, options.beta2,
                                                   options.epsilon);
-            if (context.decays()) {
-              if (options.weight_decay != 0)
-                direction = ops::add(direction, ops::multiply(w, options.weight_decay));
+            if (context.decays() && options.weight_decay != 0)
+              direction = ops::add(direction, ops::multiply(w, options.weight_decay));
+            if (context.decays() || options.trust_all) {
               Value* weight_norm = norm(w);
               Value* direction_norm = norm(direction);
               direction = ops::multiply(

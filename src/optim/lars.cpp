@@ -19,8 +19,11 @@ Optimizer lars(const LarsOptions& options) {
               direction = ops::add(direction, ops::multiply(w, options.weight_decay));
             }
             Value* velocity = context.state("momentum");
-            Value* next = ops::add(ops::multiply(velocity, options.momentum), ops::multiply(direction, rate));
+            Value* move = ops::multiply(direction, rate);
+            Value* next = ops::add(ops::multiply(velocity, options.momentum), move);
             context.update(velocity, next);
+            if (options.nesterov)
+              return ops::subtract(w, ops::add(ops::multiply(next, options.momentum), move));
             return ops::subtract(w, next);
           }};
 }

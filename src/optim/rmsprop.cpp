@@ -15,7 +15,15 @@ Optimizer rmsprop(const RmspropOptions& options) {
         Value* next = ops::add(ops::multiply(average, options.alpha),
                                ops::multiply(ops::square(gradient), 1 - options.alpha));
         context.update(average, next);
-        Value* direction = ops::divide(gradient, ops::add(ops::sqrt(next), options.epsilon));
+        Value* variance = next;
+        if (options.centred) {
+          Value* mean = context.state("gradient_average");
+          Value* mean_next =
+              ops::add(ops::multiply(mean, options.alpha), ops::multiply(gradient, 1 - options.alpha));
+          context.update(mean, mean_next);
+          variance = ops::subtract(next, ops::square(mean_next));
+        }
+        Value* direction = ops::divide(gradient, ops::add(ops::sqrt(variance), options.epsilon));
         if (options.momentum != 0) {
           Value* velocity = context.state("momentum");
           direction = ops::add(ops::multiply(velocity, options.momentum), direction);

@@ -70,13 +70,14 @@ Optimizer adam(const AdamOptions& options = {});
 Optimizer adamw(const AdamOptions& options = {});
 
 // You et al. 2020: the AdamW direction, scaled per parameter by |w| / |direction| (1 where either is zero).
-// Gradients are not normalised globally here; combine with clipping for NVLAMB's form.
+// Gradients are not normalised globally here; combine with clipping for that.
 struct LambOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-6;
   double weight_decay = 0.01;
+  bool trust_all = false;  // trust ratios also for parameters that do not decay (NVLAMB)
 };
 Optimizer lamb(const LambOptions& options = {});
 
@@ -88,17 +89,19 @@ struct LarsOptions {
   double weight_decay = 5e-5;
   double eta = 0.001;
   double epsilon = 1e-9;
+  bool nesterov = false;  // w -= momentum*v + rate*trust*(g + weight_decay*w)
 };
 Optimizer lars(const LarsOptions& options = {});
 
 // Tieleman and Hinton 2012 as torch.optim.RMSprop: s = alpha*s + (1-alpha)*g^2; v = momentum*v +
-// g/(sqrt(s)+epsilon); w -= rate*v.
+// g/(sqrt(s)+epsilon); w -= rate*v. Centred (Graves 2013): sqrt(s - a^2), a = alpha*a + (1-alpha)*g.
 struct RmspropOptions {
   double learning_rate = 0.01;
   double alpha = 0.99;
   double epsilon = 1e-8;
   double momentum = 0;
   double weight_decay = 0;
+  bool centred = false;
 };
 Optimizer rmsprop(const RmspropOptions& options = {});
 

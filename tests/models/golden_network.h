@@ -1,0 +1,28 @@
+// Networks filled by the formula of tests/golden/README.md, ready to run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tessera/compile/executable.h"
+#include "tessera/models/formula.h"
+#include "tessera/models/model.h"
+
+namespace tessera::testing {
+
+inline models::Model golden_model(const std::string& name, int64_t classes, int64_t image_size) {
+  models::ModelOptions options = models::describe(name).defaults;
+  options.classes = classes;
+  options.image_size = image_size;
+  return models::create(name, options);
+}
+
+inline std::shared_ptr<Variables> formula_variables(const std::shared_ptr<Device>& device,
+                                                    const std::vector<nn::Variable>& list) {
+  auto variables = std::make_shared<Variables>(device);
+  for (const auto& [name, value] : models::formula::weights(list)) variables->set(name, value);
+  return variables;
+}
+
+}  // namespace tessera::testing

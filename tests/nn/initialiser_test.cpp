@@ -1,0 +1,99 @@
+// Starting values: their statistics, and that they depend on seed and name alone.
+#include "tessera/nn/initialiser.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace tessera::testing {
+namespace {
+
+struct Statistics {
+  double mean = 0;
+  double deviation = 0;
+  double minimum = 0;
+  double maximum = 0;
+};
+
+Statistics statistics_of(const Tensor& tensor) {
+  const std::vector<double> values = tensor.to_doubles();
+  const auto count = static_cast<double>(values.size());
+  Statistics result;
+  for (double value : values) result.mean += value / count;
+  for (double value : values) result.deviation += (value - result.mean) * (value - result.mean) / count;
+  result.deviation = std::sqrt(result.deviation);
+  result.minimum = *std::min_element(values.begin(), values.end());
+  result.maximum = *std::max_element(values.begin(), values.end());
+  return result;
+}
+
+// A convolution's weight [outputs, height, width, inputs]: 36 864 numbers, fans of 288 and 1152.
+const Shape kWeight{128, 3, 3, 32};
+
+Statistics draw(const nn::Initialiser& initialiser) {
+  return statistics_of(nn::initialise(initialiser, "conv.weight", kWeight, 7));
+}
+
+// Mean 0 within five standard errors; the deviation within 2 %.
+void expect_spread(const Statistics& s, double deviation) {
+  const double count = 128 * 3 * 3 * 32;
+  EXPECT_NEAR(s.mean, 0, 5 * deviation / std::sqrt(count));
+  EXPECT_NEAR(s.deviation, deviation, 0.02 * deviation);
+}
+
+TEST(Initialiser, FansCountTheKernel) {
+  EXPECT_EQ(nn::fans_of(kWeight).in, 3 * 3 * 32);
+  EXPECT_EQ(nn::fans_of(kWeight).out, 3 * 3 * 128);
+  EXPECT_EQ(nn::fans_of({10, 400}).in, 400);
+  EXPECT_EQ(nn::fans_of({10, 400}).out, 10);
+}
+
+TEST(Initialiser, NormalOnesHaveTheirDeviation) {
+  expect_spread(draw(nn::normal(0.5)), 0.5);
+  expect_spread(draw(nn::kaiming_normal_fan_out()), std::sqrt(2.0 / 1152));
+  const Statistics shifted = statistics_of(nn::initialise(nn::normal(0.5, 3), "w", kWeight, 7));
+  EXPECT_NEAR(shifted.mean, 3, 0.02);
+  EXPECT_GT(draw(nn::normal(1)).maximum, 3.5);  // tails are there
+}
+
+TEST(Initialiser, TruncationCutsAtTwoDeviations) {
+  const Statistics s = draw(nn::truncated_normal(0.1));
+  EXPECT_GE(s.minimum, -0.2);
+  EXPECT_LE(s.maximum, 0.2);
+  expect_spread(s, 0.1 * 0.879626);  // of a normal cut at two deviations
+}
+
+TEST(Initialiser, UniformOnesKeepTheirBounds) {
+  const auto expect_bound = [](const nn::Initialiser& initialiser, double bound) {
+    const Statistics s = draw(initialiser);
+    EXPECT_GE(s.minimum, -bound * (1 + 1e-6)) << initialiser.name;
+    EXPECT_LE(s.maximum, bound * (1 + 1e-6)) << initialiser.name;
+    EXPECT_GT(s.maximum, 0.99 * bound) << initialiser.name;
+    expect_spread(s, bound / std::sqrt(3.0));
+  };
+  expect_bound(nn::uniform(0.25), 0.25);
+  expect_bound(nn::fan_in_uniform(), 1 / std::sqrt(288.0));
+  expect_bound(nn::fan_in_uniform(100), 0.1);
+  expect_bound(nn::xavier_uniform(), std::sqrt(6.0 / (288 + 1152)));
+}
+
+TEST(Initialiser, ConstantsAreExact) {
+  for (const auto& [initialiser, value] :
+       {std::pair{nn::zeros(), 0.0}, {nn::ones(), 1.0}, {nn::constant(0.375), 0.375}}) {
+    const Tensor tensor = nn::initialise(initialiser, "x", {5}, 1);
+    for (int64_t i = 0; i < tensor.size(); ++i) EXPECT_EQ(tensor.at(i), value);
+  }
+}
+
+TEST(Initialiser, DependsOnSeedAndNameAlone) {
+  const auto make = [](const std::string& name, uint64_t seed) {
+    return nn::initialise(nn::normal(1), name, {64}, seed);
+  };
+  EXPECT_TRUE(make("fc1.weight", 1).identical(make("fc1.weight", 1)));
+  EXPECT_FALSE(make("fc1.weight", 1).identical(make("fc1.weight", 2)));
+  EXPECT_FALSE(make("fc1.weight", 1).identical(make("fc2.weight", 1)));
+}
+
+}  // namespace
+}  // namespace tessera::testing

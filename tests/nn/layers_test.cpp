@@ -1,0 +1,169 @@
+// Layers: what they ask the context for, what they make, and how their weights stand in files.
+#include "tessera/nn/layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tessera/graph/operator.h"
+#include "tessera/nn/loss.h"
+
+#include "support/compare.h"
+#include "support/expect_error.h"
+
+namespace tessera::testing {
+namespace {
+
+struct Fixture {
+  Graph graph;
+  nn::Context context;
+
+  explicit Fixture(nn::Mode mode = nn::Mode::inference) : context(graph, mode) {}
+  Value* input(const Shape& shape, const std::string& name = "x", DataType type = DataType::fp32) {
+    return graph.add_input(InputRole::input, name, {type, to_symbolic(shape)});
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const nn::Variable& variable : context.variables()) result.push_back(variable.name);
+    return result;
+  }
+  const nn::Variable& variable(const std::string& name) const {
+    const auto& list = context.variables();
+    return *std::find_if(list.begin(), list.end(), [&](const auto& v) { return v.name == name; });
+  }
+};
+
+Tensor counting(const Shape& shape) {
+  Tensor tensor(DataType::fp32, shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, static_cast<double>(i));
+  return tensor;
+}
+
+TEST(Layers, NameTheirVariablesAsTorchDoes) {
+  Fixture f(nn::Mode::training);
+  Value* x = nn::convolution(f.context, "conv", f.input({2, 8, 8, 3}), 4, 3, {.padding = 1});
+  x = nn::batch_norm(f.context, "bn", x);
+  nn::linear(f.context, "fc", nn::flatten(x), 5);
+  EXPECT_EQ(f.names(),
+            (std::vector<std::string>{"conv.weight", "conv.bias", "bn.weight", "bn.bias", "bn.running_mean",
+                                      "bn.running_var", "fc.weight", "fc.bias"}));
+  EXPECT_TRUE(f.variable("conv.weight").decays);
+  EXPECT_FALSE(f.variable("conv.bias").decays);
+  EXPECT_FALSE(f.variable("bn.weight").decays);
+  EXPECT_EQ(f.variable("bn.running_var").role, InputRole::state);
+  EXPECT_EQ(f.graph.updates().size(), 2U);  // the running statistics
+  verify(f.graph);
+}
+
+TEST(Layers, ConvolutionWeightsStandAsOihwInFiles) {
+  Fixture f;
+  nn::convolution(f.context, "conv", f.input({1, 8, 8, 6}), 4, 3, {.groups = 2});
+  const nn::Variable& weight = f.variable("conv.weight");
+  EXPECT_EQ(weight.shape, (Shape{4, 3, 3, 3}));       // [K, R, S, C / groups]
+  EXPECT_EQ(weight.file_shape, (Shape{4, 3, 3, 3}));  // [K, C / groups, R, S]
+  const Tensor stored = counting(weight.file_shape);
+  const Tensor own = nn::from_file_layout(weight, stored);
+  for (int64_t k = 0; k < 4; ++k) {
+    for (int64_t c = 0; c < 3; ++c) {
+      for (int64_t r = 0; r < 3; ++r) {
+        for (int64_t s = 0; s < 3; ++s) {
+          EXPECT_EQ(own.at(((k * 3 + r) * 3 + s) * 3 + c), stored.at(((k * 3 + c) * 3 + r) * 3 + s));
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(nn::to_file_layout(weight, own).identical(stored));
+}
+
+TEST(Layers, FlattenedInputsStandChannelsFirstInFiles) {
+  Fixture f;
+  nn::linear(f.context, "fc", f.input({1, 24}), 2, {.flattened_from = {2, 3, 4}});
+  const nn::Variable& weight = f.variable("fc.weight");
+  EXPECT_EQ(weight.file_shape, (Shape{2, 24}));
+  const Tensor stored = counting({2, 24});
+  const Tensor own = nn::from_file_layout(weight, stored);
+  // Ours counts [h, w, c] of [2, 3, 4], the file [c, h, w].
+  EXPECT_EQ(own.at(24 + (1 * 3 + 2) * 4 + 3), stored.at(24 + (3 * 2 + 1) * 3 + 2));
+  EXPECT_TRUE(nn::to_file_layout(weight, own).identical(stored));
+  EXPECT_ERROR(nn::linear(f.context, "bad", f.input({1, 24}, "y"), 2, {.flattened_from = {2, 3, 5}}),
+               ErrorCode::invalid_argument, "bad", "24", "[2, 3, 5]");
+}
+
+TEST(Layers, FilesOfAnotherShapeOrTypeAreToldOrConverted) {
+  Fixture f;
+  nn::convolution(f.context, "conv", f.input({1, 8, 8, 3}), 4, 3);
+  const nn::Variable& weight = f.variable("conv.weight");
+  EXPECT_ERROR(nn::from_file_layout(weight, Tensor(DataType::fp32, {4, 3, 3, 2})), ErrorCode::invalid_file,
+               "conv.weight", "[4, 3, 3, 2]", "[4, 3, 3, 3]");
+  const Tensor half = counting(weight.file_shape).cast(DataType::fp16);
+  EXPECT_EQ(nn::from_file_layout(weight, half).data_type(), DataType::fp32);
+}
+
+TEST(Layers, SharedVariablesMustAgree) {
+  Fixture f;
+  Value* first = f.context.parameter("w", {2, 3}, nn::ones());
+  EXPECT_EQ(f.context.parameter("w", {2, 3}, nn::ones()), first);
+  EXPECT_EQ(f.context.variables().size(), 1U);
+  EXPECT_ERROR(f.context.parameter("w", {3, 2}, nn::ones()), ErrorCode::invalid_argument, "'w'", "[2, 3]",
+               "[3, 2]");
+}
+
+TEST(Layers, GroupsMustDivide) {
+  Fixture f;
+  EXPECT_ERROR(nn::convolution(f.context, "conv", f.input({1, 8, 8, 3}), 4, 3, {.groups = 2}),
+               ErrorCode::invalid_argument, "conv", "2 groups", "3 inputs");
+}
+
+TEST(Layers, DropoutIsForTrainingOnly) {
+  Fixture inference;
+  Value* x = inference.input({4});
+  EXPECT_EQ(nn::dropout(inference.context, x, 0.5), x);
+  EXPECT_TRUE(inference.context.variables().empty());
+  Fixture training(nn::Mode::training);
+  Value* y = training.input({4});
+  EXPECT_EQ(nn::dropout(training.context, y, 0), y);
+  Value* first = nn::dropout(training.context, y, 0.5);
+  Value* second = nn::dropout(training.context, y, 0.5);
+  EXPECT_NE(print(*first->producer()), print(*second->producer()));  // streams of their own
+  EXPECT_EQ(training.names(), std::vector<std::string>{"random_counter"});
+}
+
+TEST(Layers, AdaptivePoolingShrinksRepeatsAndPasses) {
+  const auto pool = [](int64_t extent, int64_t size) {
+    Fixture f;
+    Value* x = f.input({1, extent, extent, 1});
+    f.graph.add_output("y", nn::adaptive_average_pool(x, size));
+    return run_reference(f.graph, std::vector{counting({1, extent, extent, 1})}).outputs[0];
+  };
+  expect_close(pool(4, 2), {2.5, 4.5, 10.5, 12.5}, {.absolute = 1e-6});
+  expect_close(pool(2, 2), {0, 1, 2, 3}, {});
+  expect_close(pool(1, 2), {0, 0, 0, 0}, {});
+  expect_close(pool(2, 4), {0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3}, {});
+  EXPECT_ERROR(pool(5, 2), ErrorCode::unsupported, "5", "2");
+}
+
+TEST(Losses, AreMeansOverTheBatch) {
+  const auto loss_of = [](const nn::Loss& loss) {
+    Fixture f;
+    Value* logits = f.input({2, 2}, "logits");
+    Value* labels = f.input({2}, "labels", DataType::int32);
+    f.graph.add_output("loss", loss.build(logits, labels));
+    return run_reference(f.graph, std::vector{Tensor::from<float>({2, 2}, {1, 2, 3, 5}),
+                                              Tensor::from<int32_t>({2}, {0, 1})})
+        .outputs[0]
+        .at(0);
+  };
+  const double first = std::log1p(std::exp(1.0));    // logits 1, 2; label 0
+  const double second = std::log1p(std::exp(-2.0));  // logits 3, 5; label 1
+  EXPECT_NEAR(loss_of(nn::cross_entropy()), (first + second) / 2, 1e-6);
+  // Smoothing 0.1 gives each of both classes 0.05.
+  EXPECT_NEAR(loss_of(nn::cross_entropy({.smoothing = 0.1})), (first - 0.05 + second + 0.1) / 2, 1e-6);
+  EXPECT_NEAR(loss_of(nn::mean_squared_error(2)), (0 + 4 + 9 + 16) / 4.0, 1e-6);
+  const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+  EXPECT_NEAR(loss_of(nn::binary_cross_entropy(2)),
+              (softplus(-1) + softplus(2) + softplus(3) + softplus(-5)) / 4, 1e-6);
+}
+
+}  // namespace
+}  // namespace tessera::testing
