@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "tessera/base/text.h"
+#include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
 #include "cli/model_options.h"
@@ -18,6 +19,7 @@ struct BenchArguments {
   int64_t iterations = 10;
   int64_t warmup = 2;
   bool json = false;
+  bool check = false;
 };
 
 int64_t peak_resident_bytes() {
@@ -29,6 +31,39 @@ int64_t peak_resident_bytes() {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+// What bench/compare holds against the peers: ten logits, or the losses of two steps, of the network, images
+// and labels that a formula gives (tests/golden/README.md).
+void run_check(const BenchArguments& arguments) {
+  const models::Model model = make_model(arguments.model);
+  CompiledModel compiled = compile_model(arguments.model);
+  auto variables = std::make_shared<Variables>(compiled.device);
+  train::initialise_variables(*variables, compiled.step.variables, 1);
+  const models::Network network = models::build(model, 1);
+  for (const auto& [name, value] : models::formula::weights(network.variables)) variables->set(name, value);
+  compiled.executable->bind(variables);
+  const int64_t batch = arguments.model.batch;
+  std::map<std::string, Tensor> inputs{
+      {"images", models::formula::images("input", model.input_type(batch).static_shape())}};
+  std::string name = "outputs";
+  std::vector<double> values;
+  if (arguments.model.train) {
+    name = "losses";
+    inputs["labels"] = models::formula::labels("labels", batch, model.options.classes);
+    inputs["learning_rate"] = Tensor::scalar(DataType::fp32, kLearningRate);
+    for (int step = 0; step < 2; ++step) {
+      values.push_back(compiled.executable->run(inputs).at("loss").at(0));
+    }
+  } else {
+    const Tensor logits = compiled.executable->run(inputs).at("logits");
+    for (int64_t i = 0; i < std::min<int64_t>(10, model.options.classes); ++i) values.push_back(logits.at(i));
+  }
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::json{{name, values}}.dump());
+  } else {
+    fmt::print("{}: {:.6g}\n", name, fmt::join(values, " "));
+  }
 }
 
 void run_bench(const BenchArguments& arguments) {
@@ -88,7 +123,9 @@ void add_bench(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")->capture_default_str();
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
-  command->callback([arguments] { run_bench(*arguments); });
+  command->add_flag("--check", arguments->check,
+                    "Print outputs instead of times: those of weights and images made by a formula");
+  command->callback([arguments] { arguments->check ? run_check(*arguments) : run_bench(*arguments); });
 }
 
 }  // namespace tessera::cli

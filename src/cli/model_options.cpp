@@ -22,11 +22,15 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                      "Leave out a compiler pass, by name; may be repeated");
 }
 
-CompiledModel compile_model(const ModelArguments& arguments) {
+models::Model make_model(const ModelArguments& arguments) {
   models::ModelOptions options = models::describe(arguments.model).defaults;
   if (arguments.image_size > 0) options.image_size = arguments.image_size;
   if (arguments.classes > 0) options.classes = arguments.classes;
-  const models::Model model = models::create(arguments.model, options);
+  return models::create(arguments.model, options);
+}
+
+CompiledModel compile_model(const ModelArguments& arguments) {
+  const models::Model model = make_model(arguments);
   CompileOptions compile_options;
   compile_options.passes.precision = parse_precision(arguments.precision);
   compile_options.passes.frozen = !arguments.train;
@@ -36,9 +40,12 @@ CompiledModel compile_model(const ModelArguments& arguments) {
 
   CompiledModel result;
   if (arguments.train) {
+    // As bench/README.md has it for every peer.
+    const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
     result.step = train::build_training_step(model, {.batch = arguments.batch,
-                                                     .optimizer = optim::sgd({.learning_rate = 0.01}),
-                                                     .precision = compile_options.passes.precision});
+                                                     .optimizer = optim::sgd(descent),
+                                                     .precision = compile_options.passes.precision,
+                                                     .decay_all = true});
   } else {
     models::Network network = models::build(model, arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};
@@ -57,7 +64,7 @@ std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const auto index = static_cast<uint64_t>(i);
       if (input->name() == "learning_rate") {
-        tensor.set(i, 0.01);
+        tensor.set(i, kLearningRate);
       } else if (is_floating(input->data_type())) {
         tensor.set(i, random.normal(index));
       } else {

@@ -27,6 +27,11 @@ struct ModelArguments {
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
+models::Model make_model(const ModelArguments& arguments);
+
+// Of the training step that bench and explain compile.
+inline constexpr double kLearningRate = 1e-4;
+
 // The training step or the inference graph, compiled, with its variables' starting values.
 struct CompiledModel {
   train::StepGraph step;

@@ -29,8 +29,8 @@ void run_train(TrainArguments& arguments) {
   fmt::print(
       "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera train {} "
       "--out {} --resume\n",
-      result.position.step, result.position.epoch + 1, result.position.batch, arguments.recipe,
-      arguments.folder);
+      result.position.step, result.position.epoch + 1, result.position.batch,
+      (std::filesystem::path(arguments.folder) / "recipe.toml").string(), arguments.folder);
   if (stop_flag().load()) throw Interrupted{};
 }
 

@@ -3,6 +3,8 @@
 // 2018).
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -73,13 +75,14 @@ class PrecisionLowering {
     return value->shape().size() <= 1;
   }
 
+  // A weight that some product reads in 16 bit does not count by itself: its update stays wide.
   bool all_low(const Node& node) const {
     bool any = false;
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       if (!takes_low(node, i)) continue;
-      if (low_.contains(node.input(i))) {
+      if (made_low_.contains(node.input(i))) {
         any = true;
-      } else if (!is_small(node.input(i))) {
+      } else if (!low_.contains(node.input(i)) && !is_small(node.input(i))) {
         return false;
       }
     }
@@ -104,6 +107,7 @@ class PrecisionLowering {
       if (result->type() != node.output(i)->type()) {
         Value* wide = ops::cast(result, node.output(i)->data_type());
         low_[wide] = result;
+        made_low_.insert(wide);
         result = wide;
       }
       graph_.replace_all_uses(node.output(i), result);
@@ -113,7 +117,8 @@ class PrecisionLowering {
 
   Graph& graph_;
   DataType type_;
-  std::unordered_map<Value*, Value*> low_;  // an fp32 value and its 16-bit form
+  std::unordered_map<Value*, Value*> low_;     // an fp32 value and its 16-bit form
+  std::unordered_set<const Value*> made_low_;  // fp32 values that are casts of what was made in 16 bit
 };
 
 }  // namespace

@@ -148,6 +148,21 @@ Report make_report(const Recipe& recipe, const RunSummary& summary, const FitRes
   return report;
 }
 
+// What the order of the data and the meaning of a position depend on: a resumed run must have the same.
+std::map<std::string, std::string> fixed_settings(const Recipe& recipe) {
+  return {{"train.batch", std::to_string(recipe.train.batch)},
+          {"train.seed", std::to_string(recipe.train.seed)},
+          {"train.accumulate", std::to_string(recipe.train.accumulate)}};
+}
+
+void check_settings(const Recipe& recipe, const Checkpoint& state, const std::string& source) {
+  for (const auto& [key, value] : fixed_settings(recipe)) {
+    const auto found = state.metadata.find(key);
+    require(found == state.metadata.end() || found->second == value, ErrorCode::invalid_argument,
+            "{}: the run was begun with {} = {} and cannot go on with {}", source, key, found->second, value);
+  }
+}
+
 }  // namespace
 
 FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
@@ -166,6 +181,7 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   int64_t first_step = 0;
   if (options.resume) {
     const Checkpoint state = load_checkpoint(last);
+    check_settings(recipe, state, last.string());
     trainer.restore(state, last.string());
     first_step = std::stoll(state.metadata.at("step"));
   }
@@ -185,7 +201,8 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
       .checkpoints = options.folder / "checkpoints",
       .checkpoint_every = recipe.train.checkpoint_every,
       .max_steps = options.max_steps,
-      .stop = options.stop};
+      .stop = options.stop,
+      .metadata = fixed_settings(recipe)};
   double loss = kNotMeasured;
   double accuracy = kNotMeasured;
   double rate = kNotMeasured;

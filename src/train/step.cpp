@@ -1,5 +1,7 @@
 #include "tessera/train/step.h"
 
+#include <unordered_set>
+
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
@@ -88,6 +90,7 @@ class StepBuilder {
         Value* sum = accumulator(entry);
         entry.gradient = ops::add(sum, entry.gradient);
         context_.update(sum, ops::zeros_like(sum));
+        cleared_.insert(sum);
       }
     }
     if (options_.clip_norm > 0 || loss_scale_ != nullptr) measure_gradients();
@@ -132,13 +135,16 @@ class StepBuilder {
         old, ops::add(ops::multiply(old, options_.ema_decay), ops::multiply(next, 1 - options_.ema_decay)));
   }
 
-  // Every update happens only when the step is sound; the loss scale adapts either way.
+  // Every update happens only when the step is sound; the loss scale adapts to a finite loss either way, and
+  // sums that overflowed start anew with it.
   void guard_updates() {
-    Value* sound = ops::is_finite(loss_);
-    if (gradient_norm_ != nullptr) sound = ops::logical_and(sound, ops::is_finite(gradient_norm_));
+    Value* finite = ops::is_finite(loss_);
+    Value* sound =
+        gradient_norm_ == nullptr ? finite : ops::logical_and(finite, ops::is_finite(gradient_norm_));
     for (size_t i = 0; i < graph_->updates().size(); ++i) {
       const auto& [state, next] = graph_->updates()[i];
-      graph_->set_update(i, ops::select(sound, next, state));
+      const bool restarts = loss_scale_ != nullptr && cleared_.contains(state);
+      graph_->set_update(i, ops::select(restarts ? finite : sound, next, state));
     }
     if (loss_scale_ == nullptr || gradient_norm_ == nullptr) return;
     Value* good = context_.state("loss_scale_good_steps", {}, nn::zeros());
@@ -147,8 +153,11 @@ class StepBuilder {
     Value* zero = ops::constant_like(good, 0);
     Value* raised = ops::select(grown, ops::multiply(loss_scale_, 2), loss_scale_);
     Value* lowered = ops::maximum(ops::multiply(loss_scale_, 0.5), ops::constant_like(loss_scale_, 1));
-    context_.update(loss_scale_, ops::select(sound, raised, lowered));
-    context_.update(good, ops::select(sound, ops::select(grown, zero, counted), zero));
+    const auto adapt = [&](Value* state, Value* when_sound, Value* when_overflown) {
+      context_.update(state, ops::select(finite, ops::select(sound, when_sound, when_overflown), state));
+    };
+    adapt(loss_scale_, raised, lowered);
+    adapt(good, ops::select(grown, zero, counted), zero);
   }
 
   const models::Model& model_;
@@ -159,6 +168,7 @@ class StepBuilder {
   Value* loss_scale_ = nullptr;
   Value* gradient_norm_ = nullptr;
   std::vector<ParameterGradient> gradients_;
+  std::unordered_set<const Value*> cleared_;  // sums that the updating step takes
 };
 
 }  // namespace

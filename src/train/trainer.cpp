@@ -1,5 +1,6 @@
 #include "tessera/train/trainer.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 
@@ -14,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kSamples = 400;  // of a run's history
 constexpr const char* kFormat = "tessera training state";
 constexpr const char* kVersion = "1";
+constexpr int64_t kSkipped = 40;  // steps in a row that may overflow in 16 bits while the loss scale falls
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -23,11 +25,12 @@ int64_t read_integer(const Checkpoint& state, const std::string& key, const std:
   const auto found = state.metadata.find(key);
   require(found != state.metadata.end(), ErrorCode::invalid_file, "{}: '{}' is missing: no training state",
           source, key);
-  try {
-    return std::stoll(found->second);
-  } catch (const std::exception&) {
-    fail(ErrorCode::invalid_file, "{}: '{}' is '{}', no number", source, key, found->second);
-  }
+  int64_t value = -1;
+  const char* end = found->second.data() + found->second.size();
+  const auto [rest, error] = std::from_chars(found->second.data(), end, value);
+  require(error == std::errc() && rest == end && value >= 0, ErrorCode::invalid_file,
+          "{}: '{}' is '{}', no count", source, key, found->second);
+  return value;
 }
 
 }  // namespace
@@ -103,6 +106,7 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
   };
   const auto save_state = [&](const char* name) {
     if (options.checkpoints.empty()) return;
+    check_variables();
     make_folder(options.checkpoints);
     Checkpoint state = training_state();
     state.metadata.insert(options.metadata.begin(), options.metadata.end());
@@ -129,11 +133,7 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
       if (updating) inputs.emplace("learning_rate", rate);
       const auto outputs = (updating ? update_step_ : accumulate_step_)->run(inputs);
       const double loss = outputs.at("loss").at(0);
-      const bool overflow =
-          outputs.contains("gradient_norm") && !std::isfinite(outputs.at("gradient_norm").at(0));
-      const bool skipped =
-          overflow && options_.precision == Precision::fp16;  // the loss scale has been halved
-      if (!std::isfinite(loss) && !skipped) explain_not_finite(inputs, updating, loss);
+      check_finite(inputs, outputs, updating);
       ++position_.batch;
       if (updating) ++position_.step;
       const double correct = outputs.at("correct").at(0);
@@ -162,6 +162,7 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
       if (options.on_step) options.on_step(event);
     }
     if (position_.batch < steps_per_epoch * options_.accumulate) break;  // interrupted inside the epoch
+    check_variables();
     position_.batch = 0;
     ++position_.epoch;
 
@@ -199,15 +200,58 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
   return result;
 }
 
-void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating, double loss) {
-  // The step left every variable as it was, so that it can be repeated with a look at each node.
+// Returns when the step was sound, or when it was skipped because 16-bit gradients overflowed: the loss scale
+// has been halved.
+void Trainer::check_finite(const std::map<std::string, Tensor>& inputs,
+                           const std::map<std::string, Tensor>& outputs, bool updating) {
+  const double loss = outputs.at("loss").at(0);
+  const double norm = outputs.contains("gradient_norm") ? outputs.at("gradient_norm").at(0) : 0;
+  if (!std::isfinite(loss)) explain_not_finite(inputs, updating, fmt::format("the loss is {}", loss));
+  if (updating) skipped_ = std::isfinite(norm) ? 0 : skipped_ + 1;
+  // The loss scale has long reached its least value, 1.
+  const bool hopeless = options_.precision != Precision::fp16 || skipped_ > kSkipped;
+  if (!std::isfinite(norm) && hopeless)
+    explain_not_finite(inputs, updating, fmt::format("the norm of the gradients is {}", norm));
+}
+
+std::optional<std::pair<std::string, double>> Trainer::first_not_finite() const {
   for (const nn::Variable& variable : variables_list_) {
-    if (!is_floating(variable.data_type)) continue;
-    for (double value : variables_->get(variable.name).to_doubles()) {
-      require(std::isfinite(value), ErrorCode::not_finite,
-              "step {}: the loss is {} because '{}' already holds {}: the update of an earlier step made it",
-              position_.step + 1, loss, variable.name, value);
+    if (variable.data_type != DataType::fp32) continue;
+    const Tensor tensor = variables_->get(variable.name);
+    for (float value : tensor.data<float>()) {
+      if (!std::isfinite(value)) return std::pair{variable.name, static_cast<double>(value)};
     }
+  }
+  return std::nullopt;
+}
+
+void Trainer::check_variables() const {
+  if (const auto broken = first_not_finite()) {
+    fail(ErrorCode::not_finite,
+         "after step {}: '{}' holds {}, though the losses were finite (ReLU turns NaN into 0): look at the "
+         "data "
+         "and the learning rate",
+         position_.step, broken->first, broken->second);
+  }
+}
+
+void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
+                                 const std::string& what) {
+  const int64_t step = position_.step + 1;
+  for (const auto& [name, tensor] : inputs) {
+    if (!is_floating(tensor.data_type())) continue;
+    const int64_t row = tensor.shape().empty() ? 1 : std::max<int64_t>(tensor.size() / tensor.shape()[0], 1);
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      require(std::isfinite(tensor.at(i)), ErrorCode::not_finite,
+              "step {}: {} because the input '{}' holds {} in row {} of the batch", step, what, name,
+              tensor.at(i), i / row);
+    }
+  }
+  // The step left every variable as it was, so that it can be repeated with a look at each node.
+  if (const auto broken = first_not_finite()) {
+    fail(ErrorCode::not_finite,
+         "step {}: {} because '{}' already holds {}: the update of an earlier step made it", step, what,
+         broken->first, broken->second);
   }
   CompileOptions options = compile_options();
   options.check_finite = true;
@@ -219,9 +263,9 @@ void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bo
   try {
     checked->run(inputs);
   } catch (const Error& error) {
-    fail(error.code(), "step {}: the loss is {}: {}", position_.step + 1, loss, error.what());
+    fail(error.code(), "step {}: {}: {}", step, what, error.what());
   }
-  fail(ErrorCode::not_finite, "step {}: the loss is {}", position_.step + 1, loss);
+  fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
 Evaluation Trainer::evaluate(const data::Loader& loader) {
@@ -283,11 +327,13 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   const Position position{.epoch = read_integer(state, "epoch", source),
                           .batch = read_integer(state, "batch", source),
                           .step = read_integer(state, "step", source)};
+  RunHistory history;
+  if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
+    history = history_from_json(found->second, source);
+  }
   write_variables(*variables_, variables_list_, state.tensors, source);
   position_ = position;
-  if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
-    history_ = history_from_json(found->second, source);
-  }
+  history_ = std::move(history);
   if (const auto found = state.metadata.find("best_accuracy"); found != state.metadata.end()) {
     best_accuracy_ = std::strtod(found->second.c_str(), nullptr);
   }

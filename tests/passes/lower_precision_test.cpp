@@ -63,5 +63,23 @@ TEST(LowerPrecision, LeavesDoublesAlone) {
                    in(Precision::fp16));
 }
 
+// A bias that some addition reads in 16 bit is itself kept, and changed, in 32.
+TEST(LowerPrecision, UpdatesOfMasterWeightsStayWide) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], parameter %b: fp32[4], input %go: bool[]) {
+  %product = matmul(%x, %w)
+  %biased = add(%product, %b)
+  %change = reduce_sum(%biased) {axes = [0]}
+  %moved = subtract(%b, %change)
+  %next = select(%go, %moved, %b)
+  output y = %biased
+  update %b = %next
+})");
+  EXPECT_TRUE(testing::run_pass(*graph, "lower_precision", in(Precision::fp16)));
+  EXPECT_EQ(graph->find("biased_1")->data_type(), DataType::fp16);
+  EXPECT_EQ(graph->updates()[0].next->producer()->operator_name(), "select");
+  EXPECT_EQ(graph->updates()[0].next->producer()->input(2), graph->find_input("b"));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -36,7 +36,7 @@ struct StepGraph {
 //            clipping or fp16 gradient_norm fp32 [] (before clipping)
 // A step whose loss is not finite changes no variable, so that it can be run again to find the node that made
 // it. With fp16 the loss is scaled by the state "loss_scale", which halves after an overflow and doubles
-// after 2000 good steps; a step that overflows is skipped.
+// after 2000 good steps; a step whose gradients overflow is skipped, with what was accumulated for it.
 StepGraph build_training_step(const models::Model& model, const StepOptions& options);
 
 // The same without the update: adds the gradients to the states "<parameter>/accumulated", which the updating

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "tessera/compile/executable.h"
 #include "tessera/data/loader.h"
@@ -73,8 +75,10 @@ class Trainer {
  public:
   explicit Trainer(models::Model model, TrainerOptions options = {});
 
-  // Trains from the present position on. Throws Error(not_finite) naming the node that made the first NaN or
-  // infinity when a loss is not finite; the variables are then those of the step before.
+  // Trains from the present position on. Throws Error(not_finite) naming the input, variable or node that had
+  // the first NaN or infinity when a loss or a measured gradient norm is not finite (fp16: still not after
+  // the loss scale has fallen to 1); the variables are then those of the step before. At the end of an epoch,
+  // and before anything is saved, a variable that is not finite is found as well.
   FitResult fit(const data::Loader& loader, const FitOptions& options);
 
   Evaluation evaluate(const data::Loader& loader);
@@ -99,8 +103,12 @@ class Trainer {
   void prepare(int64_t batch);
   StepOptions step_options(int64_t batch) const;
   CompileOptions compile_options() const;
+  void check_finite(const std::map<std::string, Tensor>& inputs, const std::map<std::string, Tensor>& outputs,
+                    bool updating);
+  std::optional<std::pair<std::string, double>> first_not_finite() const;  // variable and value
+  void check_variables() const;
   [[noreturn]] void explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
-                                       double loss);
+                                       const std::string& what);
 
   models::Model model_;
   TrainerOptions options_;
@@ -116,6 +124,7 @@ class Trainer {
   Position position_;
   RunHistory history_;
   double best_accuracy_ = -1;
+  int64_t skipped_ = 0;  // steps in a row whose gradients overflowed
 };
 
 }  // namespace tessera::train

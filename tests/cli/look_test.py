@@ -1,0 +1,97 @@
+"""The commands that only look: help, models, doctor, explain, bench."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+COMMANDS = ("train", "eval", "predict", "bench", "explain", "doctor", "models")
+
+
+class HelpTest(ProgramTest):
+    def test_every_command_teaches(self):
+        program = self.call("--help")
+        self.assertIn("Exit codes", program)
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", program)
+            text = self.call(command, "--help")
+            self.assertIn("--help", text)
+            self.assertGreater(len(text.splitlines()), 4, command)
+
+    def test_version(self):
+        self.assertRegex(self.call("--version"), r"^\d+\.\d+\.\d+")
+
+    def test_wrong_use(self):
+        self.refuses([], 2, "subcommand")
+        self.refuses(["trian"], 2)
+        self.refuses(["train"], 2, "recipe")
+        self.refuses(["models", "--jsno"], 2, "--jsno")
+        self.refuses(["bench", "mlp", "--batch", "-3"], 2, "--batch")
+        self.refuses(["bench", "mlp", "--batch", "many"], 2, "many")
+
+
+class LookTest(ProgramTest):
+    def test_models(self):
+        listed = {model["name"]: model["parameters"] for model in json.loads(self.call("models", "--json"))}
+        self.assertEqual(listed["resnet50"], 25557032)
+        self.assertEqual(listed["lenet"], 61706)
+        for name in listed:
+            self.assertIn(name, self.call("models"))
+
+    def test_doctor(self):
+        devices = {device["name"]: device for device in json.loads(self.call("doctor", "--json"))["devices"]}
+        self.assertTrue(devices["reference"]["found"])
+        self.assertTrue(devices["cpu"]["found"], devices["cpu"]["detail"])
+        self.assertIn("onednn", devices["cpu"]["versions"])
+        text = self.call("doctor")
+        self.assertIn("Devices", text)
+        self.assertIn("TESSERA_PLUGIN_PATH", text)
+
+    def test_explain_json(self):
+        for words in ((), ("--train",), ("--device", "null"), ("--device", "reference")):
+            plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--json", *words))
+            self.assertTrue(plan["nodes"])
+            for node in plan["nodes"]:
+                self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes"}, node.keys())
+            self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
+        self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
+
+    def test_explain_otherwise(self):
+        self.assertTrue(self.call("explain", "lenet", "--batch", 2, "--dot").startswith("digraph"))
+        self.assertIn("images", self.call("explain", "lenet", "--batch", 2, "--text"))
+        self.assertIn("us", self.call("explain", "lenet", "--batch", 2, "--times"))
+        text = self.call("explain", "mlp", "--batch", 2, "--disable-pass", "fuse_elementwise")
+        self.assertIn("Passes", text)
+        self.assertIn("mlp", self.call("explain", "mlp", "--batch", 2, "--dot", "--device", "null"))
+
+    def test_bench(self):
+        for words in ((), ("--train",)):
+            timed = json.loads(self.call("bench", "mlp", "--batch", 4, "--iterations", 3, "--warmup", 1, "--json", *words))
+            self.assertEqual(len(timed["milliseconds"]), 3)
+            self.assertEqual(len(timed["samples_per_second"]), 3)
+            self.assertGreater(timed["peak_memory_bytes"], 0)
+            self.assertGreater(timed["compile_seconds"], 0)
+        self.assertIn("images/s", self.call("bench", "mlp", "--batch", 4, "--iterations", 2))
+
+    def test_bench_check(self):
+        answers = {}
+        for device in ("cpu", "reference"):
+            words = ("bench", "mlp", "--batch", 4, "--json", "--check", "--device", device)
+            answers[device] = json.loads(self.call(*words))["outputs"] + json.loads(self.call(*words, "--train"))["losses"]
+        self.assertEqual(len(answers["cpu"]), 12)
+        self.assertLess(answers["cpu"][11], answers["cpu"][10])  # the second loss is the smaller one
+        for a, b in zip(answers["cpu"], answers["reference"]):
+            self.assertAlmostEqual(a, b, delta=1e-5 + 1e-5 * abs(b))
+
+    def test_refusals(self):
+        self.refuses(["bench", "resnet51"], 2, "resnet51", "resnet50")
+        self.refuses(["explain", "lnet"], 2, "lnet", "lenet")
+        self.refuses(["bench", "mlp", "--device", "cpo"], 7, "cpo")
+        self.refuses(["bench", "mlp", "--device", "null", "--batch", "2"], 7, "null")
+        self.refuses(["bench", "mlp", "--precision", "fp17"], 2, "fp17", "fp16")
+        self.refuses(["explain", "mlp", "--disable-pass", "fuse_elementwize"], 2, "fuse_elementwize")
+        self.refuses(["bench", "lenet", "--image-size", "3"], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

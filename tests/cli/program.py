@@ -1,0 +1,105 @@
+"""What the tests of the program share: calling it, a tiny data set, a tiny recipe."""
+
+import gzip
+import os
+import random
+import struct
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["TESSERA_PROGRAM"]
+ROOT = Path(__file__).resolve().parents[2]
+
+RECIPE = """
+[model]
+name = "mlp"
+hidden = [12]
+dropout = 0.2
+
+[data]
+kind = "idx"
+path = "{data}"
+image_size = 6
+classes = 3
+mean = [0.3]
+std = [0.3]
+
+[train]
+epochs = 4
+batch = 16
+device = "cpu"
+
+[optimizer]
+name = "sgd"
+learning_rate = 0.1
+
+[schedule]
+name = "cosine"
+"""
+
+
+def idx(shape, values):
+    return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
+
+
+def write_images(folder, prefix, count, seed, zipped=False):
+    """Images of 6x6 noisy pixels whose bright third is the label."""
+    source = random.Random(seed)
+    labels = [source.randrange(3) for _ in range(count)]
+    pixels = [source.randrange(90) + (120 if i % 6 // 2 == label else 0) for label in labels for i in range(36)]
+    for name, content in ((f"{prefix}-images-idx3-ubyte", idx((count, 6, 6), pixels)),
+                          (f"{prefix}-labels-idx1-ubyte", idx((count,), labels))):
+        if zipped:
+            (folder / (name + ".gz")).write_bytes(gzip.compress(content))
+        else:
+            (folder / name).write_bytes(content)
+
+
+def tree(folder):
+    """Every file below with its contents."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory(prefix="tessera-cli-")
+        self.addCleanup(self.temporary.cleanup)
+        self.root = Path(self.temporary.name)
+        self.data = self.root / "data"
+        self.data.mkdir()
+        write_images(self.data, "train", 100, 1)
+        write_images(self.data, "t10k", 40, 2, zipped=True)
+        self.recipe = self.root / "tiny.toml"
+        self.recipe.write_text(RECIPE.format(data=self.data))
+
+    def start(self, *words):
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+        return subprocess.Popen([PROGRAM, *map(str, words)], text=True, cwd=self.root, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+
+    def call(self, *words, code=0):
+        """Standard output; a failure must be one line on standard error and nothing else."""
+        process = self.start(*words)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, code, f"{words}: {output}{errors}")
+        if code:
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertTrue(errors.startswith("tessera: "), errors)
+            return errors
+        return output
+
+    def refuses(self, words, code, *parts):
+        """A clear refusal that leaves every file as it was."""
+        before = tree(self.root)
+        message = self.call(*words, code=code)
+        for part in parts:
+            self.assertIn(str(part), message)
+        self.assertEqual(tree(self.root), before)
+
+    def train(self, out, *words, **options):
+        return self.call("train", self.recipe, "--out", self.root / out, *words, **options)
+
+    def weights(self, out):
+        return (self.root / out / "model.safetensors").read_bytes()

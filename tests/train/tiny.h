@@ -1,0 +1,97 @@
+// A problem that a small network learns in a second: which of three stripes of an image is bright.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/random.h"
+#include "tessera/data/loader.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera::testing {
+
+inline constexpr int64_t kTinySize = 6;
+inline constexpr int64_t kTinyClasses = 3;
+
+// uint8 images [count, 6, 6] of noise with two bright columns, and uint8 labels: which third they lie in.
+struct TinyData {
+  Tensor images;
+  Tensor labels;
+};
+
+inline TinyData tiny_data(int64_t count, uint64_t seed = 3) {
+  TinyData data{Tensor(DataType::uint8, {count, kTinySize, kTinySize}), Tensor(DataType::uint8, {count})};
+  const Random random(seed);
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t label = static_cast<int64_t>(random.below(static_cast<uint64_t>(n), kTinyClasses));
+    data.labels.set(n, static_cast<double>(label));
+    for (int64_t i = 0; i < kTinySize * kTinySize; ++i) {
+      const int64_t element = n * kTinySize * kTinySize + i;
+      const double noise = 100 * random.uniform(static_cast<uint64_t>(count + element));
+      data.images.set(element, noise + (i % kTinySize / 2 == label ? 120 : 0));
+    }
+  }
+  return data;
+}
+
+inline std::shared_ptr<const data::Dataset> tiny_dataset(int64_t count = 48, uint64_t seed = 3) {
+  const TinyData data = tiny_data(count, seed);
+  return std::make_shared<data::ClassificationDataset>(data.images, data.labels);
+}
+
+inline data::LoaderOptions tiny_loading(int64_t batch = 8) {
+  return {.batch_size = batch,
+          .seed = 11,
+          .augmentation = {.horizontal_flip = false, .mean = {0.3F}, .deviation = {0.3F}}};
+}
+
+inline data::Loader tiny_loader(int64_t batch = 8) {
+  return {tiny_dataset(), tiny_loading(batch)};
+}
+
+inline data::Loader tiny_evaluation(int64_t batch = 8) {
+  data::LoaderOptions options = tiny_loading(batch);
+  options.shuffle = false;
+  options.drop_last = false;
+  return {tiny_dataset(45, 4), options};
+}
+
+inline models::ModelOptions tiny_options() {
+  models::ModelOptions options;
+  options.classes = kTinyClasses;
+  options.image_size = kTinySize;
+  options.channels = 1;
+  return options;
+}
+
+inline models::Model tiny_perceptron(double dropout = 0) {
+  models::ModelOptions options = tiny_options();
+  options.hidden = {12};
+  options.dropout = dropout;
+  return models::mlp(options);
+}
+
+inline models::Model tiny_resnet(double dropout = 0) {
+  models::ModelOptions options = tiny_options();
+  options.width = 4;
+  options.blocks = {1, 1};
+  options.dropout = dropout;
+  return models::resnet_small(options);
+}
+
+// The names of the tensors that are not bit for bit the same; empty when all are.
+inline std::vector<std::string> different_tensors(const std::map<std::string, Tensor>& a,
+                                                  const std::map<std::string, Tensor>& b) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : a) {
+    if (!b.contains(name) || !b.at(name).identical(tensor)) names.push_back(name);
+  }
+  for (const auto& [name, tensor] : b) {
+    if (!a.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace tessera::testing

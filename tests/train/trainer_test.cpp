@@ -1,0 +1,290 @@
+// Whole trainings of tiny networks: they learn, stop, resume bit for bit, and fail loudly.
+#include "tessera/train/trainer.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tessera/nn/layers.h"
+
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "train/tiny.h"
+
+namespace tessera::testing {
+namespace {
+
+using train::FitOptions;
+using train::FitResult;
+using train::Trainer;
+using train::TrainerOptions;
+
+TrainerOptions tiny_training() {
+  return {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9}), .device = Device::cpu()};
+}
+
+TEST(Trainer, TeachesNetworksOnEachDevice) {
+  for (const auto& device : {Device::reference(), Device::cpu()}) {
+    for (const models::Model& model : {tiny_perceptron(), tiny_resnet()}) {
+      TrainerOptions options = tiny_training();
+      options.device = device;
+      Trainer trainer(model, options);
+      const data::Loader evaluation = tiny_evaluation();
+      std::vector<double> losses;
+      FitOptions fit{.epochs = 8, .evaluation = &evaluation};
+      fit.on_epoch = [&](const train::EpochRow& row) { losses.push_back(row.train_loss); };
+      const FitResult result = trainer.fit(tiny_loader(), fit);
+      const std::string where = device->description().name + " " + model.name;
+      EXPECT_TRUE(result.completed);
+      EXPECT_EQ(result.position.step, 8 * 6) << where;
+      ASSERT_EQ(losses.size(), 8U);
+      EXPECT_LT(losses.back(), 0.25 * losses.front()) << where;
+      EXPECT_GT(result.evaluation.accuracy, 0.9) << where;
+      EXPECT_EQ(result.evaluation.predictions.size(), 45U) << where;
+    }
+  }
+}
+
+TEST(Trainer, LowPrecisionReachesTheSameLoss) {
+  std::map<Precision, double> losses;
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    for (const models::Model& model : {tiny_perceptron(), tiny_resnet()}) {
+      TrainerOptions options = tiny_training();
+      options.precision = precision;
+      Trainer trainer(model, options);
+      losses[precision] = trainer.fit(tiny_loader(), {.epochs = 6}).history.epochs.back().train_loss;
+      EXPECT_LT(losses[precision], 0.3) << to_string(precision) << " " << model.name;
+    }
+  }
+}
+
+TEST(Trainer, SameSeedSameBitsAnotherSeedOthers) {
+  const auto train = [](uint64_t seed) {
+    TrainerOptions options = tiny_training();
+    options.seed = seed;
+    Trainer trainer(tiny_perceptron(0.5), options);
+    trainer.fit(tiny_loader(), {.epochs = 1});
+    return trainer.training_state().tensors;
+  };
+  const auto first = train(1);
+  EXPECT_TRUE(different_tensors(first, train(1)).empty());
+  EXPECT_FALSE(different_tensors(first, train(2)).empty());
+}
+
+struct Resumption {
+  std::string name;
+  models::Model model;
+  TrainerOptions options;
+};
+
+std::vector<Resumption> resumptions() {
+  std::vector<Resumption> cases;
+  cases.push_back({"sgd", tiny_perceptron(), tiny_training()});
+  cases.push_back({"resnet_with_dropout", tiny_resnet(0.3), tiny_training()});
+  TrainerOptions everything = tiny_training();
+  everything.optimizer = optim::adamw({.learning_rate = 0.01, .weight_decay = 0.01});
+  everything.accumulate = 2;
+  everything.clip_norm = 0.5;
+  everything.ema_decay = 0.9;
+  cases.push_back({"everything", tiny_resnet(0.3), everything});
+  TrainerOptions half = everything;
+  half.precision = Precision::fp16;
+  half.optimizer = optim::lamb({.learning_rate = 0.01});
+  cases.push_back({"everything_in_fp16", tiny_perceptron(0.3), half});
+  return cases;
+}
+
+class Resuming : public ::testing::TestWithParam<Resumption> {
+ protected:
+  // A schedule that differs from step to step, and random augmentation.
+  static FitOptions fit_options() {
+    FitOptions options{.epochs = 3};
+    options.schedule = [](int64_t total, int64_t) { return optim::one_cycle(total); };
+    return options;
+  }
+  static data::Loader loader() {
+    data::LoaderOptions options = tiny_loading(8);
+    options.augmentation.crop_padding = 1;
+    options.augmentation.horizontal_flip = true;
+    return {tiny_dataset(44), options};  // five batches and a rest
+  }
+  Trainer make(uint64_t seed = 1) const {
+    TrainerOptions options = GetParam().options;
+    options.seed = seed;
+    return Trainer(GetParam().model, options);
+  }
+  Checkpoint straight() const {
+    Trainer trainer = make();
+    trainer.fit(loader(), fit_options());
+    return trainer.training_state();
+  }
+  // Goes on in a new trainer, whose own seed must not matter.
+  void expect_resumes(const FitOptions& first, const Checkpoint& expected, const std::string& where) const {
+    const TemporaryFolder folder;
+    FitOptions stopped = first;
+    stopped.checkpoints = folder.path();
+    {
+      Trainer trainer = make();
+      EXPECT_FALSE(trainer.fit(loader(), stopped).completed) << where;
+    }
+    Trainer trainer = make(99);
+    const auto file = folder / "last.safetensors";
+    trainer.restore(load_checkpoint(file), file.string());
+    EXPECT_TRUE(trainer.fit(loader(), fit_options()).completed) << where;
+    const Checkpoint state = trainer.training_state();
+    EXPECT_EQ(different_tensors(state.tensors, expected.tensors), std::vector<std::string>{}) << where;
+    for (const char* key : {"epoch", "batch", "step"}) {
+      EXPECT_EQ(state.metadata.at(key), expected.metadata.at(key)) << where;
+    }
+  }
+};
+
+TEST_P(Resuming, AfterAnyStepGivesTheSameBits) {
+  const Checkpoint expected = straight();
+  const int64_t steps = std::stoll(expected.metadata.at("step"));
+  for (int64_t step = 1; step < steps; ++step) {  // epoch ends among them
+    FitOptions options = fit_options();
+    options.max_steps = step;
+    expect_resumes(options, expected, "stopped after step " + std::to_string(step));
+  }
+}
+
+TEST_P(Resuming, AfterASignalInsideAnAccumulationGivesTheSameBits) {
+  const Checkpoint expected = straight();
+  std::atomic<bool> stop{false};
+  FitOptions options = fit_options();
+  options.stop = &stop;
+  options.on_step = [&](const train::StepEvent& event) {
+    if (event.position.epoch == 1 && event.position.batch == 3) stop = true;
+  };
+  expect_resumes(options, expected, "stopped in epoch 1 after batch 3");
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainer, Resuming, ::testing::ValuesIn(resumptions()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Trainer, SaysHowFarItCameAndKeepsTheBestWeights) {
+  const TemporaryFolder folder;
+  const data::Loader evaluation = tiny_evaluation();
+  Trainer trainer(tiny_perceptron(), tiny_training());
+  const FitResult result = trainer.fit(
+      tiny_loader(), {.epochs = 4, .evaluation = &evaluation, .checkpoints = folder.path(), .max_steps = 9});
+  EXPECT_FALSE(result.completed);
+  EXPECT_EQ(result.position.epoch, 1);
+  EXPECT_EQ(result.position.batch, 3);
+  EXPECT_EQ(result.position.step, 9);
+  EXPECT_EQ(result.history.epochs.size(), 1U);
+  Trainer best(tiny_perceptron(), tiny_training());
+  best.load_weights(folder / "best.safetensors");
+  EXPECT_DOUBLE_EQ(best.evaluate(evaluation).accuracy, result.history.epochs[0].test_accuracy);
+}
+
+// Hands out the tiny data with one broken pixel.
+class BrokenDataset : public data::Dataset {
+ public:
+  explicit BrokenDataset(int64_t broken) : broken_(broken) {}
+  int64_t size() const override { return whole_->size(); }
+  const Shape& image_shape() const override { return whole_->image_shape(); }
+  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  void read(int64_t index, std::span<float> image, int32_t& label) const override {
+    whole_->read(index, image, label);
+    if (index == broken_) image[7] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_ = tiny_dataset();
+  int64_t broken_;
+};
+
+// Trains until it throws; the state before the step that threw must be the state after.
+void expect_fails_unchanged(Trainer& trainer, const data::Loader& loader, const FitOptions& given,
+                            std::initializer_list<std::string> words) {
+  std::map<std::string, Tensor> before = trainer.training_state().tensors;
+  FitOptions options = given;
+  options.on_step = [&](const train::StepEvent&) { before = trainer.training_state().tensors; };
+  EXPECT_TRUE(throws_error([&] { trainer.fit(loader, options); }, ErrorCode::not_finite, words));
+  EXPECT_EQ(different_tensors(trainer.training_state().tensors, before), std::vector<std::string>{});
+}
+
+models::Model tiny_linear() {
+  return {"linear", tiny_options(), [](nn::Context& context, Value* x) {
+            return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+          }};
+}
+
+data::Loader broken_loader() {
+  return {std::make_shared<BrokenDataset>(20), {.batch_size = 8, .shuffle = false}};
+}
+
+TEST(NotFinite, InputsAreNamed) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    TrainerOptions options = tiny_training();
+    options.precision = precision;
+    Trainer trainer(tiny_linear(), options);
+    expect_fails_unchanged(trainer, broken_loader(), {}, {"step 3", "nan", "images", "row 4"});
+  }
+}
+
+// ReLU makes 0 of NaN, so that the loss stays finite while the weights are lost.
+TEST(NotFinite, HiddenWeightsAreFoundBeforeTheyAreSaved) {
+  const TemporaryFolder folder;
+  FitOptions options{.epochs = 2, .checkpoints = folder.path()};
+  for (const int64_t steps : {0, 4}) {
+    options.max_steps = steps;
+    Trainer trainer(tiny_perceptron(), tiny_training());
+    EXPECT_TRUE(throws_error([&] { trainer.fit(broken_loader(), options); }, ErrorCode::not_finite,
+                             {steps == 0 ? "step 6" : "step 4", "'fc1.weight'", "nan"}));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST(NotFinite, TheFirstNodeIsNamed) {
+  const models::Model model{"logarithmic", tiny_options(), [](nn::Context& context, Value* x) {
+                              x = nn::linear(context, "fc1", nn::flatten(x), 8);
+                              x = ops::apply("log", {x}, {}, "logarithm")->output();
+                              return nn::linear(context, "fc2", x, kTinyClasses);
+                            }};
+  for (const auto& device : {Device::reference(), Device::cpu()}) {
+    for (const int64_t accumulate : {1, 2}) {
+      TrainerOptions options = tiny_training();
+      options.device = device;
+      options.accumulate = accumulate;
+      Trainer trainer(model, options);
+      expect_fails_unchanged(trainer, tiny_loader(), {}, {"step 1", "nan", "logarithm"});
+    }
+  }
+}
+
+TEST(NotFinite, ADivergedUpdateIsNamedByItsVariable) {
+  Trainer trainer(tiny_perceptron(), tiny_training());
+  FitOptions options{.epochs = 2};
+  options.schedule = [](int64_t, int64_t) {
+    return optim::Schedule{
+        "broken", [](int64_t step) { return step == 1 ? std::numeric_limits<double>::infinity() : 1.0; }};
+  };
+  expect_fails_unchanged(trainer, tiny_loader(), options, {"step 3", "already holds", "fc1."});
+}
+
+TEST(NotFinite, InfiniteGradientsStopAClippedTraining) {
+  // The root's slope at zero is infinite where the loss itself is finite.
+  const models::Model model{"rooted", tiny_options(), [](nn::Context& context, Value* x) {
+                              x = nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+                              x = ops::multiply(x, 0.0);
+                              return ops::apply("sqrt", {ops::square(x)}, {}, "root")->output();
+                            }};
+  TrainerOptions options = tiny_training();
+  options.clip_norm = 1;
+  Trainer trainer(model, options);
+  expect_fails_unchanged(trainer, tiny_loader(), {}, {"step 1", "gradient"});
+}
+
+TEST(Trainer, RefusesAnEpochShorterThanOneUpdate) {
+  TrainerOptions options = tiny_training();
+  options.accumulate = 7;
+  Trainer trainer(tiny_perceptron(), options);
+  EXPECT_ERROR(trainer.fit(tiny_loader(), {}), ErrorCode::invalid_argument, "6 batches", "7");
+}
+
+}  // namespace
+}  // namespace tessera::testing
