@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "tessera/base/error.h"
 
@@ -10,6 +11,25 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kFloor = "floor(";
+
+// Extents beyond 64 bits come from damaged text only. The least number is refused as well: it has no magnitude.
+int64_t checked(bool overflows, int64_t value) {
+  require(!overflows && value != std::numeric_limits<int64_t>::min(), ErrorCode::invalid_graph,
+          "a dimension does not fit into 64 bits");
+  return value;
+}
+
+int64_t checked_sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  const bool overflows = __builtin_add_overflow(a, b, &sum);
+  return checked(overflows, sum);
+}
+
+int64_t checked_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  const bool overflows = __builtin_mul_overflow(a, b, &product);
+  return checked(overflows, product);
+}
 
 int64_t floor_quotient(int64_t value, int64_t divisor) {
   const int64_t quotient = value / divisor;
@@ -148,9 +168,12 @@ int64_t Dimension::value() const {
 }
 
 Dimension Dimension::operator+(const Dimension& other) const {
-  if (is_static() && other.is_static()) return {constant_ + other.constant_};
+  if (is_static() && other.is_static()) return {checked_sum(constant_, other.constant_)};
   Polynomial result = terms();
-  for (const auto& [monomial, coefficient] : other.terms()) result[monomial] += coefficient;
+  for (const auto& [monomial, coefficient] : other.terms()) {
+    int64_t& total = result[monomial];
+    total = checked_sum(total, coefficient);
+  }
   return from(std::move(result));
 }
 
@@ -159,14 +182,15 @@ Dimension Dimension::operator-(const Dimension& other) const {
 }
 
 Dimension Dimension::operator*(const Dimension& other) const {
-  if (is_static() && other.is_static()) return {constant_ * other.constant_};
+  if (is_static() && other.is_static()) return {checked_product(constant_, other.constant_)};
   Polynomial result;
   for (const auto& [left, left_coefficient] : terms()) {
     for (const auto& [right, right_coefficient] : other.terms()) {
       Monomial product = left;
       product.insert(product.end(), right.begin(), right.end());
       std::sort(product.begin(), product.end());
-      result[product] += left_coefficient * right_coefficient;
+      int64_t& total = result[product];
+      total = checked_sum(total, checked_product(left_coefficient, right_coefficient));
     }
   }
   return from(std::move(result));

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tessera/graph/dimension.h"
 
 #include <gtest/gtest.h>
@@ -33,6 +35,15 @@ TEST(Dimension, RefusesOtherText) {
     EXPECT_ERROR(parse_dimension(text), ErrorCode::invalid_graph, "dimension");
   }
   EXPECT_ERROR(parse_dimension(std::string(5000, '(')), ErrorCode::invalid_graph, "dimension");
+}
+
+TEST(Dimension, RefusesExtentsBeyond64Bits) {
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_ERROR(parse_dimension("-5167760026245616980*6"), ErrorCode::invalid_graph, "64 bits");
+  EXPECT_ERROR(kBatch * kHuge * 4, ErrorCode::invalid_graph, "64 bits");
+  EXPECT_ERROR(kBatch * kHuge + kBatch * kHuge, ErrorCode::invalid_graph, "64 bits");
+  EXPECT_ERROR(Dimension(-kHuge) - Dimension(kHuge), ErrorCode::invalid_graph, "64 bits");
+  EXPECT_EQ((Dimension(kHuge) - Dimension(1) + Dimension(kHuge)).value(), std::numeric_limits<int64_t>::max());
 }
 
 TEST(Dimension, FloorDivisionKeepsWhatDivides) {
