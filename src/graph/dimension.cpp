@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kFloor = "floor(";
 
-// Extents beyond 64 bits come from damaged text only. The least number is refused as well: it has no magnitude.
+// Extents beyond 64 bits come from damaged text only. The least number is refused as well: it has no
+// magnitude.
 int64_t checked(bool overflows, int64_t value) {
   require(!overflows && value != std::numeric_limits<int64_t>::min(), ErrorCode::invalid_graph,
           "a dimension does not fit into 64 bits");

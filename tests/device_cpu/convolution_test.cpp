@@ -18,6 +18,15 @@ std::vector<ConvolutionCase> cases() {
       {"pointwise_odd", {1, 3, 3, 5}, {7, 1, 1, 5}},
       {"pointwise_strided", {2, 7, 7, 16}, {32, 1, 1, 16}, {.strides = {2, 2}}},
       {"window", {2, 9, 8, 16}, {16, 3, 3, 16}, {.padding_low = {1, 1}}},
+      {"squares_cut", {6, 13, 10, 24}, {40, 3, 3, 24}, {.padding_low = {1, 1}}},
+      {"squares_unpadded", {12, 9, 11, 17}, {21, 3, 3, 17}},
+      {"squares_far_outside",
+       {16, 6, 5, 16},
+       {16, 3, 3, 16},
+       {.padding_low = {0, 3}, .padding_high = {4, 2}}},
+      {"squares_in_blocks", {4, 41, 37, 16}, {16, 3, 3, 16}, {.padding_low = {1, 1}}},
+      {"squares_many_channels", {17, 7, 7, 150}, {90, 3, 3, 150}, {.padding_low = {1, 1}}},
+      {"squares_channels_apart", {64, 3, 3, 304}, {304, 3, 3, 304}},
       {"window_strided", {1, 11, 9, 8}, {16, 3, 3, 8}, {.strides = {2, 2}, .padding_low = {1, 1}}},
       {"stem", {1, 17, 19, 3}, {16, 7, 7, 3}, {.strides = {2, 2}, .padding_low = {3, 3}}},
       {"odd_channels", {2, 6, 5, 3}, {5, 3, 2, 3}, {.padding_low = {1, 0}, .padding_high = {0, 1}}},
@@ -104,6 +113,23 @@ TEST(ConvolutionCandidates, PointwiseIsOfferedAsAMatrixProduct) {
   EXPECT_EQ(names, (std::vector<std::string>{"onednn.convolution", "onednn.matmul_1x1",
                                              "onednn.convolution_blocked"}));
   EXPECT_TRUE(Device::cpu()->worth_tuning(node));
+}
+
+// The transformed filter is 4 times as large: a product of few squares had better be direct.
+TEST(ConvolutionCandidates, WinogradIsForManySquares) {
+  const auto refusal = [](int64_t images, bool frozen) {
+    Graph graph;
+    Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {images, 4, 4, 32}});
+    Value* weight = graph.add_input(InputRole::input, "weight", {DataType::fp32, {32, 3, 3, 32}});
+    const Node& node = *ops::convolution(x, weight, {.padding_low = {1, 1}})->producer();
+    const KernelCandidate first = Device::cpu()->candidates(node).front();
+    EXPECT_EQ(first.name, "loops.winograd");
+    return first.refusal({node, {false, frozen}});
+  };
+  EXPECT_EQ(refusal(8, true), "");
+  EXPECT_EQ(refusal(32, false), "");
+  EXPECT_NE(refusal(7, true).find("7 squares"), std::string::npos);
+  EXPECT_NE(refusal(31, false).find("31 squares"), std::string::npos);
 }
 
 TEST(ConvolutionCandidates, RefusalsSayWhy) {

@@ -1,6 +1,6 @@
-#include <limits>
-
 #include "tessera/graph/dimension.h"
+
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,8 @@ TEST(Dimension, RefusesExtentsBeyond64Bits) {
   EXPECT_ERROR(kBatch * kHuge * 4, ErrorCode::invalid_graph, "64 bits");
   EXPECT_ERROR(kBatch * kHuge + kBatch * kHuge, ErrorCode::invalid_graph, "64 bits");
   EXPECT_ERROR(Dimension(-kHuge) - Dimension(kHuge), ErrorCode::invalid_graph, "64 bits");
-  EXPECT_EQ((Dimension(kHuge) - Dimension(1) + Dimension(kHuge)).value(), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ((Dimension(kHuge) - Dimension(1) + Dimension(kHuge)).value(),
+            std::numeric_limits<int64_t>::max());
 }
 
 TEST(Dimension, FloorDivisionKeepsWhatDivides) {

@@ -3,6 +3,7 @@
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/post_operations.h"
+#include "device/cpu/winograd.h"
 
 namespace tessera::cpu {
 namespace {
@@ -113,6 +114,7 @@ OnednnPlan plan_pointwise(const KernelRequest& request) {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {
+      winograd_convolution_candidate(),
       onednn_candidate("onednn.convolution",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/false); }),
       onednn_candidate("onednn.matmul_1x1", plan_pointwise),

@@ -1,6 +1,7 @@
 // The gradients of a convolution to its data and to its weight.
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/winograd.h"
 
 namespace tessera::cpu {
 namespace {
@@ -134,13 +135,15 @@ OnednnPlanner with_layout(Planner planner, bool blocked) {
 }
 
 std::vector<KernelCandidate> data_candidates(const Node&) {
-  return {onednn_candidate("onednn.convolution_data_gradient", with_layout(plan_data, false)),
+  return {winograd_data_gradient_candidate(),
+          onednn_candidate("onednn.convolution_data_gradient", with_layout(plan_data, false)),
           onednn_candidate("onednn.matmul_1x1", plan_data_pointwise),
           onednn_candidate("onednn.convolution_data_gradient_blocked", with_layout(plan_data, true))};
 }
 
 std::vector<KernelCandidate> weight_candidates(const Node&) {
-  return {onednn_candidate("onednn.convolution_weight_gradient", with_layout(plan_weight, false)),
+  return {winograd_weight_gradient_candidate(),
+          onednn_candidate("onednn.convolution_weight_gradient", with_layout(plan_weight, false)),
           onednn_candidate("onednn.matmul_1x1", plan_weight_pointwise),
           onednn_candidate("onednn.convolution_weight_gradient_blocked", with_layout(plan_weight, true))};
 }

@@ -1,0 +1,71 @@
+#include "device/cpu/winograd_problem.h"
+
+#include <algorithm>
+
+#include <omp.h>
+
+#include "device/cpu/panel_product.h"
+
+namespace tessera::cpu {
+namespace {
+
+int64_t squares_along(int64_t pixels) {
+  return (pixels + kWinogradSquare - 1) / kWinogradSquare;
+}
+
+}  // namespace
+
+void refuse_unless_winograd(const ConvolutionProblem& problem, DataType type) {
+  const auto all = [](const dnnl::memory::dims& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+  };
+  refuse_unless(type == DataType::fp32, "only fp32, not {}", to_string(type));
+  refuse_unless(problem.groups == 1, "{} groups", problem.groups);
+  refuse_unless(problem.weight.size() == 4 && problem.weight[2] == 3 && problem.weight[3] == 3,
+                "the window is not 3 x 3");
+  refuse_unless(all(problem.strides, 1) && all(problem.dilations, 0), "strides or dilations");
+  const int64_t least = vector_width();
+  refuse_unless(problem.input_channels() >= least && problem.output_channels() >= least,
+                "fewer than {} channels", least);
+}
+
+WinogradImages winograd_images(const dnnl::memory::dims& dims, const dnnl::memory::dims& before,
+                               const dnnl::memory::dims& covered) {
+  return {dims[2],
+          dims[3],
+          dims[1],
+          {before[0], before[1]},
+          squares_along(covered[2]),
+          squares_along(covered[3])};
+}
+
+int64_t count_squares(const dnnl::memory::dims& covered) {
+  return covered[0] * squares_along(covered[2]) * squares_along(covered[3]);
+}
+
+void refuse_few_squares(const dnnl::memory::dims& covered, int64_t least) {
+  const int64_t squares = count_squares(covered);
+  refuse_unless(squares >= least, "{} squares do not pay for the transformed filter", squares);
+}
+
+WinogradBlocks cut_into_blocks(int64_t squares, int64_t largest) {
+  WinogradBlocks blocks;
+  blocks.squares = squares;
+  blocks.parts = std::min<int64_t>(omp_get_max_threads(), (squares + kPanelRows - 1) / kPanelRows);
+  const int64_t rounds = (squares + blocks.parts * largest - 1) / (blocks.parts * largest);
+  const int64_t blocks_wanted = blocks.parts * rounds;
+  blocks.size = round_up((squares + blocks_wanted - 1) / blocks_wanted, kPanelRows);
+  blocks.parts = std::min(blocks.parts, blocks.count());  // each has something to do
+  return blocks;
+}
+
+int64_t matrix_stride(int64_t rows, int64_t row_stride) {
+  constexpr int64_t kCacheLine = 16;
+  return round_up(rows * row_stride, kCacheLine) + kCacheLine;
+}
+
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,38 @@
+// What the kernels of Winograd's minimal filtering have in common: which convolutions they take, and how
+// images are cut into squares and the squares into blocks.
+#pragma once
+
+#include "device/cpu/convolution_problem.h"
+#include "device/cpu/winograd_transforms.h"
+
+namespace tessera::cpu {
+
+// Throws Error(unsupported), saying why, for a convolution that is not of 3 x 3, dense, fp32.
+void refuse_unless_winograd(const ConvolutionProblem& problem, DataType type);
+// The same when squares over `covered` (N, C, height, width) are so few that transforming a filter as large
+// as the images costs more than it saves.
+void refuse_few_squares(const dnnl::memory::dims& covered, int64_t least);
+
+// Squares over `dims` (N, C, height, width) that begin `before` pixels outside; they cover an image of
+// `covered` (N, C, height, width).
+WinogradImages winograd_images(const dnnl::memory::dims& dims, const dnnl::memory::dims& before,
+                               const dnnl::memory::dims& covered);
+int64_t count_squares(const dnnl::memory::dims& covered);
+
+// Squares that one thread transforms and multiplies at a time. A block of many squares reads the filter
+// rarely, one of few stays in the second-level cache.
+struct WinogradBlocks {
+  int64_t squares = 0;
+  int64_t size = 0;   // squares of a block, the last may have fewer
+  int64_t parts = 1;  // threads
+  int64_t count() const { return (squares + size - 1) / size; }
+  Range block(int64_t index) const { return {index * size, std::min((index + 1) * size, squares)}; }
+};
+WinogradBlocks cut_into_blocks(int64_t squares, int64_t largest);
+
+// Rows of 36 matrices one behind the other; a little more than dense, lest all begin in the same cache sets.
+int64_t matrix_stride(int64_t rows, int64_t row_stride);
+
+int64_t round_up(int64_t value, int64_t multiple);
+
+}  // namespace tessera::cpu
