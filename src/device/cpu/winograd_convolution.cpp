@@ -1,5 +1,8 @@
 // The convolution and its data gradient, which is a convolution of the result's gradient with mirrored taps.
+#include <algorithm>
+
 #include <hwy/aligned_allocator.h>
+#include <omp.h>
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
@@ -68,6 +71,10 @@ Request read_data_gradient(const Node& node) {
   return request;
 }
 
+// Two ways to share the work. By squares: each thread transforms and multiplies blocks of squares with the
+// whole filter. By panels, where the filter is the larger: all squares are transformed first, and each thread
+// transforms and multiplies panels of the filter, which then stay in its cache and need no memory for all of
+// them.
 class WinogradConvolution : public Kernel {
  public:
   WinogradConvolution(const Request& request, bool frozen) : request_(request), frozen_(frozen) {
@@ -77,127 +84,169 @@ class WinogradConvolution : public Kernel {
     }
     input_ = winograd_images(request.from(), before, request.to());
     output_ = winograd_images(request.to(), {0, 0}, request.to());
-    blocks_ = cut_into_blocks(count_squares(request.to()), kLargestBlock);
+    squares_ = cut_into_blocks(count_squares(request.to()), kLargestBlock);
     panel_ = std::min(panel_width(), round_up(output_.channels, vector_width()));
-    panels_ = (output_.channels + panel_ - 1) / panel_;
-    filter_matrix_ = input_.channels * panel_;
-    const int64_t filter = panels_ * kWinogradPlaces * filter_matrix_;
-    if (frozen_) {
-      packed_ = hwy::AllocateAligned<float>(static_cast<size_t>(filter));
-    } else {
-      filter_offset_ = book(filter);
-      turned_offset_ = request.mirrored ? 0 : book(weight_elements());
-    }
-    transformed_matrix_ = matrix_stride(blocks_.size, input_.channels);
-    product_matrix_ = matrix_stride(blocks_.size, panel_);
-    thread_elements_ = kWinogradPlaces * (transformed_matrix_ + product_matrix_);
-    threads_offset_ = book(blocks_.parts * thread_elements_);
+    panels_ = cut_into_panels(output_.channels, panel_);
+    by_panels_ = output_.channels > squares_.total && panels_.count() >= omp_get_max_threads();
+    filter_panel_ = kWinogradPlaces * input_.channels * panel_;
+    transformed_matrix_ = matrix_stride(by_panels_ ? squares_.total : squares_.size, input_.channels);
+    product_matrix_ = matrix_stride(squares_.size, panel_);
+    book_workspace();
+    if (frozen_) packed_ = hwy::AllocateAligned<float>(static_cast<size_t>(panels_.count() * filter_panel_));
   }
 
-  int64_t workspace_bytes() const override { return elements_ * static_cast<int64_t>(sizeof(float)); }
+  int64_t workspace_bytes() const override {
+    const int64_t threads = by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts);
+    return (shared_.size() + threads * own_.size()) * static_cast<int64_t>(sizeof(float));
+  }
 
   void prepare(size_t input, const void* memory) override {
     if (!frozen_ || input != request_.weight) return;
-    const auto turned = hwy::AllocateAligned<float>(static_cast<size_t>(weight_elements()));
-    transform_filter(static_cast<const float*>(memory), turned.get(), packed_.get());
+    const auto turned = hwy::AllocateAligned<float>(static_cast<size_t>(turned_elements()));
+    for (int64_t panel = 0; panel < panels_.count(); ++panel) {
+      transform_filter(static_cast<const float*>(memory), panel, turned.get(),
+                       packed_.get() + panel * filter_panel_);
+    }
   }
 
   void run(const KernelArguments& arguments) override {
-    auto* workspace = static_cast<float*>(arguments.workspace);
-    const float* filter = packed_.get();
-    if (!frozen_) {
-      transform_filter(static_cast<const float*>(arguments.inputs[request_.weight]),
-                       workspace + turned_offset_, workspace + filter_offset_);
-      filter = workspace + filter_offset_;
-    }
     const auto optional = [&](int64_t input) {
       return input == kNone ? nullptr
                             : static_cast<const float*>(arguments.inputs[static_cast<size_t>(input)]);
     };
-    const WinogradEpilogue epilogue{optional(request_.bias), optional(request_.shortcut), request_.relu};
-    const auto* x = static_cast<const float*>(arguments.inputs[request_.data]);
-    auto* y = static_cast<float*>(arguments.outputs[0]);
-    for_each_part(blocks_.parts, blocks_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = workspace + threads_offset_ + part * thread_elements_;
-      for (int64_t block = begin; block < end; ++block)
-        run_block(blocks_.block(block), x, filter, epilogue, memory, y);
-    });
+    const Run run{.x = static_cast<const float*>(arguments.inputs[request_.data]),
+                  .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
+                  .epilogue = {optional(request_.bias), optional(request_.shortcut), request_.relu},
+                  .y = static_cast<float*>(arguments.outputs[0]),
+                  .workspace = static_cast<float*>(arguments.workspace)};
+    by_panels_ ? run_by_panels(run) : run_by_squares(run);
   }
 
  private:
-  void run_block(Range squares, const float* x, const float* filter, const WinogradEpilogue& epilogue,
-                 float* memory, float* y) const {
-    const WinogradMatrices<float> transformed{memory, transformed_matrix_, input_.channels};
-    float* products = memory + kWinogradPlaces * transformed_matrix_;
-    winograd_input(input_, x, squares, transformed);
-    for (int64_t panel = 0; panel < panels_; ++panel) {
-      const Range channels{panel * panel_, std::min((panel + 1) * panel_, output_.channels)};
-      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        multiply_panel({.a = transformed.data + place * transformed_matrix_,
-                        .a_row = input_.channels,
-                        .a_depth = 1,
-                        .b = filter + (panel * kWinogradPlaces + place) * filter_matrix_,
-                        .b_row = panel_,
-                        .c = products + place * product_matrix_,
-                        .c_row = panel_,
-                        .rows = squares.size(),
-                        .depth = input_.channels,
-                        .width = round_up(channels.size(), vector_width())});
+  struct Run {
+    const float* x;
+    const float* weight;
+    WinogradEpilogue epilogue;
+    float* y;
+    float* workspace;
+  };
+
+  void book_workspace() {
+    transformed_ = (by_panels_ ? shared_ : own_).book(kWinogradPlaces * transformed_matrix_);
+    products_ = own_.book(kWinogradPlaces * product_matrix_);
+    if (frozen_) return;
+    turned_ = own_.book(turned_elements());
+    filter_ = by_panels_ ? own_.book(filter_panel_) : shared_.book(panels_.count() * filter_panel_);
+  }
+
+  float* own(const Run& run, int64_t part) const {
+    return run.workspace + shared_.size() + part * own_.size();
+  }
+
+  void run_by_squares(const Run& run) const {
+    float* filter = frozen_ ? packed_.get() : run.workspace + filter_;
+    if (!frozen_) {
+      for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+        for (int64_t panel = begin; panel < end; ++panel)
+          transform_filter(run.weight, panel, own(run, part) + turned_, filter + panel * filter_panel_);
+      });
+    }
+    for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+      float* memory = own(run, part);
+      for (int64_t block = begin; block < end; ++block) {
+        const Range squares = squares_.block(block);
+        winograd_input(input_, run.x, squares, {0, input_.channels},
+                       {memory + transformed_, transformed_matrix_, input_.channels});
+        for (int64_t panel = 0; panel < panels_.count(); ++panel) {
+          multiply(run, squares, panel, memory + transformed_, filter + panel * filter_panel_,
+                   memory + products_);
+        }
       }
-      winograd_output(output_, {products, product_matrix_, panel_}, squares, channels, epilogue, y);
-    }
+    });
   }
 
-  // weight: [K, 3, 3, C]
-  void transform_filter(const float* weight, float* turned, float* out) const {
-    const int64_t inputs = request_.problem.input_channels();
-    const int64_t outputs = request_.problem.output_channels();
-    WinogradFilter filter;
-    filter.columns = output_.channels;
-    if (request_.mirrored) {
-      filter.data = weight + 8 * inputs;
-      filter.tap_strides[0] = -3 * inputs;
-      filter.tap_strides[1] = -inputs;
-      filter.depth_stride = 9 * inputs;
-    } else {
-      const int64_t row = 9 * inputs;
-      StridedCopy({row, outputs}, {0, {1, row}}, {0, {outputs, 1}}, sizeof(float)).run(weight, turned);
-      filter.data = turned;
-      filter.tap_strides[0] = 3 * inputs * outputs;
-      filter.tap_strides[1] = inputs * outputs;
-      filter.depth_stride = outputs;
+  void run_by_panels(const Run& run) const {
+    float* transformed = run.workspace + transformed_;
+    for_each_part(squares_.parts, squares_.total, [&](int64_t, int64_t begin, int64_t end) {
+      winograd_input(input_, run.x, {begin, end}, {0, input_.channels},
+                     {transformed + begin * input_.channels, transformed_matrix_, input_.channels});
+    });
+    for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+      float* memory = own(run, part);
+      for (int64_t panel = begin; panel < end; ++panel) {
+        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : memory + filter_;
+        if (!frozen_) transform_filter(run.weight, panel, memory + turned_, filter);
+        for (int64_t block = 0; block < squares_.count(); ++block) {
+          const Range squares = squares_.block(block);
+          multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
+                   memory + products_);
+        }
+      }
+    });
+  }
+
+  void multiply(const Run& run, Range squares, int64_t panel, const float* transformed, const float* filter,
+                float* products) const {
+    const Range channels = panels_.block(panel);
+    for (int64_t place = 0; place < kWinogradPlaces; ++place) {
+      multiply_panel({.a = transformed + place * transformed_matrix_,
+                      .a_row = input_.channels,
+                      .a_depth = 1,
+                      .b = filter + place * input_.channels * panel_,
+                      .b_row = panel_,
+                      .c = products + place * product_matrix_,
+                      .c_row = panel_,
+                      .rows = squares.size(),
+                      .depth = input_.channels,
+                      .width = round_up(channels.size(), vector_width())});
     }
+    winograd_output(output_, {products, product_matrix_, panel_}, squares, channels, run.epilogue, run.y);
+  }
+
+  // weight: [K, 3, 3, C]; the panel's columns are output channels going forward, input channels going back.
+  void transform_filter(const float* weight, int64_t panel, float* turned, float* out) const {
+    const Range columns = panels_.block(panel);
     const int64_t depth = input_.channels;
-    for_each_part(part_count(depth * output_.channels * kWinogradPlaces), depth,
-                  [&](int64_t, int64_t begin, int64_t end) {
-                    winograd_filter(filter, {begin, end}, depth, panel_, out);
-                  });
+    WinogradFilter filter;
+    filter.columns = columns.size();
+    if (request_.mirrored) {
+      const int64_t tap = output_.channels;
+      filter.data = weight + 8 * tap + columns.begin;
+      filter.tap_strides[0] = -3 * tap;
+      filter.tap_strides[1] = -tap;
+      filter.depth_stride = 9 * tap;
+    } else {
+      const int64_t row = 9 * depth;
+      StridedCopy({row, columns.size()}, {columns.begin * row, {1, row}}, {0, {columns.size(), 1}},
+                  sizeof(float))
+          .run(weight, turned);
+      filter.data = turned;
+      filter.tap_strides[0] = 3 * depth * columns.size();
+      filter.tap_strides[1] = depth * columns.size();
+      filter.depth_stride = columns.size();
+    }
+    winograd_filter(filter, depth, panel_, out);
   }
 
-  int64_t weight_elements() const { return 9 * input_.channels * output_.channels; }
-
-  int64_t book(int64_t elements) {
-    constexpr int64_t kCacheLine = 16;
-    const int64_t offset = elements_;
-    elements_ += round_up(elements, kCacheLine);
-    return offset;
-  }
+  int64_t turned_elements() const { return request_.mirrored ? 0 : 9 * input_.channels * panel_; }
 
   Request request_;
   bool frozen_;
+  bool by_panels_ = false;
   WinogradImages input_;
   WinogradImages output_;
-  WinogradBlocks blocks_;
-  int64_t panel_ = 0;
-  int64_t panels_ = 0;
-  int64_t filter_matrix_ = 0;
+  WinogradBlocks squares_;
+  WinogradBlocks panels_;  // of output channels
+  int64_t panel_ = 0;      // channels
+  int64_t filter_panel_ = 0;
   int64_t transformed_matrix_ = 0;
   int64_t product_matrix_ = 0;
-  int64_t thread_elements_ = 0;
-  int64_t elements_ = 0;  // of the workspace; offsets in it follow
-  int64_t filter_offset_ = 0;
-  int64_t turned_offset_ = 0;
-  int64_t threads_offset_ = 0;
+  WinogradScratch shared_;
+  WinogradScratch own_;  // of each thread
+  int64_t transformed_ = 0;
+  int64_t products_ = 0;
+  int64_t turned_ = 0;
+  int64_t filter_ = 0;
   hwy::AlignedFreeUniquePtr<float[]> packed_;  // the transformed frozen filter
 };
 

@@ -9,6 +9,8 @@
 namespace tessera::cpu {
 namespace {
 
+constexpr int64_t kCacheLine = 16;  // floats
+
 int64_t squares_along(int64_t pixels) {
   return (pixels + kWinogradSquare - 1) / kWinogradSquare;
 }
@@ -48,19 +50,25 @@ void refuse_few_squares(const dnnl::memory::dims& covered, int64_t least) {
   refuse_unless(squares >= least, "{} squares do not pay for the transformed filter", squares);
 }
 
-WinogradBlocks cut_into_blocks(int64_t squares, int64_t largest) {
-  WinogradBlocks blocks;
-  blocks.squares = squares;
-  blocks.parts = std::min<int64_t>(omp_get_max_threads(), (squares + kPanelRows - 1) / kPanelRows);
-  const int64_t rounds = (squares + blocks.parts * largest - 1) / (blocks.parts * largest);
-  const int64_t blocks_wanted = blocks.parts * rounds;
-  blocks.size = round_up((squares + blocks_wanted - 1) / blocks_wanted, kPanelRows);
-  blocks.parts = std::min(blocks.parts, blocks.count());  // each has something to do
+WinogradBlocks cut_into_blocks(int64_t total, int64_t largest) {
+  const int64_t parts = std::min<int64_t>(omp_get_max_threads(), (total + kPanelRows - 1) / kPanelRows);
+  const int64_t rounds = (total + parts * largest - 1) / (parts * largest);
+  return cut_into_panels(total, round_up((total + parts * rounds - 1) / (parts * rounds), kPanelRows));
+}
+
+WinogradBlocks cut_into_panels(int64_t total, int64_t size) {
+  WinogradBlocks blocks{total, size};
+  blocks.parts = std::min<int64_t>(omp_get_max_threads(), blocks.count());
   return blocks;
 }
 
+int64_t WinogradScratch::book(int64_t elements) {
+  const int64_t offset = elements_;
+  elements_ += round_up(elements, kCacheLine);
+  return offset;
+}
+
 int64_t matrix_stride(int64_t rows, int64_t row_stride) {
-  constexpr int64_t kCacheLine = 16;
   return round_up(rows * row_stride, kCacheLine) + kCacheLine;
 }
 

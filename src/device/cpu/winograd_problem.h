@@ -2,6 +2,8 @@
 // images are cut into squares and the squares into blocks.
 #pragma once
 
+#include <algorithm>
+
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/winograd_transforms.h"
 
@@ -19,16 +21,29 @@ WinogradImages winograd_images(const dnnl::memory::dims& dims, const dnnl::memor
                                const dnnl::memory::dims& covered);
 int64_t count_squares(const dnnl::memory::dims& covered);
 
-// Squares that one thread transforms and multiplies at a time. A block of many squares reads the filter
+// Consecutive squares, or channels, that a thread works on at a time. A block of many reads the other operand
 // rarely, one of few stays in the second-level cache.
 struct WinogradBlocks {
-  int64_t squares = 0;
-  int64_t size = 0;   // squares of a block, the last may have fewer
-  int64_t parts = 1;  // threads
-  int64_t count() const { return (squares + size - 1) / size; }
-  Range block(int64_t index) const { return {index * size, std::min((index + 1) * size, squares)}; }
+  int64_t total = 0;
+  int64_t size = 0;   // of a block; the last may be smaller
+  int64_t parts = 1;  // threads; each has something to do
+  int64_t count() const { return (total + size - 1) / size; }
+  Range block(int64_t index) const { return {index * size, std::min((index + 1) * size, total)}; }
 };
-WinogradBlocks cut_into_blocks(int64_t squares, int64_t largest);
+// Evenly among the threads, multiples of kPanelRows.
+WinogradBlocks cut_into_blocks(int64_t total, int64_t largest);
+// Of exactly this size.
+WinogradBlocks cut_into_panels(int64_t total, int64_t size);
+
+// Books floats in scratch memory, each piece from a cache line on.
+class WinogradScratch {
+ public:
+  int64_t book(int64_t elements);
+  int64_t size() const { return elements_; }
+
+ private:
+  int64_t elements_ = 0;
+};
 
 // Rows of 36 matrices one behind the other; a little more than dense, lest all begin in the same cache sets.
 int64_t matrix_stride(int64_t rows, int64_t row_stride);

@@ -173,8 +173,9 @@ void squares_to_rows(const WinogradImages& images, const float* pixels, Range sq
   }
 }
 
-void input(const WinogradImages& images, const float* x, Range squares, const WinogradMatrices<float>& out) {
-  squares_to_rows<InputLine>(images, x, squares, {0, images.channels}, out);
+void input(const WinogradImages& images, const float* x, Range squares, Range channels,
+           const WinogradMatrices<float>& out) {
+  squares_to_rows<InputLine>(images, x, squares, channels, out);
 }
 
 void gradient(const WinogradImages& images, const float* dy, Range squares, Range channels,
@@ -207,24 +208,21 @@ void output(const WinogradImages& images, const WinogradMatrices<const float>& i
   }
 }
 
-void filter(const WinogradFilter& weight, Range depths, int64_t depth, int64_t panel, float* out) {
-  const int64_t matrix = depth * panel;
-  for (int64_t t = depths.begin; t < depths.end; ++t) {
-    for (int64_t first = 0; first < weight.columns; first += panel) {
-      float* row = out + first / panel * kWinogradPlaces * matrix + t * panel;
-      const float* taps = weight.data + t * weight.depth_stride + first;
-      const int64_t columns = std::min(panel, weight.columns - first);
-      for_each_vector(columns, [&](auto d, int64_t column) {
-        transform<FilterLine>(
-            d,
-            [&](int i, int j) {
-              return hn::LoadU(d, taps + i * weight.tap_strides[0] + j * weight.tap_strides[1] + column);
-            },
-            [&](int i, int j, auto value) { hn::StoreU(value, d, row + (i * kTile + j) * matrix + column); });
-      });
-      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        std::fill(row + place * matrix + columns, row + place * matrix + panel, 0.0F);
-      }
+void filter(const WinogradFilter& weight, int64_t depth, int64_t width, float* out) {
+  const int64_t matrix = depth * width;
+  for (int64_t t = 0; t < depth; ++t) {
+    const float* taps = weight.data + t * weight.depth_stride;
+    float* row = out + t * width;
+    for_each_vector(weight.columns, [&](auto d, int64_t column) {
+      transform<FilterLine>(
+          d,
+          [&](int i, int j) {
+            return hn::LoadU(d, taps + i * weight.tap_strides[0] + j * weight.tap_strides[1] + column);
+          },
+          [&](int i, int j, auto value) { hn::StoreU(value, d, row + (i * kTile + j) * matrix + column); });
+    });
+    for (int64_t place = 0; place < kWinogradPlaces; ++place) {
+      std::fill(row + place * matrix + weight.columns, row + place * matrix + width, 0.0F);
     }
   }
 }
@@ -264,9 +262,9 @@ HWY_EXPORT(output);
 HWY_EXPORT(filter);
 HWY_EXPORT(weight);
 
-void winograd_input(const WinogradImages& images, const float* x, Range squares,
+void winograd_input(const WinogradImages& images, const float* x, Range squares, Range channels,
                     const WinogradMatrices<float>& out) {
-  HWY_DYNAMIC_DISPATCH(input)(images, x, squares, out);
+  HWY_DYNAMIC_DISPATCH(input)(images, x, squares, channels, out);
 }
 
 void winograd_gradient(const WinogradImages& images, const float* dy, Range squares, Range channels,
@@ -279,8 +277,8 @@ void winograd_output(const WinogradImages& images, const WinogradMatrices<const 
   HWY_DYNAMIC_DISPATCH(output)(images, in, squares, channels, epilogue, y);
 }
 
-void winograd_filter(const WinogradFilter& filter, Range depths, int64_t depth, int64_t panel, float* out) {
-  HWY_DYNAMIC_DISPATCH(filter)(filter, depths, depth, panel, out);
+void winograd_filter(const WinogradFilter& filter, int64_t depth, int64_t width, float* out) {
+  HWY_DYNAMIC_DISPATCH(filter)(filter, depth, width, out);
 }
 
 void winograd_weight(const WinogradMatrices<const float>& sums, int64_t parts, int64_t part_stride,

@@ -37,8 +37,8 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// Each square of 6 x 6 pixels becomes one row, all channels, in each matrix.
-void winograd_input(const WinogradImages& images, const float* x, Range squares,
+// Each square of 6 x 6 pixels becomes one row of the given channels in each matrix.
+void winograd_input(const WinogradImages& images, const float* x, Range squares, Range channels,
                     const WinogradMatrices<float>& out);
 
 // Each square of 4 x 4 pixels of the result's gradient, the filter of F(3x3, 4x4), becomes one row of the
@@ -64,12 +64,11 @@ struct WinogradFilter {
   int64_t columns = 0;
 };
 
-// Rows `depths` of the 36 transformed matrices, cut into panels of `panel` columns: panel p of place e begins
-// at out + (p * 36 + e) * depth * panel and holds rows of `panel` elements, zero beyond the last column.
-void winograd_filter(const WinogradFilter& filter, Range depths, int64_t depth, int64_t panel, float* out);
+// The 36 transformed matrices [depth, width] one behind the other, zero beyond the last column.
+void winograd_filter(const WinogradFilter& filter, int64_t depth, int64_t width, float* out);
 
-// The sum of `parts` sets of matrices [outputs, channels] that lie part_stride apart, turned into
-// weight[outputs, 3, 3, channels].
+// The sum of `parts` sets of matrices [outputs, channels] that lie part_stride apart, rows `outputs` of them,
+// turned into weight[outputs, 3, 3, channels].
 void winograd_weight(const WinogradMatrices<const float>& sums, int64_t parts, int64_t part_stride,
                      Range outputs, int64_t channels, float* weight);
 

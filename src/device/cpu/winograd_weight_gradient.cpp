@@ -9,9 +9,12 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr int64_t kLargestBlock = 96;  // squares
 constexpr int64_t kLeastSquares = 64;
-constexpr int64_t kLargestSums = int64_t{12} << 20;  // bytes of sums that each thread may have for itself
+constexpr int64_t kLargestBlock = 96;               // squares
+constexpr int64_t kLargestChannels = 48;            // of a block, where channels are shared
+constexpr int64_t kLargestSums = int64_t{1} << 20;  // floats that each thread may have for itself
+constexpr int64_t kLargestInput = int64_t{5}
+                                  << 20;  // floats transformed at a time, where channels are shared
 
 ConvolutionProblem read_problem(const Node& node) {
   const auto shape = [](const Value* value) { return value->type().static_shape(); };
@@ -24,91 +27,136 @@ ConvolutionProblem read_problem(const Node& node) {
   return problem;
 }
 
+// Two ways to share the work. By squares, while the sums are small: each thread sums its own squares for all
+// channels. By channels: all squares are transformed first, as many at a time as memory allows, and each
+// thread sums them for its own channels of the gradient.
 class WinogradWeightGradient : public Kernel {
  public:
   explicit WinogradWeightGradient(const ConvolutionProblem& problem)
       : input_(winograd_images(problem.source, problem.padding_low, problem.destination)),
-        gradient_(winograd_images(problem.destination, {0, 0}, problem.destination)) {
-    const int64_t squares = count_squares(problem.destination);
-    row_ = round_up(input_.channels, vector_width());
+        gradient_(winograd_images(problem.destination, {0, 0}, problem.destination)),
+        row_(round_up(input_.channels, vector_width())),
+        panel_(std::min(panel_width(), row_)),
+        squares_(cut_into_blocks(count_squares(problem.destination), kLargestBlock)),
+        channels_(cut_into_blocks(gradient_.channels, kLargestChannels)),
+        by_channels_(kWinogradPlaces * gradient_.channels * row_ > kLargestSums) {
+    const int64_t fitting = kLargestInput / (kWinogradPlaces * row_);
+    rounds_ =
+        cut_into_panels(squares_.total, by_channels_ ? std::min(squares_.total, fitting) : squares_.size);
     sums_matrix_ = matrix_stride(gradient_.channels, row_);
-    sums_elements_ = kWinogradPlaces * sums_matrix_;
-    blocks_ = cut_into_blocks(squares, kLargestBlock);
-    // Either each thread sums its own squares for all channels, or all squares for its own channels.
-    if (sums_elements_ * static_cast<int64_t>(sizeof(float)) > kLargestSums) {
-      channel_parts_ = std::min(blocks_.parts, gradient_.channels / kPanelRows);
-      blocks_.parts = 1;
-    }
-    input_matrix_ = matrix_stride(blocks_.size, row_);
-    gradient_matrix_ = matrix_stride(blocks_.size, gradient_.channels);
-    thread_elements_ = kWinogradPlaces * (input_matrix_ + gradient_matrix_);
+    input_matrix_ = matrix_stride(rounds_.size, panel_);
+    input_panel_ = kWinogradPlaces * input_matrix_;
+    gradient_row_ = by_channels_ ? channels_.size : gradient_.channels;
+    gradient_matrix_ = matrix_stride(rounds_.size, gradient_row_);
+    sums_ = (by_channels_ ? shared_ : own_).book(kWinogradPlaces * sums_matrix_);
+    inputs_ = (by_channels_ ? shared_ : own_).book((row_ + panel_ - 1) / panel_ * input_panel_);
+    gradients_ = own_.book(kWinogradPlaces * gradient_matrix_);
   }
 
   int64_t workspace_bytes() const override {
-    return (blocks_.parts * sums_elements_ + blocks_.parts * channel_parts_ * thread_elements_) *
+    return (shared_.size() + (by_channels_ ? channels_ : squares_).parts * own_.size()) *
            static_cast<int64_t>(sizeof(float));
   }
 
   void run(const KernelArguments& arguments) override {
-    const auto* x = static_cast<const float*>(arguments.inputs[0]);
-    const auto* dy = static_cast<const float*>(arguments.inputs[1]);
-    auto* sums = static_cast<float*>(arguments.workspace);
-    float* threads = sums + blocks_.parts * sums_elements_;
-    for_each_part(
-        blocks_.parts * channel_parts_, blocks_.parts * channel_parts_, [&](int64_t part, int64_t, int64_t) {
-          const int64_t squares = part / channel_parts_;
-          const int64_t channels = part % channel_parts_;
-          const Range own{gradient_.channels * channels / channel_parts_,
-                          gradient_.channels * (channels + 1) / channel_parts_};
-          sum_blocks(squares, own, x, dy, threads + part * thread_elements_, sums + squares * sums_elements_);
-        });
-    for_each_part(part_count(sums_elements_), gradient_.channels, [&](int64_t, int64_t begin, int64_t end) {
-      winograd_weight({sums, sums_matrix_, row_}, blocks_.parts, sums_elements_, {begin, end},
-                      input_.channels, static_cast<float*>(arguments.outputs[0]));
+    const Run run{.x = static_cast<const float*>(arguments.inputs[0]),
+                  .dy = static_cast<const float*>(arguments.inputs[1]),
+                  .workspace = static_cast<float*>(arguments.workspace)};
+    by_channels_ ? sum_by_channels(run) : sum_by_squares(run);
+    const int64_t parts = by_channels_ ? 1 : squares_.parts;
+    const float* sums = by_channels_ ? run.workspace + sums_ : own(run, 0) + sums_;
+    for_each_part(channels_.parts, gradient_.channels, [&](int64_t, int64_t begin, int64_t end) {
+      winograd_weight({sums, sums_matrix_, row_}, parts, own_.size(), {begin, end}, input_.channels,
+                      static_cast<float*>(arguments.outputs[0]));
     });
   }
 
  private:
-  // sums[place][k, c] = sum over the blocks of this part of gradient[square, k] * input[square, c]
-  void sum_blocks(int64_t part, Range channels, const float* x, const float* dy, float* memory,
-                  float* sums) const {
-    const WinogradMatrices<float> inputs{memory, input_matrix_, row_};
-    const WinogradMatrices<float> gradients{memory + kWinogradPlaces * input_matrix_, gradient_matrix_,
-                                            gradient_.channels};
-    const int64_t first = blocks_.count() * part / blocks_.parts;
-    const int64_t last = blocks_.count() * (part + 1) / blocks_.parts;
-    for (int64_t block = first; block < last; ++block) {
-      const Range squares = blocks_.block(block);
-      winograd_input(input_, x, squares, inputs);
-      winograd_gradient(gradient_, dy, squares, channels, gradients);
-      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        for (int64_t column = 0; column < row_; column += panel_width()) {
-          multiply_panel({.a = gradients.data + place * gradient_matrix_,
-                          .a_row = 1,
-                          .a_depth = gradients.row_stride,
-                          .b = inputs.data + place * input_matrix_ + column,
-                          .b_row = row_,
-                          .c = sums + place * sums_matrix_ + channels.begin * row_ + column,
-                          .c_row = row_,
-                          .rows = channels.size(),
-                          .depth = squares.size(),
-                          .width = std::min(panel_width(), row_ - column),
-                          .accumulate = block > first});
+  struct Run {
+    const float* x;
+    const float* dy;
+    float* workspace;
+  };
+
+  float* own(const Run& run, int64_t part) const {
+    return run.workspace + shared_.size() + part * own_.size();
+  }
+
+  void sum_by_squares(const Run& run) const {
+    for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+      float* memory = own(run, part);
+      for (int64_t block = begin; block < end; ++block) {
+        const Range squares = squares_.block(block);
+        transform_input(run, squares, memory + inputs_);
+        multiply(run, squares, {0, gradient_.channels}, memory + inputs_, memory + gradients_, memory + sums_,
+                 block > begin);
+      }
+    });
+  }
+
+  void sum_by_channels(const Run& run) const {
+    float* inputs = run.workspace + inputs_;
+    for (int64_t round = 0; round < rounds_.count(); ++round) {
+      const Range squares = rounds_.block(round);
+      for_each_part(squares_.parts, squares.size(), [&](int64_t, int64_t begin, int64_t end) {
+        transform_input(run, {squares.begin + begin, squares.begin + end}, inputs + begin * panel_);
+      });
+      for_each_part(channels_.parts, channels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const Range channels = channels_.block(block);
+          multiply(run, squares, channels, inputs, own(run, part) + gradients_,
+                   run.workspace + sums_ + channels.begin * row_, round > 0);
         }
+      });
+    }
+  }
+
+  void transform_input(const Run& run, Range squares, float* inputs) const {
+    for (int64_t first = 0; first < input_.channels; first += panel_) {
+      winograd_input(input_, run.x, squares, {first, std::min(first + panel_, input_.channels)},
+                     {inputs + first / panel_ * input_panel_, input_matrix_, panel_});
+    }
+  }
+
+  // sums[place][k, c] (+)= sum over the squares of gradient[square, k] * input[square, c]
+  void multiply(const Run& run, Range squares, Range channels, const float* inputs, float* gradients,
+                float* sums, bool accumulate) const {
+    winograd_gradient(gradient_, run.dy, squares, channels, {gradients, gradient_matrix_, gradient_row_});
+    for (int64_t place = 0; place < kWinogradPlaces; ++place) {
+      for (int64_t column = 0; column < row_; column += panel_) {
+        multiply_panel({.a = gradients + place * gradient_matrix_,
+                        .a_row = 1,
+                        .a_depth = gradient_row_,
+                        .b = inputs + column / panel_ * input_panel_ + place * input_matrix_,
+                        .b_row = panel_,
+                        .c = sums + place * sums_matrix_ + column,
+                        .c_row = row_,
+                        .rows = channels.size(),
+                        .depth = squares.size(),
+                        .width = std::min(panel_, row_ - column),
+                        .accumulate = accumulate});
       }
     }
   }
 
   WinogradImages input_;
   WinogradImages gradient_;
-  WinogradBlocks blocks_;
-  int64_t channel_parts_ = 1;
-  int64_t row_ = 0;  // input channels, rounded up to vectors
+  int64_t row_;    // input channels, rounded up to vectors
+  int64_t panel_;  // of them, that lie side by side in the transformed input
+  WinogradBlocks squares_;
+  WinogradBlocks channels_;  // of the gradient
+  bool by_channels_;
+  WinogradBlocks rounds_;  // squares that are transformed before they are multiplied
+  int64_t gradient_row_ = 0;
   int64_t sums_matrix_ = 0;
-  int64_t sums_elements_ = 0;
   int64_t input_matrix_ = 0;
+  int64_t input_panel_ = 0;
   int64_t gradient_matrix_ = 0;
-  int64_t thread_elements_ = 0;
+  WinogradScratch shared_;
+  WinogradScratch own_;  // of each thread
+  int64_t sums_ = 0;
+  int64_t inputs_ = 0;
+  int64_t gradients_ = 0;
 };
 
 }  // namespace
