@@ -102,7 +102,8 @@ class WinogradConvolution : public Kernel {
 
   void prepare(size_t input, const void* memory) override {
     if (!frozen_ || input != request_.weight) return;
-    const auto turned = hwy::AllocateAligned<float>(static_cast<size_t>(std::max<int64_t>(turned_elements(), 1)));
+    const auto turned =
+        hwy::AllocateAligned<float>(static_cast<size_t>(std::max<int64_t>(turned_elements(), 1)));
     for (int64_t panel = 0; panel < panels_.count(); ++panel) {
       transform_filter(static_cast<const float*>(memory), panel, turned.get(),
                        packed_.get() + panel * filter_panel_);
