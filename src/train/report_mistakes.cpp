@@ -142,9 +142,8 @@ std::string confusion_part(const Report& report) {
 std::string mistakes_part(const Report& report) {
   if (report.mistakes.empty()) return "";
   std::string html =
-      "<section><h2>Worst mistakes</h2><p class=\"note\">Test images on which the network was surest of a "
-      "wrong "
-      "answer: what they are, and what it took them for.</p><div class=\"mistakes\">\n";
+      "<section><h2>Worst mistakes</h2><p class=\"note\">Test images whose right answer the network "
+      "thought least likely: what they are, and what it took them for.</p><div class=\"mistakes\">\n";
   for (const Mistake& mistake : report.mistakes) html += mistake_figure(report, mistake);
   return html + "</div></section>\n";
 }
