@@ -135,9 +135,9 @@ class Scheduler {
     while (!ready.empty()) {
       Index next = ready.begin()->first;
       // Only nodes made ready recently can have become worth it, but ready sets are small enough to look at
-      // all.
+      // all. In the graph's order, so that what was recomputed for its turn does not wait for others.
       for (const auto& [candidate, unused] : ready) {
-        if (candidate != next && growth(candidate) < 0) {
+        if (growth(candidate) < 0) {
           next = candidate;
           break;
         }

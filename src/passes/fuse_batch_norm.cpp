@@ -1,10 +1,11 @@
 // Training: batch normalisation with the shortcut's sum and the relu behind it, and its gradient with the
-// relu's mask and the sum of two gradients before it. Each would otherwise be a pass over whole activations
-// of its own.
+// relu's mask and the sum of two gradients before it; and, recomputed in the backward half, the normalisation
+// by the batch's statistics with its relu. Each would otherwise be a pass over whole activations of its own.
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/fuse.h"
 
+#include "passes/batch_norm_mask.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
@@ -46,39 +47,20 @@ bool fuse_forward(Graph& graph) {
   return changed;
 }
 
-// The relu's mask on its way to a normalisation's gradient: select(greater(y, 0), dy, 0).
-struct Mask {
-  Node* select = nullptr;
-  Node* greater = nullptr;
-};
-
-std::optional<Mask> find_mask(Value* gradient) {
-  Mask mask;
-  mask.select = producer_of(gradient, "select");
-  if (mask.select == nullptr || scalar_constant(mask.select->input(2)) != 0.0) return std::nullopt;
-  if (mask.select->input(1)->type() != gradient->type()) return std::nullopt;
-  mask.greater = producer_of(mask.select->input(0), "greater");
-  if (mask.greater == nullptr || scalar_constant(mask.greater->input(1)) != 0.0) return std::nullopt;
-  if (mask.greater->input(0)->type() != gradient->type() ||
-      sole_reader(mask.greater->output()) != mask.select)
-    return std::nullopt;
-  return mask;
-}
-
-// The normalisation whose relu the mask is of and whose gradient the node is; null when they are not the
-// same.
-Node* normalisation_of(const Node& gradient, const Mask& mask) {
-  Node* relu = producer_of(mask.greater->input(0), "relu");
-  Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");
-  const bool same = norm != nullptr && relu->input(0) == norm->output() &&
-                    gradient.input(1) == norm->input(0) && gradient.input(2) == norm->input(1) &&
-                    gradient.input(3) == norm->output(1) && gradient.input(4) == norm->output(2) &&
-                    gradient.attributes().real("epsilon") == norm->attributes().real("epsilon");
-  return same ? norm : nullptr;
+// Normalisation by statistics that the run computes; of frozen ones little work is left, which clusters take.
+bool fuse_recomputed(Graph& graph) {
+  bool changed = false;
+  for (Node* norm : nodes_of(graph, "batch_norm_inference")) {
+    Node* relu = sole_reader_of(norm->output(), "relu");
+    if (relu == nullptr || is_frozen(norm->input(3)) || is_frozen(norm->input(4))) continue;
+    fuse_nodes(graph, "batch_norm_inference", {norm, relu}, {relu->output()});
+    changed = true;
+  }
+  return changed;
 }
 
 // Makes the mask from x, which the gradient reads anyway, instead of from y.
-Node* recompute_result(Graph& graph, const Node& gradient, const Mask& mask, const Node& norm) {
+Node* recompute_result(Graph& graph, const Node& gradient, const ReluMask& mask, const Node& norm) {
   const InsertionPoint here(graph, mask.greater);
   Value* y = ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
                                        norm.output(2), gradient.attributes().real("epsilon"));
@@ -91,7 +73,7 @@ bool fuse_backward(Graph& graph) {
   for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     std::vector<Node*> members{gradient};
     Value* incoming = gradient->input(0);
-    const std::optional<Mask> mask = find_mask(incoming);
+    const std::optional<ReluMask> mask = find_relu_mask(incoming);
     if (mask.has_value()) {
       members.push_back(mask->select);
       members.push_back(mask->greater);
@@ -103,7 +85,7 @@ bool fuse_backward(Graph& graph) {
       members.push_back(sum);
     if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
     if (mask.has_value()) {
-      if (const Node* norm = normalisation_of(*gradient, *mask))
+      if (const Node* norm = masked_normalisation(*gradient, *mask))
         members.push_back(recompute_result(graph, *gradient, *mask, *norm));
     }
     fuse_nodes(graph, "batch_norm_gradient", members, visible_values(graph, members));
@@ -117,7 +99,8 @@ bool fuse_backward(Graph& graph) {
 bool fuse_batch_norm(Graph& graph, const PassOptions&) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
-  return fuse_forward(graph) || backward;
+  const bool recomputed = fuse_recomputed(graph);
+  return fuse_forward(graph) || recomputed || backward;
 }
 
 }  // namespace tessera::passes

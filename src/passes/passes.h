@@ -16,8 +16,12 @@ bool fuse_elementwise(Graph& graph, const PassOptions& options);
 // In a frozen graph, moves batch normalisation into the weight and bias of the convolution before it.
 bool fold_batch_norm(Graph& graph, const PassOptions& options);
 
-// Training batch normalisation with shortcut and relu, its gradient with the relu's mask: kinds "batch_norm"
-// and "batch_norm_gradient".
+// Training keeps no result of a relu behind batch normalisation for a weight's gradient, which gets a copy
+// computed again from what is kept anyway.
+bool recompute_activations(Graph& graph, const PassOptions& options);
+
+// Training batch normalisation with shortcut and relu, its gradient with the relu's mask, and its recomputed
+// result: kinds "batch_norm", "batch_norm_gradient" and "batch_norm_inference".
 bool fuse_batch_norm(Graph& graph, const PassOptions& options);
 
 // Convolutions and matrix products with bias, shortcut and activations: kinds "convolution" and "matmul".

@@ -16,6 +16,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                        passes::lower_precision};
   const Pass fold{"fold_batch_norm", "frozen batch normalisation into the convolution before it",
                   passes::fold_batch_norm};
+  const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
+                       passes::recompute_activations};
   const Pass norms{"fuse_batch_norm", "training batch normalisation with sum, relu and the relu's mask",
                    passes::fuse_batch_norm};
   const Pass convolutions{"fuse_convolution", "convolution with bias, shortcut and activation",
@@ -28,7 +30,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
       dead, algebra,   constants, common,        // what the model's code and the gradients left
       fold, precision, algebra,   common, dead,  // casts that met
   };
-  if (options.fuse) passes.insert(passes.end(), {norms, convolutions, products, clusters});
+  // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
+  // fusions, which make each copy one pass over memory.
+  if (options.fuse) passes.insert(passes.end(), {recompute, norms, convolutions, products, clusters});
   return passes;
 }
 

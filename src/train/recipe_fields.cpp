@@ -189,6 +189,12 @@ std::vector<RecipeField> make_fields() {
        .documentation = "Decay per update of the running average of the weights that is evaluated; 0: none",
        .limits = fraction()},
       {.section = "train",
+       .key = "recompute",
+       .slot = TESSERA_MEMBER(train.recompute),
+       .documentation =
+           "Make cheap activations again for the gradients instead of keeping them: less memory, "
+           "the same numbers, a little slower"},
+      {.section = "train",
        .key = "evaluate_every",
        .slot = TESSERA_MEMBER(train.evaluate_every),
        .documentation = "Epochs between evaluations; 0: only after the last",

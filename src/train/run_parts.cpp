@@ -104,7 +104,8 @@ TrainerOptions make_trainer_options(const Recipe& recipe) {
           .accumulate = recipe.train.accumulate,
           .clip_norm = recipe.train.clip_norm,
           .ema_decay = recipe.train.ema_decay,
-          .decay_all = recipe.optimizer.decay_all};
+          .decay_all = recipe.optimizer.decay_all,
+          .recompute = recipe.train.recompute};
 }
 
 }  // namespace tessera::train

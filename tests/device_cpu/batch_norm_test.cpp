@@ -1,3 +1,4 @@
+#include "tessera/compile/executable.h"
 #include "tessera/passes/pass.h"
 
 #include "device_cpu/every_kernel.h"
@@ -64,6 +65,16 @@ class BatchNorm : public ::testing::TestWithParam<Extents> {
     expect_every_kernel(*node, used, tolerances, std::vector<bool>(used.size(), false));
   }
 
+  static std::vector<Tensor> inputs(const Graph& graph) {
+    std::vector<Tensor> result;
+    for (const auto& input : graph.inputs()) {
+      const bool positive = input->name() == "variance" || input->name() == "scale";
+      result.push_back(random_tensor(input->data_type(), input->type().static_shape(), positive ? 0.5 : -2, 2,
+                                     5 + result.size()));
+    }
+    return result;
+  }
+
  private:
   int64_t rows() const { return element_count(GetParam().x) / GetParam().x.back(); }
 
@@ -77,16 +88,6 @@ class BatchNorm : public ::testing::TestWithParam<Extents> {
     // The rounding of a sum or mask before it, in the activation's own type, where the reference rounds it.
     const double u = GetParam().type == DataType::fp32 ? 0 : unit_roundoff(GetParam().type);
     result.absolute += (summed ? 4 * std::sqrt(n) : 4) * 4 * u;
-    return result;
-  }
-
-  static std::vector<Tensor> inputs(const Graph& graph) {
-    std::vector<Tensor> result;
-    for (const auto& input : graph.inputs()) {
-      const bool positive = input->name() == "variance" || input->name() == "scale";
-      result.push_back(random_tensor(input->data_type(), input->type().static_shape(), positive ? 0.5 : -2, 2,
-                                     5 + result.size()));
-    }
     return result;
   }
 };
@@ -128,6 +129,36 @@ TEST_P(BatchNorm, TrainingWithShortcut) {
     output y = %y
   })",
         "batch_norm");
+}
+
+// What recompute_activations makes: the bits of the training kernel, in one pass over memory.
+TEST_P(BatchNorm, RecomputedGivesTheBitsOfTraining) {
+  const std::unique_ptr<Graph> graph = graph_of(R"(graph g(input %x: $X, input %scale: $C, input %bias: $C) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y = relu(%n)
+    %again = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+    %copy = relu(%again)
+    output y = %y
+    output copy = %copy
+  })",
+                                                GetParam());
+  const auto executable = compile(*graph, Device::cpu());
+  executable->bind(std::make_shared<Variables>(Device::cpu()));
+  ASSERT_EQ(executable->nodes().size(), 2u);
+  EXPECT_EQ(executable->nodes()[1].kernel, "loops.batch_norm_inference");
+  const std::vector<Tensor> values = inputs(*graph);
+  const auto outputs = executable->run({{"x", values[0]}, {"scale", values[1]}, {"bias", values[2]}});
+  EXPECT_TRUE(outputs.at("copy").identical(outputs.at("y")));
+}
+
+TEST_P(BatchNorm, InferenceWithRelu) {
+  check(
+      R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %mean: $C, input %variance: $C) {
+    %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+    %y = relu(%n)
+    output y = %y
+  })",
+      "batch_norm_inference");
 }
 
 TEST_P(BatchNorm, Gradient) {

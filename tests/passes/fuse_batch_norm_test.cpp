@@ -119,6 +119,37 @@ TEST(FuseBatchNorm, GradientTakesSumAndMaskAndHandsOutTheMaskedGradient) {
     })");
 }
 
+TEST(FuseBatchNorm, TakesARecomputedResult) {
+  const std::string inputs = R"(
+    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %mean: fp32[4],
+            input %variance: fp32[4]) {)";
+  expect_pass("fuse_batch_norm", inputs + R"(
+      %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance)
+      %y = relu(%n)
+      output y = %y
+    })",
+              inputs + R"(
+      %y = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_inference"} body graph
+        batch_norm_inference(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4],
+        input %mean: fp32[4], input %variance: fp32[4]) {
+        %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance)
+        %y = relu(%n)
+        output y0 = %y
+      }
+      output y = %y
+    })");
+}
+
+TEST(FuseBatchNorm, LeavesInferenceToClusters) {
+  expect_no_change("fuse_batch_norm", R"(
+    graph g(input %x: fp32[2, 3, 3, 4], parameter %scale: fp32[4], parameter %bias: fp32[4],
+            state %mean: fp32[4], state %variance: fp32[4]) {
+      %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance)
+      %y = relu(%n)
+      output y = %y
+    })");
+}
+
 TEST(FuseBatchNorm, KeepsAMaskOfAnotherKind) {
   expect_no_change("fuse_batch_norm", R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %y: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],

@@ -75,7 +75,7 @@ TEST(LowerPrecision, UpdatesOfMasterWeightsStayWide) {
   output y = %biased
   update %b = %next
 })");
-  EXPECT_TRUE(testing::run_pass(*graph, "lower_precision", in(Precision::fp16)));
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::fp16)));
   EXPECT_EQ(graph->find("biased_1")->data_type(), DataType::fp16);
   EXPECT_EQ(graph->updates()[0].next->producer()->operator_name(), "select");
   EXPECT_EQ(graph->updates()[0].next->producer()->input(2), graph->find_input("b"));

@@ -72,6 +72,30 @@ TEST(Trainer, SameSeedSameBitsAnotherSeedOthers) {
   EXPECT_FALSE(different_tensors(first, train(2)).empty());
 }
 
+// Recomputed activations have the bits of those that were kept.
+TEST(Trainer, RecomputingChangesNoBit) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    std::vector<double> losses[2];
+    std::map<std::string, Tensor> variables[2];
+    int64_t peaks[2];
+    for (const bool recompute : {false, true}) {
+      TrainerOptions options = tiny_training();
+      options.precision = precision;
+      options.recompute = recompute;
+      Trainer trainer(tiny_resnet(), options);
+      FitOptions fit{.max_steps = 3};
+      fit.on_step = [&](const train::StepEvent& event) { losses[recompute].push_back(event.loss); };
+      trainer.fit(tiny_loader(), fit);
+      variables[recompute] = trainer.training_state().tensors;
+      peaks[recompute] = trainer.step(8).memory_plan().peak_bytes;
+    }
+    EXPECT_EQ(losses[0].size(), 3U);
+    EXPECT_EQ(losses[0], losses[1]) << to_string(precision);
+    EXPECT_TRUE(different_tensors(variables[0], variables[1]).empty()) << to_string(precision);
+    EXPECT_LT(peaks[1], peaks[0]) << to_string(precision);
+  }
+}
+
 struct Resumption {
   std::string name;
   models::Model model;

@@ -25,6 +25,8 @@ struct PassOptions {
   // once.
   bool frozen = false;
   bool fuse = true;
+  // Less memory for a little more work in training: cheap activations are computed again.
+  bool recompute = true;
 };
 
 struct Pass {

@@ -54,6 +54,7 @@ struct Recipe {
     double clip_norm = 0.0;      // largest global gradient norm; 0: off
     double smoothing = 0.0;      // of the labels, in [0, 1)
     double ema_decay = 0.0;      // per step; 0: off
+    bool recompute = true;       // less memory for a little more work
     int64_t evaluate_every = 1;  // epochs; 0: only after the last
     int64_t checkpoint_every = 1;
     bool operator==(const Train&) const = default;

@@ -1,0 +1,116 @@
+// Training keeps every activation from its forward use to its backward one. Where y = relu(batch_norm(x)),
+// the gradient of the normalisation keeps x and the batch's statistics as well, and y is one pass over memory
+// away from them: the weight gradients that read y get copies made right before they run, and y dies in the
+// forward half. Chen et al., "Training deep nets with sublinear memory cost" (2016), is the general idea.
+//
+//   y -> convolution -> ... -> loss ... -> dz -> data gradient -> mask -> gradient of the normalisation
+//    \-----------------------------------> dz -> weight gradient
+//
+// The halves are told apart by dependence. The gradient of the normalisation needs every forward reader of y,
+// through which the loss's gradient reaches it. A late reader is one that it does not need, and that itself
+// needs all of them: it can run only after the loss.
+#include <algorithm>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/batch_norm_mask.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+// The node and everything that must run before it.
+NodeSet ancestors(const Node* node) {
+  NodeSet seen{node};
+  std::vector<const Node*> waiting{node};
+  while (!waiting.empty()) {
+    const Node* current = waiting.back();
+    waiting.pop_back();
+    for (const Value* input : current->inputs()) {
+      if (input->producer() != nullptr && seen.insert(input->producer()).second)
+        waiting.push_back(input->producer());
+    }
+  }
+  return seen;
+}
+
+bool leaves_the_graph(const Graph& graph, const Value* value) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](const Graph::Output& output) { return output.value == value; }) ||
+         std::any_of(graph.updates().begin(), graph.updates().end(),
+                     [&](const Graph::Update& update) { return update.next == value; });
+}
+
+// The first of the nodes in the graph's order.
+const Node* first_of(const Graph& graph, const NodeSet& nodes) {
+  for (const auto& node : graph.nodes()) {
+    if (nodes.contains(node.get())) return node.get();
+  }
+  return nullptr;
+}
+
+// The late readers of the mask's y; empty when recomputing it for them would not let it die early.
+std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const ReluMask& mask) {
+  const Value* y = mask.greater->input(0);
+  const NodeSet needed = ancestors(&gradient);
+  std::vector<const Node*> early;
+  std::vector<Node*> late;
+  for (const Use& use : y->uses()) {
+    if (use.node == mask.greater) continue;                 // will be made from x (fuse_batch_norm)
+    if (use.node->operator_name() == "reshape") return {};  // the same memory, for who knows how long
+    if (needed.contains(use.node)) {
+      early.push_back(use.node);
+    } else if (std::find(late.begin(), late.end(), use.node) == late.end()) {
+      late.push_back(use.node);
+    }
+  }
+  if (early.empty()) return {};
+  for (const Node* reader : late) {
+    const NodeSet before = ancestors(reader);
+    if (!std::all_of(early.begin(), early.end(), [&](const Node* node) { return before.contains(node); }))
+      return {};
+    // x is still there only while its own gradient waits.
+    if (first_of(graph, {reader, &gradient}) != reader) return {};
+  }
+  return late;
+}
+
+// Makes y again right before the reader: the schedule follows the graph's order where no memory is freed.
+void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
+  const InsertionPoint here(graph, reader);
+  graph.set_name_scope(y->name() + ".recomputed");
+  Value* copy =
+      ops::relu(ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
+                                          norm.output(2), norm.attributes().real("epsilon")));
+  graph.set_name_scope("");
+  for (size_t i = 0; i < reader->inputs().size(); ++i) {
+    if (reader->input(i) == y) graph.set_input(reader, i, copy);
+  }
+}
+
+}  // namespace
+
+bool recompute_activations(Graph& graph, const PassOptions& options) {
+  if (!options.recompute) return false;
+  std::vector<Node*> gradients;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() == "batch_norm_gradient") gradients.push_back(node.get());
+  }
+  bool changed = false;
+  for (const Node* gradient : gradients) {
+    const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
+    const Node* norm = mask.has_value() ? masked_normalisation(*gradient, *mask) : nullptr;
+    if (norm == nullptr) continue;
+    Value* y = mask->greater->input(0);
+    if (leaves_the_graph(graph, y) || sole_reader(norm->output()) != y->producer()) continue;
+    for (Node* reader : late_readers(graph, *gradient, *mask)) {
+      recompute(graph, *norm, y, reader);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tessera::passes

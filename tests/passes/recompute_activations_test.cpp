@@ -1,0 +1,157 @@
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+// convolution -> batch norm -> relu -> convolution, and the gradients; dz stands for what the loss sends
+// back. $WINDOW: a convolution's attributes.
+std::string with_window(std::string text) {
+  const std::string window =
+      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
+  for (size_t at = text.find("$WINDOW"); at != std::string::npos; at = text.find("$WINDOW"))
+    text.replace(at, 7, window);
+  return text;
+}
+
+void expect_recomputed(const std::string& before, const std::string& after) {
+  expect_pass("recompute_activations", with_window(before), with_window(after));
+}
+
+void expect_kept(const std::string& text, const PassOptions& options = {}) {
+  expect_no_change("recompute_activations", with_window(text), options);
+}
+
+const std::string kInputs = R"(
+  graph g(input %image: fp32[2, 4, 4, 2], parameter %w1: fp32[4, 1, 1, 2], input %scale: fp32[4],
+          input %bias: fp32[4], parameter %w2: fp32[4, 1, 1, 4]) {)";
+const std::string kForward = R"(
+    %x = convolution(%image, %w1) {$WINDOW}
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y = relu(%n)
+    %z = convolution(%y, %w2) {$WINDOW})";
+const std::string kBackward = R"(
+    %dz = multiply(%z, %z)
+    %dy = convolution_data_gradient(%dz, %w2) {$WINDOW, input_shape = [2, 4, 4, 4]})";
+const std::string kLate = R"(
+    %dw2 = convolution_weight_gradient(%y, %dz) {$WINDOW, weight_shape = [4, 1, 1, 4]})";
+const std::string kRecomputed = R"(
+    %y.recomputed/batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+    %y.recomputed/relu = relu(%y.recomputed/batch_norm_inference)
+    %dw2 = convolution_weight_gradient(%y.recomputed/relu, %dz) {$WINDOW, weight_shape = [4, 1, 1, 4]})";
+const std::string kMask = R"(
+    %zero = constant() {value = fp32[] (0)}
+    %open = greater(%y, %zero)
+    %dn = select(%open, %dy, %zero))";
+const std::string kGradient = R"(
+    %dx, %dscale, %dbias = batch_norm_gradient(%dn, %x, %scale, %mean, %variance) {epsilon = 0.01}
+    %dw1 = convolution_weight_gradient(%image, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]})";
+const std::string kOutputs = R"(
+    output z = %z
+    output dw1 = %dw1
+    output dw2 = %dw2
+  })";
+
+TEST(RecomputeActivations, GivesTheWeightGradientACopyMadeFromWhatIsKept) {
+  expect_recomputed(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs,
+                    kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs);
+}
+
+// Both the mask and the copy become one pass over memory, and y itself stays one with the normalisation.
+TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
+  const auto graph =
+      parse_graph(with_window(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs));
+  const auto before = graph->clone();
+  ASSERT_TRUE(run_pass(*graph, "recompute_activations"));
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm"));
+  verify(*graph);
+  std::vector<std::string> kinds;
+  for (const auto& node : graph->nodes()) {
+    if (node->body() != nullptr) kinds.push_back(node->attributes().text("kind"));
+  }
+  EXPECT_EQ(kinds, (std::vector<std::string>{"batch_norm", "batch_norm_inference", "batch_norm_gradient"}));
+  EXPECT_EQ(graph->find("y")->uses().size(), 1u);
+  expect_same_results(*before, *graph, {1e-5, 1e-5});
+}
+
+TEST(RecomputeActivations, CanBeSwitchedOff) {
+  expect_kept(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs, {.recompute = false});
+}
+
+TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
+  // A second forward reader, which depends on the first, is no late one either.
+  expect_kept(kInputs + kForward + R"(
+    %shortcut = add(%y, %z)
+    %dz = multiply(%shortcut, %z)
+    %dy = convolution_data_gradient(%dz, %w2) {$WINDOW, input_shape = [2, 4, 4, 4]})" +
+              kMask + kGradient + R"(
+    output z = %shortcut
+    output dw1 = %dw1
+  })");
+}
+
+TEST(RecomputeActivations, CountsAShortcutBehindTheReluAsForward) {
+  const std::string forward = kInputs + kForward + R"(
+    %shortcut = add(%y, %z)
+    %dz = multiply(%shortcut, %z)
+    %dsum = convolution_data_gradient(%dz, %w2) {$WINDOW, input_shape = [2, 4, 4, 4]}
+    %dy = add(%dsum, %dz))";
+  expect_recomputed(forward + kLate + kMask + kGradient + kOutputs,
+                    forward + kRecomputed + kMask + kGradient + kOutputs);
+}
+
+TEST(RecomputeActivations, KeepsAnOutputOfTheGraph) {
+  expect_kept(kInputs + kForward + kBackward + kLate + kMask + kGradient + R"(
+    output y = %y
+    output dw1 = %dw1
+    output dw2 = %dw2
+  })");
+}
+
+TEST(RecomputeActivations, KeepsItWhereTheInputIsNotKept) {
+  // The first layers are not trained.
+  expect_kept(kInputs + kForward + R"(
+    %dz = multiply(%z, %z))" +
+              kLate + R"(
+    output z = %z
+    output dw2 = %dw2
+  })");
+  // The weight gradient stands behind the normalisation's.
+  expect_kept(kInputs + kForward + kBackward + kMask + kGradient + kLate + kOutputs);
+}
+
+TEST(RecomputeActivations, KeepsASumWithAShortcut) {
+  expect_kept(R"(
+  graph g(input %image: fp32[2, 4, 4, 2], parameter %w1: fp32[4, 1, 1, 2], input %scale: fp32[4],
+          input %bias: fp32[4], parameter %w2: fp32[4, 1, 1, 4], input %shortcut: fp32[2, 4, 4, 4]) {
+    %x = convolution(%image, %w1) {$WINDOW}
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %sum = add(%n, %shortcut)
+    %y = relu(%sum)
+    %z = convolution(%y, %w2) {$WINDOW})" +
+              kBackward + kLate + kMask + kGradient + kOutputs);
+}
+
+TEST(RecomputeActivations, KeepsWhatAReaderBesideTheHalvesNeeds) {
+  // Neither does the gradient need the sum, nor the sum the convolution.
+  expect_kept(kInputs + kForward + R"(
+    %total = reduce_sum(%y))" +
+              kBackward + kLate + kMask + kGradient + R"(
+    output total = %total
+    output dw1 = %dw1
+    output dw2 = %dw2
+  })");
+}
+
+TEST(RecomputeActivations, HasNothingToDoInInference) {
+  expect_kept(R"(
+  graph g(input %x: fp32[2, 4, 4, 4], parameter %scale: fp32[4], parameter %bias: fp32[4], state %mean: fp32[4],
+          state %variance: fp32[4], parameter %w: fp32[4, 1, 1, 4]) {
+    %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance)
+    %y = relu(%n)
+    %z = convolution(%y, %w) {$WINDOW}
+    output z = %z
+  })");
+}
+
+}  // namespace
+}  // namespace tessera::testing
