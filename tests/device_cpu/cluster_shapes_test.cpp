@@ -41,6 +41,19 @@ TEST(ClusterShapes, Broadcasts) {
   }
 }
 
+// The planner asks of each place whether the kernel may write over it.
+TEST(ClusterShapes, OneOperandInTwoPlaces) {
+  const Case own = text_case(R"(graph twice(input %a: fp32[3, 5], input %b: fp32[3, 5]) {
+  %x = subtract(%a, %b)
+  %less = less(%b, %a)
+  %chosen = select(%less, %x, %x)
+  %largest = maximum(%chosen, %chosen)
+  output y = %largest
+})");
+  expect_as_reference(own, OperatorClass::elementwise, {.magnitude = 4});
+  expect_as_reference(own, OperatorClass::elementwise, {.magnitude = 4}, true);
+}
+
 struct ReductionCase {
   Shape shape;
   std::string axes;

@@ -177,12 +177,13 @@ std::unique_ptr<Graph> cluster_body(const Node& node) {
     body = node.body()->clone();
   } else {
     body = std::make_unique<Graph>(node.operator_name());
-    ValueMapping mapping;
-    for (Value* input : node.inputs()) {
-      if (mapping.contains(input)) continue;
-      mapping[input] = body->add_input(InputRole::input, fmt::format("x{}", mapping.size()), input->type());
+    // An operand that stands twice is two inputs: the kernel's arguments are counted by place.
+    std::vector<Value*> operands;
+    for (const Value* input : node.inputs()) {
+      operands.push_back(
+          body->add_input(InputRole::input, fmt::format("x{}", operands.size()), input->type()));
     }
-    const Node* copy = copy_node(node, *body, mapping);
+    const Node* copy = body->add_node(node.operator_name(), operands, node.attributes(), node.name());
     for (const auto& output : copy->outputs()) body->add_output(output->name(), output.get());
   }
   decompose_composites(*body);
