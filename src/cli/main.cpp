@@ -1,5 +1,8 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -83,9 +86,17 @@ void install_stop_handler() {
   std::signal(SIGTERM, on_signal);
 }
 
+// A full disk behind standard output shows at the latest when its last bytes are written.
+static int checked_run(int argc, char** argv) {
+  const int code = run(argc, argv);
+  require(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, ErrorCode::io,
+          "standard output: cannot write: {}", std::strerror(errno));
+  return code;
+}
+
 static int guarded_run(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return checked_run(argc, argv);
   } catch (const Interrupted&) {
     return 130;
   } catch (const Error& error) {
@@ -94,6 +105,11 @@ static int guarded_run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "tessera: out of memory\n");
     return exit_code(ErrorCode::out_of_memory);
+  } catch (const std::system_error& error) {  // of printing, of the file system, or of starting a thread
+    fmt::print(stderr, "tessera: {}\n", error.what());
+    const bool scarce = error.code() == std::errc::resource_unavailable_try_again ||
+                        error.code() == std::errc::not_enough_memory;
+    return exit_code(scarce ? ErrorCode::out_of_memory : ErrorCode::io);
   } catch (const std::exception& error) {
     fmt::print(stderr, "tessera: internal fault: {}\n", error.what());
     return exit_code(ErrorCode::internal);
@@ -103,5 +119,6 @@ static int guarded_run(int argc, char** argv) {
 }  // namespace tessera::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is then an error like a full disk
   return tessera::cli::guarded_run(argc, argv);
 }

@@ -26,11 +26,11 @@ bool is_aligned(const void* memory) {
 }
 
 std::string describe_peak(const MemoryPlan& plan) {
-  std::string text;
+  std::vector<std::string> parts;
   for (const MemoryBlock* block : peak_blocks(plan, 5)) {
-    text += fmt::format("\n  {} {}", format_bytes(static_cast<double>(block->bytes)), block->name);
+    parts.push_back(fmt::format("{} {}", block->name, format_bytes(static_cast<double>(block->bytes))));
   }
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 class PlannedExecutable : public Executable {
@@ -152,7 +152,7 @@ class PlannedExecutable : public Executable {
     const int64_t needed = plan_.memory.peak_bytes + plan_.memory.variable_bytes;
     require(memory <= 0 || needed <= memory, ErrorCode::out_of_memory,
             "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the "
-            "peak:{}",
+            "peak: {}",
             graph_->name(), format_bytes(static_cast<double>(needed)),
             format_bytes(static_cast<double>(plan_.memory.variable_bytes)),
             format_bytes(static_cast<double>(memory)), describe_peak(plan_.memory));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <memory>
 
 #include <fmt/chrono.h>
 
@@ -77,11 +78,31 @@ class EventLog {
     }
     writer_.flush();
   }
-  void text(const std::string& tag, const std::string& text) { writer_.add_text(tag, text, 0); }
+  void text(const std::string& tag, const std::string& text) {
+    writer_.add_text(tag, text, 0);
+    writer_.flush();
+  }
 
  private:
   EventWriter writer_;
 };
+
+// Makes the folder with the recipe and the event log in it; takes a new folder away again when that fails.
+std::unique_ptr<EventLog> begin_run(const std::filesystem::path& folder, const Recipe& recipe,
+                                    int64_t first_step) {
+  const bool existed = std::filesystem::exists(folder);
+  try {
+    make_folder(folder);
+    write_file(folder / "recipe.toml", std::string_view(to_toml(recipe)));
+    auto events = std::make_unique<EventLog>(folder, first_step);
+    events->text("recipe", to_toml(recipe));
+    return events;
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    if (!existed) std::filesystem::remove_all(folder, ignored);
+    throw;
+  }
+}
 
 RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResult& result) {
   const DeviceDescription device = trainer.device().description();
@@ -185,11 +206,8 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     trainer.restore(state, last.string());
     first_step = std::stoll(state.metadata.at("step"));
   }
-  make_folder(options.folder);
-  write_file(options.folder / "recipe.toml", std::string_view(to_toml(recipe)));
-
-  EventLog events(options.folder, first_step);
-  events.text("recipe", to_toml(recipe));
+  trainer.step(recipe.train.batch);  // what cannot be compiled leaves no folder
+  const std::unique_ptr<EventLog> events = begin_run(options.folder, recipe, first_step);
   Progress progress;
   const int64_t steps_per_epoch = loader.batches_per_epoch() / recipe.train.accumulate;
   FitOptions fit{
@@ -213,7 +231,7 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     smooth(loss, event.loss);
     smooth(accuracy, event.accuracy);
     smooth(rate, event.images_per_second);
-    events.step(event);
+    events->step(event);
     if (options.quiet) return;
     progress.update({.epoch = event.position.epoch + 1,
                      .epochs = recipe.train.epochs,
@@ -224,7 +242,7 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
                      .images_per_second = rate});
   };
   fit.on_epoch = [&](const EpochRow& row) {
-    events.epoch(row);
+    events->epoch(row);
     if (!options.quiet) progress.finish_epoch(row, recipe.train.epochs);
   };
   FitResult result = trainer.fit(loader, fit);

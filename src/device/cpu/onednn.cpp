@@ -182,19 +182,24 @@ dnnl::primitive_attr default_attributes() {
   return attributes;
 }
 
+// Lack of memory is no refusal: another kernel would not find more, and would give other bits.
+static ErrorCode code_of(const dnnl::error& error) {
+  return error.status == dnnl_out_of_memory ? ErrorCode::out_of_memory : ErrorCode::unsupported;
+}
+
 KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner) {
   const auto check = [planner](const KernelRequest& request) {
     try {
       planner(request);
     } catch (const dnnl::error& error) {
-      fail(ErrorCode::unsupported, "oneDNN: {}", error.what());
+      fail(code_of(error), "oneDNN: {}", error.what());
     }
   };
   const auto create = [planner](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     try {
       return std::make_unique<OnednnKernel>(planner(request), request);
     } catch (const dnnl::error& error) {
-      fail(ErrorCode::unsupported, "node '{}': oneDNN: {}", request.node.name(), error.what());
+      fail(code_of(error), "node '{}': oneDNN: {}", request.node.name(), error.what());
     }
   };
   return checked_candidate(name, check, create);
