@@ -96,5 +96,24 @@ TEST(Clusters, OptimiserUpdateInPlace) {
   }
 }
 
+// Such a cast is no work; what it reads is wanted elsewhere too.
+TEST(Clusters, CastsOfConditionsThatGoOut) {
+  const Case own = text_case(R"(graph conditions(input %m: fp32[4, 2], input %g: fp32[4, 2]) {
+  %zero = constant() {value = fp32[] (0)}
+  %less = less(%m, %g)
+  %mask = cast(%less) {type = fp32}
+  %not_less = logical_not(%less)
+  %tanh = tanh(%m)
+  %mean = reduce_mean(%tanh)
+  %square = square(%tanh)
+  %selected = select(%not_less, %g, %zero)
+  %sum = add(%square, %selected)
+  output mask = %mask
+  output mean = %mean
+  output sum = %sum
+})");
+  expect_as_reference(own, OperatorClass::elementwise, {.magnitude = 4}, true);
+}
+
 }  // namespace
 }  // namespace tessera::testing
