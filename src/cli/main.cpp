@@ -1,7 +1,5 @@
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -90,7 +88,7 @@ void install_stop_handler() {
 static int checked_run(int argc, char** argv) {
   const int code = run(argc, argv);
   require(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, ErrorCode::io,
-          "standard output: cannot write: {}", std::strerror(errno));
+          "standard output: not everything could be written");
   return code;
 }
 

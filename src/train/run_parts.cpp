@@ -79,8 +79,8 @@ std::shared_ptr<const data::Dataset> make_dataset(const Recipe& recipe, data::Sp
           to_string(dataset->image_shape()), to_string(wanted));
   const int64_t classes = recipe.model.classes.value_or(recipe.data.classes);
   require(dataset->class_count() <= classes, ErrorCode::invalid_argument,
-          "the data has {} classes, the network {} (data.classes, model.classes)", dataset->class_count(),
-          classes);
+          "the labels in '{}' are of {} classes, the network has {} (data.classes, model.classes)",
+          recipe.data.path, dataset->class_count(), classes);
   if (limit.has_value() && *limit < dataset->size())
     dataset = std::make_shared<FirstExamples>(dataset, *limit);
   return dataset;

@@ -141,7 +141,7 @@ EventWriter::EventWriter(const std::filesystem::path& folder, EventWriterOptions
   const std::string suffix = options.suffix.empty() ? default_suffix() : options.suffix;
   path_ = folder / fmt::format("events.out.tfevents.{:010}.{}", static_cast<int64_t>(clock_()), suffix);
   file_.reset(std::fopen(path_.c_str(), "wb"));
-  require(file_ != nullptr, ErrorCode::io, "{}: cannot create: {}", path_.string(), std::strerror(errno));
+  if (file_ == nullptr) fail_to("create");
 
   std::string version;
   put_double(version, event::kWallTime, clock_());
@@ -190,13 +190,16 @@ void EventWriter::write_record(std::string_view payload) {
   put_raw(record, masked_crc32c(record));
   record += payload;
   put_raw(record, masked_crc32c(payload));
-  require(std::fwrite(record.data(), 1, record.size(), file_.get()) == record.size(), ErrorCode::io,
-          "{}: cannot write: {}", path_.string(), std::strerror(errno));
+  if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size()) fail_to("write");
 }
 
 void EventWriter::flush() {
-  require(std::fflush(file_.get()) == 0, ErrorCode::io, "{}: cannot write: {}", path_.string(),
-          std::strerror(errno));
+  if (std::fflush(file_.get()) != 0) fail_to("write");
+}
+
+// errno is read after the call that failed: the arguments of one function have no order.
+void EventWriter::fail_to(const char* action) const {
+  fail(ErrorCode::io, "{}: cannot {}: {}", path_.string(), action, std::strerror(errno));
 }
 
 }  // namespace tessera::train

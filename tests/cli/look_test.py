@@ -86,7 +86,8 @@ class LookTest(ProgramTest):
     def test_refusals(self):
         self.refuses(["bench", "resnet51"], 2, "resnet51", "resnet50")
         self.refuses(["explain", "lnet"], 2, "lnet", "lenet")
-        self.refuses(["bench", "mlp", "--device", "cpo"], 7, "cpo")
+        self.refuses(["bench", "mlp", "--device", "cpo"], 2, "cpo", "'cpu'")
+        self.refuses(["bench", "mlp", "--device", "cuda:99"], 7, "cuda")
         self.refuses(["bench", "mlp", "--device", "null", "--batch", "2"], 7, "null")
         self.refuses(["bench", "mlp", "--precision", "fp17"], 2, "fp17", "fp16")
         self.refuses(["explain", "mlp", "--disable-pass", "fuse_elementwize"], 2, "fuse_elementwize")

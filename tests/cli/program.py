@@ -74,10 +74,15 @@ class ProgramTest(unittest.TestCase):
         self.recipe = self.root / "tiny.toml"
         self.recipe.write_text(RECIPE.format(data=self.data))
 
-    def start(self, *words):
+    def words(self, *words):
+        return [PROGRAM, *map(str, words)]
+
+    def start(self, *words, threads=0, **options):
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-        return subprocess.Popen([PROGRAM, *map(str, words)], text=True, cwd=self.root, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        if threads:
+            environment["OMP_NUM_THREADS"] = str(threads)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(self.words(*words), text=True, cwd=self.root, env=environment, **streams)
 
     def call(self, *words, code=0):
         """Standard output; a failure must be one line on standard error and nothing else."""

@@ -26,8 +26,8 @@ constexpr int kShakes = 4;
 using Results = std::map<std::string, Tensor>;
 
 bool is_exact(const Node& node) {
-  static const std::set<std::string, std::less<>> kSelecting{"reduce_max", "reduce_min", "max_pool", "maximum",
-                                                             "minimum",    "select",     "top_k"};
+  static const std::set<std::string, std::less<>> kSelecting{
+      "reduce_max", "reduce_min", "max_pool", "maximum", "minimum", "select", "top_k"};
   const OperatorClass kind = node.schema().operator_class;
   return kind == OperatorClass::movement || kind == OperatorClass::source ||
          kSelecting.contains(node.operator_name());

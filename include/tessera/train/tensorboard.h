@@ -43,6 +43,7 @@ class EventWriter {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  [[noreturn]] void fail_to(const char* action) const;
   void write_record(std::string_view payload);
   std::string begin_event(int64_t step) const;
 
