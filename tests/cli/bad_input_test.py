@@ -74,7 +74,7 @@ class BadInputTest(ProgramTest):
             self.refuses_training(4, weights, words=words)
         weights.write_bytes(whole)
         self.refuses_training(4, weights, "fc1.", "[13", "[12", words=[*words, "--set", "model.hidden=[13]"])
-        self.refuses_training(4, weights, "fc3.", words=[*words, "--set", "model.hidden=[12, 12]"])
+        self.refuses_training(4, weights, "fc2.weight", words=[*words, "--set", "model.hidden=[12, 12]"])
 
     def test_finished_runs(self):
         self.train("run", "--quiet", "--set", "train.epochs=1")
