@@ -235,11 +235,9 @@ void ClusterCompiler::add_node(const Node& node) {
     item = add_primitive(name, lane, lane_of(value->data_type()), operands);
     if (!is_narrow_float(value->data_type())) item = round(item, value->data_type(), false);
   }
-  // The last instruction may write right into memory, unless it is another node's, as before a cast that
-  // changes nothing: then that node's readers would look for it where it was.
-  const bool own_instruction = program_.body.size() > instructions_before;
-  if (item.rate == Rate::tile && own_instruction && program_.body.back().out == item.slot &&
-      storage_of(item.lane) == value->data_type()) {
+  // The last instruction may write right into memory if it is this node's: a cast may need none.
+  const bool own = program_.body.size() > instructions_before && program_.body.back().out == item.slot;
+  if (own && item.rate == Rate::tile && storage_of(item.lane) == value->data_type()) {
     for (size_t i = 0; i < body_.outputs().size(); ++i) {
       if (body_.outputs()[i].value != value) continue;
       item.slot = add_slot({Slot::Kind::output, static_cast<int>(i), lane_bytes(item.lane)});
