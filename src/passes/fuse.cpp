@@ -17,15 +17,8 @@ void insert_outputs(const Node& node, std::unordered_set<const Value*>& values) 
   for (const auto& output : node.outputs()) values.insert(output.get());
 }
 
-bool is_output_or_update(const Graph& graph, const Value* value) {
-  const auto is_value = [&](const Graph::Output& output) { return output.value == value; };
-  const auto is_next = [&](const Graph::Update& update) { return update.next == value; };
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(), is_value) ||
-         std::any_of(graph.updates().begin(), graph.updates().end(), is_next);
-}
-
 bool is_read_outside(const Value* value, const NodeSet& members) {
-  return is_output_or_update(value->graph(), value) ||
+  return is_output_or_update(value) ||
          std::any_of(value->uses().begin(), value->uses().end(),
                      [&](const Use& use) { return !members.contains(use.node); });
 }
@@ -160,8 +153,16 @@ std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>&
 }
 
 Node* sole_reader(const Value* value) {
-  if (value->uses().size() != 1 || is_output_or_update(value->graph(), value)) return nullptr;
+  if (value->uses().size() != 1 || is_output_or_update(value)) return nullptr;
   return value->uses().front().node;
+}
+
+bool is_output_or_update(const Value* value) {
+  const Graph& graph = value->graph();
+  const auto is_value = [&](const Graph::Output& output) { return output.value == value; };
+  const auto is_next = [&](const Graph::Update& update) { return update.next == value; };
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(), is_value) ||
+         std::any_of(graph.updates().begin(), graph.updates().end(), is_next);
 }
 
 Node* producer_of(const Value* value, std::string_view operator_name) {

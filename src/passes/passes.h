@@ -9,6 +9,8 @@ bool remove_dead_code(Graph& graph, const PassOptions& options);
 bool fold_constants(Graph& graph, const PassOptions& options);
 bool simplify_algebra(Graph& graph, const PassOptions& options);
 bool common_subexpressions(Graph& graph, const PassOptions& options);
+// Runs operators that know no layout in the order of axes that takes the fewest transposes.
+bool settle_layout(Graph& graph, const PassOptions& options);
 bool lower_precision(Graph& graph, const PassOptions& options);
 // Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassOptions& options);

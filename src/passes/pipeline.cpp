@@ -12,6 +12,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      passes::simplify_algebra};
   const Pass common{"common_subexpressions", "the same from the same inputs, once",
                     passes::common_subexpressions};
+  const Pass layout{"settle_layout", "transposes meet and go: channels-last throughout",
+                    passes::settle_layout};
   const Pass precision{"lower_precision", "16-bit contractions and what lies between them",
                        passes::lower_precision};
   const Pass fold{"fold_batch_norm", "frozen batch normalisation into the convolution before it",
@@ -27,8 +29,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   std::vector<Pass> passes{
-      dead, algebra,   constants, common,        // what the model's code and the gradients left
-      fold, precision, algebra,   common, dead,  // casts that met
+      dead,   algebra,   constants, common,        // what the model's code and the gradients left
+      layout, constants,                           // channels-first code, and its constants in the new order
+      fold,   precision, algebra,   common, dead,  // casts that met
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.

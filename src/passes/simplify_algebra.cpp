@@ -8,6 +8,7 @@
 #include "tessera/ops/functions.h"
 
 #include "passes/passes.h"
+#include "passes/permutation.h"
 
 namespace tessera::passes {
 namespace {
@@ -72,16 +73,7 @@ Value* merge_movement(const Node& node) {
   }
   if (name == "reshape" && is(before, "reshape"))
     return ops::reshape(before->input(0), node.output()->shape());
-  if (name == "transpose") {
-    std::vector<int64_t> permutation = node.attributes().integers("permutation");
-    if (is(before, "transpose")) {
-      const std::vector<int64_t>& first = before->attributes().integers("permutation");
-      for (int64_t& axis : permutation) axis = first[static_cast<size_t>(axis)];
-    }
-    const bool identity = std::is_sorted(permutation.begin(), permutation.end());
-    if (identity) return is(before, "transpose") ? before->input(0) : node.input(0);
-    if (is(before, "transpose")) return ops::transpose(before->input(0), permutation);
-  }
+  if (name == "transpose") return simpler_transpose(node);
   // A widening cast that is narrowed again.
   if (name == "cast" && is(before, "cast") && before->input(0)->type() == node.output()->type()) {
     const DataType middle = node.input(0)->data_type();

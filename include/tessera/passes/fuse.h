@@ -33,6 +33,8 @@ std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>&
 // it as well.
 Node* sole_reader(const Value* value);
 
+bool is_output_or_update(const Value* value);
+
 // The node that makes the value when it is of that operator, else null.
 Node* producer_of(const Value* value, std::string_view operator_name);
 
