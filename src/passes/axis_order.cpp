@@ -85,7 +85,7 @@ Attributes reordered_attributes(const Node& node, const Permutation& order) {
       for (int64_t& axis : axes) axis = order[place(axis, order.size())];
       std::sort(axes.begin(), axes.end());
       result.set(name, axes);
-    } else if (per_axis.contains(name)) {
+    } else if (attribute.kind() == AttributeKind::integers && per_axis.contains(name)) {
       result.set(name, reordered(node.attributes().integers(name), order));
     } else if (attribute.kind() == AttributeKind::shape) {
       result.set(name, reordered(node.attributes().shape(name), order));

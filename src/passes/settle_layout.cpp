@@ -52,6 +52,7 @@ class OrderChoice {
     for (const auto& node : graph_.nodes()) {
       if (works_in_any_order(*node, order_.size())) vertices_.emplace(node.get(), cut_.add_vertex());
     }
+    find_sources();
     for (const auto& input : graph_.inputs()) add_value(*input);
     for (const auto& node : graph_.nodes()) {
       add_adaptations(*node);
@@ -70,6 +71,21 @@ class OrderChoice {
  private:
   using Vertex = MinimumCut::Vertex;
 
+  // Which transposes lead into the order; those of the inverse permutation lead out of it. Where the two are
+  // the same permutation, transposes along a path lead in and out by turns.
+  void find_sources() {
+    std::unordered_set<const Value*> inside;
+    for (const auto& node : graph_.nodes()) {
+      const bool from_inside = std::any_of(node->inputs().begin(), node->inputs().end(),
+                                           [&](const Value* input) { return inside.contains(input); });
+      const bool is_source =
+          is_transpose(node.get(), order_) && !(is_transpose(node.get(), inverse_) && from_inside);
+      if (is_source) sources_.insert(node.get());
+      if (!is_source && !(from_inside && vertices_.contains(node.get()))) continue;
+      for (const auto& output : node->outputs()) inside.insert(output.get());
+    }
+  }
+
   Vertex vertex_of(const Node* node) const {
     const auto found = vertices_.find(node);
     return found == vertices_.end() ? MinimumCut::kSource : found->second;
@@ -77,13 +93,13 @@ class OrderChoice {
 
   Vertex maker(const Value& value) const {
     // What a transpose makes is there in the order, as the transpose's input.
-    return is_transpose(value.producer(), order_) ? MinimumCut::kSink : vertex_of(value.producer());
+    return sources_.contains(value.producer()) ? MinimumCut::kSink : vertex_of(value.producer());
   }
 
   std::vector<Vertex> readers(const Value& value) const {
     std::vector<Vertex> result;
     for (const Use& use : value.uses()) {
-      if (is_transpose(use.node, inverse_)) {
+      if (is_transpose(use.node, inverse_) && !sources_.contains(use.node)) {
         result.push_back(MinimumCut::kSink);
       } else if (!vertices_.contains(use.node) || follows_order(*use.node, use.index, order_.size())) {
         result.push_back(vertex_of(use.node));
@@ -140,6 +156,7 @@ class OrderChoice {
   const std::unordered_set<const Value*> settled_;
   MinimumCut cut_;
   std::unordered_map<const Node*, Vertex> vertices_;
+  NodeSet sources_;
   int64_t present_cost_ = 0;  // bytes that transposes to and from the order write
 };
 

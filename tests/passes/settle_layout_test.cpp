@@ -73,7 +73,8 @@ TEST(SettleLayout, RemapsTheAxesOfMovement) {
       %part, %rest = split(%both) {sizes = [6, 2], axis = -3}
       %cut = slice(%part) {starts = [0, 1, 0, 2], limits = [2, 6, 3, -1], strides = [1, 2, 1, 1]}
       %wide = pad(%cut) {low = [0, 0, 1, 2], high = [0, 1, 0, 0], interior = [0, 0, 0, 1], value = 0.5}
-      %small = cast(%wide) {type = fp16}
+      %clipped = clip(%wide) {low = -1, high = 1}
+      %small = cast(%clipped) {type = fp16}
       %y = transpose(%small) {permutation = [0, 2, 3, 1]}
       %rest.last = transpose(%rest) {permutation = [0, 2, 3, 1]}
       output y = %y
@@ -85,7 +86,8 @@ TEST(SettleLayout, RemapsTheAxesOfMovement) {
       %part, %rest = split(%both) {sizes = [6, 2], axis = 3}
       %cut = slice(%part) {starts = [0, 0, 2, 1], limits = [2, 3, -1, 6], strides = [1, 1, 1, 2]}
       %wide = pad(%cut) {low = [0, 1, 2, 0], high = [0, 0, 0, 1], interior = [0, 0, 1, 0], value = 0.5}
-      %small = cast(%wide) {type = fp16}
+      %clipped = clip(%wide) {low = -1, high = 1}
+      %small = cast(%clipped) {type = fp16}
       output y = %small
       output rest = %rest
     })");
@@ -185,6 +187,26 @@ TEST(SettleLayout, TransposesOnceForAnOutput) {
       %transpose = transpose(%r) {permutation = [0, 3, 1, 2]}
       output r = %transpose
       output y = %r
+    })");
+}
+
+// A permutation that is its own inverse leads both ways.
+TEST(SettleLayout, SettlesSwapsOfAxesByTurns) {
+  expect_pass("settle_layout", R"(
+    graph g(input %x: fp32[3, 4]) {
+      %a = exp(%x)
+      %b = transpose(%a) {permutation = [1, 0]}
+      %c = relu(%b)
+      %d = transpose(%c) {permutation = [1, 0]}
+      %y = tanh(%d)
+      output y = %y
+    })",
+              R"(
+    graph g(input %x: fp32[3, 4]) {
+      %a = exp(%x)
+      %c = relu(%a)
+      %y = tanh(%c)
+      output y = %y
     })");
 }
 
