@@ -20,26 +20,6 @@ bool is_narrow_float(DataType type) {
   return type == DataType::fp16 || type == DataType::bf16;
 }
 
-bool broadcasts_to(const Shape& own, const Shape& shape) {
-  if (own.size() > shape.size()) return false;
-  const size_t offset = shape.size() - own.size();
-  for (size_t axis = 0; axis < own.size(); ++axis) {
-    if (own[axis] != 1 && own[axis] != shape[offset + axis]) return false;
-  }
-  return true;
-}
-
-std::vector<bool> reduced_axes(const Node* reduction, size_t rank) {
-  std::vector<bool> reduced(rank, false);
-  if (reduction == nullptr) return reduced;
-  const std::vector<int64_t>& axes = reduction->attributes().integers("axes");
-  if (axes.empty()) reduced.assign(rank, true);
-  for (int64_t axis : axes) {
-    reduced[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis)] = true;
-  }
-  return reduced;
-}
-
 bool is_dense(const IterationSpace& space, const std::vector<int64_t>& strides) {
   return strides == row_major_strides(space.extents);
 }
@@ -105,7 +85,9 @@ void ClusterCompiler::make_inputs() {
     shapes.push_back(own.raw ? Shape{} : shape);
     program_.inputs.push_back(own);
   }
-  program_.space = make_space(shape_, reduced_axes(reduction_, shape_.size()), shapes);
+  const std::vector<bool> reduced = reduction_ == nullptr ? std::vector<bool>(shape_.size(), false)
+                                                          : reduced_axes(*reduction_, shape_.size());
+  program_.space = make_space(shape_, reduced, shapes);
   if (program_.space.extents.size() > RowCounter::kMaximumAxes) refuse("its values have too many axes");
   program_.tiling = Tiling(program_.space, capacity_);
   for (size_t i = 0; i < program_.inputs.size(); ++i) {

@@ -7,7 +7,6 @@
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
-#include "tessera/passes/decompose.h"
 
 #include "device/cpu/cluster_runner.h"
 #include "device/cpu/kernel_registry.h"
@@ -170,25 +169,6 @@ class ClusterKernel : public Kernel {
 };
 
 }  // namespace
-
-std::unique_ptr<Graph> cluster_body(const Node& node) {
-  std::unique_ptr<Graph> body;
-  if (node.body() != nullptr) {
-    body = node.body()->clone();
-  } else {
-    body = std::make_unique<Graph>(node.operator_name());
-    // An operand that stands twice is two inputs: the kernel's arguments are counted by place.
-    std::vector<Value*> operands;
-    for (const Value* input : node.inputs()) {
-      operands.push_back(
-          body->add_input(InputRole::input, fmt::format("x{}", operands.size()), input->type()));
-    }
-    const Node* copy = body->add_node(node.operator_name(), operands, node.attributes(), node.name());
-    for (const auto& output : copy->outputs()) body->add_output(output->name(), output.get());
-  }
-  decompose_composites(*body);
-  return body;
-}
 
 KernelCandidate cluster_candidate() {
   // The program that was made to look for a refusal serves the kernel.

@@ -3,53 +3,6 @@
 #include <algorithm>
 
 namespace tessera::cpu {
-namespace {
-
-std::vector<int64_t> broadcast_strides(const Shape& own, const Shape& shape) {
-  const std::vector<int64_t> dense = row_major_strides(own);
-  std::vector<int64_t> strides(shape.size(), 0);
-  const size_t offset = shape.size() - own.size();
-  for (size_t axis = 0; axis < own.size(); ++axis) strides[offset + axis] = own[axis] == 1 ? 0 : dense[axis];
-  return strides;
-}
-
-}  // namespace
-
-int64_t IterationSpace::elements() const {
-  int64_t count = 1;
-  for (int64_t extent : extents) count *= extent;
-  return count;
-}
-
-IterationSpace make_space(const Shape& shape, const std::vector<bool>& reduced,
-                          const std::vector<Shape>& operands) {
-  std::vector<std::vector<int64_t>> strides;
-  for (const Shape& operand : operands) strides.push_back(broadcast_strides(operand, shape));
-  IterationSpace space;
-  space.strides.resize(operands.size());
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) continue;
-    bool merges = !space.extents.empty() && space.reduced.back() == reduced[axis];
-    for (size_t k = 0; k < operands.size() && merges; ++k) {
-      merges = space.strides[k].back() == strides[k][axis] * shape[axis];
-    }
-    if (merges) {
-      space.extents.back() *= shape[axis];
-      for (size_t k = 0; k < operands.size(); ++k) space.strides[k].back() = strides[k][axis];
-    } else {
-      space.extents.push_back(shape[axis]);
-      space.reduced.push_back(reduced[axis]);
-      for (size_t k = 0; k < operands.size(); ++k) space.strides[k].push_back(strides[k][axis]);
-    }
-  }
-  if (space.extents.empty()) {
-    space.extents = {1};
-    space.reduced = {false};
-    for (auto& operand : space.strides) operand = {1};
-  }
-  return space;
-}
-
 Tiling::Tiling(const IterationSpace& space, int64_t capacity) : inner_(std::max<int64_t>(space.inner(), 1)) {
   if (inner_ <= capacity) {
     rows_ = std::max<int64_t>(capacity / inner_, 1);

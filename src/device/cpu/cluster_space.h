@@ -1,4 +1,4 @@
-// The iteration space of a cluster: the axes of its widest values, merged as far as every operand allows.
+// Cutting the iteration space of a cluster into tiles.
 #pragma once
 
 #include <array>
@@ -6,25 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/base/shape.h"
+#include "tessera/device/common/cluster_body.h"
 
 namespace tessera::cpu {
 
-struct IterationSpace {
-  std::vector<int64_t> extents;  // outermost first; at least one axis
-  std::vector<bool> reduced;     // per axis: the ending reduction runs over it
-  // Per operand and axis, in elements; 0 where the operand is broadcast. The innermost is 0 or 1.
-  std::vector<std::vector<int64_t>> strides;
-
-  int64_t inner() const { return extents.back(); }
-  int64_t elements() const;
-  int64_t rows() const { return inner() == 0 ? 0 : elements() / inner(); }
-};
-
-// `operands` are the shapes of what is read, broadcast against `shape` as in NumPy. Axes of extent 1 vanish;
-// neighbours merge where every operand walks through both with one stride and both or none are reduced.
-IterationSpace make_space(const Shape& shape, const std::vector<bool>& reduced,
-                          const std::vector<Shape>& operands);
+using backend::broadcasts_to;
+using backend::cluster_body;
+using backend::IterationSpace;
+using backend::make_space;
+using backend::reduced_axes;
 
 // A block of the space that is worked on at once: whole rows, or a part of one row.
 struct Tile {

@@ -11,10 +11,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/compile/reference_kernel.h"
 
 #include "device/cpu/kernel_registry.h"
-#include "device/cpu/unfused.h"
 
 namespace tessera::cpu {
 namespace {
@@ -68,13 +66,7 @@ DeviceDescription CpuDevice::description() const {
 }
 
 std::vector<KernelCandidate> CpuDevice::candidates(const Node& node) const {
-  std::vector<KernelCandidate> result;
-  if (const CpuKernels* kernels = find_kernels(kernel_key(node))) result = kernels->candidates(node);
-  if (node.body() != nullptr) {
-    result.push_back(unfused_candidate([this](const Node& inner) { return candidates(inner); }));
-  }
-  result.push_back(reference_candidate());
-  return result;
+  return cpu_candidates(node);
 }
 
 bool CpuDevice::worth_tuning(const Node& node) const {

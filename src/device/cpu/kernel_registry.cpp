@@ -1,50 +1,32 @@
 #include "device/cpu/kernel_registry.h"
 
-#include <map>
-
-#include "tessera/base/error.h"
+#include "tessera/compile/reference_kernel.h"
+#include "tessera/device/common/subgraph_kernel.h"
 
 namespace tessera::cpu {
 namespace {
 
-std::map<std::string, CpuKernels>& registry() {
-  static std::map<std::string, CpuKernels> kernels;
+backend::KernelTable<CpuKernels>& table() {
+  static backend::KernelTable<CpuKernels> kernels;
   return kernels;
 }
 
 }  // namespace
 
 CpuKernelRegistration::CpuKernelRegistration(CpuKernels kernels) {
-  const std::string key = kernels.key;
-  require(registry().emplace(key, std::move(kernels)).second, ErrorCode::internal,
-          "CPU kernels of '{}' are registered twice", key);
-}
-
-KernelCandidate checked_candidate(
-    const std::string& name, std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
-  KernelCandidate candidate;
-  candidate.name = name;
-  candidate.refusal = [check = std::move(check)](const KernelRequest& request) -> std::string {
-    try {
-      check(request);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
-      return error.what();
-    }
-    return "";
-  };
-  candidate.create = std::move(create);
-  return candidate;
-}
-
-std::string kernel_key(const Node& node) {
-  return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
+  table().add(std::move(kernels));
 }
 
 const CpuKernels* find_kernels(const std::string& key) {
-  const auto found = registry().find(key);
-  return found == registry().end() ? nullptr : &found->second;
+  return table().find(key);
+}
+
+std::vector<KernelCandidate> cpu_candidates(const Node& node) {
+  std::vector<KernelCandidate> result;
+  if (const CpuKernels* kernels = find_kernels(kernel_key(node))) result = kernels->candidates(node);
+  if (node.body() != nullptr) result.push_back(backend::unfused_candidate(cpu_candidates));
+  result.push_back(reference_candidate());
+  return result;
 }
 
 }  // namespace tessera::cpu

@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "tessera/compile/kernel.h"
+#include "tessera/device/common/kernel_table.h"
 
 namespace tessera::cpu {
+
+using backend::checked_candidate;
+using backend::kernel_key;
 
 struct CpuKernels {
   // The name of an operator, or "fused:KIND" for a fused node of that kind.
@@ -24,15 +27,10 @@ struct CpuKernelRegistration {
   explicit CpuKernelRegistration(CpuKernels kernels);
 };
 
-// A candidate that is refused when `check` throws Error(unsupported): its message is the reason.
-KernelCandidate checked_candidate(
-    const std::string& name, std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
-
-// The key of a node: its operator's name, or "fused:KIND".
-std::string kernel_key(const Node& node);
-
 // The kernels of a key, or null.
 const CpuKernels* find_kernels(const std::string& key);
+
+// All candidates of a node: those of its key, the body of a fused node, the reference loop.
+std::vector<KernelCandidate> cpu_candidates(const Node& node);
 
 }  // namespace tessera::cpu

@@ -31,13 +31,4 @@ LoopRegistration::LoopRegistration(const std::string& key, std::function<LoopKer
                          }});
 }
 
-AxisView view_along(const Shape& shape, int64_t axis) {
-  const auto place = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
-  AxisView view;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    (i < place ? view.outer : i == place ? view.extent : view.inner) *= shape[i];
-  }
-  return view;
-}
-
 }  // namespace tessera::cpu

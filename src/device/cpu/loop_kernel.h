@@ -5,8 +5,12 @@
 #include <string>
 
 #include "tessera/compile/kernel.h"
+#include "tessera/device/common/strided_move.h"
 
 namespace tessera::cpu {
+
+using backend::AxisView;
+using backend::view_along;
 
 using LoopFunction = std::function<void(const KernelArguments& arguments)>;
 
@@ -20,13 +24,5 @@ struct LoopKernel {
 struct LoopRegistration {
   LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make);
 };
-
-// A tensor as [outer, extent, inner] around one axis, which may count from the end.
-struct AxisView {
-  int64_t outer = 1;
-  int64_t extent = 1;
-  int64_t inner = 1;
-};
-AxisView view_along(const Shape& shape, int64_t axis);
 
 }  // namespace tessera::cpu

@@ -10,38 +10,12 @@
 namespace tessera::cpu {
 namespace {
 
-// x and y: the activations before and behind the pooling.
-PoolGeometry make_geometry(const Node& node, const TensorType& x, const TensorType& y) {
-  PoolGeometry geometry;
-  geometry.type = x.data_type;
-  require(x.data_type == DataType::fp32 || x.data_type == DataType::fp16 || x.data_type == DataType::bf16,
-          ErrorCode::unsupported, "no loop for {}", to_string(x.data_type));
-  const Shape input = x.static_shape();
-  const Shape output = y.static_shape();
-  const size_t axes = input.size() - 2;
-  require(axes <= 3, ErrorCode::unsupported, "{} spatial axes", axes);
-  require(element_count(input) > 0, ErrorCode::unsupported, "a tensor without elements");
-  geometry.images = input.front();
-  geometry.channels = input.back();
-  for (size_t axis = 0; axis < axes; ++axis) {
-    const size_t target = 3 - axes + axis;
-    geometry.input[target] = input[axis + 1];
-    geometry.output[target] = output[axis + 1];
-    geometry.window[target] = node.attributes().integers("window")[axis];
-    geometry.strides[target] = node.attributes().integers("strides")[axis];
-    geometry.padding[target] = node.attributes().integers("padding_low")[axis];
-  }
-  if (node.attributes().contains("count_padding"))
-    geometry.count_padding = node.attributes().boolean("count_padding");
+PoolGeometry geometry_of(const Node& node) {
+  const PoolGeometry geometry = backend::pool_geometry(node);
+  const DataType type = geometry.type;
+  require(type == DataType::fp32 || type == DataType::fp16 || type == DataType::bf16, ErrorCode::unsupported,
+          "no loop for {}", to_string(type));
   return geometry;
-}
-
-PoolGeometry forward_geometry(const Node& node) {
-  return make_geometry(node, node.input(0)->type(), node.output()->type());
-}
-
-PoolGeometry gradient_geometry(const Node& node) {
-  return make_geometry(node, node.output()->type(), node.input(0)->type());
 }
 
 using Loop = void (*)(const PoolGeometry& geometry, const KernelArguments& arguments, int64_t begin,
@@ -67,9 +41,8 @@ class Pooling : public Kernel {
 };
 
 CpuKernels kernels(const std::string& name, bool forward, Loop loop) {
-  const auto geometry_of = forward ? forward_geometry : gradient_geometry;
-  const auto check = [geometry_of](const KernelRequest& request) { geometry_of(request.node); };
-  const auto create = [geometry_of, forward, loop](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+  const auto check = [](const KernelRequest& request) { geometry_of(request.node); };
+  const auto create = [forward, loop](const KernelRequest& request) -> std::unique_ptr<Kernel> {
     const PoolGeometry geometry = geometry_of(request.node);
     return std::make_unique<Pooling>(geometry, forward ? geometry.output_rows() : geometry.input_rows(),
                                      loop);

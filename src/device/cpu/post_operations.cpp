@@ -1,9 +1,6 @@
 #include "device/cpu/post_operations.h"
 
-#include <algorithm>
 #include <optional>
-
-#include "tessera/passes/fuse.h"
 
 namespace tessera::cpu {
 namespace {
@@ -40,73 +37,7 @@ std::optional<Activation> activation_of(const Node& node) {
   return std::nullopt;
 }
 
-bool is_per_channel(const Value& value, int64_t channels) {
-  const Shape shape = value.type().static_shape();
-  return !shape.empty() && shape.back() == channels && element_count(shape) == channels;
-}
-
-// A convolution may have a bias itself.
-const Value* own_bias(const Node& main) {
-  return main.inputs().size() > 2 ? main.input(2) : nullptr;
-}
-
 }  // namespace
-
-bool FusedChain::adds_whole_tensor() const {
-  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-    return step.other != nullptr && step.other->shape() == step.node->output()->shape();
-  });
-}
-
-FusedChain parse_chain(const Node& node, std::string_view main_operator) {
-  FusedChain chain;
-  if (node.body() == nullptr) {
-    chain.main = &node;
-    chain.bias = own_bias(node);
-    return chain;
-  }
-  const Graph& body = *node.body();
-  refuse_unless(body.outputs().size() == 1, "the fused node makes {} values", body.outputs().size());
-  size_t count = 0;
-  for (const auto& inner : body.nodes()) {
-    if (inner->operator_name() != main_operator) continue;
-    chain.main = inner.get();
-    ++count;
-  }
-  refuse_unless(count == 1, "the body holds {} nodes of operator {}", count, main_operator);
-  const Value* current = chain.main->output();
-  while (current != body.outputs()[0].value) {
-    const Node* step = sole_reader(current);
-    refuse_unless(step != nullptr && step->inputs().size() <= 2, "the body is no chain at '{}'",
-                  current->name());
-    const Value* other = nullptr;
-    if (step->inputs().size() == 2) other = step->input(step->input(0) == current ? 1 : 0);
-    refuse_unless(step->output()->type() == chain.main->output()->type(), "'{}' changes the type",
-                  step->name());
-    chain.steps.push_back({step, other});
-    current = step->output();
-  }
-  refuse_unless(chain.steps.size() + 1 == body.nodes().size(), "the body holds more than a chain");
-  chain.bias = own_bias(*chain.main);
-  const int64_t channels = chain.main->output()->type().static_shape().back();
-  if (chain.bias == nullptr && !chain.steps.empty() && chain.steps[0].node->operator_name() == "add" &&
-      is_per_channel(*chain.steps[0].other, channels)) {
-    chain.bias = chain.steps[0].other;
-    chain.steps.erase(chain.steps.begin());
-  }
-  return chain;
-}
-
-size_t input_index(const Node& node, const Value* value) {
-  if (node.body() == nullptr) {
-    for (size_t i = 0; i < node.inputs().size(); ++i) {
-      if (node.input(i) == value) return i;
-    }
-  } else if (value->producer() == nullptr) {
-    return value->index();
-  }
-  fail(ErrorCode::unsupported, "'{}' is made inside the body", value->name());
-}
 
 void append_post_operations(const Node& node, const FusedChain& chain, const memory::desc& result,
                             size_t channel_axis, dnnl::primitive_attr& attributes,

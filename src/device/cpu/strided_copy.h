@@ -5,14 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/base/shape.h"
+#include "tessera/device/common/strided_move.h"
 
 namespace tessera::cpu {
 
-struct StridedView {
-  int64_t offset = 0;            // in elements
-  std::vector<int64_t> strides;  // per axis of the copied shape, in elements; 0 repeats
-};
+using backend::StridedView;
 
 // target[to] = source[from] for every index of a shape, in parallel.
 class StridedCopy {

@@ -1,0 +1,34 @@
+// What follows a convolution or matrix product inside a fused node.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera::backend {
+
+// The main node of a fused body and what is applied to its result, in order.
+struct FusedChain {
+  const Node* main = nullptr;   // the convolution or matrix product, in the body
+  const Value* bias = nullptr;  // [channels], the main node's own or added first; null for none
+  struct Step {
+    const Node* node = nullptr;
+    const Value* other = nullptr;  // the operand that is not the chain; null for activations
+  };
+  std::vector<Step> steps;
+
+  bool adds_whole_tensor() const;  // a shortcut
+};
+
+// Reads the body of a fused node around its one node of operator `main_operator`; a node of that operator
+// that is not fused gives a chain without steps. Throws Error(unsupported) when the body is no chain.
+FusedChain parse_chain(const Node& node, std::string_view main_operator);
+
+// Which input of the (fused) node a value is. Throws Error(unsupported) when it is none.
+size_t input_index(const Node& node, const Value* value);
+
+// Whether the value holds one number per channel, the last axis, and broadcasts along all others.
+bool is_per_channel(const Value& value, int64_t channels);
+
+}  // namespace tessera::backend

@@ -1,0 +1,46 @@
+// Which kernels a backend has for which operator: filled by its files before main(), read by its device.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tessera/base/error.h"
+#include "tessera/compile/kernel.h"
+
+namespace tessera::backend {
+
+// The key of a node: its operator's name, or "fused:KIND" for a fused node of that kind.
+std::string kernel_key(const Node& node);
+
+// A candidate that is refused when `check` throws Error(unsupported): its message is the reason.
+KernelCandidate checked_candidate(
+    const std::string& name, std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+
+// A candidate that takes every node it is asked for.
+KernelCandidate willing_candidate(
+    const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+
+// Entry: what the backend keeps for an operator; has a member `key`.
+template <typename Entry>
+class KernelTable {
+ public:
+  // Throws Error(internal) when the key is taken.
+  void add(Entry entry) {
+    const std::string key = entry.key;
+    require(entries_.emplace(key, std::move(entry)).second, ErrorCode::internal,
+            "kernels of '{}' are registered twice", key);
+  }
+  // Null when there is none.
+  const Entry* find(const std::string& key) const {
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tessera::backend

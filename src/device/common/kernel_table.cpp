@@ -1,0 +1,36 @@
+#include "tessera/device/common/kernel_table.h"
+
+namespace tessera::backend {
+
+std::string kernel_key(const Node& node) {
+  return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
+}
+
+KernelCandidate checked_candidate(
+    const std::string& name, std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+  KernelCandidate candidate;
+  candidate.name = name;
+  candidate.refusal = [check = std::move(check)](const KernelRequest& request) -> std::string {
+    try {
+      check(request);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      return error.what();
+    }
+    return "";
+  };
+  candidate.create = std::move(create);
+  return candidate;
+}
+
+KernelCandidate willing_candidate(
+    const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+  KernelCandidate candidate;
+  candidate.name = name;
+  candidate.refusal = [](const KernelRequest&) { return std::string(); };
+  candidate.create = std::move(create);
+  return candidate;
+}
+
+}  // namespace tessera::backend

@@ -1,0 +1,167 @@
+#include "tessera/device/common/subgraph_kernel.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "tessera/base/error.h"
+#include "tessera/device/common/kernel_table.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera::backend {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+class SubgraphKernel : public Kernel {
+ public:
+  SubgraphKernel(std::shared_ptr<const Graph> graph, const KernelRequest& request,
+                 const CandidatesOf& candidates)
+      : graph_(std::move(graph)) {
+    for (const auto& input : graph_->inputs()) places_[input.get()] = {Place::Kind::input, input->index()};
+    for (size_t i = 0; i < graph_->outputs().size(); ++i) {
+      place_output(graph_->outputs()[i].value, {Place::Kind::output, i});
+    }
+    for (const auto& node : graph_->nodes()) add_node(*node, request, candidates);
+    scratch_ = workspace_;
+    workspace_ += inner_workspace_;
+  }
+
+  int64_t workspace_bytes() const override { return workspace_; }
+
+  void prepare(size_t input, const void* memory) override {
+    for (Step& step : steps_) {
+      for (size_t i = 0; i < step.sources.size(); ++i) {
+        const Place& place = step.sources[i];
+        if (place.kind == Place::Kind::input && place.index == input) step.kernel->prepare(i, memory);
+      }
+    }
+  }
+
+  void run(const KernelArguments& arguments) override {
+    for (Step& step : steps_) {
+      for (size_t i = 0; i < step.sources.size(); ++i) step.inputs[i] = address(step.sources[i], arguments);
+      for (size_t i = 0; i < step.targets.size(); ++i) step.outputs[i] = address(step.targets[i], arguments);
+      step.kernel->run({step.inputs, step.outputs, static_cast<char*>(arguments.workspace) + scratch_});
+    }
+  }
+
+ private:
+  struct Place {
+    enum class Kind { input, output, workspace };
+    Kind kind = Kind::workspace;
+    size_t index = 0;  // or the offset in the workspace
+    bool operator==(const Place&) const = default;
+  };
+  struct Step {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<Place> sources;
+    std::vector<Place> targets;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+  };
+
+  static void* address(const Place& place, const KernelArguments& arguments) {
+    if (place.kind == Place::Kind::input) return const_cast<void*>(arguments.inputs[place.index]);
+    if (place.kind == Place::Kind::output) return arguments.outputs[place.index];
+    return static_cast<char*>(arguments.workspace) + place.index;
+  }
+
+  // What a result reshapes is computed in the result's place.
+  void place_output(const Value* value, const Place& place) {
+    while (places_.emplace(value, place).second && value->producer() != nullptr &&
+           value->producer()->operator_name() == "reshape") {
+      value = value->producer()->input(0);
+    }
+  }
+
+  void add_node(const Node& node, const KernelRequest& request, const CandidatesOf& candidates) {
+    if (node.operator_name() == "reshape") {
+      const Place source = places_.at(node.input(0));
+      if (places_.try_emplace(node.output(), source).first->second == source) return;
+    }
+    Step step;
+    KernelRequest inner{.node = node, .frozen_inputs = {}, .deterministic = request.deterministic};
+    for (const Value* input : node.inputs()) {
+      const Place& place = places_.at(input);
+      step.sources.push_back(place);
+      inner.frozen_inputs.push_back(place.kind == Place::Kind::input &&
+                                    place.index < request.frozen_inputs.size() &&
+                                    request.frozen_inputs[place.index]);
+    }
+    for (const auto& output : node.outputs()) {
+      const auto [place, added] = places_.try_emplace(output.get());
+      if (added) place->second.index = static_cast<size_t>(book(output->type().bytes()));
+      step.targets.push_back(place->second);
+    }
+    step.kernel = first_willing(inner, candidates);
+    step.inputs.resize(step.sources.size());
+    step.outputs.resize(step.targets.size());
+    inner_workspace_ = std::max(inner_workspace_, step.kernel->workspace_bytes());
+    steps_.push_back(std::move(step));
+  }
+
+  static std::unique_ptr<Kernel> first_willing(const KernelRequest& request, const CandidatesOf& candidates) {
+    std::string refusals;
+    for (const KernelCandidate& candidate : candidates(request.node)) {
+      const std::string refusal = candidate.refusal(request);
+      if (refusal.empty()) return candidate.create(request);
+      refusals += fmt::format("\n  {}: {}", candidate.name, refusal);
+    }
+    fail(ErrorCode::unsupported, "no kernel takes '{}' inside{}", print(request.node), refusals);
+  }
+
+  int64_t book(int64_t bytes) {
+    const int64_t offset = workspace_;
+    workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
+
+  std::shared_ptr<const Graph> graph_;
+  std::unordered_map<const Value*, Place> places_;
+  std::vector<Step> steps_;
+  int64_t workspace_ = 0;
+  int64_t inner_workspace_ = 0;
+  int64_t scratch_ = 0;  // where the kernels' own workspace begins
+};
+
+std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, const PassOptions& options) {
+  auto graph = std::make_shared<Graph>(node.operator_name());
+  std::vector<Value*> inputs;
+  for (const Value* input : node.inputs()) {
+    inputs.push_back(graph->add_input(InputRole::input, fmt::format("x{}", inputs.size()), input->type()));
+  }
+  for (Value* output : rule(node, inputs))
+    graph->add_output(fmt::format("y{}", graph->outputs().size()), output);
+  for (const Pass& pass : pipeline(options)) {
+    if (pass.name == "fuse_elementwise" || pass.name == "remove_dead_code") pass.run(*graph, options);
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph, const KernelRequest& request,
+                                             const CandidatesOf& candidates) {
+  return std::make_unique<SubgraphKernel>(std::move(graph), request, candidates);
+}
+
+KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
+  const auto check = [](const KernelRequest& request) {
+    require(request.node.body() != nullptr, ErrorCode::unsupported, "the node is not fused");
+  };
+  const auto create = [candidates](const KernelRequest& request) {
+    // The node outlives its kernels, and so does its body.
+    const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
+    return make_subgraph_kernel(body, request, candidates);
+  };
+  return checked_candidate("unfused", check, create);
+}
+
+KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
+                               const PassOptions& options) {
+  return willing_candidate(name, [=](const KernelRequest& request) {
+    return make_subgraph_kernel(graph_of_rule(request.node, rule, options), request, candidates);
+  });
+}
+
+}  // namespace tessera::backend
