@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <unordered_set>
 
@@ -23,6 +24,13 @@ double microseconds_since(Clock::time_point start) {
 
 bool is_aligned(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory) % 64 == 0;
+}
+
+// NVIDIA_TF32_OVERRIDE=0 is NVIDIA's own switch against TF32 in every library.
+bool allows_tf32(const CompileOptions& options) {
+  const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
+  const bool forbidden = override != nullptr && std::string_view(override) == "0";
+  return options.passes.precision == Precision::tf32 && !forbidden;
 }
 
 std::string describe_peak(const MemoryPlan& plan) {
@@ -68,6 +76,8 @@ class PlannedExecutable : public Executable {
       if (input->role() != InputRole::input) check_variable(*input, *variables);
     }
     variables_ = std::move(variables);
+    recording_.reset();
+    ran_ = false;
     allocate();
     resolve(once_);
     resolve(steps_);
@@ -76,6 +86,19 @@ class PlannedExecutable : public Executable {
       for (size_t i = 0; i < step.frozen.size(); ++i) {
         if (step.frozen[i]) step.kernel->prepare(i, step.inputs[i]);
       }
+    }
+  }
+
+  void stage(const std::map<std::string, Tensor>& inputs) override {
+    run_inputs_.resize(graph_->inputs().size(), nullptr);
+    input_copies_.resize(graph_->inputs().size());
+    for (const auto& [name, tensor] : inputs) {
+      const Value* input = graph_->find_input(name);
+      require(input != nullptr && input->role() == InputRole::input, ErrorCode::invalid_argument,
+              "graph '{}' has no input '{}'", graph_->name(), name);
+      staged_tensors_[name] = tensor;
+      take_input(*input, tensor);
+      staged_.insert(name);
     }
   }
 
@@ -141,7 +164,8 @@ class PlannedExecutable : public Executable {
           {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
       return step;
     }
-    ChosenKernel choice = choose_kernel({node, step.frozen, options_.deterministic}, *device_, tuner);
+    ChosenKernel choice =
+        choose_kernel({node, step.frozen, options_.deterministic, allows_tf32(options_)}, *device_, tuner);
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;
@@ -176,6 +200,10 @@ class PlannedExecutable : public Executable {
         const Value* next = graph_->updates()[update].next;
         const bool from_variable = plan_.placements.at(next).kind == StorageKind::variable;
         staging_.push_back(from_variable ? device_->allocate(next->type().bytes()) : nullptr);
+      }
+      for (const auto& [name, value] : graph_->outputs()) {
+        if (plan_.placements.at(value).kind == StorageKind::variable && !plan_.copied_updates.empty())
+          kept_outputs_[value] = device_->allocate(value->type().bytes());
       }
     }
   }
@@ -222,36 +250,44 @@ class PlannedExecutable : public Executable {
     }
   }
 
-  // Points kernel arguments at this run's inputs; returns the device copies that the run keeps alive.
-  std::vector<std::shared_ptr<void>> take_inputs(const std::map<std::string, Tensor>& inputs) {
-    std::vector<std::shared_ptr<void>> copies;
-    run_inputs_.assign(graph_->inputs().size(), nullptr);
+  // Points kernel arguments at this run's inputs. What the device cannot read where it lies is copied into
+  // memory that stays the same from run to run, so that recorded runs find it.
+  void take_inputs(const std::map<std::string, Tensor>& inputs) {
+    run_inputs_.resize(graph_->inputs().size(), nullptr);
+    input_copies_.resize(graph_->inputs().size());
     for (const auto& input : graph_->inputs()) {
       if (input->role() != InputRole::input) continue;
       const auto given = inputs.find(input->name());
-      require(given != inputs.end(), ErrorCode::invalid_argument, "input '{}' ({}) is missing", input->name(),
-              to_string(input->type()));
-      const Tensor& tensor = given->second;
-      require(tensor.data_type() == input->data_type() && tensor.shape() == input->type().static_shape(),
-              ErrorCode::invalid_argument, "input '{}' must be {}, got {}{}", input->name(),
-              to_string(input->type()), to_string(tensor.data_type()), to_string(tensor.shape()));
-      const void* memory = tensor.raw();
-      if (!device_->host_accessible() || !is_aligned(memory)) {
-        copies.push_back(device_->allocate(input->type().bytes()));
-        device_->copy_from_host(copies.back().get(), memory, input->type().bytes());
-        memory = copies.back().get();
-      }
-      run_inputs_[input->index()] = memory;
+      const bool staged = given == inputs.end() && staged_.contains(input->name());
+      require(staged || given != inputs.end(), ErrorCode::invalid_argument, "input '{}' ({}) is missing",
+              input->name(), to_string(input->type()));
+      if (!staged) take_input(*input, given->second);
     }
     for (const Patch& patch : patches_) steps_[patch.step].inputs[patch.argument] = run_inputs_[patch.input];
-    return copies;
+  }
+
+  void take_input(const Value& input, const Tensor& tensor) {
+    require(tensor.data_type() == input.data_type() && tensor.shape() == input.type().static_shape(),
+            ErrorCode::invalid_argument, "input '{}' must be {}, got {}{}", input.name(),
+            to_string(input.type()), to_string(tensor.data_type()), to_string(tensor.shape()));
+    const void* memory = tensor.raw();
+    if (!device_->host_accessible() || !is_aligned(memory)) {
+      std::shared_ptr<void>& copy = input_copies_[input.index()];
+      if (copy == nullptr) copy = device_->allocate(input.type().bytes());
+      device_->copy_from_host(copy.get(), memory, input.type().bytes());
+      memory = copy.get();
+    }
+    run_inputs_[input.index()] = memory;
+    staged_.erase(input.name());
   }
 
   std::map<std::string, Tensor> execute(const std::map<std::string, Tensor>& inputs,
                                         std::vector<double>* times) {
     require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
             graph_->name());
-    const auto copies = take_inputs(inputs);
+    take_inputs(inputs);
+    const bool plain = times != nullptr || options_.check_finite || options_.poison_freed;
+    if (!plain && run_recorded()) return read_outputs();
     // Reports list the work done once first.
     if (times != nullptr) times->assign(once_.size(), 0);
     for (size_t index = 0; index < steps_.size(); ++index) {
@@ -265,10 +301,26 @@ class PlannedExecutable : public Executable {
       if (options_.check_finite && steps_[index].kernel != nullptr) check_finite(steps_[index]);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
-    std::map<std::string, Tensor> outputs = read_outputs();
+    keep_outputs();
     copy_updates();
-    device_->synchronise();
-    return outputs;
+    ran_ = true;
+    return read_outputs();
+  }
+
+  // Launches the recording of the whole run, which the second run makes: the first one lets kernels load what
+  // they load once. False where the device records nothing.
+  bool run_recorded() {
+    if (!ran_ || device_->host_accessible()) return false;
+    if (recording_ == nullptr) {
+      recording_ = device_->record([this] {
+        for (Step& step : steps_) step.run();
+        keep_outputs();
+        copy_updates();
+      });
+    }
+    if (recording_ == nullptr) return false;
+    recording_->launch();
+    return true;
   }
 
   const void* memory_in_run(const Value* value) const {
@@ -276,12 +328,23 @@ class PlannedExecutable : public Executable {
     return placement.kind == StorageKind::input ? run_inputs_[placement.index] : memory_of(value);
   }
 
+  // Copies outputs that are the values of variables before an update overwrites them.
+  void keep_outputs() {
+    for (const auto& [name, value] : graph_->outputs()) {
+      const auto kept = kept_outputs_.find(value);
+      if (kept != kept_outputs_.end())
+        device_->copy(kept->second.get(), memory_in_run(value), value->type().bytes());
+    }
+  }
+
   std::map<std::string, Tensor> read_outputs() {
     std::map<std::string, Tensor> outputs;
     device_->synchronise();
     for (const auto& [name, value] : graph_->outputs()) {
       Tensor tensor(value->data_type(), value->type().static_shape());
-      device_->copy_to_host(tensor.raw(), memory_in_run(value), value->type().bytes());
+      const auto kept = kept_outputs_.find(value);
+      const void* memory = kept != kept_outputs_.end() ? kept->second.get() : memory_in_run(value);
+      device_->copy_to_host(tensor.raw(), memory, value->type().bytes());
       outputs.emplace(name, std::move(tensor));
     }
     return outputs;
@@ -339,6 +402,12 @@ class PlannedExecutable : public Executable {
   std::vector<std::shared_ptr<void>> staging_;  // beside plan_.copied_updates; null where the copy is direct
   std::vector<Patch> patches_;
   std::vector<const void*> run_inputs_;
+  std::vector<std::shared_ptr<void>> input_copies_;  // by input; null where the run reads the caller's memory
+  std::set<std::string> staged_;
+  std::map<std::string, Tensor> staged_tensors_;  // whose memory is read where it lies
+  std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
+  bool ran_ = false;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace

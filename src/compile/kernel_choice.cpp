@@ -43,7 +43,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
     }
   }
   report.kernel = winner->name;
-  if (device.executes()) choice.kernel = winner->create(request);
+  if (device.executes() || device.plans_kernels()) choice.kernel = winner->create(request);
   return choice;
 }
 

@@ -1,4 +1,5 @@
-// Groups elementwise operators of one iteration shape, and at most one reduction behind them, into clusters.
+// Groups elementwise operators of one iteration shape, and the reductions behind them, into clusters. How
+// many reductions over the same axes one cluster may hold, the options say.
 //
 // A group is grown from its last node towards the first: a node joins the groups of its readers, the nearest
 // first. So work that only the backward half needs goes there and is not kept in memory from the forward
@@ -55,7 +56,7 @@ bool decompose_elementwise(Graph& graph) {
 
 class Grouping {
  public:
-  explicit Grouping(const Graph& graph) {
+  Grouping(const Graph& graph, int most_reductions) : most_reductions_(most_reductions) {
     for (const auto& node : graph.nodes()) {
       const size_t group = groups_.size();
       group_of_[node.get()] = group;
@@ -64,7 +65,7 @@ class Grouping {
       Group own{.members = {node.get()}};
       if (is_reduction(*node)) {
         own.shape = &node->input(0)->shape();
-        own.reduction = node.get();
+        own.reductions = {node.get()};
       } else if (is_elementwise(*node)) {
         own.shape = &node->output()->shape();
       }
@@ -73,6 +74,7 @@ class Grouping {
     for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
       if (is_elementwise(**node)) join_readers(**node);
     }
+    if (most_reductions_ > 1) join_reductions_of_one_value(graph);
   }
 
   // The members of each group of elementwise work, in the order of the graph.
@@ -90,8 +92,30 @@ class Grouping {
   struct Group {
     std::vector<Node*> members;
     const SymbolicShape* shape = nullptr;  // of the iteration; null where nothing fuses
-    const Node* reduction = nullptr;
+    std::vector<const Node*> reductions;
   };
+
+  // What no elementwise node in between has brought together.
+  void join_reductions_of_one_value(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      if (!is_reduction(*node)) continue;
+      for (const Use& use : node->input(0)->uses()) {
+        const size_t own = group_of_.at(node.get());
+        const size_t other = group_of_.at(use.node);
+        if (own == other) continue;
+        position_[own] < position_[other] ? join(own, other) : join(other, own);
+      }
+    }
+  }
+
+  // Whether one loop can make both groups' reductions.
+  bool reduce_alike(const Group& a, const Group& b) const {
+    if (a.reductions.empty() || b.reductions.empty()) return true;
+    if (a.reductions.size() + b.reductions.size() > static_cast<size_t>(most_reductions_)) return false;
+    const Attributes& first = a.reductions[0]->attributes();
+    const Attributes& second = b.reductions[0]->attributes();
+    return first.integers("axes") == second.integers("axes");
+  }
 
   void join_readers(const Node& node) {
     for (;;) {
@@ -116,21 +140,22 @@ class Grouping {
     Group& a = groups_[earlier];
     Group& b = groups_[later];
     if (a.shape == nullptr || b.shape == nullptr || *a.shape != *b.shape) return false;
-    if (a.reduction != nullptr && b.reduction != nullptr) return false;
+    if (!reduce_alike(a, b)) return false;
     if (reads_reduction(b, a) || reads_reduction(a, b)) return false;
     if (!reorder(earlier, later)) return false;
     for (Node* node : b.members) group_of_[node] = earlier;
     a.members.insert(a.members.end(), b.members.begin(), b.members.end());
-    if (a.reduction == nullptr) a.reduction = b.reduction;
+    a.reductions.insert(a.reductions.end(), b.reductions.begin(), b.reductions.end());
     b = {};
     return true;
   }
 
   static bool reads_reduction(const Group& reader, const Group& maker) {
-    if (maker.reduction == nullptr) return false;
-    const auto& uses = maker.reduction->output()->uses();
-    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-      return std::find(reader.members.begin(), reader.members.end(), use.node) != reader.members.end();
+    return std::any_of(maker.reductions.begin(), maker.reductions.end(), [&](const Node* reduction) {
+      const auto& uses = reduction->output()->uses();
+      return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+        return std::find(reader.members.begin(), reader.members.end(), use.node) != reader.members.end();
+      });
     });
   }
 
@@ -175,6 +200,7 @@ class Grouping {
     return true;
   }
 
+  int most_reductions_;
   std::vector<Group> groups_;
   std::unordered_map<const Node*, size_t> group_of_;
   std::vector<size_t> position_;  // of a group in order_
@@ -249,9 +275,9 @@ void erase_unread(Graph& graph) {
 
 }  // namespace
 
-bool fuse_elementwise(Graph& graph, const PassOptions&) {
+bool fuse_elementwise(Graph& graph, const PassOptions& options) {
   bool changed = decompose_elementwise(graph);
-  for (std::vector<Node*> members : Grouping(graph).members()) {
+  for (std::vector<Node*> members : Grouping(graph, options.reductions_per_cluster).members()) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(graph, members).empty()) continue;
     FreeNodes(graph, members);
     fuse_nodes(graph, "cluster", members, visible_values(graph, members));

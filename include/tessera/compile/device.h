@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,14 @@ struct DeviceDescription {
   std::map<std::string, std::string> versions;  // library -> version
 };
 
+// Work that was recorded once and is launched many times, such as a CUDA graph.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Enqueues the whole of it; pointers are those of the recording.
+  virtual void launch() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -25,6 +34,9 @@ class Device {
   virtual DeviceDescription description() const = 0;
   // False for the null device: it plans, and refuses to run.
   virtual bool executes() const { return true; }
+  // True for a device that creates kernels although it does not run them, so that workspaces and results in
+  // place are planned as on the device that it stands for.
+  virtual bool plans_kernels() const { return false; }
   // Memory that the host can read and write directly through the same pointer.
   virtual bool host_accessible() const { return true; }
 
@@ -43,7 +55,12 @@ class Device {
   virtual void fill(void* device, int byte, int64_t bytes) = 0;
   virtual void synchronise() {}
 
-  // "reference", "null", "cpu", later "cuda" or "cuda:1". "auto" takes the fastest present.
+  // Records what `work` enqueues (kernels, copies between buffers of the device) instead of running it. Null
+  // where the device cannot record; then `work` was not called. What `work` runs must have run before.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) { return nullptr; }
+
+  // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
+  // is not there. "auto" takes the fastest present.
   // Throws Error(unsupported) that says which library was looked for, where, and what went wrong.
   static std::shared_ptr<Device> open(const std::string& name);
   static std::shared_ptr<Device> reference();

@@ -86,6 +86,10 @@ class Executable {
   // naming the first that is not. Work on frozen parameters happens here, once.
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
+  // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.
+  // Throws as run().
+  virtual void stage(const std::map<std::string, Tensor>& inputs) = 0;
+
   // Runs once: inputs by name, outputs by name; updates change the variables in place. Throws
   // Error(invalid_argument) on a missing input or a wrong type.
   virtual std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) = 0;

@@ -38,6 +38,7 @@ struct KernelRequest {
   const Node& node;
   std::vector<bool> frozen_inputs;  // per input: its contents are given once through prepare()
   bool deterministic = true;        // the same bits at every run
+  bool tf32 = false;                // fp32 products may round their operands to TF32
 };
 
 struct KernelCandidate {

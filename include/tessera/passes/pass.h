@@ -27,6 +27,8 @@ struct PassOptions {
   bool fuse = true;
   // Less memory for a little more work in training: cheap activations are computed again.
   bool recompute = true;
+  // How many reductions over the same axes one cluster may end with: what the device's clusters take.
+  int reductions_per_cluster = 1;
 };
 
 struct Pass {

@@ -80,7 +80,8 @@ class SubgraphKernel : public Kernel {
       if (places_.try_emplace(node.output(), source).first->second == source) return;
     }
     Step step;
-    KernelRequest inner{.node = node, .frozen_inputs = {}, .deterministic = request.deterministic};
+    KernelRequest inner{
+        .node = node, .frozen_inputs = {}, .deterministic = request.deterministic, .tf32 = request.tf32};
     for (const Value* input : node.inputs()) {
       const Place& place = places_.at(input);
       step.sources.push_back(place);

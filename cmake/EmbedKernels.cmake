@@ -1,0 +1,10 @@
+# cmake -DHEADERS="a.cuh;b.cuh" -DOUTPUT=file.cpp -P EmbedKernels.cmake: the headers as string literals.
+set(TEXT "#include \"device/cuda/kernel_headers.h\"\n\nnamespace tessera::cuda {\n\n")
+string(APPEND TEXT "std::span<const KernelHeader> kernel_headers() {\n  static const KernelHeader headers[] = {\n")
+foreach(HEADER IN LISTS HEADERS)
+  get_filename_component(NAME "${HEADER}" NAME)
+  file(READ "${HEADER}" CONTENTS)
+  string(APPEND TEXT "      {\"${NAME}\", R\"__text__(${CONTENTS})__text__\"},\n")
+endforeach()
+string(APPEND TEXT "  };\n  return headers;\n}\n\n}  // namespace tessera::cuda\n")
+file(WRITE "${OUTPUT}" "${TEXT}")

@@ -1,0 +1,238 @@
+// The elementwise primitives, one function each, on values in registers. Integers wrap.
+#pragma once
+
+#include "types.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct UnsignedOf {
+  using type = T;
+};
+template <>
+struct UnsignedOf<int8> {
+  using type = uint32;
+};
+template <>
+struct UnsignedOf<uint8> {
+  using type = uint32;
+};
+template <>
+struct UnsignedOf<int32> {
+  using type = uint32;
+};
+template <>
+struct UnsignedOf<int64> {
+  using type = uint64;
+};
+template <typename T>
+using Unsigned = typename UnsignedOf<T>::type;  // a floating type is itself
+
+template <typename T>
+__device__ inline bool is_nan(T x) {
+  return x != x;
+}
+
+template <typename T>
+__device__ inline T op_add(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+}
+template <typename T>
+__device__ inline T op_subtract(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+}
+template <typename T>
+__device__ inline T op_multiply(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+}
+template <typename T>
+__device__ inline T op_negate(T a) {
+  return static_cast<T>(-static_cast<Unsigned<T>>(a));
+}
+template <typename T>
+__device__ inline T op_divide(T a, T b) {
+  if constexpr (IsFloating<T>::value) {
+    return a / b;
+  } else {
+    return b == 0                                             ? T(0)
+           : b == static_cast<T>(-1) && Limits<T>::lowest < 0 ? op_negate(a)
+                                                              : static_cast<T>(a / b);
+  }
+}
+template <typename T>
+__device__ inline T op_maximum(T a, T b) {
+  return is_nan(a) || a > b ? a : b;
+}
+template <typename T>
+__device__ inline T op_minimum(T a, T b) {
+  return is_nan(a) || a < b ? a : b;
+}
+template <typename T>
+__device__ inline bool op_equal(T a, T b) {
+  return a == b;
+}
+template <typename T>
+__device__ inline bool op_not_equal(T a, T b) {
+  return a != b;
+}
+template <typename T>
+__device__ inline bool op_less(T a, T b) {
+  return a < b;
+}
+template <typename T>
+__device__ inline bool op_less_equal(T a, T b) {
+  return a <= b;
+}
+template <typename T>
+__device__ inline bool op_greater(T a, T b) {
+  return a > b;
+}
+template <typename T>
+__device__ inline bool op_greater_equal(T a, T b) {
+  return a >= b;
+}
+__device__ inline bool op_logical_and(bool a, bool b) {
+  return a && b;
+}
+__device__ inline bool op_logical_or(bool a, bool b) {
+  return a || b;
+}
+__device__ inline bool op_logical_not(bool a) {
+  return !a;
+}
+template <typename T>
+__device__ inline T op_select(bool condition, T when_true, T when_false) {
+  return condition ? when_true : when_false;
+}
+
+template <typename T>
+__device__ inline T op_absolute(T x) {
+  if constexpr (IsFloating<T>::value) {
+    return x < 0 ? -x : x == 0 ? T(0) : x;
+  } else {
+    return x < 0 ? op_negate(x) : x;
+  }
+}
+template <typename T>
+__device__ inline T op_sign(T x) {
+  return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+}
+template <typename T>
+__device__ inline T op_relu(T x) {
+  return x < 0 ? T(0) : x;
+}
+template <typename T>
+__device__ inline T op_square(T x) {
+  return op_multiply(x, x);
+}
+template <typename T>
+__device__ inline T op_reciprocal(T x) {
+  return 1 / x;
+}
+template <typename T>
+__device__ inline bool op_is_finite(T x) {
+  return x - x == 0;
+}
+
+__device__ inline float op_power(float a, float b) {
+  return powf(a, b);
+}
+__device__ inline double op_power(double a, double b) {
+  return pow(a, b);
+}
+__device__ inline float op_exp(float x) {
+  return expf(x);
+}
+__device__ inline double op_exp(double x) {
+  return exp(x);
+}
+__device__ inline float op_log(float x) {
+  return logf(x);
+}
+__device__ inline double op_log(double x) {
+  return log(x);
+}
+__device__ inline float op_sqrt(float x) {
+  return sqrtf(x);
+}
+__device__ inline double op_sqrt(double x) {
+  return sqrt(x);
+}
+__device__ inline float op_rsqrt(float x) {
+  return rsqrtf(x);
+}
+__device__ inline double op_rsqrt(double x) {
+  return rsqrt(x);
+}
+__device__ inline float op_erf(float x) {
+  return erff(x);
+}
+__device__ inline double op_erf(double x) {
+  return erf(x);
+}
+__device__ inline float op_tanh(float x) {
+  return tanhf(x);
+}
+__device__ inline double op_tanh(double x) {
+  return tanh(x);
+}
+__device__ inline float op_sin(float x) {
+  return sinf(x);
+}
+__device__ inline double op_sin(double x) {
+  return sin(x);
+}
+__device__ inline float op_cos(float x) {
+  return cosf(x);
+}
+__device__ inline double op_cos(double x) {
+  return cos(x);
+}
+__device__ inline float op_floor(float x) {
+  return floorf(x);
+}
+__device__ inline double op_floor(double x) {
+  return floor(x);
+}
+__device__ inline float op_ceil(float x) {
+  return ceilf(x);
+}
+__device__ inline double op_ceil(double x) {
+  return ceil(x);
+}
+__device__ inline float op_round(float x) {
+  return rintf(x);
+}
+__device__ inline double op_round(double x) {
+  return rint(x);
+}
+template <typename T>
+__device__ inline T op_sigmoid(T x) {
+  return 1 / (1 + op_exp(-x));
+}
+
+// cast: to integers truncated towards zero and saturated, NaN to 0.
+template <typename T, typename F>
+__device__ inline Lane<T> op_cast(F x) {
+  if constexpr (IsFloating<T>::value) {
+    return rounded<T>(static_cast<Lane<T>>(x));
+  } else if constexpr (IsFloating<F>::value) {
+    if (is_nan(x)) return 0;
+    // Both limits of int64 lie at powers of two that a double holds; the upper one itself is too large.
+    const double wide = trunc(static_cast<double>(x));
+    if (wide < static_cast<double>(Limits<T>::lowest)) return static_cast<T>(Limits<T>::lowest);
+    if (wide >= static_cast<double>(Limits<T>::highest)) return static_cast<T>(Limits<T>::highest);
+    return static_cast<T>(static_cast<int64>(wide));
+  } else {
+    const int64 wide = static_cast<int64>(x);
+    return static_cast<T>(wide < Limits<T>::lowest    ? Limits<T>::lowest
+                          : wide > Limits<T>::highest ? Limits<T>::highest
+                                                      : wide);
+  }
+}
+template <typename F>
+__device__ inline bool op_is_nonzero(F x) {
+  return x != 0;
+}
+
+}  // namespace tessera

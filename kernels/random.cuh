@@ -1,0 +1,74 @@
+// Counter-based random numbers, bit for bit those of tessera/base/random.h.
+#pragma once
+
+#include "types.cuh"
+
+namespace tessera {
+
+struct Words {
+  uint32 at[4];
+};
+
+// counter: {seed, step} in device memory.
+__device__ inline Words philox(const int64* counter, uint32 stream, uint64 block) {
+  const uint64 seed = static_cast<uint64>(counter[0]);
+  uint32 key0 = static_cast<uint32>(seed);
+  uint32 key1 = static_cast<uint32>(seed >> 32);
+  uint32 c0 = static_cast<uint32>(block);
+  uint32 c1 = static_cast<uint32>(block >> 32);
+  uint32 c2 = stream;
+  uint32 c3 = static_cast<uint32>(counter[1]);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const uint64 a = uint64{0xD2511F53u} * c0;
+    const uint64 b = uint64{0xCD9E8D57u} * c2;
+    c0 = static_cast<uint32>(b >> 32) ^ c1 ^ key0;
+    c1 = static_cast<uint32>(b);
+    c2 = static_cast<uint32>(a >> 32) ^ c3 ^ key1;
+    c3 = static_cast<uint32>(a);
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// In [0, 1) with the upper `Bits` of the word.
+template <int Bits>
+__device__ inline float uniform_of(uint32 word) {
+  return static_cast<float>(word >> (32 - Bits)) / static_cast<float>(1u << Bits);
+}
+
+// Uniform numbers of the elements index to index + V - 1.
+template <int Bits, int V>
+__device__ inline void uniform(const int64* counter, uint32 stream, uint64 index, float (&out)[V]) {
+  if constexpr (V % 4 == 0) {
+    for (int group = 0; group < V / 4; ++group) {
+      const Words words = philox(counter, stream, index / 4 + group);
+      for (int k = 0; k < 4; ++k) out[4 * group + k] = uniform_of<Bits>(words.at[k]);
+    }
+  } else {
+    for (int k = 0; k < V; ++k) {
+      out[k] = uniform_of<Bits>(philox(counter, stream, (index + k) / 4).at[(index + k) % 4]);
+    }
+  }
+}
+
+// Standard normal numbers: each thread makes the pair 2j and 2j + 1.
+template <typename T>
+__device__ void random_normal(const int64* counter, uint32 stream, int64 count, T* y) {
+  const int64 pairs = (count + 1) / 2;
+  for (int64 j = int64{blockIdx.x} * blockDim.x + threadIdx.x; j < pairs;
+       j += int64{gridDim.x} * blockDim.x) {
+    const Words words = philox(counter, stream, static_cast<uint64>(j) / 2);
+    const uint32 first = words.at[j % 2 * 2];
+    const uint32 second = words.at[j % 2 * 2 + 1];
+    const double r = sqrt(-2 * log((static_cast<double>(first) + 1) * 0x1p-32));
+    double sine;
+    double cosine;
+    sincospi(2 * (static_cast<double>(second) * 0x1p-32), &sine, &cosine);
+    y[2 * j] = narrow<T>(static_cast<Lane<T>>(r * cosine));
+    if (2 * j + 1 < count) y[2 * j + 1] = narrow<T>(static_cast<Lane<T>>(r * sine));
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,109 @@
+// Reductions in a fixed order: the same bits at every run.
+#pragma once
+
+#include "primitives.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct Extremes {
+  static __device__ T lowest() { return static_cast<T>(Limits<int64>::lowest); }
+  static __device__ T highest() { return static_cast<T>(Limits<int64>::highest); }
+};
+template <>
+struct Extremes<float> {
+  static __device__ float lowest() { return __uint_as_float(0xff800000u); }
+  static __device__ float highest() { return __uint_as_float(0x7f800000u); }
+};
+template <>
+struct Extremes<double> {
+  static __device__ double lowest() { return __longlong_as_double(0xfff0000000000000ULL); }
+  static __device__ double highest() { return __longlong_as_double(0x7ff0000000000000ULL); }
+};
+
+struct Sum {
+  template <typename A>
+  static __device__ A start() {
+    return A(0);
+  }
+  template <typename A>
+  static __device__ A combine(A a, A b) {
+    return a + b;
+  }
+};
+struct Product {
+  template <typename A>
+  static __device__ A start() {
+    return A(1);
+  }
+  template <typename A>
+  static __device__ A combine(A a, A b) {
+    return a * b;
+  }
+};
+struct Maximum {
+  template <typename A>
+  static __device__ A start() {
+    return Extremes<A>::lowest();
+  }
+  template <typename A>
+  static __device__ A combine(A a, A b) {
+    return op_maximum(a, b);
+  }
+};
+struct Minimum {
+  template <typename A>
+  static __device__ A start() {
+    return Extremes<A>::highest();
+  }
+  template <typename A>
+  static __device__ A combine(A a, A b) {
+    return op_minimum(a, b);
+  }
+};
+
+// From an accumulator to the stored result. Of no elements an integer extreme is the type's own limit.
+template <typename T, typename A>
+__device__ inline T finish(A sum, double divisor) {
+  if constexpr (IsFloating<T>::value) {
+    return narrow<T>(static_cast<Lane<T>>(divisor == 1 ? sum : sum / static_cast<A>(divisor)));
+  } else {
+    return sum == Limits<int64>::lowest    ? static_cast<T>(Limits<T>::lowest)
+           : sum == Limits<int64>::highest ? static_cast<T>(Limits<T>::highest)
+                                           : static_cast<T>(sum);
+  }
+}
+
+// Combines the values of the Y threads that share a place among X; the result is whole in those with y == 0.
+// `room` holds X * Y accumulators of shared memory and may be used again after the call.
+template <typename Operation, int X, int Y, typename A>
+__device__ inline A combine_block(A value, int x, int y, A* room) {
+  room[y * X + x] = value;
+  __syncthreads();
+#pragma unroll
+  for (int step = Y / 2; step > 0; step /= 2) {
+    if (y < step) room[y * X + x] = Operation::combine(room[y * X + x], room[(y + step) * X + x]);
+    __syncthreads();
+  }
+  const A result = room[x];
+  __syncthreads();
+  return result;
+}
+
+// Adds up the parts [chunks, results] that blocks left, in a fixed order. 256 threads work on 8 results.
+template <typename Operation, typename T, typename A>
+__device__ void combine_chunks(const A* parts, int64 results, int chunks, double divisor, T* y) {
+  constexpr int X = 8, Y = 32;
+  __shared__ A room[X * Y];
+  const int own = static_cast<int>(threadIdx.x) / X;
+  const int64 r = int64{blockIdx.x} * X + threadIdx.x % X;
+  A sum = Operation::template start<A>();
+  if (r < results) {
+    for (int chunk = own; chunk < chunks; chunk += Y)
+      sum = Operation::combine(sum, parts[chunk * results + r]);
+  }
+  sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, room);
+  if (own == 0 && r < results) y[r] = finish<T>(sum, divisor);
+}
+
+}  // namespace tessera

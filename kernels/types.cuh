@@ -1,0 +1,163 @@
+// Element types as they are stored, and the types in which kernels compute with them.
+#pragma once
+
+namespace tessera {
+
+using int8 = signed char;
+using uint8 = unsigned char;
+using int32 = int;
+using int64 = long long;
+using uint32 = unsigned int;
+using uint64 = unsigned long long;
+
+struct half {
+  unsigned short bits;
+};
+struct bfloat16 {
+  unsigned short bits;
+};
+
+// The type of a value in a register. 16-bit numbers are computed in float and rounded when they are stored.
+template <typename T>
+struct LaneOf {
+  using type = T;
+};
+template <>
+struct LaneOf<half> {
+  using type = float;
+};
+template <>
+struct LaneOf<bfloat16> {
+  using type = float;
+};
+template <typename T>
+using Lane = typename LaneOf<T>::type;
+
+__device__ inline float widen(half x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+__device__ inline float widen(bfloat16 x) {
+  return __uint_as_float(static_cast<uint32>(x.bits) << 16);
+}
+template <typename T>
+__device__ inline T widen(T x) {
+  return x;
+}
+
+// From a register to storage.
+template <typename T>
+struct Store {
+  static __device__ T narrow(Lane<T> x) { return x; }
+};
+template <>
+struct Store<half> {
+  static __device__ half narrow(float x) {
+    half y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  }
+};
+template <>
+struct Store<bfloat16> {
+  static __device__ bfloat16 narrow(float x) {
+    bfloat16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  }
+};
+template <typename T>
+__device__ inline T narrow(Lane<T> x) {
+  return Store<T>::narrow(x);
+}
+// What a value in a register would be after a store and a load.
+template <typename T>
+__device__ inline Lane<T> rounded(Lane<T> x) {
+  return widen(narrow<T>(x));
+}
+
+// The type in which values are summed.
+template <typename T>
+struct AccumulatorOf {
+  using type = long long;
+};
+template <>
+struct AccumulatorOf<float> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<half> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<bfloat16> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<double> {
+  using type = double;
+};
+template <typename T>
+using Accumulator = typename AccumulatorOf<T>::type;
+
+template <typename T>
+struct Limits;
+template <>
+struct Limits<int8> {
+  static constexpr int64 lowest = -128, highest = 127;
+};
+template <>
+struct Limits<uint8> {
+  static constexpr int64 lowest = 0, highest = 255;
+};
+template <>
+struct Limits<int32> {
+  static constexpr int64 lowest = -2147483647LL - 1, highest = 2147483647LL;
+};
+template <>
+struct Limits<int64> {
+  static constexpr int64 lowest = -9223372036854775807LL - 1, highest = 9223372036854775807LL;
+};
+template <>
+struct Limits<bool> {
+  static constexpr int64 lowest = 0, highest = 1;
+};
+
+template <typename T>
+struct IsFloating {
+  static constexpr bool value = false;
+};
+template <>
+struct IsFloating<float> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloating<double> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloating<half> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloating<bfloat16> {
+  static constexpr bool value = true;
+};
+
+// V elements that lie side by side, moved with accesses of up to 16 bytes.
+template <typename T, int V>
+struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Pack {
+  T at[V];
+};
+
+template <int V, typename T>
+__device__ inline Pack<T, V> load(const T* from) {
+  return *reinterpret_cast<const Pack<T, V>*>(from);
+}
+template <int V, typename T>
+__device__ inline void store(T* to, const Pack<T, V>& pack) {
+  *reinterpret_cast<Pack<T, V>*>(to) = pack;
+}
+
+}  // namespace tessera

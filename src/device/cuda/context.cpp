@@ -1,0 +1,108 @@
+#include "device/cuda/context.h"
+
+#include <map>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+#include "device/cuda/check.h"
+#include "device/cuda/module_cache.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr int kOldestArchitecture = 80;
+
+int attribute(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute_(&value, which, device), "asking for an attribute of the GPU");
+  return value;
+}
+
+}  // namespace
+
+Context::Context(int ordinal) : ordinal_(ordinal) {
+  check(driver().cuInit_(0), "starting the driver");
+  int version = 0;
+  check(driver().cuDriverGetVersion_(&version), "asking for the driver's version");
+  require(version >= 13000, ErrorCode::unsupported,
+          "the driver supports CUDA {}.{}, 13.0 is needed: update it", version / 1000, version % 1000 / 10);
+  int count = 0;
+  check(driver().cuDeviceGetCount_(&count), "counting the GPUs");
+  require(ordinal >= 0 && ordinal < count, ErrorCode::unsupported,
+          "there is no GPU {}: the driver reports {} (CUDA_VISIBLE_DEVICES may hide others)", ordinal, count);
+  check(driver().cuDeviceGet_(&device_, ordinal), "opening the GPU");
+  char name[256] = "";
+  check(driver().cuDeviceGetName_(name, sizeof(name), device_), "asking for the GPU's name");
+  traits_.model = name;
+  traits_.architecture = 10 * attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                         attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  traits_.multiprocessors = attribute(device_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  size_t memory = 0;
+  check(driver().cuDeviceTotalMem_(&memory, device_), "asking for the GPU's memory");
+  traits_.memory_bytes = static_cast<int64_t>(memory);
+  require(traits_.architecture >= kOldestArchitecture, ErrorCode::unsupported,
+          "{} has compute capability {}.{}, at least 8.0 is needed", traits_.model, traits_.architecture / 10,
+          traits_.architecture % 10);
+  check(driver().cuDevicePrimaryCtxRetain_(&context_, device_), "opening the GPU's context");
+  enter();
+  check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
+  modules_ = std::make_unique<ModuleCache>(*this);
+}
+
+Context::Context(const std::string& card) {
+  static const std::map<std::string, GpuTraits> cards{
+      {"a100", {"NVIDIA A100 80GB (plan only)", 80, 108, int64_t{80} << 30}},
+      {"h100", {"NVIDIA H100 80GB (plan only)", 90, 132, int64_t{80} << 30}},
+      {"h200", {"NVIDIA H200 141GB (plan only)", 90, 132, int64_t{141} << 30}},
+      {"b200", {"NVIDIA B200 180GB (plan only)", 100, 148, int64_t{180} << 30}},
+  };
+  const auto found = cards.find(card);
+  require(found != cards.end(), ErrorCode::invalid_argument,
+          "there is no card '{}' to plan for (a100, h100, h200, b200)", card);
+  traits_ = found->second;
+  modules_ = std::make_unique<ModuleCache>(*this);
+}
+
+Context::~Context() {
+  modules_.reset();
+  if (context_ == nullptr) return;
+  driver().cuCtxSetCurrent_(context_);
+  driver().cuStreamDestroy_(stream_);
+  driver().cuDevicePrimaryCtxRelease_(device_);
+}
+
+void Context::enter() const {
+  check(driver().cuCtxSetCurrent_(context_), "entering the GPU's context");
+}
+
+void Context::synchronise() const {
+  enter();
+  check(driver().cuStreamSynchronize_(stream_), "waiting for the GPU");
+}
+
+std::shared_ptr<void> Context::allocate(int64_t bytes) {
+  enter();
+  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  CUdeviceptr memory = 0;
+  const CUresult status = driver().cuMemAlloc_(&memory, size);
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+    size_t available = 0;
+    size_t total = 0;
+    driver().cuMemGetInfo_(&available, &total);
+    fail(ErrorCode::out_of_memory,
+         "{} has {} free of {}, {} more are needed: choose a smaller batch, or end what else uses the GPU",
+         traits_.model, format_bytes(static_cast<double>(available)),
+         format_bytes(static_cast<double>(total)), format_bytes(static_cast<double>(bytes)));
+  }
+  check(status, "allocating memory");
+  check(driver().cuMemsetD8Async_(memory, 0, size, stream_), "clearing memory");
+  // Destructors do not throw; a lost context has nothing left to free.
+  CUcontext context = context_;
+  return {reinterpret_cast<void*>(memory), [context](void* pointer) {
+            driver().cuCtxSetCurrent_(context);
+            driver().cuMemFree_(address(pointer));
+          }};
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,56 @@
+// One GPU: what it is, its context and the one stream on which everything is enqueued.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "device/cuda/libraries.h"
+
+namespace tessera::cuda {
+
+class ModuleCache;
+
+// What kernels are printed and compiled for.
+struct GpuTraits {
+  std::string model;
+  int architecture = 90;  // 10 * major + minor of the compute capability
+  int multiprocessors = 132;
+  int64_t memory_bytes = 0;
+};
+
+class Context {
+ public:
+  // A GPU of this machine. Throws Error(unsupported) that says what was looked for.
+  explicit Context(int ordinal);
+  // A card that is not there, for plans: "a100", "h100", "h200" or "b200". Throws Error(invalid_argument).
+  explicit Context(const std::string& card);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  bool present() const { return context_ != nullptr; }
+  const GpuTraits& traits() const { return traits_; }
+  CUstream stream() const { return stream_; }
+  ModuleCache& modules() const { return *modules_; }
+  // Makes the GPU current for the calling thread; every entry into the backend starts with it.
+  void enter() const;
+  void synchronise() const;
+
+  // Zero-filled device memory. Throws Error(out_of_memory).
+  std::shared_ptr<void> allocate(int64_t bytes);
+
+ private:
+  GpuTraits traits_;
+  int ordinal_ = 0;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::unique_ptr<ModuleCache> modules_;
+};
+
+inline CUdeviceptr address(const void* memory) {
+  return reinterpret_cast<CUdeviceptr>(memory);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,141 @@
+// Convolutions and their gradients: cuDNN first, plain loops for what it refuses.
+#include "tessera/base/error.h"
+#include "tessera/device/common/fused_chain.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/cudnn_graph.h"
+#include "device/cuda/kernel_registry.h"
+#include "device/cuda/window_kernels.h"
+
+namespace tessera::cuda {
+namespace {
+
+// A problem and where its operands are among the node's inputs.
+struct ConvolutionCall {
+  static constexpr size_t kNone = SIZE_MAX;
+  ConvolutionProblem problem;
+  size_t first = 0;
+  size_t second = 1;
+  size_t bias = kNone;
+  size_t shortcut = kNone;
+};
+
+void set_window(ConvolutionProblem& problem, const Attributes& attributes) {
+  problem.strides = attributes.integers("strides");
+  problem.padding_low = attributes.integers("padding_low");
+  problem.padding_high = attributes.integers("padding_high");
+  problem.dilations = attributes.integers("dilations");
+  problem.groups = attributes.integer("groups");
+}
+
+// The node of the convolution itself is `main`, which may stand in the body of a fused node.
+void set_shapes(ConvolutionProblem& problem, const Node& main) {
+  const std::string& name = main.operator_name();
+  const bool data = name == "convolution_data_gradient" || name == "transposed_convolution";
+  const bool weights = name == "convolution_weight_gradient";
+  problem.kind = data      ? ConvolutionKind::data_gradient
+                 : weights ? ConvolutionKind::weight_gradient
+                           : ConvolutionKind::forward;
+  const auto shape = [](const Value* value) { return value->type().static_shape(); };
+  problem.x = shape(data ? main.output() : main.input(0));
+  problem.weight = shape(weights ? main.output() : main.input(1));
+  problem.y = shape(data ? main.input(0) : weights ? main.input(1) : main.output());
+  problem.type = main.output()->data_type();
+  for (const auto* extents : {&problem.x, &problem.weight, &problem.y}) {
+    require(element_count(*extents) > 0, ErrorCode::unsupported, "a tensor without elements");
+  }
+  for (const auto* padding : {&problem.padding_low, &problem.padding_high}) {
+    for (int64_t value : *padding) require(value >= 0, ErrorCode::unsupported, "negative padding");
+  }
+}
+
+void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChain& chain) {
+  if (chain.bias != nullptr) {
+    require(chain.bias->data_type() == call.problem.type, ErrorCode::unsupported, "a bias of another type");
+    call.bias = backend::input_index(node, chain.bias);
+    call.problem.bias = true;
+  }
+  for (const auto& step : chain.steps) {
+    const std::string& name = step.node->operator_name();
+    require(!call.problem.relu, ErrorCode::unsupported, "'{}' behind the activation", name);
+    if (name == "relu") {
+      call.problem.relu = true;
+      continue;
+    }
+    const bool whole = name == "add" && !call.problem.shortcut && step.other != nullptr &&
+                       step.other->shape() == step.node->output()->shape();
+    require(whole, ErrorCode::unsupported, "'{}' is no part of cuDNN's pattern", name);
+    call.problem.shortcut = true;
+    call.shortcut = backend::input_index(node, step.other);
+  }
+}
+
+ConvolutionCall make_call(const KernelRequest& request) {
+  const Node& node = request.node;
+  ConvolutionCall call;
+  const bool forward = node.body() != nullptr || node.operator_name() == "convolution";
+  backend::FusedChain chain;
+  if (forward) chain = backend::parse_chain(node, "convolution");
+  const Node& main = forward ? *chain.main : node;
+  set_window(call.problem, main.attributes());
+  set_shapes(call.problem, main);
+  call.first = backend::input_index(node, main.input(0));
+  call.second = backend::input_index(node, main.input(1));
+  if (forward) set_chain(call, node, chain);
+  call.problem.tf32 = request.tf32;
+  call.problem.deterministic = request.deterministic;
+  return call;
+}
+
+class CudnnConvolution : public Kernel {
+ public:
+  CudnnConvolution(ConvolutionCall call, std::shared_ptr<ConvolutionPlan> plan)
+      : call_(std::move(call)), plan_(std::move(plan)) {}
+
+  int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
+
+  void run(const KernelArguments& arguments) override {
+    const auto input = [&](size_t index) {
+      return index == ConvolutionCall::kNone ? nullptr : arguments.inputs[index];
+    };
+    plan_->run(input(call_.first), input(call_.second), input(call_.bias), input(call_.shortcut),
+               arguments.outputs[0], arguments.workspace);
+  }
+
+ private:
+  ConvolutionCall call_;
+  std::shared_ptr<ConvolutionPlan> plan_;  // null where the GPU is not there
+};
+
+KernelCandidate cudnn_candidate(Context& context) {
+  const auto check = [&context](const KernelRequest& request) {
+    const ConvolutionCall call = make_call(request);
+    if (context.present()) convolution_plan(context, call.problem);
+  };
+  const auto create = [&context](const KernelRequest& request) {
+    ConvolutionCall call = make_call(request);
+    auto plan = context.present() ? convolution_plan(context, call.problem) : nullptr;
+    return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
+  };
+  return backend::checked_candidate("cudnn.convolution", check, create);
+}
+
+std::vector<KernelCandidate> single(const Node&, Context& context) {
+  const auto plain = [&context](const KernelRequest& request) {
+    return make_generated_kernel(context, plain_convolution(request.node, context.traits()));
+  };
+  return {cudnn_candidate(context), backend::willing_candidate("generated.convolution", plain)};
+}
+
+std::vector<KernelCandidate> fused(const Node&, Context& context) {
+  return {cudnn_candidate(context)};
+}
+
+const CudaKernelRegistration kForward({.key = "convolution", .candidates = single});
+const CudaKernelRegistration kData({.key = "convolution_data_gradient", .candidates = single});
+const CudaKernelRegistration kWeights({.key = "convolution_weight_gradient", .candidates = single});
+const CudaKernelRegistration kTransposed({.key = "transposed_convolution", .candidates = single});
+const CudaKernelRegistration kFused({.key = "fused:convolution", .candidates = fused});
+
+}  // namespace
+}  // namespace tessera::cuda

@@ -1,0 +1,152 @@
+#include "device/cuda/device.h"
+
+#include <charconv>
+#include <map>
+#include <mutex>
+
+#include "tessera/base/error.h"
+
+#include "device/cuda/check.h"
+#include "device/cuda/cudnn_graph.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr std::string_view kPlanPrefix = "plan-";
+
+// One context for each GPU, never closed: libraries' handles and compiled plans belong to it, and at the end
+// of the process the driver may be gone before them.
+template <typename Key>
+std::shared_ptr<Context> context_of(const Key& key) {
+  static std::mutex mutex;
+  static auto& contexts = *new std::map<Key, std::shared_ptr<Context>>;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Context>& context = contexts[key];
+  if (context == nullptr) context = std::make_shared<Context>(key);
+  return context;
+}
+
+std::shared_ptr<Context> open_context(const std::string& options) {
+  if (options.starts_with(kPlanPrefix)) return context_of(options.substr(kPlanPrefix.size()));
+  int ordinal = 0;
+  const auto end = options.data() + options.size();
+  const auto [rest, error] = std::from_chars(options.data(), end, ordinal);
+  require(options.empty() || (error == std::errc() && rest == end), ErrorCode::invalid_argument,
+          "'cuda:{}' names no GPU: cuda, cuda:0, cuda:1, ... or cuda:plan-h100", options);
+  return context_of(ordinal);
+}
+
+class GraphRecording : public Recording {
+ public:
+  GraphRecording(std::shared_ptr<Context> context, CUgraph graph) : context_(std::move(context)) {
+    const CUresult status = driver().cuGraphInstantiate_(&executable_, graph, 0);
+    driver().cuGraphDestroy_(graph);
+    check(status, "instantiating a recorded run");
+  }
+  ~GraphRecording() override {
+    if (executable_ != nullptr) driver().cuGraphExecDestroy_(executable_);
+  }
+  void launch() override {
+    context_->enter();
+    check(driver().cuGraphLaunch_(executable_, context_->stream()), "launching a recorded run");
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUgraphExec executable_ = nullptr;
+};
+
+}  // namespace
+
+CudaDevice::CudaDevice(const std::string& options) : context_(open_context(options)) {}
+
+DeviceDescription CudaDevice::description() const {
+  const GpuTraits& traits = context_->traits();
+  DeviceDescription result;
+  result.name = "cuda";
+  result.model = fmt::format("{}, compute capability {}.{}", traits.model, traits.architecture / 10,
+                             traits.architecture % 10);
+  result.memory_bytes = traits.memory_bytes;
+  if (!context_->present()) return result;
+  int version = 0;
+  driver().cuDriverGetVersion_(&version);
+  result.versions["driver"] = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  int major = 0;
+  int minor = 0;
+  nvrtc().nvrtcVersion_(&major, &minor);
+  result.versions["nvrtc"] = fmt::format("{}.{}", major, minor);
+  result.versions["cublaslt"] = std::to_string(cublaslt().cublasLtGetVersion_());
+  result.versions["cudnn"] = cudnn_version();
+  return result;
+}
+
+std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
+  return cuda_candidates(node, *context_);
+}
+
+bool CudaDevice::worth_tuning(const Node& node) const {
+  const CudaKernels* kernels = find_kernels(backend::kernel_key(node));
+  return kernels != nullptr && kernels->worth_tuning && kernels->worth_tuning(node);
+}
+
+std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
+  require(executes(), ErrorCode::unsupported, "{} holds no memory", context_->traits().model);
+  // The memory keeps its GPU's context open.
+  std::shared_ptr<void> memory = context_->allocate(bytes);
+  void* pointer = memory.get();
+  return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
+}
+
+void CudaDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
+  if (bytes == 0) return;
+  context_->enter();
+  check(driver().cuMemcpyHtoDAsync_(address(device), host, static_cast<size_t>(bytes), context_->stream()),
+        "copying to the GPU");
+}
+
+void CudaDevice::copy_to_host(void* host, const void* device, int64_t bytes) {
+  if (bytes == 0) return;
+  context_->enter();
+  check(driver().cuMemcpyDtoHAsync_(host, address(device), static_cast<size_t>(bytes), context_->stream()),
+        "copying from the GPU");
+  context_->synchronise();
+}
+
+void CudaDevice::copy(void* target, const void* source, int64_t bytes) {
+  if (bytes == 0) return;
+  context_->enter();
+  check(driver().cuMemcpyDtoDAsync_(address(target), address(source), static_cast<size_t>(bytes),
+                                    context_->stream()),
+        "copying on the GPU");
+}
+
+void CudaDevice::fill(void* device, int byte, int64_t bytes) {
+  if (bytes == 0) return;
+  context_->enter();
+  check(driver().cuMemsetD8Async_(address(device), static_cast<unsigned char>(byte),
+                                  static_cast<size_t>(bytes), context_->stream()),
+        "filling memory");
+}
+
+void CudaDevice::synchronise() {
+  context_->synchronise();
+}
+
+std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  context_->enter();
+  check(driver().cuStreamBeginCapture_(context_->stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        "starting to record");
+  CUgraph graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    driver().cuStreamEndCapture_(context_->stream(), &graph);
+    if (graph != nullptr) driver().cuGraphDestroy_(graph);
+    throw;
+  }
+  check(driver().cuStreamEndCapture_(context_->stream(), &graph), "recording a run");
+  return std::make_unique<GraphRecording>(context_, graph);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,38 @@
+// One GPU as a device: its memory, kernels from the registry of this folder, and recorded runs as CUDA
+// graphs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tessera/compile/device.h"
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+class CudaDevice : public Device {
+ public:
+  // "" or a number: a GPU of this machine; "plan-h100": a card that is planned for and not there.
+  explicit CudaDevice(const std::string& options);
+
+  DeviceDescription description() const override;
+  bool executes() const override { return context_->present(); }
+  bool host_accessible() const override { return false; }
+  bool plans_kernels() const override { return true; }
+  std::vector<KernelCandidate> candidates(const Node& node) const override;
+  bool worth_tuning(const Node& node) const override;
+
+  std::shared_ptr<void> allocate(int64_t bytes) override;
+  void copy_from_host(void* device, const void* host, int64_t bytes) override;
+  void copy_to_host(void* host, const void* device, int64_t bytes) override;
+  void copy(void* target, const void* source, int64_t bytes) override;
+  void fill(void* device, int byte, int64_t bytes) override;
+  void synchronise() override;
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+
+ private:
+  std::shared_ptr<Context> context_;
+};
+
+}  // namespace tessera::cuda

@@ -1,0 +1,57 @@
+#include "device/cuda/expanded.h"
+
+#include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/normalisation_rules.h"
+#include "tessera/device/common/subgraph_kernel.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/batch_norm_rules.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+const backend::GraphRule* find_rule(const std::string& name) {
+  for (const auto* rules : {&backend::normalisation_rules(), &batch_norm_rules()}) {
+    const auto found = rules->find(name);
+    if (found != rules->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+// Appends the nodes of a body, or the node itself, with rules in place of what they define.
+std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) {
+  if (node.body() == nullptr) return (*find_rule(node.operator_name()))(node, inputs);
+  Graph& graph = inputs.front()->graph();
+  ValueMapping mapping;
+  for (const auto& input : node.body()->inputs()) mapping[input.get()] = inputs.at(input->index());
+  for (const auto& inner : node.body()->nodes()) {
+    const backend::GraphRule* rule = find_rule(inner->operator_name());
+    if (rule == nullptr) {
+      copy_node(*inner, graph, mapping);
+      continue;
+    }
+    std::vector<Value*> arguments;
+    for (const Value* input : inner->inputs()) arguments.push_back(mapping.at(input));
+    const std::vector<Value*> results = (*rule)(*inner, arguments);
+    for (size_t i = 0; i < results.size(); ++i) mapping[inner->output(i)] = results[i];
+  }
+  std::vector<Value*> outputs;
+  for (const Graph::Output& output : node.body()->outputs()) outputs.push_back(mapping.at(output.value));
+  return outputs;
+}
+
+}  // namespace
+
+bool has_rule(const Node& node) {
+  return find_rule(node.operator_name()) != nullptr;
+}
+
+KernelCandidate expanded_candidate(const Node& node, Context& context) {
+  PassOptions options;
+  options.reductions_per_cluster = 4;
+  return backend::rule_candidate(
+      "expanded", expand, [&context](const Node& inner) { return cuda_candidates(inner, context); }, options);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,17 @@
+// Operators that are a small graph of clusters, alone and inside fused nodes.
+#pragma once
+
+#include "tessera/compile/kernel.h"
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+// Whether the operator is defined here by reductions and elementwise formulas: the norms.
+bool has_rule(const Node& node);
+
+// "expanded": the node, or the body of a fused node, with every operator that has a rule replaced by it and
+// the elementwise work fused anew, so that what follows a normalisation joins its last pass over memory.
+KernelCandidate expanded_candidate(const Node& node, Context& context);
+
+}  // namespace tessera::cuda

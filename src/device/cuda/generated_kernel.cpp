@@ -1,0 +1,123 @@
+#include "device/cuda/generated_kernel.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+#include "tessera/device/common/kernel_table.h"
+
+#include "device/cuda/check.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+class GeneratedKernel : public Kernel {
+ public:
+  GeneratedKernel(Context& context, GeneratedProgram program)
+      : context_(context), program_(std::move(program)), module_(context.modules().get(program_.source)) {}
+
+  int64_t workspace_bytes() const override { return program_.workspace_bytes; }
+  bool may_overwrite(size_t output, size_t input) const override {
+    return program_.may_overwrite && program_.may_overwrite(output, input);
+  }
+
+  void run(const KernelArguments& arguments) override {
+    context_.enter();
+    for (const Launch& launch : program_.launches) {
+      if (launch.blocks == 0) continue;
+      std::vector<CUdeviceptr> values;
+      for (const Argument& argument : launch.arguments) values.push_back(resolve(argument, arguments));
+      std::vector<void*> pointers;
+      for (CUdeviceptr& value : values) pointers.push_back(&value);
+      check(driver().cuLaunchKernel_(module_->function(launch.entry), static_cast<unsigned>(launch.blocks),
+                                     static_cast<unsigned>(launch.chunks), 1,
+                                     static_cast<unsigned>(launch.threads), 1, 1, 0, context_.stream(),
+                                     pointers.data(), nullptr),
+            "launching a generated kernel");
+    }
+  }
+
+ private:
+  static CUdeviceptr resolve(const Argument& argument, const KernelArguments& arguments) {
+    const auto index = static_cast<size_t>(argument.index);
+    switch (argument.kind) {
+      case Argument::Kind::input:
+        return address(arguments.inputs[index]);
+      case Argument::Kind::output:
+        return address(arguments.outputs[index]);
+      case Argument::Kind::workspace:
+        break;
+    }
+    return address(arguments.workspace) + index;
+  }
+
+  Context& context_;
+  GeneratedProgram program_;
+  std::shared_ptr<Module> module_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program) {
+  return std::make_unique<GeneratedKernel>(context, std::move(program));
+}
+
+GeneratedRegistration::GeneratedRegistration(
+    const std::string& key, std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make) {
+  CudaKernelRegistration(
+      {.key = key, .candidates = [key, make = std::move(make)](const Node&, Context& context) {
+         const auto check = [make, &context](const KernelRequest& request) {
+           make(request.node, context.traits());
+         };
+         const auto create = [make, &context](const KernelRequest& request) {
+           return make_generated_kernel(context, make(request.node, context.traits()));
+         };
+         return std::vector{backend::checked_candidate("generated." + key, check, create)};
+       }});
+}
+
+std::string device_type(DataType type) {
+  switch (type) {
+    case DataType::fp32:
+      return "float";
+    case DataType::fp64:
+      return "double";
+    case DataType::fp16:
+      return "half";
+    case DataType::bf16:
+      return "bfloat16";
+    case DataType::boolean:
+      return "bool";
+    default:
+      return std::string(to_string(type));
+  }
+}
+
+int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu) {
+  constexpr int64_t kResidentThreads = 2048;  // of a multiprocessor
+  const int64_t most = gpu.multiprocessors * (kResidentThreads / threads) * 4;
+  return std::min((count + threads - 1) / threads, most);
+}
+
+GeneratedProgram simple_program(const Node& node, const std::string& header, const std::string& statement,
+                                int64_t blocks, int threads) {
+  GeneratedProgram program;
+  std::vector<std::string> parameters;
+  Launch launch{.entry = "run", .blocks = blocks, .chunks = 1, .threads = threads, .arguments = {}};
+  for (size_t i = 0; i < node.inputs().size(); ++i) {
+    parameters.push_back(fmt::format("const {}* x{}", device_type(node.input(i)->data_type()), i));
+    launch.arguments.push_back({Argument::Kind::input, static_cast<int64_t>(i)});
+  }
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    parameters.push_back(fmt::format("{}* y{}", device_type(node.output(i)->data_type()), i));
+    launch.arguments.push_back({Argument::Kind::output, static_cast<int64_t>(i)});
+  }
+  program.source = fmt::format(
+      "#include \"{}\"\nusing namespace tessera;\n"
+      "extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n{}\n}}\n",
+      header, threads, fmt::join(parameters, ", "), statement);
+  program.launches = {std::move(launch)};
+  return program;
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,59 @@
+// Kernels that are entries of a generated module, launched one after the other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/compile/kernel.h"
+
+#include "device/cuda/context.h"
+#include "device/cuda/module_cache.h"
+
+namespace tessera::cuda {
+
+// One pointer that an entry takes.
+struct Argument {
+  enum class Kind { input, output, workspace };
+  Kind kind = Kind::input;
+  int64_t index = 0;  // of the input or output; the offset in the workspace
+};
+
+struct Launch {
+  std::string entry;
+  int64_t blocks = 0;  // none: nothing is launched
+  int64_t chunks = 1;  // the grid's second extent
+  int threads = 256;
+  std::vector<Argument> arguments;
+};
+
+// Text and launches for one problem.
+struct GeneratedProgram {
+  std::string source;
+  std::vector<Launch> launches;
+  int64_t workspace_bytes = 0;
+  // Whether an output may lie over an input; empty: never.
+  std::function<bool(size_t output, size_t input)> may_overwrite = nullptr;
+};
+
+std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
+
+// Offers "generated.KEY" for an operator. `make` throws Error(unsupported) for a node that it refuses.
+struct GeneratedRegistration {
+  GeneratedRegistration(const std::string& key,
+                        std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
+};
+
+// The type's name in kernels/types.cuh.
+std::string device_type(DataType type);
+
+// Blocks for a loop over `count` elements that strides by the grid: enough to fill the GPU.
+int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu);
+
+// A program of one entry `run` whose parameters are all inputs and then all outputs of the node, by type, as
+// x0, x1, ... and y0, y1, ...; `statement` is its body.
+GeneratedProgram simple_program(const Node& node, const std::string& header, const std::string& statement,
+                                int64_t blocks, int threads);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,160 @@
+#include "device/cuda/module_cache.h"
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "tessera/base/error.h"
+
+#include "device/cuda/check.h"
+#include "device/cuda/kernel_headers.h"
+
+namespace tessera::cuda {
+namespace {
+
+std::string compiler_version() {
+  int major = 0;
+  int minor = 0;
+  check(nvrtc().nvrtcVersion_(&major, &minor), "asking for the version");
+  return fmt::format("nvrtc {}.{}", major, minor);
+}
+
+std::string headers_text() {
+  std::string text;
+  for (const KernelHeader& header : kernel_headers()) text += header.text;
+  return text;
+}
+
+// All that the machine code depends on.
+std::string key_of(const std::string& source, int architecture) {
+  static const std::string headers = headers_text();
+  return fmt::format("sm_{} {}\n{}\n{}", architecture, compiler_version(), headers, source);
+}
+
+std::string build(const std::string& source, int architecture) {
+  static const CodeFiles files = CodeFiles::standard();
+  const std::string key = key_of(source, architecture);
+  std::string code = files.read(key);
+  if (!code.empty()) return code;
+  code = compile_source(source, architecture);
+  files.write(key, code);
+  return code;
+}
+
+}  // namespace
+
+std::string compile_source(const std::string& source, int architecture) {
+  std::vector<const char*> names;
+  std::vector<const char*> texts;
+  for (const KernelHeader& header : kernel_headers()) {
+    names.push_back(header.name);
+    texts.push_back(header.text);
+  }
+  const Nvrtc& compiler = nvrtc();
+  nvrtcProgram program = nullptr;
+  check(compiler.nvrtcCreateProgram_(&program, source.c_str(), "generated.cu", static_cast<int>(names.size()),
+                                     texts.data(), names.data()),
+        "creating a program");
+  const std::string architecture_option = fmt::format("--gpu-architecture=sm_{}", architecture);
+  const char* options[] = {architecture_option.c_str(), "--std=c++17", "-default-device"};
+  const nvrtcResult status = compiler.nvrtcCompileProgram_(program, 3, options);
+  std::string code;
+  if (status == NVRTC_SUCCESS) {
+    size_t size = 0;
+    check(compiler.nvrtcGetCUBINSize_(program, &size), "asking for the code's size");
+    code.resize(size);
+    check(compiler.nvrtcGetCUBIN_(program, code.data()), "reading the code");
+    compiler.nvrtcDestroyProgram_(&program);
+    return code;
+  }
+  size_t size = 0;
+  compiler.nvrtcGetProgramLogSize_(program, &size);
+  std::string log(size, '\0');
+  compiler.nvrtcGetProgramLog_(program, log.data());
+  compiler.nvrtcDestroyProgram_(&program);
+  fail(ErrorCode::internal, "NVRTC refuses a generated kernel ({}):\n{}\n{}",
+       compiler.nvrtcGetErrorString_(status), log, source);
+}
+
+Module::~Module() {
+  if (module_ == nullptr) return;
+  context_.enter();
+  driver().cuModuleUnload_(module_);
+}
+
+CUfunction Module::function(const std::string& name) {
+  const auto known = functions_.find(name);
+  if (known != functions_.end()) return known->second;
+  context_.enter();
+  if (module_ == nullptr) {
+    check(driver().cuModuleLoadData_(&module_, code_.get().data()), "loading a generated kernel");
+  }
+  CUfunction found = nullptr;
+  check(driver().cuModuleGetFunction_(&found, module_, name.c_str()), "looking for '" + name + "'");
+  return functions_[name] = found;
+}
+
+// Threads that compile; started with the first source.
+class ModuleCache::Workers {
+ public:
+  ~Workers() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+      waiting_.clear();
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  std::shared_future<std::string> add(const std::string& source, int architecture) {
+    std::packaged_task<std::string()> task([source, architecture] { return build(source, architecture); });
+    std::shared_future<std::string> result = task.get_future().share();
+    {
+      const std::lock_guard lock(mutex_);
+      if (threads_.size() < std::max(std::thread::hardware_concurrency(), 1u)) {
+        threads_.emplace_back([this] { work(); });
+      }
+      waiting_.push_back(std::move(task));
+    }
+    wake_.notify_one();
+    return result;
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::packaged_task<std::string()> task;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return done_ || !waiting_.empty(); });
+        if (waiting_.empty()) return;
+        task = std::move(waiting_.front());
+        waiting_.pop_front();
+      }
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::packaged_task<std::string()>> waiting_;
+  std::vector<std::thread> threads_;
+  bool done_ = false;
+};
+
+ModuleCache::ModuleCache(const Context& context) : context_(context), workers_(std::make_unique<Workers>()) {}
+ModuleCache::~ModuleCache() = default;
+
+std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<Module>& slot = modules_[source];
+  std::shared_ptr<Module> module = slot.lock();
+  if (module != nullptr) return module;
+  module = std::make_shared<Module>(context_, source);
+  if (context_.present()) module->code_ = workers_->add(source, context_.traits().architecture);
+  slot = module;
+  return module;
+}
+
+}  // namespace tessera::cuda

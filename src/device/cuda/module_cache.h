@@ -1,0 +1,77 @@
+// From kernel source to loaded machine code: compiled by NVRTC in the background, kept in files.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+// Compiles the source, which may include the files of kernels/. Returns a cubin for the architecture. Throws
+// Error(internal) with the compiler's log and the source.
+std::string compile_source(const std::string& source, int architecture);
+
+// Source that is, or will be, machine code. Shared by all kernels of the same text.
+class Module {
+ public:
+  Module(const Context& context, std::string source) : context_(context), source_(std::move(source)) {}
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& source() const { return source_; }
+  // Waits for the compiler at the first call, and loads the module. Not to be called while a graph is
+  // recorded for the first time.
+  CUfunction function(const std::string& name);
+
+ private:
+  friend class ModuleCache;
+  const Context& context_;
+  std::string source_;
+  std::shared_future<std::string> code_;
+  CUmodule module_ = nullptr;
+  std::map<std::string, CUfunction> functions_;
+};
+
+class ModuleCache {
+ public:
+  explicit ModuleCache(const Context& context);
+  ~ModuleCache();
+
+  // Starts to compile unless the code is known; a context without a GPU compiles nothing by itself.
+  std::shared_ptr<Module> get(const std::string& source);
+
+ private:
+  class Workers;
+
+  const Context& context_;
+  std::map<std::string, std::weak_ptr<Module>> modules_;
+  std::mutex mutex_;
+  std::unique_ptr<Workers> workers_;
+};
+
+// Machine code on disk: one file for each source, architecture and compiler version, in
+// $TESSERA_CUDA_CACHE or ~/.cache/tessera/cuda. A file that is damaged, or of another version, is ignored.
+class CodeFiles {
+ public:
+  // "" for a folder that cannot be made: nothing is kept.
+  explicit CodeFiles(std::string folder) : folder_(std::move(folder)) {}
+  static CodeFiles standard();
+
+  // Empty when there is none. `key` says all that the code depends on.
+  std::string read(const std::string& key) const;
+  // To a temporary name, then renamed; failures are ignored.
+  void write(const std::string& key, const std::string& code) const;
+  std::string path(const std::string& key) const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace tessera::cuda

@@ -1,0 +1,201 @@
+// Moves between strided views, gathers, scatters and what only writes.
+#include <cstring>
+
+#include "tessera/base/error.h"
+#include "tessera/device/common/strided_move.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/check.h"
+#include "device/cuda/generated_kernel.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Movement knows no types, only sizes.
+std::string unit_type(DataType type) {
+  switch (size_of(type)) {
+    case 1:
+      return "uint8";
+    case 2:
+      return "unsigned short";
+    case 4:
+      return "uint32";
+    default:
+      return "uint64";
+  }
+}
+
+// Axes of extent 1 gone, neighbours merged where both views walk through them with one stride.
+backend::StridedMove merged(const backend::StridedMove& move) {
+  backend::StridedMove result{{}, {move.from.offset, {}}, {move.to.offset, {}}, move.input, move.output};
+  for (size_t axis = 0; axis < move.shape.size(); ++axis) {
+    const int64_t extent = move.shape[axis];
+    const int64_t from = move.from.strides[axis];
+    const int64_t to = move.to.strides[axis];
+    if (extent == 1) continue;
+    if (!result.shape.empty() && result.from.strides.back() == from * extent &&
+        result.to.strides.back() == to * extent) {
+      result.shape.back() *= extent;
+      result.from.strides.back() = from;
+      result.to.strides.back() = to;
+    } else {
+      result.shape.push_back(extent);
+      result.from.strides.push_back(from);
+      result.to.strides.push_back(to);
+    }
+  }
+  if (result.shape.empty()) {
+    result.shape = {1};
+    result.from.strides = {1};
+    result.to.strides = {1};
+  }
+  return result;
+}
+
+std::string move_struct(const backend::StridedMove& move, size_t number) {
+  return fmt::format(
+      "struct Move{} {{\n  int rank = {};\n  int64 extents[{}] = {{{}}}, from[{}] = {{{}}}, to[{}] = "
+      "{{{}}};\n"
+      "  int64 from_offset = {}, to_offset = {};\n}};\n",
+      number, move.shape.size(), move.shape.size(), fmt::join(move.shape, ", "), move.shape.size(),
+      fmt::join(move.from.strides, ", "), move.shape.size(), fmt::join(move.to.strides, ", "),
+      move.from.offset, move.to.offset);
+}
+
+GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
+  const std::string type = unit_type(node.input(0)->data_type());
+  GeneratedProgram program;
+  program.source = "#include \"indexing.cuh\"\nusing namespace tessera;\n";
+  if (node.operator_name() == "pad") {
+    const Tensor value = Tensor::scalar(node.input(0)->data_type(), node.attributes().real("value"));
+    uint64_t bits = 0;
+    std::memcpy(&bits, value.raw(), value.bytes());
+    const int64_t count = node.output()->type().element_count();
+    program.source += fmt::format(
+        "extern \"C\" __global__ void pad({0}* y) {{ fill<{0}>(y, {1}, static_cast<{0}>({2:#x}ULL)); }}\n",
+        type, count, bits);
+    program.launches.push_back({.entry = "pad",
+                                .blocks = blocks_for(count, kThreads, gpu),
+                                .threads = kThreads,
+                                .arguments = {{Argument::Kind::output, 0}}});
+  }
+  size_t number = 0;
+  for (const backend::StridedMove& own : backend::strided_moves(node)) {
+    const backend::StridedMove move = merged(own);
+    const int64_t count = element_count(move.shape);
+    program.source += move_struct(move, number);
+    program.source += fmt::format(
+        "extern \"C\" __global__ void move{0}(const {1}* x, {1}* y) {{ constexpr Move{0} m; strided_move(m, "
+        "x, y, "
+        "{2}); }}\n",
+        number, type, count);
+    program.launches.push_back({.entry = fmt::format("move{}", number),
+                                .blocks = blocks_for(count, kThreads, gpu),
+                                .threads = kThreads,
+                                .arguments = {{Argument::Kind::input, static_cast<int64_t>(move.input)},
+                                              {Argument::Kind::output, static_cast<int64_t>(move.output)}}});
+    ++number;
+  }
+  return program;
+}
+
+GeneratedProgram over_elements(const Node& node, const GpuTraits& gpu, const std::string& header,
+                               const std::string& statement) {
+  return simple_program(node, header, statement,
+                        blocks_for(node.output()->type().element_count(), kThreads, gpu), kThreads);
+}
+
+GeneratedProgram gather(const Node& node, const GpuTraits& gpu) {
+  const auto view =
+      backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
+  return over_elements(node, gpu, "indexing.cuh",
+                       fmt::format("gather(x0, x1, y0, {}, {}, {}, {});", view.outer, view.extent,
+                                   node.input(1)->type().element_count(), view.inner));
+}
+
+GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
+  const int64_t extent = node.output()->type().static_shape()[0];
+  const int64_t results = node.output()->type().element_count();
+  return over_elements(
+      node, gpu, "indexing.cuh",
+      fmt::format("scatter_add(x0, x1, y0, {}, {}, {});", node.input(0)->type().element_count(), extent,
+                  extent == 0 ? 1 : std::max<int64_t>(results / extent, 1)));
+}
+
+GeneratedProgram one_hot(const Node& node, const GpuTraits& gpu) {
+  return over_elements(node, gpu, "indexing.cuh",
+                       fmt::format("one_hot(x0, y0, {}, {});", node.input(0)->type().element_count(),
+                                   node.attributes().integer("depth")));
+}
+
+GeneratedProgram iota(const Node& node, const GpuTraits& gpu) {
+  const auto view =
+      backend::view_along(node.output()->type().static_shape(), node.attributes().integer("axis"));
+  return over_elements(
+      node, gpu, "indexing.cuh",
+      fmt::format("iota(y0, {}, {}, {});", view.outer * view.extent * view.inner, view.extent, view.inner));
+}
+
+GeneratedProgram random_normal(const Node& node, const GpuTraits& gpu) {
+  return over_elements(node, gpu, "random.cuh",
+                       fmt::format("random_normal(x0, {}u, {}, y0);",
+                                   static_cast<uint32_t>(node.attributes().integer("stream")),
+                                   node.output()->type().element_count()));
+}
+
+// Holds the contents in device memory and copies them; also the copy of a reshape that is no alias.
+class CopyKernel : public Kernel {
+ public:
+  CopyKernel(Context& context, int64_t bytes, const void* host) : context_(context), bytes_(bytes) {
+    if (host == nullptr || !context.present()) return;
+    contents_ = context.allocate(bytes);
+    check(driver().cuMemcpyHtoDAsync_(address(contents_.get()), host, static_cast<size_t>(bytes),
+                                      context.stream()),
+          "copying a constant");
+    context.synchronise();
+  }
+  void run(const KernelArguments& arguments) override {
+    if (bytes_ == 0) return;
+    context_.enter();
+    const void* source = contents_ != nullptr ? contents_.get() : arguments.inputs[0];
+    check(driver().cuMemcpyDtoDAsync_(address(arguments.outputs[0]), address(source),
+                                      static_cast<size_t>(bytes_), context_.stream()),
+          "copying");
+  }
+
+ private:
+  Context& context_;
+  int64_t bytes_;
+  std::shared_ptr<void> contents_;
+};
+
+std::vector<KernelCandidate> copy_candidates(const Node&, Context& context) {
+  return {backend::willing_candidate("cuda.copy", [&context](const KernelRequest& request) {
+    const Node& node = request.node;
+    if (node.operator_name() == "reshape")
+      return std::make_unique<CopyKernel>(context, node.output()->type().bytes(), nullptr);
+    // What a constant or a count is, the reference says.
+    const std::vector<Tensor> value = run_reference(node, {});
+    return std::make_unique<CopyKernel>(context, node.output()->type().bytes(), value[0].raw());
+  })};
+}
+
+const GeneratedRegistration kTranspose("transpose", moves);
+const GeneratedRegistration kConcat("concat", moves);
+const GeneratedRegistration kSplit("split", moves);
+const GeneratedRegistration kSlice("slice", moves);
+const GeneratedRegistration kPad("pad", moves);
+const GeneratedRegistration kGather("gather", gather);
+const GeneratedRegistration kScatterAdd("scatter_add", scatter_add);
+const GeneratedRegistration kOneHot("one_hot", one_hot);
+const GeneratedRegistration kIota("iota", iota);
+const GeneratedRegistration kRandomNormal("random_normal", random_normal);
+const CudaKernelRegistration kReshape({.key = "reshape", .candidates = copy_candidates});
+const CudaKernelRegistration kConstant({.key = "constant", .candidates = copy_candidates});
+const CudaKernelRegistration kCount({.key = "count_elements", .candidates = copy_candidates});
+
+}  // namespace
+}  // namespace tessera::cuda

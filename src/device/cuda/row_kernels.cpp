@@ -1,0 +1,74 @@
+// softmax, cross-entropy, argmax and top-k: one block a row.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/device/common/strided_move.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/generated_kernel.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr int kRowThreads = 128;  // as in kernels/rows.cuh
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+
+std::string type_of(const Node& node, size_t input) {
+  return device_type(node.input(input)->data_type());
+}
+
+GeneratedProgram over_rows(const Node& node, int64_t rows, const std::string& statement) {
+  return simple_program(node, "rows.cuh", statement, std::min(rows, kMostBlocks), kRowThreads);
+}
+
+GeneratedProgram softmax(const Node& node, bool logarithm) {
+  const auto view =
+      backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
+  return over_rows(node, view.extent == 0 ? 0 : view.outer * view.inner,
+                   fmt::format("softmax<{}, {}>(x0, y0, {}, {}, {});", type_of(node, 0), logarithm,
+                               view.outer * view.inner, view.extent, view.inner));
+}
+
+GeneratedProgram cross_entropy(const Node& node, const std::string& function) {
+  const Shape shape = node.input(0)->type().static_shape();
+  const std::string extra = node.inputs().size() > 2 ? "x2, " : "";
+  return over_rows(
+      node, shape[0],
+      fmt::format("{}<{}, {}>(x0, x1, {}y0, {}, {}, {:a}, {});", function, type_of(node, 0), type_of(node, 1),
+                  extra, shape[0], shape[1], node.attributes().real("smoothing"),
+                  node.attributes().integer("ignored_label")));
+}
+
+GeneratedProgram argmax(const Node& node, const GpuTraits&) {
+  const auto view =
+      backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
+  return over_rows(node, view.outer * view.inner,
+                   fmt::format("argmax<{}>(x0, y0, {}, {}, {});", type_of(node, 0), view.outer * view.inner,
+                               view.extent, view.inner));
+}
+
+GeneratedProgram top_k(const Node& node, const GpuTraits&) {
+  const auto view = backend::view_along(node.input(0)->type().static_shape(), -1);
+  return over_rows(node, view.outer,
+                   fmt::format("top_k<{}>(x0, y0, y1, {}, {}, {});", type_of(node, 0), view.outer,
+                               view.extent, node.attributes().integer("k")));
+}
+
+const GeneratedRegistration kSoftmax("softmax",
+                                     [](const Node& node, const GpuTraits&) { return softmax(node, false); });
+const GeneratedRegistration kLogSoftmax("log_softmax", [](const Node& node, const GpuTraits&) {
+  return softmax(node, true);
+});
+const GeneratedRegistration kCrossEntropy("cross_entropy", [](const Node& node, const GpuTraits&) {
+  return cross_entropy(node, "cross_entropy");
+});
+const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient",
+                                                  [](const Node& node, const GpuTraits&) {
+                                                    return cross_entropy(node, "cross_entropy_gradient");
+                                                  });
+const GeneratedRegistration kArgmax("argmax", argmax);
+const GeneratedRegistration kTopK("top_k", top_k);
+
+}  // namespace
+}  // namespace tessera::cuda

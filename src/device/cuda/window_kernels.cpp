@@ -1,0 +1,95 @@
+// Pooling, and plain convolutions for what cuDNN does not take.
+#include "device/cuda/window_kernels.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/device/common/pool_geometry.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+std::string list(const int64_t (&values)[3]) {
+  return fmt::format("{{{}, {}, {}}}", values[0], values[1], values[2]);
+}
+
+// The problem P of kernels/windows.cuh, as a constant `p`.
+std::string problem(const backend::PoolGeometry& geometry, const std::string& more) {
+  return fmt::format(
+      "  struct Problem {{\n    int64 images = {}, channels = {};\n    int64 input[3] = {}, output[3] = {}, "
+      "window[3] = {}, strides[3] = {}, padding[3] = {};\n    bool count_padding = {};\n{}  }};\n"
+      "  constexpr Problem p;\n",
+      geometry.images, geometry.channels, list(geometry.input), list(geometry.output), list(geometry.window),
+      list(geometry.strides), list(geometry.padding), geometry.count_padding, more);
+}
+
+GeneratedProgram pooling(const Node& node, const GpuTraits& gpu, const std::string& call) {
+  const backend::PoolGeometry geometry = backend::pool_geometry(node);
+  const int64_t elements = node.output()->type().element_count();
+  return simple_program(node, "windows.cuh", problem(geometry, "") + "  " + call,
+                        blocks_for(elements, kThreads, gpu), kThreads);
+}
+
+const GeneratedRegistration kMaxPool("max_pool", [](const Node& node, const GpuTraits& gpu) {
+  return pooling(node, gpu, "max_pool(p, x0, y0, y1);");
+});
+const GeneratedRegistration kMaxPoolGradient("max_pool_gradient", [](const Node& node, const GpuTraits& gpu) {
+  return pooling(node, gpu, "max_pool_gradient(p, x0, x1, y0);");
+});
+const GeneratedRegistration kAveragePool("average_pool", [](const Node& node, const GpuTraits& gpu) {
+  return pooling(node, gpu, "average_pool(p, x0, y0);");
+});
+const GeneratedRegistration kAveragePoolGradient("average_pool_gradient", [](const Node& node,
+                                                                             const GpuTraits& gpu) {
+  return pooling(node, gpu, "average_pool_gradient(p, x0, y0);");
+});
+
+}  // namespace
+
+GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
+  const std::string& name = node.operator_name();
+  const bool data = name == "convolution_data_gradient" || name == "transposed_convolution";
+  const bool weights = name == "convolution_weight_gradient";
+  const Value* x = data ? node.output() : node.input(0);
+  const Value* weight = weights ? node.output() : node.input(1);
+  const Value* y = data ? node.input(0) : weights ? node.input(1) : node.output();
+  const Shape input = x->type().static_shape();
+  const Shape window = weight->type().static_shape();
+  const Shape output = y->type().static_shape();
+  const size_t axes = input.size() - 2;
+  backend::PoolGeometry geometry;
+  geometry.images = input.front();
+  geometry.channels = input.back();
+  int64_t dilations[3] = {1, 1, 1};
+  for (size_t axis = 0; axis < axes; ++axis) {
+    const size_t target = 3 - axes + axis;
+    geometry.input[target] = input[axis + 1];
+    geometry.output[target] = output[axis + 1];
+    geometry.window[target] = window[axis + 1];
+    geometry.strides[target] = node.attributes().integers("strides")[axis];
+    geometry.padding[target] = node.attributes().integers("padding_low")[axis];
+    dilations[target] = node.attributes().integers("dilations")[axis];
+  }
+  const std::string more = fmt::format("    int64 dilations[3] = {}, groups = {}, outputs = {};\n",
+                                       list(dilations), node.attributes().integer("groups"), output.back());
+  const int64_t elements = node.output()->type().element_count();
+  if (weights) {
+    constexpr int kWeightThreads = 128;  // as in kernels/windows.cuh
+    return simple_program(node, "windows.cuh",
+                          problem(geometry, more) + "  convolution_weight_gradient(p, x0, x1, y0);",
+                          std::min<int64_t>(elements, 1 << 20), kWeightThreads);
+  }
+  const std::string type = device_type(x->data_type());
+  const std::string bias =
+      node.inputs().size() > 2 ? "x2" : fmt::format("static_cast<const {}*>(nullptr)", type);
+  const std::string call = data ? "convolution_data_gradient(p, x0, x1, y0);"
+                                : fmt::format("convolution<{}>(p, x0, x1, {}, y0);", type, bias);
+  return simple_program(node, "windows.cuh", problem(geometry, more) + "  " + call,
+                        blocks_for(elements, kThreads, gpu), kThreads);
+}
+
+}  // namespace tessera::cuda
