@@ -6,6 +6,7 @@
 
 #include "models/golden_network.h"
 #include "support/compare.h"
+#include "support/devices.h"
 #include "support/golden.h"
 
 namespace tessera::testing {
@@ -76,7 +77,9 @@ void expect_values(const PassResult& result, const data::SafetensorsFile& golden
 
 TEST(Gradients, OfLenetArePyTorchsOnEachDevice) {
   const data::SafetensorsFile golden = open_golden("lenet");
-  for (const auto& device : {Device::reference(), Device::cpu()}) {
+  std::vector<std::shared_ptr<Device>> devices = available_devices();
+  devices.push_back(Device::reference());
+  for (const auto& device : devices) {
     const PassResult result = run_pass("lenet", golden, device);
     expect_values(result, golden, 1e-5);
     for (const nn::Variable& variable : result.variables) {
@@ -93,14 +96,17 @@ class ResNetGradients : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ResNetGradients, ArePyTorchs) {
   const data::SafetensorsFile golden = open_golden(GetParam());
-  const PassResult result = run_pass(GetParam(), golden, Device::cpu());
-  expect_values(result, golden, 1e-4);
-  for (const nn::Variable& variable : result.variables) {
-    const bool trained = variable.role == InputRole::parameter;
-    const std::string key = (trained ? "gradient." : "buffer.") + variable.name;
-    const std::vector<double> values =
-        trained ? result.gradient(variable) : result.state->get(variable.name).to_doubles();
-    EXPECT_TRUE(digest_is_close(values, golden.read(key).to_doubles())) << key;
+  for (const auto& device : available_devices()) {
+    const PassResult result = run_pass(GetParam(), golden, device);
+    expect_values(result, golden, 1e-4);
+    for (const nn::Variable& variable : result.variables) {
+      const bool trained = variable.role == InputRole::parameter;
+      const std::string key = (trained ? "gradient." : "buffer.") + variable.name;
+      const std::vector<double> values =
+          trained ? result.gradient(variable) : result.state->get(variable.name).to_doubles();
+      EXPECT_TRUE(digest_is_close(values, golden.read(key).to_doubles()))
+          << device->description().name << " " << key;
+    }
   }
 }
 

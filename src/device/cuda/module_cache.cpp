@@ -31,16 +31,6 @@ std::string key_of(const std::string& source, int architecture) {
   return fmt::format("sm_{} {}\n{}\n{}", architecture, compiler_version(), headers, source);
 }
 
-std::string build(const std::string& source, int architecture) {
-  static const CodeFiles files = CodeFiles::standard();
-  const std::string key = key_of(source, architecture);
-  std::string code = files.read(key);
-  if (!code.empty()) return code;
-  code = compile_source(source, architecture);
-  files.write(key, code);
-  return code;
-}
-
 }  // namespace
 
 std::string compile_source(const std::string& source, int architecture) {
@@ -76,6 +66,16 @@ std::string compile_source(const std::string& source, int architecture) {
        compiler.nvrtcGetErrorString_(status), log, source);
 }
 
+std::string machine_code(const std::string& source, int architecture) {
+  static const CodeFiles files = CodeFiles::standard();
+  const std::string key = key_of(source, architecture);
+  std::string code = files.read(key);
+  if (!code.empty()) return code;
+  code = compile_source(source, architecture);
+  files.write(key, code);
+  return code;
+}
+
 Module::~Module() {
   if (module_ == nullptr) return;
   context_.enter();
@@ -108,7 +108,7 @@ class ModuleCache::Workers {
   }
 
   std::shared_future<std::string> add(const std::string& source, int architecture) {
-    std::packaged_task<std::string()> task([source, architecture] { return build(source, architecture); });
+    std::packaged_task<std::string()> task([source, architecture] { return machine_code(source, architecture); });
     std::shared_future<std::string> result = task.get_future().share();
     {
       const std::lock_guard lock(mutex_);
@@ -155,6 +155,15 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   if (context_.present()) module->code_ = workers_->add(source, context_.traits().architecture);
   slot = module;
   return module;
+}
+
+std::vector<std::string> ModuleCache::sources() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> result;
+  for (const auto& [source, module] : modules_) {
+    if (!module.expired()) result.push_back(source);
+  }
+  return result;
 }
 
 }  // namespace tessera::cuda

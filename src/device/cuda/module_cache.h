@@ -16,6 +16,8 @@ namespace tessera::cuda {
 // Compiles the source, which may include the files of kernels/. Returns a cubin for the architecture. Throws
 // Error(internal) with the compiler's log and the source.
 std::string compile_source(const std::string& source, int architecture);
+// The same by way of the files on disk.
+std::string machine_code(const std::string& source, int architecture);
 
 // Source that is, or will be, machine code. Shared by all kernels of the same text.
 class Module {
@@ -46,6 +48,8 @@ class ModuleCache {
 
   // Starts to compile unless the code is known; a context without a GPU compiles nothing by itself.
   std::shared_ptr<Module> get(const std::string& source);
+  // Of the modules that kernels hold now.
+  std::vector<std::string> sources();
 
  private:
   class Workers;

@@ -1,0 +1,46 @@
+// What the tests of the CUDA backend share: a GPU where there is one, and a card that is only planned for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/cuda/context.h"
+#include "device/cuda/kernel_registry.h"
+#include "device/cuda/module_cache.h"
+#include "support/device_case.h"
+
+namespace tessera::testing {
+
+// Null on a machine without a GPU: tests that run kernels are skipped there.
+inline std::shared_ptr<Device> gpu_or_null() {
+  static const std::shared_ptr<Device> device = [] {
+    try {
+      return Device::open("cuda");
+    } catch (const Error&) {
+      return std::shared_ptr<Device>();
+    }
+  }();
+  return device;
+}
+
+#define TESSERA_NEEDS_GPU() \
+  if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
+
+// Compiles for an H100 whatever the candidates of the node would generate; returns how many sources.
+inline size_t compile_candidates(const Node& node) {
+  cuda::Context card("h100");
+  size_t compiled = 0;
+  for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
+    const KernelRequest request{.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+    if (!candidate.refusal(request).empty()) continue;
+    const std::unique_ptr<Kernel> kernel = candidate.create(request);
+    for (const std::string& source : card.modules().sources()) {
+      EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty()) << candidate.name;
+      ++compiled;
+    }
+  }
+  return compiled;
+}
+
+}  // namespace tessera::testing

@@ -1,0 +1,39 @@
+// Plans for a card that is not there.
+#include "device_cuda/cuda_case.h"
+#include "support/expect_error.h"
+
+#include "tessera/models/model.h"
+#include "tessera/train/step.h"
+
+namespace tessera::testing {
+namespace {
+
+TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step = train::build_training_step(model, {.batch = 8, .precision = Precision::fp16});
+  CompileOptions options;
+  options.passes.precision = Precision::fp16;
+  const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+  size_t convolutions = 0;
+  for (const NodeReport& node : executable->nodes()) {
+    EXPECT_NE(node.operator_name, "transpose") << node.name;
+    if (node.operator_name.starts_with("convolution")) {
+      EXPECT_EQ(node.kernel, "cudnn.convolution") << node.name;
+      ++convolutions;
+    }
+  }
+  EXPECT_EQ(convolutions, 53 * 3 - 1);  // the first has no data gradient
+  EXPECT_GT(executable->memory_plan().peak_bytes, 0);
+}
+
+TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
+  const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
+  const auto card = Device::open("cuda:plan-h100");
+  const auto executable = compile(*own.graph, card);
+  EXPECT_ERROR(executable->bind(std::make_shared<Variables>(card)), ErrorCode::unsupported, "plans");
+  EXPECT_ERROR(Device::open("cuda:plan-h1000"), ErrorCode::invalid_argument, "h1000", "h200");
+  EXPECT_ERROR(Device::open("cuda:first"), ErrorCode::invalid_argument, "first");
+}
+
+}  // namespace
+}  // namespace tessera::testing

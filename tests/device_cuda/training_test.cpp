@@ -1,0 +1,77 @@
+// Whole training steps on the GPU: as on the reference, and recorded as run plainly.
+#include "device_cuda/cuda_case.h"
+#include "support/compare.h"
+
+#include "tessera/models/formula.h"
+#include "tessera/models/model.h"
+#include "tessera/train/step.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kBatch = 8;
+constexpr int kSteps = 4;
+
+// The losses of consecutive steps on one batch, and the parameters behind them.
+struct TrainingRun {
+  std::vector<double> losses;
+  std::shared_ptr<Variables> variables;
+};
+
+TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device, Precision precision,
+                  bool record) {
+  models::ModelOptions model_options = models::describe(name).defaults;
+  model_options.classes = 10;
+  const models::Model model = models::create(name, model_options);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = kBatch,
+                                         .optimizer = optim::sgd({.learning_rate = 0.05, .momentum = 0.9}),
+                                         .precision = precision});
+  CompileOptions options;
+  options.passes.precision = precision;
+  options.poison_freed = !record;  // which keeps runs from being recorded
+  const auto executable = compile(*step.graph, device, options);
+  TrainingRun result{{}, std::make_shared<Variables>(device)};
+  train::initialise_variables(*result.variables, step.variables, 1);
+  executable->bind(result.variables);
+  const std::map<std::string, Tensor> inputs{
+      {"images", models::formula::images("images", model.input_type(kBatch).static_shape())},
+      {"labels", models::formula::labels("labels", kBatch, 10)},
+      {"learning_rate", Tensor::scalar(DataType::fp32, 0.05)}};
+  for (int i = 0; i < kSteps; ++i) result.losses.push_back(executable->run(inputs).at("loss").at(0));
+  return result;
+}
+
+TEST(CudaTraining, OfLenetIsTheReferences) {
+  TESSERA_NEEDS_GPU();
+  const TrainingRun expected = train("lenet", Device::reference(), Precision::fp32, false);
+  const TrainingRun actual = train("lenet", gpu_or_null(), Precision::fp32, true);
+  for (int i = 0; i < kSteps; ++i) EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-4) << "step " << i;
+}
+
+TEST(CudaTraining, GivesTheSameBitsRecordedOrNot) {
+  TESSERA_NEEDS_GPU();
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+    const TrainingRun plain = train("lenet", gpu_or_null(), precision, false);
+    const TrainingRun recorded = train("lenet", gpu_or_null(), precision, true);
+    EXPECT_EQ(plain.losses, recorded.losses) << to_string(precision);
+    for (const std::string& name : plain.variables->names()) {
+      EXPECT_TRUE(plain.variables->get(name).identical(recorded.variables->get(name))) << name;
+    }
+  }
+}
+
+TEST(CudaTraining, InLowPrecisionStaysNearFp32) {
+  TESSERA_NEEDS_GPU();
+  const TrainingRun expected = train("lenet", gpu_or_null(), Precision::fp32, true);
+  for (const Precision precision : {Precision::tf32, Precision::fp16, Precision::bf16}) {
+    const TrainingRun actual = train("lenet", gpu_or_null(), precision, true);
+    for (int i = 0; i < kSteps; ++i) {
+      EXPECT_NEAR(actual.losses[i], expected.losses[i], 0.05) << to_string(precision) << " step " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,65 @@
+// Every operator's examples as cases, in every type that its schema allows: derived from the registry.
+#pragma once
+
+#include <algorithm>
+
+#include "support/device_case.h"
+
+namespace tessera::testing {
+
+// The example with `type` in place of its fp32 inputs where they may have it; nothing where that changes
+// nothing or is not legal.
+inline std::optional<Case> make_case(const OperatorSchema& schema, const OperatorExample& example, DataType type) {
+  Case result;
+  result.name = schema.name + " " + std::string(to_string(type));
+  result.graph = std::make_unique<Graph>(schema.name);
+  std::vector<Value*> values;
+  bool changed = example.inputs.empty();
+  for (size_t i = 0; i < example.inputs.size(); ++i) {
+    const ExampleInput& input = example.inputs[i];
+    const InputSpecification& specification = schema.inputs[std::min(i, schema.inputs.size() - 1)];
+    const bool replaces = input.data_type == DataType::fp32 && specification.types.contains(type);
+    const DataType own = replaces ? type : input.data_type;
+    changed |= own != input.data_type;
+    values.push_back(
+        result.graph->add_input(InputRole::input, fmt::format("x{}", i), {own, to_symbolic(input.shape)}));
+    result.inputs.push_back(random_tensor(own, input.shape, input.low, input.high, i + 1));
+  }
+  if (!changed && type != DataType::fp32) return std::nullopt;
+  const Node* node = nullptr;
+  try {
+    node = result.graph->add_node(schema.name, values, example.attributes);
+  } catch (const Error&) {
+    if (type == DataType::fp32) throw;
+    return std::nullopt;  // types that do not go together
+  }
+  for (const auto& output : node->outputs()) result.graph->add_output(output->name(), output.get());
+  return result;
+}
+
+// No result sums more terms than there are elements in all inputs.
+inline Problem problem_of(const Case& own) {
+  Problem problem{.terms = 1, .magnitude = 1};
+  for (const Tensor& input : own.inputs) {
+    problem.terms = std::max(problem.terms, input.size());
+    for (double value : input.to_doubles()) problem.magnitude = std::max(problem.magnitude, std::abs(value));
+  }
+  return problem;
+}
+
+// All examples of the operator on the device beside the reference.
+inline void expect_examples_as_reference(const std::shared_ptr<Device>& device, const OperatorSchema& schema) {
+  for (const OperatorExample& example : schema.examples) {
+    for (DataType type : kAllDataTypes) {
+      const std::optional<Case> own = make_case(schema, example, type);
+      if (!own.has_value()) continue;
+      const bool rounds_once = schema.decompose && is_floating(type) && size_of(type) == 2;
+      const std::optional<Case> wide =
+          rounds_once ? make_case(schema, example, DataType::fp32) : std::nullopt;
+      expect_as_reference(device, *own, schema.operator_class, problem_of(*own), false,
+                          wide.has_value() ? &*wide : nullptr);
+    }
+  }
+}
+
+}  // namespace tessera::testing
