@@ -62,15 +62,15 @@ struct Minimum {
   }
 };
 
-// From an accumulator to the stored result. Of no elements an integer extreme is the type's own limit.
+// From an accumulator to the stored result; integers saturate.
 template <typename T, typename A>
 __device__ inline T finish(A sum, double divisor) {
   if constexpr (IsFloating<T>::value) {
     return narrow<T>(static_cast<Lane<T>>(divisor == 1 ? sum : sum / static_cast<A>(divisor)));
   } else {
-    return sum == Limits<int64>::lowest    ? static_cast<T>(Limits<T>::lowest)
-           : sum == Limits<int64>::highest ? static_cast<T>(Limits<T>::highest)
-                                           : static_cast<T>(sum);
+    return static_cast<T>(sum < Limits<T>::lowest    ? Limits<T>::lowest
+                          : sum > Limits<T>::highest ? Limits<T>::highest
+                                                     : sum);
   }
 }
 

@@ -32,6 +32,7 @@ def parse(arguments):
     parser.add_argument("--peers", default=",".join(cases.INFERENCE), help="which peers (%(default)s)")
     parser.add_argument("--no-ours", dest="ours", action="store_false", help="run the peers only")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="our program (build/release/bin/tessera)")
+    parser.add_argument("--python", type=pathlib.Path, default=peer.PYTHON, help="the peers' Python (bench/.venv, made on demand)")
     parser.add_argument("--bench-command", default=ours.BENCH, help="how to start it (%(default)s)")
     parser.add_argument("--check-command", default=ours.CHECK, help="how to ask for its outputs (%(default)s)")
     parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE.jsonl)")
@@ -60,7 +61,7 @@ def main(arguments=None):
     except KeyError as error:
         parser.error(f"no case is called '{error.args[0]}'; bench/compare --list shows them")
     if any(name in options.peers for case in chosen for name in case.peers):
-        peer.ensure_environment()
+        peer.ensure_environment(options.python)
     machine.limit_cores(options.threads)
     status = 0
     for case in chosen:

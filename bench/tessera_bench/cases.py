@@ -22,17 +22,21 @@ class Case:
     summary: str = ""
 
 
-def throughput(model, batch, train, **goals):
+def throughput(model, batch, train, device="cpu", precision="fp32", **goals):
     work = "train" if train else "infer"
+    # ONNX Runtime is a peer on the CPU only.
+    peers = TORCH if train or device != "cpu" else INFERENCE
     return Case(
-        name=f"cpu/{model}-{work}-b{batch}-fp32",
+        name=f"{device}/{model}-{work}-b{batch}-{precision}",
         kind="throughput",
+        device=device,
         model=model,
         batch=batch,
         train=train,
-        peers=TORCH if train else INFERENCE,
+        precision=precision,
+        peers=peers,
         goals=tuple(goals.items()),
-        summary=f"{model}, {'training step' if train else 'inference'}, batch {batch}, samples/s",
+        summary=f"{model}, {'training step' if train else 'inference'}, batch {batch}, {precision}, samples/s",
     )
 
 
@@ -47,6 +51,14 @@ CASES = (
     throughput("alexnet", 32, False, torch=1.0, onnxruntime=1.0),
     throughput("mlp", 128, True, torch=1.0),
     throughput("mlp", 128, False, torch=1.0, onnxruntime=1.0),
+    throughput("resnet50", 256, True, "cuda", "fp16", torch=1.5),
+    throughput("resnet50", 64, True, "cuda", "fp16", torch=1.2),
+    throughput("resnet50", 256, True, "cuda", "bf16", torch=1.5),
+    throughput("resnet50", 256, True, "cuda", "tf32", torch=1.3),
+    throughput("resnet18", 256, True, "cuda", "fp16", torch=1.2),
+    throughput("alexnet", 1024, True, "cuda", "fp16", torch=1.2),
+    throughput("resnet50", 1, False, "cuda", "fp16", torch=1.0),
+    throughput("resnet50", 128, False, "cuda", "fp16", torch=1.0),
     Case(
         name="cpu/resnet50-compile",
         kind="compile",

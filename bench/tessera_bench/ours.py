@@ -12,9 +12,9 @@ from . import machine
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
-    "{program} bench {model} --batch {batch} {train} --device {device} --json --iterations {iterations} --warmup {warmup}"
+    "{program} bench {model} --batch {batch} {train} --device {device} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
-CHECK = "{program} bench {model} --batch {batch} {train} --device {device} --json --check"
+CHECK = "{program} bench {model} --batch {batch} {train} --device {device} --precision {precision} --json --check"
 
 
 class OursError(RuntimeError):
@@ -80,6 +80,7 @@ class Ours:
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
             "device": self.case.device,
+            "precision": self.case.precision,
         }
         return shlex.split(template.format(**fields))
 
@@ -105,7 +106,8 @@ class Ours:
             return {"error": str(error)}
 
     def memory(self):
-        return {"peak_bytes": self.peak, "reported_peak_bytes": self.last.get("peak_memory_bytes")}
+        device = self.last.get("arena_bytes", 0) + self.last.get("variable_bytes", 0)
+        return {"peak_bytes": self.peak, "reported_peak_bytes": self.last.get("peak_memory_bytes"), "device_peak_bytes": device}
 
     def close(self):
         pass

@@ -16,25 +16,26 @@ class PeerError(RuntimeError):
     pass
 
 
-def ensure_environment():
-    subprocess.run([str(machine.ROOT / "bench" / "setup")], check=True, stdout=sys.stderr)
+def ensure_environment(python):
+    if python == PYTHON:
+        subprocess.run([str(machine.ROOT / "bench" / "setup")], check=True, stdout=sys.stderr)
 
 
 class Peer:
-    def __init__(self, name, case, threads, warmup):
+    def __init__(self, name, case, threads, warmup, python=PYTHON):
         self.name = name
         self.log = tempfile.TemporaryFile("w+")
         request_read, self.requests = os.pipe()
         self.answers, answer_write = os.pipe()
         self.buffer = b""
-        command = [str(PYTHON), "-m", "tessera_bench.worker", str(request_read), str(answer_write)]
+        command = [str(python), "-m", "tessera_bench.worker", str(request_read), str(answer_write)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
             pass_fds=(request_read, answer_write),
-            env=machine.environment(threads),
+            env=machine.environment(threads) | {"PYTHONPATH": str(machine.ROOT / "bench")},
             cwd=machine.ROOT,
         )
         os.close(request_read)

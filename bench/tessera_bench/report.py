@@ -6,7 +6,8 @@ import math
 
 from . import machine
 
-TOLERANCE = 1e-3  # Relative, on the outputs of one run in float32: a wrong network is off by far more.
+# Relative, on the outputs of one run: a wrong network is off by far more.
+TOLERANCES = {"fp32": 1e-3, "tf32": 1e-2, "fp16": 2e-2, "bf16": 1e-1}
 MEGABYTE = 1e6
 
 
@@ -19,14 +20,14 @@ def difference(a, b):
     return max(abs(x - y) for x, y in zip(a, b)) / max(max(abs(y) for y in b), 1e-30)
 
 
-def compare_outputs(results):
+def compare_outputs(results, tolerance=TOLERANCES["fp32"]):
     """Everyone's outputs (or losses) against the first peer that has any."""
     given = {name: result.get("check") for name, result in results.items() if "error" not in result}
     key = next((key for name, check in given.items() if name != "tessera" and check for key in check), None)
     if key is None:
         return None
     reference = next(name for name, check in given.items() if name != "tessera" and check)
-    checks = {"of": key, "against": reference, "tolerance": TOLERANCE}
+    checks = {"of": key, "against": reference, "tolerance": tolerance}
     for name, check in given.items():
         if name == reference:
             continue
@@ -35,7 +36,7 @@ def compare_outputs(results):
             continue
         found = difference((check or {}).get(key), given[reference][key])
         # JSON has no infinity.
-        checks[name] = {"ok": None if found is None else found <= TOLERANCE, "difference": None if found == math.inf else found}
+        checks[name] = {"ok": None if found is None else found <= tolerance, "difference": None if found == math.inf else found}
     return checks
 
 
@@ -85,7 +86,7 @@ def summarise(case, results, options, moment, busy):
         "ratios": ratios,
         "goals": goals_of(case, results, ratios),
         "memory_ratio": memory_ratio(results),
-        "check": compare_outputs(results) if case.kind == "throughput" else None,
+        "check": compare_outputs(results, TOLERANCES[case.precision]) if case.kind == "throughput" else None,
         "versions": {name: value for name, value in versions.items() if value},
         "commit": machine.commit(),
         "machine": machine.describe(options.threads),

@@ -28,7 +28,7 @@ def errors_of(name):
 def start(name, case, options):
     if name == "tessera":
         return ours.Ours(case, options)
-    return peer.Peer(name, case, options.threads, options.warmup)
+    return peer.Peer(name, case, options.threads, options.warmup, options.python)
 
 
 def turn_length(runner, options):

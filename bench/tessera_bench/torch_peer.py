@@ -1,5 +1,10 @@
-"""PyTorch, eager and compiled: channels-last, momentum SGD for training, inference mode otherwise."""
+"""PyTorch, eager and compiled: channels-last, momentum SGD for training, inference mode otherwise.
 
+On a GPU with cudnn.benchmark, automatic mixed precision for the 16-bit types (with a loss scale for fp16), and TF32 only
+where the case asks for it.
+"""
+
+import contextlib
 import re
 
 import torch
@@ -7,28 +12,51 @@ from torch.nn import functional as F
 
 from . import models
 
+LOW = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
 
 def versions():
     onednn = re.search(r"MKL-DNN v([\d.]+)", torch.__config__.show())
-    return {"torch": torch.__version__, "onednn": onednn[1] if onednn else None}
+    found = {"torch": torch.__version__, "onednn": onednn[1] if onednn else None}
+    if torch.cuda.is_available():
+        found |= {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name()}
+    return found
+
+
+def device_peak_bytes():
+    return torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
+
+
+def prepare(case):
+    """The case's arithmetic, as a context for the forward pass."""
+    low = LOW.get(case["precision"])
+    if case["device"] == "cuda":
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case["precision"] == "tf32"
+    return torch.autocast(case["device"], low) if low else contextlib.nullcontext()
 
 
 class Training:
     def __init__(self, case, compiled):
-        network = models.network(case["model"]).to(memory_format=torch.channels_last).train()
-        self.inputs, self.labels = models.batch(case["model"], case["batch"])
+        self.arithmetic = prepare(case)
+        network = models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train()
+        inputs, labels = models.batch(case["model"], case["batch"])
+        self.inputs, self.labels = inputs.to(case["device"]), labels.to(case["device"])
         self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-5, fused=True)
+        self.scaler = torch.amp.GradScaler(case["device"], enabled=case["precision"] == "fp16")
         self.random = any(isinstance(module, torch.nn.Dropout) for module in network.modules())
 
         def loss(inputs, labels):
-            return F.cross_entropy(network(inputs), labels)
+            with self.arithmetic:
+                return F.cross_entropy(network(inputs), labels)
 
         self.loss = torch.compile(loss) if compiled else loss
 
     def iterate(self):
         loss = self.loss(self.inputs, self.labels)
-        loss.backward()
-        self.optimizer.step()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         return loss.item()  # Read each step, as a training loop does.
 
@@ -38,18 +66,28 @@ class Training:
 
 class Inference:
     def __init__(self, case, compiled):
-        self.network = models.network(case["model"]).to(memory_format=torch.channels_last).eval()
-        self.inputs, _ = models.batch(case["model"], case["batch"])
+        self.gpu = case["device"] == "cuda"
+        self.arithmetic = prepare(case)
+        network = models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).eval()
+        inputs, _ = models.batch(case["model"], case["batch"])
+        self.inputs = inputs.to(case["device"])
+        if self.gpu and case["precision"] in LOW:
+            # Weights and images in the type itself: faster than casting at every run.
+            network, self.inputs = network.to(LOW[case["precision"]]), self.inputs.to(LOW[case["precision"]])
+            self.arithmetic = contextlib.nullcontext()
+        self.network = network
         if compiled:
             # Weights become constants: batch norms fold, layouts are chosen once. The strongest setting for inference.
             from torch._inductor import config
 
             config.freezing = True
-            self.network = torch.compile(self.network)
+            self.network = torch.compile(self.network, mode="reduce-overhead" if self.gpu else None)
 
     @torch.inference_mode()
     def iterate(self):
-        return self.network(self.inputs)
+        with self.arithmetic:
+            result = self.network(self.inputs)
+        return result.float().cpu() if self.gpu else result
 
     def check(self, results):
         return {"outputs": results[0][0, :10].tolist()}

@@ -64,7 +64,9 @@ def serve(requests, answers):
                     milliseconds.append(1e3 * (time.perf_counter() - begin))
                 answer = {"milliseconds": milliseconds}
             else:
-                answer = {"peak_bytes": status_bytes("VmHWM"), **memory}
+                module = sys.modules[type(peer).__module__]
+                device = module.device_peak_bytes() if hasattr(module, "device_peak_bytes") else None
+                answer = {"peak_bytes": status_bytes("VmHWM"), "device_peak_bytes": device, **memory}
         except Exception as error:  # Whatever goes wrong in a peer is its result.
             text = str(error).strip().splitlines()
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"}

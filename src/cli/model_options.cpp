@@ -11,8 +11,10 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::PositiveNumber);
   command.add_flag("--train", arguments.train,
                    "The whole training step (forward, backward, SGD with momentum) instead of inference");
-  command.add_option("--device", arguments.device, "auto, cpu, reference or null")->capture_default_str();
-  command.add_option("--precision", arguments.precision, "fp32, bf16 or fp16")->capture_default_str();
+  command
+      .add_option("--device", arguments.device, "auto, cpu, cuda, cuda:1, cuda:plan-h100, reference or null")
+      ->capture_default_str();
+  command.add_option("--precision", arguments.precision, "fp32, tf32, bf16 or fp16")->capture_default_str();
   command.add_option("--image-size", arguments.image_size,
                      "Height and width in pixels (default: the network's own)");
   command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)");

@@ -39,6 +39,15 @@ std::shared_ptr<Device> load_plugin(const std::string& backend, const std::strin
   return std::shared_ptr<Device>(plugin->create(options.c_str()));
 }
 
+std::shared_ptr<Device> fastest() {
+  try {
+    return load_plugin("cuda", "");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return load_plugin("cpu", "");
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Device> Device::open(const std::string& name) {
@@ -47,8 +56,8 @@ std::shared_ptr<Device> Device::open(const std::string& name) {
   const std::string options = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (backend == "reference") return reference();
   if (backend == "null") return null();
-  if (backend == "auto") return load_plugin("cpu", "");
-  const std::vector<std::string> backends{"auto", "cpu", "null", "reference"};
+  if (backend == "auto") return fastest();
+  const std::vector<std::string> backends{"auto", "cpu", "cuda", "null", "reference"};
   require(backend == "cpu" || backend == "cuda", ErrorCode::invalid_argument,
           "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),
           fmt::join(backends, ", "));

@@ -50,10 +50,9 @@ class PlannedExecutable : public Executable {
     require(symbols.empty(), ErrorCode::invalid_argument,
             "graph '{}' cannot be compiled while {} {} no number: specialise it", graph.name(),
             fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
-    require(!options.check_finite || device_->host_accessible(), ErrorCode::unsupported,
-            "the search for NaN needs a device whose memory the host can read");
     // Fused nodes would hide which of their members made a NaN.
     if (options.check_finite) options_.passes.fuse = false;
+    device_->prepare(options_.passes);
     graph_ = graph.clone();
     passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
     schedule_ = schedule(*graph_, options.passes.frozen);
@@ -368,7 +367,8 @@ class PlannedExecutable : public Executable {
     for (size_t i = 0; i < step.node->outputs().size(); ++i) {
       const TensorType& type = step.node->output(i)->type();
       if (!is_floating(type.data_type)) continue;
-      const Tensor tensor = Tensor::view(type.data_type, type.static_shape(), step.outputs[i]);
+      Tensor tensor(type.data_type, type.static_shape());
+      device_->copy_to_host(tensor.raw(), step.outputs[i], type.bytes());
       for (int64_t e = 0; e < tensor.size(); ++e) {
         require(std::isfinite(tensor.at(e)), ErrorCode::not_finite,
                 "node '{}' made {} at element {} of {}: {}", step.node->name(), tensor.at(e), e,

@@ -1,5 +1,6 @@
-// Groups elementwise operators of one iteration shape, and the reductions behind them, into clusters. How
-// many reductions over the same axes one cluster may hold, the options say.
+// Groups elementwise operators of one iteration shape, and the reductions behind them, into clusters. The
+// options say how many reductions over the same axes one cluster may hold, and whether small clusters that
+// nothing connects are joined.
 //
 // A group is grown from its last node towards the first: a node joins the groups of its readers, the nearest
 // first. So work that only the backward half needs goes there and is not kept in memory from the forward
@@ -8,6 +9,7 @@
 // topological sort algorithm for directed acyclic graphs", 2007).
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/graph/operator.h"
 #include "tessera/passes/decompose.h"
@@ -56,7 +58,8 @@ bool decompose_elementwise(Graph& graph) {
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, int most_reductions) : most_reductions_(most_reductions) {
+  Grouping(const Graph& graph, const PassOptions& options)
+      : most_reductions_(options.reductions_per_cluster) {
     for (const auto& node : graph.nodes()) {
       const size_t group = groups_.size();
       group_of_[node.get()] = group;
@@ -75,6 +78,9 @@ class Grouping {
       if (is_elementwise(**node)) join_readers(**node);
     }
     if (most_reductions_ > 1) join_reductions_of_one_value(graph);
+    if (options.values_per_joined_cluster > 0) {
+      join_unconnected(static_cast<size_t>(options.values_per_joined_cluster));
+    }
   }
 
   // The members of each group of elementwise work, in the order of the graph.
@@ -106,6 +112,43 @@ class Grouping {
         position_[own] < position_[other] ? join(own, other) : join(other, own);
       }
     }
+  }
+
+  // Small groups of one shape, in their order, as long as the values of a joined group stay few.
+  void join_unconnected(size_t most_values) {
+    std::vector<size_t> open;
+    for (const size_t group : std::vector<size_t>(order_)) {
+      if (groups_[group].members.empty() || !is_small(groups_[group])) continue;
+      const auto joins = [&](size_t earlier) {
+        return *groups_[earlier].shape == *groups_[group].shape &&
+               count_values(groups_[earlier]) + count_values(groups_[group]) <= most_values &&
+               position_[earlier] < position_[group] && join(earlier, group);
+      };
+      if (std::none_of(open.begin(), open.end(), joins)) open.push_back(group);
+    }
+  }
+
+  static bool is_small(const Group& group) {
+    constexpr int64_t kMostElements = int64_t{1} << 22;
+    return group.shape != nullptr && is_static(*group.shape) &&
+           tessera::element_count(to_static(*group.shape)) <= kMostElements;
+  }
+
+  // What a group reads from outside and makes for outside.
+  static size_t count_values(const Group& group) {
+    const NodeSet members(group.members.begin(), group.members.end());
+    std::unordered_set<const Value*> values;
+    for (const Node* node : group.members) {
+      for (const Value* input : node->inputs()) {
+        if (input->producer() == nullptr || !members.contains(input->producer())) values.insert(input);
+      }
+      for (const auto& output : node->outputs()) {
+        const auto outside = [&](const Use& use) { return !members.contains(use.node); };
+        const auto& uses = output->uses();
+        if (uses.empty() || std::any_of(uses.begin(), uses.end(), outside)) values.insert(output.get());
+      }
+    }
+    return values.size();
   }
 
   // Whether one loop can make both groups' reductions.
@@ -277,7 +320,7 @@ void erase_unread(Graph& graph) {
 
 bool fuse_elementwise(Graph& graph, const PassOptions& options) {
   bool changed = decompose_elementwise(graph);
-  for (std::vector<Node*> members : Grouping(graph, options.reductions_per_cluster).members()) {
+  for (std::vector<Node*> members : Grouping(graph, options).members()) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(graph, members).empty()) continue;
     FreeNodes(graph, members);
     fuse_nodes(graph, "cluster", members, visible_values(graph, members));

@@ -32,7 +32,8 @@ inline size_t compile_candidates(const Node& node) {
   cuda::Context card("h100");
   size_t compiled = 0;
   for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
-    const KernelRequest request{.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+    const KernelRequest request{.node = node,
+                                .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
     if (!candidate.refusal(request).empty()) continue;
     const std::unique_ptr<Kernel> kernel = candidate.create(request);
     for (const std::string& source : card.modules().sources()) {

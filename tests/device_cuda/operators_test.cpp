@@ -1,4 +1,5 @@
-// Every operator's examples: generated kernels compile (no GPU needed), and run as the reference does (on a GPU).
+// Every operator's examples: generated kernels compile (no GPU needed), and run as the reference does (on a
+// GPU).
 #include <set>
 
 #include "device_cuda/cuda_case.h"

@@ -1,9 +1,9 @@
 // Plans for a card that is not there.
-#include "device_cuda/cuda_case.h"
-#include "support/expect_error.h"
-
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "support/expect_error.h"
 
 namespace tessera::testing {
 namespace {

@@ -1,11 +1,11 @@
 // Whole training steps on the GPU: as on the reference, and recorded as run plainly.
-#include "device_cuda/cuda_case.h"
-#include "support/compare.h"
-
 #include "tessera/models/formula.h"
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
 #include "tessera/train/trainer.h"
+
+#include "device_cuda/cuda_case.h"
+#include "support/compare.h"
 
 namespace tessera::testing {
 namespace {

@@ -71,8 +71,9 @@ inline DeviceRun run_on(const std::shared_ptr<Device>& device, const Case& own, 
 // On the device as on the reference, within the tolerance of the class, and the same bits at a second run.
 // `wide` is the same graph in a wider type, for 16-bit clusters: they round once where the reference would
 // round at each node.
-inline void expect_as_reference(const std::shared_ptr<Device>& device, const Case& own, OperatorClass operator_class, const Problem& problem,
-                                bool fuse = false, const Case* wide = nullptr) {
+inline void expect_as_reference(const std::shared_ptr<Device>& device, const Case& own,
+                                OperatorClass operator_class, const Problem& problem, bool fuse = false,
+                                const Case* wide = nullptr) {
   ReferenceResult expected;
   if (wide == nullptr) {
     expected = run_reference(*own.graph, own.inputs);

@@ -9,7 +9,8 @@ namespace tessera::testing {
 
 // The example with `type` in place of its fp32 inputs where they may have it; nothing where that changes
 // nothing or is not legal.
-inline std::optional<Case> make_case(const OperatorSchema& schema, const OperatorExample& example, DataType type) {
+inline std::optional<Case> make_case(const OperatorSchema& schema, const OperatorExample& example,
+                                     DataType type) {
   Case result;
   result.name = schema.name + " " + std::string(to_string(type));
   result.graph = std::make_unique<Graph>(schema.name);
@@ -48,7 +49,8 @@ inline Problem problem_of(const Case& own) {
 }
 
 // All examples of the operator on the device beside the reference.
-inline void expect_examples_as_reference(const std::shared_ptr<Device>& device, const OperatorSchema& schema) {
+inline void expect_examples_as_reference(const std::shared_ptr<Device>& device,
+                                         const OperatorSchema& schema) {
   for (const OperatorExample& example : schema.examples) {
     for (DataType type : kAllDataTypes) {
       const std::optional<Case> own = make_case(schema, example, type);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/compile/kernel.h"
+#include "tessera/passes/pass.h"
 
 namespace tessera {
 
@@ -39,6 +40,9 @@ class Device {
   virtual bool plans_kernels() const { return false; }
   // Memory that the host can read and write directly through the same pointer.
   virtual bool host_accessible() const { return true; }
+
+  // Tells the passes what this device's kernels take and like; called before they run.
+  virtual void prepare(PassOptions& options) const {}
 
   // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner
   // may time those that do not refuse.

@@ -29,6 +29,9 @@ struct PassOptions {
   bool recompute = true;
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
+  // Small clusters of one iteration shape that do not depend on each other are joined while they read and
+  // make at most so many values, for devices on which a launch costs more than the work. 0: they stay apart.
+  int values_per_joined_cluster = 0;
 };
 
 struct Pass {

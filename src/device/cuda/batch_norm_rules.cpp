@@ -1,5 +1,7 @@
 #include "device/cuda/batch_norm_rules.h"
 
+#include <algorithm>
+
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
@@ -40,6 +42,22 @@ std::vector<Value*> training(const Node& node, const std::vector<Value*>& inputs
   return {ops::cast(y, x->data_type()), mean, variance};
 }
 
+// A copy of the elementwise work behind a value, up to what is no such work: to read memory again is cheaper
+// than to write the value for a second reader.
+Value* made_again(Value* value) {
+  const Node* node = value->producer();
+  if (node == nullptr || node->schema().operator_class != OperatorClass::elementwise) return value;
+  std::vector<Value*> inputs;
+  for (Value* input : node->inputs()) inputs.push_back(made_again(input));
+  return value->graph().add_node(node->operator_name(), inputs, node->attributes())->output(value->index());
+}
+
+bool is_output(const Value* value) {
+  const auto& outputs = value->graph().outputs();
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const Graph::Output& output) { return output.value == value; });
+}
+
 // inputs: dy, x, scale, mean, variance. With n the normalised x: dbias = sum dy, dscale = sum dy n,
 // dx = scale / deviation (dy - mean(dy) - n mean(dy n)).
 std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs) {
@@ -63,7 +81,9 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   // n mean(dy n) as (x - mean) times one number per channel.
   Value* slant = ops::multiply(ops::multiply(dscale, 1 / rows), inverse);
   Value* centred = ops::subtract(ops::cast(x, type), along(inputs[3]));
-  Value* rest = ops::subtract(ops::subtract(ops::cast(dy, type), along(mean_slope)),
+  // The relu's mask before a gradient that goes to the shortcut as well is written for that.
+  Value* again = is_output(node.input(0)) ? dy : made_again(dy);
+  Value* rest = ops::subtract(ops::subtract(ops::cast(again, type), along(mean_slope)),
                               ops::multiply(centred, along(slant)));
   return {ops::cast(ops::multiply(rest, along(factor)), x->data_type()), dscale, dbias};
 }

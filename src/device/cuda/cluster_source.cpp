@@ -114,41 +114,50 @@ class ReductionSource {
     return mean ? static_cast<double>(plan_.count) : 1;
   }
 
-  // Each chunk leaves its part of every result in the workspace; a second launch adds them up.
+  // Each chunk leaves its part of every result in the workspace; a second launch adds them up, with one row
+  // of blocks for each reduction.
   void add_parts(Launch& launch, std::string& parameters) {
+    std::vector<std::string> pointers;
+    std::string cases;
+    Launch combine{.entry = "combine",
+                   .blocks = (plan_.results + 7) / 8,
+                   .chunks = static_cast<int64_t>(printer_.reductions().size()),
+                   .threads = kThreads,
+                   .arguments = {}};
     for (size_t k = 0; k < printer_.reductions().size(); ++k) {
+      const ClusterReduction& reduction = printer_.reductions()[k];
       parameters += fmt::format(", Accumulator<{}>* s{}", stored_type(k), k);
       const Argument parts{Argument::Kind::workspace, program_.workspace_bytes};
       launch.arguments.push_back(parts);
       constexpr int64_t kAccumulatorBytes = 8;
       program_.workspace_bytes += (plan_.chunks * plan_.results * kAccumulatorBytes + 63) / 64 * 64;
-      program_.source += fmt::format(
-          "extern \"C\" __global__ void __launch_bounds__(256) combine{0}(const Accumulator<{1}>* s, {1}* y) "
-          "{{\n"
-          "  combine_chunks<{2}>(s, {3}, {4}, {5:.1f}, y);\n}}\n",
-          k, stored_type(k), printer_.reductions()[k].operation, plan_.results, plan_.chunks, divisor(k));
-      program_.launches.push_back(
-          {.entry = fmt::format("combine{}", k),
-           .blocks = (plan_.results + 7) / 8,
-           .chunks = 1,
-           .threads = kThreads,
-           .arguments = {parts,
-                         {Argument::Kind::output, static_cast<int64_t>(printer_.reductions()[k].output)}}});
+      pointers.push_back(fmt::format("const Accumulator<{0}>* s{1}, {0}* y{1}", stored_type(k), k));
+      combine.arguments.push_back(parts);
+      combine.arguments.push_back({Argument::Kind::output, static_cast<int64_t>(reduction.output)});
+      cases += fmt::format("  if (blockIdx.y == {0}) combine_chunks<{1}>(s{0}, {2}, {3}, {4:.1f}, y{0});\n",
+                           k, reduction.operation, plan_.results, plan_.chunks, divisor(k));
     }
+    program_.source = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) combine({}) {{\n{}}}\n",
+                                  kThreads, fmt::join(pointers, ", "), cases);
+    program_.launches.push_back(std::move(combine));
   }
 
+  // All blocks walk through memory together from its end to its start: what ran before has just written the
+  // end, and what runs next begins at the start, so that both find a part of it in the second-level cache.
   std::string entry(const std::string& parameters) const {
     const int values = plan_.rows ? 1 : printer_.vector();
+    const int64_t stride = plan_.chunks * plan_.y;
     std::string text = fmt::format(
         "extern \"C\" __global__ void __launch_bounds__({0}) run({1}) {{\n"
         "  constexpr int X = {2}, Y = {3}, N = {4};\n"
         "  const int x = {5}, y = {6};\n"
         "  const index group = blockIdx.x * static_cast<index>(X) + x;\n"
         "  const index r = group * static_cast<index>(N);\n"
-        "  const index first = blockIdx.y * static_cast<index>({7});\n"
-        "  const index last = min(first + static_cast<index>({7}), static_cast<index>({8}));\n",
+        "  constexpr index kStride = {7};\n"
+        "  index unit = static_cast<index>({8}) + blockIdx.y * static_cast<index>(Y) + y;\n"
+        "  if (unit >= {9}) unit -= kStride;\n",
         kThreads, parameters, plan_.x, plan_.y, values, plan_.rows ? "threadIdx.x / Y" : "threadIdx.x % X",
-        plan_.rows ? "threadIdx.x % Y" : "threadIdx.x / X", (plan_.units + plan_.chunks - 1) / plan_.chunks,
+        plan_.rows ? "threadIdx.x % Y" : "threadIdx.x / X", stride, (plan_.units - 1) / stride * stride,
         plan_.units);
     for (size_t k = 0; k < printer_.reductions().size(); ++k) {
       text += fmt::format(
@@ -157,7 +166,7 @@ class ReductionSource {
           k, stored_type(k), printer_.reductions()[k].operation);
     }
     text += fmt::format(
-        "  if (group < {}) {{\n#pragma unroll 4\n  for (index unit = first + y; unit < last; unit += Y) {{\n"
+        "  if (group < {}) {{\n#pragma unroll 4\n  for (; unit >= 0; unit -= kStride) {{\n"
         "    const index k = unit{};\n{}{}  }}\n  }}\n",
         plan_.groups, plan_.rows ? " * V" : "", split_coordinates(printer_.space()),
         printer_.step(plan_.rows));

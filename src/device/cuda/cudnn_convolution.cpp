@@ -107,35 +107,65 @@ class CudnnConvolution : public Kernel {
   std::shared_ptr<ConvolutionPlan> plan_;  // null where the GPU is not there
 };
 
-KernelCandidate cudnn_candidate(Context& context) {
-  const auto check = [&context](const KernelRequest& request) {
+// The plan that cuDNN's heuristics put first is not always the fastest: the next ones are candidates too, for
+// the tuner.
+constexpr int64_t kPlans = 8;
+
+KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
+  const auto check = [&context, choice](const KernelRequest& request) {
     const ConvolutionCall call = make_call(request);
-    if (context.present()) convolution_plan(context, call.problem);
+    if (!context.present()) {
+      require(choice == 0, ErrorCode::unsupported, "plans are counted on the GPU only");
+      return;
+    }
+    const int64_t plans = convolution_plan(context, call.problem)->choices();
+    require(choice < plans, ErrorCode::unsupported, "cuDNN names {} plans", plans);
   };
-  const auto create = [&context](const KernelRequest& request) {
+  const auto create = [&context, choice](const KernelRequest& request) {
     ConvolutionCall call = make_call(request);
-    auto plan = context.present() ? convolution_plan(context, call.problem) : nullptr;
+    auto plan = context.present() ? convolution_plan(context, call.problem, choice) : nullptr;
     return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
   };
-  return backend::checked_candidate("cudnn.convolution", check, create);
+  const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);
+  return backend::checked_candidate(name, check, create);
+}
+
+std::vector<KernelCandidate> cudnn_candidates(Context& context) {
+  std::vector<KernelCandidate> candidates;
+  for (int64_t choice = 0; choice < kPlans; ++choice) candidates.push_back(cudnn_candidate(context, choice));
+  return candidates;
 }
 
 std::vector<KernelCandidate> single(const Node&, Context& context) {
   const auto plain = [&context](const KernelRequest& request) {
     return make_generated_kernel(context, plain_convolution(request.node, context.traits()));
   };
-  return {cudnn_candidate(context), backend::willing_candidate("generated.convolution", plain)};
+  std::vector<KernelCandidate> candidates = cudnn_candidates(context);
+  candidates.push_back(backend::willing_candidate("generated.convolution", plain));
+  return candidates;
 }
 
 std::vector<KernelCandidate> fused(const Node&, Context& context) {
-  return {cudnn_candidate(context)};
+  return cudnn_candidates(context);
 }
 
-const CudaKernelRegistration kForward({.key = "convolution", .candidates = single});
-const CudaKernelRegistration kData({.key = "convolution_data_gradient", .candidates = single});
-const CudaKernelRegistration kWeights({.key = "convolution_weight_gradient", .candidates = single});
-const CudaKernelRegistration kTransposed({.key = "transposed_convolution", .candidates = single});
-const CudaKernelRegistration kFused({.key = "fused:convolution", .candidates = fused});
+bool always(const Node&) {
+  return true;
+}
+
+const CudaKernelRegistration kForward({.key = "convolution", .candidates = single, .worth_tuning = always});
+const CudaKernelRegistration kData({.key = "convolution_data_gradient",
+                                    .candidates = single,
+                                    .worth_tuning = always});
+const CudaKernelRegistration kWeights({.key = "convolution_weight_gradient",
+                                       .candidates = single,
+                                       .worth_tuning = always});
+const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
+                                          .candidates = single,
+                                          .worth_tuning = always});
+const CudaKernelRegistration kFused({.key = "fused:convolution",
+                                     .candidates = fused,
+                                     .worth_tuning = always});
 
 }  // namespace
 }  // namespace tessera::cuda

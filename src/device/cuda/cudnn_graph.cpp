@@ -86,7 +86,8 @@ cudnnHandle_t handle_of(const Context& context) {
 
 class GraphPlan : public ConvolutionPlan {
  public:
-  GraphPlan(Context& context, const ConvolutionProblem& problem) : context_(context) {
+  GraphPlan(Context& context, const ConvolutionProblem& problem, int64_t choice)
+      : context_(context), choice_(choice) {
     handle_ = handle_of(context);
     const fe::DataType_t type = cudnn_type(problem.type);
     const bool wide = problem.type == DataType::fp64;
@@ -107,6 +108,7 @@ class GraphPlan : public ConvolutionPlan {
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t choices() const override { return graph_.get_execution_plan_count(); }
 
   void run(const void* first, const void* second, const void* bias, const void* shortcut, void* result,
            void* workspace) override {
@@ -115,7 +117,9 @@ class GraphPlan : public ConvolutionPlan {
         {first_, const_cast<void*>(first)}, {second_, const_cast<void*>(second)}, {result_, result}};
     if (bias_ != nullptr) pack[bias_] = const_cast<void*>(bias);
     if (shortcut_ != nullptr) pack[shortcut_] = const_cast<void*>(shortcut);
-    require_good(graph_.execute(handle_, pack, workspace), "execution");
+    require_good(choice_ == 0 ? graph_.execute(handle_, pack, workspace)
+                              : graph_.execute_plan_at_index(handle_, pack, workspace, choice_),
+                 "execution");
   }
 
  private:
@@ -187,13 +191,20 @@ class GraphPlan : public ConvolutionPlan {
       forbidden.push_back(fe::NumericalNote_t::TENSOR_CORE);
     if (problem.deterministic) forbidden.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
     graph_.deselect_numeric_notes(forbidden);
-    require_good(graph_.check_support(handle_), "supports no engine for it");
-    require_good(graph_.build_plans(handle_, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE),
-                 "cannot build a plan");
-    require_good(graph_.get_workspace_size(workspace_bytes_), "cannot size its workspace");
+    if (choice_ == 0) {
+      require_good(graph_.check_support(handle_), "supports no engine for it");
+      require_good(graph_.build_plans(handle_, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE),
+                   "cannot build a plan");
+      require_good(graph_.get_workspace_size(workspace_bytes_), "cannot size its workspace");
+    } else {
+      require_good(graph_.build_plan_at_index(handle_, choice_), "cannot build this plan");
+      require_good(graph_.get_workspace_size_plan_at_index(choice_, workspace_bytes_),
+                   "cannot size its workspace");
+    }
   }
 
   Context& context_;
+  int64_t choice_;
   cudnnHandle_t handle_ = nullptr;
   fe::graph::Graph graph_;
   Tensor first_;
@@ -213,19 +224,21 @@ std::string ConvolutionProblem::key() const {
                      groups, tf32, deterministic, bias, shortcut, relu);
 }
 
-std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem) {
+std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem,
+                                                  int64_t choice) {
   struct Known {
     std::shared_ptr<ConvolutionPlan> plan;
     std::string refusal;
   };
   static std::mutex mutex;
-  static std::map<std::string, Known> plans;
+  // Never destroyed: at the end of the process cuDNN may be gone before.
+  static auto& plans = *new std::map<std::string, Known>;
   const std::lock_guard lock(mutex);
-  const std::string key = fmt::format("{} {}", static_cast<const void*>(&context), problem.key());
+  const std::string key = fmt::format("{} {} {}", static_cast<const void*>(&context), choice, problem.key());
   const auto [known, added] = plans.try_emplace(key);
   if (added) {
     try {
-      known->second.plan = std::make_shared<GraphPlan>(context, problem);
+      known->second.plan = std::make_shared<GraphPlan>(context, problem, choice);
     } catch (const Error& error) {
       known->second.refusal = error.what();
     } catch (const std::exception& error) {

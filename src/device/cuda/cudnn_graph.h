@@ -43,14 +43,17 @@ class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
   virtual int64_t workspace_bytes() const = 0;
+  // How many plans the heuristics named for the problem.
+  virtual int64_t choices() const = 0;
   // first and second: x and weight (forward), dy and weight (data gradient), x and dy (weight gradient).
   virtual void run(const void* first, const void* second, const void* bias, const void* shortcut,
                    void* result, void* workspace) = 0;
 };
 
-// Builds a plan with the heuristics' best engine; plans of one problem are shared. Throws Error(unsupported)
-// with cuDNN's reason.
-std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem);
+// Builds the plan that the heuristics name in place `choice`, with 0 the first that is supported; plans of
+// one problem are shared. Throws Error(unsupported) with cuDNN's reason.
+std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem,
+                                                  int64_t choice = 0);
 
 std::string cudnn_version();
 

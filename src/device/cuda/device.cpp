@@ -1,6 +1,7 @@
 #include "device/cuda/device.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -8,7 +9,9 @@
 
 #include "device/cuda/check.h"
 #include "device/cuda/cudnn_graph.h"
+#include "device/cuda/expanded.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/module_cache.h"
 
 namespace tessera::cuda {
 namespace {
@@ -23,7 +26,11 @@ std::shared_ptr<Context> context_of(const Key& key) {
   static auto& contexts = *new std::map<Key, std::shared_ptr<Context>>;
   const std::lock_guard lock(mutex);
   std::shared_ptr<Context>& context = contexts[key];
-  if (context == nullptr) context = std::make_shared<Context>(key);
+  if (context != nullptr) return context;
+  context = std::make_shared<Context>(key);
+  std::atexit([] {
+    for (const auto& [name, open] : contexts) open->modules().stop();
+  });
   return context;
 }
 
@@ -79,6 +86,10 @@ DeviceDescription CudaDevice::description() const {
   result.versions["cublaslt"] = std::to_string(cublaslt().cublasLtGetVersion_());
   result.versions["cudnn"] = cudnn_version();
   return result;
+}
+
+void CudaDevice::prepare(PassOptions& options) const {
+  set_cluster_options(options);
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {

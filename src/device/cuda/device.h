@@ -20,6 +20,7 @@ class CudaDevice : public Device {
   bool executes() const override { return context_->present(); }
   bool host_accessible() const override { return false; }
   bool plans_kernels() const override { return true; }
+  void prepare(PassOptions& options) const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
   bool worth_tuning(const Node& node) const override;
 

@@ -57,6 +57,9 @@ void* open_one(const std::string& file) {
 
 // Left loaded for the life of the process: modules and plans hold code of it.
 void* open_library(const std::string& file, const std::string& advice) {
+  if (const char* own = std::getenv("TESSERA_CUDA_PATH")) {
+    if (void* library = open_one(fmt::format("{}/{}", own, file))) return library;
+  }
   if (void* library = open_one(file)) return library;
   std::string tried = file + " (" + dlerror() + ")";
   for (const std::string& folder : library_folders()) {

@@ -96,7 +96,7 @@ GeneratedProgram plain_matmul(const Node& node, const GpuTraits& gpu) {
   }
   const std::string type = device_type(node.output()->data_type());
   const std::string statement = fmt::format(
-      "  for_each_element({0}, [&](int64 element) {{\n"
+      "  for_each_element<int64>({0}, [&](int64 element) {{\n"
       "    const int64 column = element % {1}, row = element / {1} % {2}, matrix = element / {1} / {2};\n{3}"
       "    Accumulator<{4}> sum = 0;\n"
       "    for (int64 k = 0; k < {5}; ++k) {{\n"

@@ -27,7 +27,7 @@ std::string headers_text() {
 
 // All that the machine code depends on.
 std::string key_of(const std::string& source, int architecture) {
-  static const std::string headers = headers_text();
+  static const std::string& headers = *new std::string(headers_text());  // see machine_code
   return fmt::format("sm_{} {}\n{}\n{}", architecture, compiler_version(), headers, source);
 }
 
@@ -67,7 +67,8 @@ std::string compile_source(const std::string& source, int architecture) {
 }
 
 std::string machine_code(const std::string& source, int architecture) {
-  static const CodeFiles files = CodeFiles::standard();
+  // Never destroyed: the compiler's threads may be at work when the process ends.
+  static const CodeFiles& files = *new CodeFiles(CodeFiles::standard());
   const std::string key = key_of(source, architecture);
   std::string code = files.read(key);
   if (!code.empty()) return code;
@@ -108,7 +109,8 @@ class ModuleCache::Workers {
   }
 
   std::shared_future<std::string> add(const std::string& source, int architecture) {
-    std::packaged_task<std::string()> task([source, architecture] { return machine_code(source, architecture); });
+    std::packaged_task<std::string()> task(
+        [source, architecture] { return machine_code(source, architecture); });
     std::shared_future<std::string> result = task.get_future().share();
     {
       const std::lock_guard lock(mutex_);
@@ -155,6 +157,10 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   if (context_.present()) module->code_ = workers_->add(source, context_.traits().architecture);
   slot = module;
   return module;
+}
+
+void ModuleCache::stop() {
+  workers_ = std::make_unique<Workers>();
 }
 
 std::vector<std::string> ModuleCache::sources() {

@@ -50,6 +50,9 @@ class ModuleCache {
   std::shared_ptr<Module> get(const std::string& source);
   // Of the modules that kernels hold now.
   std::vector<std::string> sources();
+  // Waits for what is being compiled and drops what waits for it: before the compiler's library is unloaded
+  // at the end of the process.
+  void stop();
 
  private:
   class Workers;

@@ -17,36 +17,52 @@ std::string list(const int64_t (&values)[3]) {
   return fmt::format("{{{}, {}, {}}}", values[0], values[1], values[2]);
 }
 
-// The problem P of kernels/windows.cuh, as a constant `p`.
-std::string problem(const backend::PoolGeometry& geometry, const std::string& more) {
+// The problem P of kernels/windows.cuh, as a constant `p`; `outputs` are the channels of the result.
+std::string problem(const backend::PoolGeometry& geometry, int64_t outputs, const std::string& more) {
+  const auto elements = [&](const int64_t(&extents)[3]) {
+    return geometry.images * extents[0] * extents[1] * extents[2] * std::max(geometry.channels, outputs);
+  };
+  const bool narrow = std::max(elements(geometry.input), elements(geometry.output)) < (int64_t{1} << 30);
   return fmt::format(
-      "  struct Problem {{\n    int64 images = {}, channels = {};\n    int64 input[3] = {}, output[3] = {}, "
-      "window[3] = {}, strides[3] = {}, padding[3] = {};\n    bool count_padding = {};\n{}  }};\n"
-      "  constexpr Problem p;\n",
-      geometry.images, geometry.channels, list(geometry.input), list(geometry.output), list(geometry.window),
-      list(geometry.strides), list(geometry.padding), geometry.count_padding, more);
+      "  struct Problem {{\n    using index = {};\n    index images = {}, channels = {};\n"
+      "    index input[3] = {}, output[3] = {}, window[3] = {}, strides[3] = {}, padding[3] = {};\n"
+      "    bool count_padding = {};\n{}  }};\n  constexpr Problem p;\n",
+      narrow ? "int32" : "int64", geometry.images, geometry.channels, list(geometry.input),
+      list(geometry.output), list(geometry.window), list(geometry.strides), list(geometry.padding),
+      geometry.count_padding, more);
 }
 
-GeneratedProgram pooling(const Node& node, const GpuTraits& gpu, const std::string& call) {
+// Neighbouring channels of one thread: as many as an access of 16 bytes takes, where they divide the
+// channels.
+int64_t channels_of_a_thread(const backend::PoolGeometry& geometry) {
+  int64_t count = std::min<int64_t>(16 / static_cast<int64_t>(size_of(geometry.type)), 8);
+  while (geometry.channels % count != 0) count /= 2;
+  return count;
+}
+
+GeneratedProgram pooling(const Node& node, const GpuTraits& gpu, const std::string& arguments) {
   const backend::PoolGeometry geometry = backend::pool_geometry(node);
+  const int64_t vector = channels_of_a_thread(geometry);
   const int64_t elements = node.output()->type().element_count();
-  return simple_program(node, "windows.cuh", problem(geometry, "") + "  " + call,
-                        blocks_for(elements, kThreads, gpu), kThreads);
+  return simple_program(node, "pooling.cuh",
+                        fmt::format("{}  {}<{}>(p, {});", problem(geometry, geometry.channels, ""),
+                                    node.operator_name(), vector, arguments),
+                        blocks_for(elements / vector, kThreads, gpu), kThreads);
 }
 
 const GeneratedRegistration kMaxPool("max_pool", [](const Node& node, const GpuTraits& gpu) {
-  return pooling(node, gpu, "max_pool(p, x0, y0, y1);");
+  return pooling(node, gpu, "x0, y0, y1");
 });
 const GeneratedRegistration kMaxPoolGradient("max_pool_gradient", [](const Node& node, const GpuTraits& gpu) {
-  return pooling(node, gpu, "max_pool_gradient(p, x0, x1, y0);");
+  return pooling(node, gpu, "x0, x1, y0");
 });
 const GeneratedRegistration kAveragePool("average_pool", [](const Node& node, const GpuTraits& gpu) {
-  return pooling(node, gpu, "average_pool(p, x0, y0);");
+  return pooling(node, gpu, "x0, y0");
 });
-const GeneratedRegistration kAveragePoolGradient("average_pool_gradient", [](const Node& node,
-                                                                             const GpuTraits& gpu) {
-  return pooling(node, gpu, "average_pool_gradient(p, x0, y0);");
-});
+const GeneratedRegistration kAveragePoolGradient("average_pool_gradient",
+                                                 [](const Node& node, const GpuTraits& gpu) {
+                                                   return pooling(node, gpu, "x0, y0");
+                                                 });
 
 }  // namespace
 
@@ -74,21 +90,22 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
     geometry.padding[target] = node.attributes().integers("padding_low")[axis];
     dilations[target] = node.attributes().integers("dilations")[axis];
   }
-  const std::string more = fmt::format("    int64 dilations[3] = {}, groups = {}, outputs = {};\n",
+  const std::string more = fmt::format("    index dilations[3] = {}, groups = {}, outputs = {};\n",
                                        list(dilations), node.attributes().integer("groups"), output.back());
   const int64_t elements = node.output()->type().element_count();
   if (weights) {
     constexpr int kWeightThreads = 128;  // as in kernels/windows.cuh
-    return simple_program(node, "windows.cuh",
-                          problem(geometry, more) + "  convolution_weight_gradient(p, x0, x1, y0);",
-                          std::min<int64_t>(elements, 1 << 20), kWeightThreads);
+    return simple_program(
+        node, "convolution.cuh",
+        problem(geometry, output.back(), more) + "  convolution_weight_gradient(p, x0, x1, y0);",
+        std::min<int64_t>(elements, 1 << 20), kWeightThreads);
   }
   const std::string type = device_type(x->data_type());
   const std::string bias =
       node.inputs().size() > 2 ? "x2" : fmt::format("static_cast<const {}*>(nullptr)", type);
   const std::string call = data ? "convolution_data_gradient(p, x0, x1, y0);"
                                 : fmt::format("convolution<{}>(p, x0, x1, {}, y0);", type, bias);
-  return simple_program(node, "windows.cuh", problem(geometry, more) + "  " + call,
+  return simple_program(node, "convolution.cuh", problem(geometry, output.back(), more) + "  " + call,
                         blocks_for(elements, kThreads, gpu), kThreads);
 }
 

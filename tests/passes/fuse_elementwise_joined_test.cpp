@@ -1,0 +1,122 @@
+// What the options allow beyond one reduction a cluster and connected work: for devices whose launches cost.
+#include <gtest/gtest.h>
+
+#include "passes/pass_case.h"
+
+namespace tessera::testing {
+namespace {
+
+// How many clusters the pass makes of the graph; checks that it means the same as before.
+size_t clusters_of(const char* text, const PassOptions& options) {
+  const auto before = parse_graph(text);
+  const auto after = parse_graph(text);
+  run_pass("fuse_elementwise", *after, options);
+  verify(*after);
+  const std::vector<Tensor> inputs = made_up_inputs(*before);
+  const ReferenceResult expected = run_reference(*before, inputs);
+  const ReferenceResult actual = run_reference(*after, inputs);
+  for (size_t i = 0; i < expected.outputs.size(); ++i) {
+    EXPECT_TRUE(actual.outputs[i].identical(expected.outputs[i])) << before->outputs()[i].name;
+  }
+  size_t count = 0;
+  for (const auto& node : after->nodes()) count += node->body() != nullptr ? 1 : 0;
+  return count;
+}
+
+PassOptions with_reductions(int count) {
+  PassOptions options;
+  options.reductions_per_cluster = count;
+  return options;
+}
+
+PassOptions joining(int values) {
+  PassOptions options;
+  options.values_per_joined_cluster = values;
+  return options;
+}
+
+constexpr const char* kTwoSums = R"(graph g(input %x: fp32[4, 3], input %y: fp32[4, 3]) {
+  %a = reduce_sum(%x) {axes = [0]}
+  %p = multiply(%x, %y)
+  %b = reduce_sum(%p) {axes = [0]}
+  output a = %a
+  output b = %b
+})";
+
+TEST(FuseElementwiseJoined, ReductionsOfOneValueShareALoopWhereTheDeviceTakesThem) {
+  EXPECT_EQ(clusters_of(kTwoSums, with_reductions(1)), 1u);  // the product and its sum; the other stays alone
+  const auto graph = parse_graph(kTwoSums);
+  run_pass("fuse_elementwise", *graph, with_reductions(2));
+  ASSERT_EQ(graph->nodes().size(), 1u);
+  EXPECT_EQ(graph->nodes().front()->outputs().size(), 2u);
+}
+
+TEST(FuseElementwiseJoined, ReductionsOverDifferentAxesStayApart) {
+  EXPECT_EQ(clusters_of(R"(graph g(input %x: fp32[4, 3]) {
+    %e = exp(%x)
+    %a = reduce_sum(%e) {axes = [0]}
+    %b = reduce_sum(%e) {axes = [1]}
+    output a = %a
+    output b = %b
+  })",
+                        with_reductions(4)),
+            1u);
+}
+
+constexpr const char* kTwoUpdates =
+    R"(graph g(input %w: fp32[8], input %g: fp32[8], input %v: fp32[8], input %h: fp32[8]) {
+  %a = multiply(%g, %g)
+  %x = subtract(%w, %a)
+  %b = multiply(%h, %h)
+  %y = subtract(%v, %b)
+  output x = %x
+  output y = %y
+})";
+
+TEST(FuseElementwiseJoined, UnconnectedWorkOfOneShapeIsJoinedWhileItsValuesAreFew) {
+  EXPECT_EQ(clusters_of(kTwoUpdates, joining(0)), 2u);
+  EXPECT_EQ(clusters_of(kTwoUpdates, joining(6)), 1u);
+  EXPECT_EQ(clusters_of(kTwoUpdates, joining(5)), 2u);
+}
+
+TEST(FuseElementwiseJoined, WorkOfAnotherShapeStaysApart) {
+  EXPECT_EQ(clusters_of(R"(graph g(input %w: fp32[8], input %v: fp32[4, 2]) {
+    %a = exp(%w)
+    %x = negate(%a)
+    %b = exp(%v)
+    %y = negate(%b)
+    output x = %x
+    output y = %y
+  })",
+                        joining(48)),
+            2u);
+}
+
+TEST(FuseElementwiseJoined, WorkThatDependsThroughAProductStaysApart) {
+  EXPECT_EQ(clusters_of(R"(graph g(input %w: fp32[3, 3]) {
+    %a = exp(%w)
+    %x = negate(%a)
+    %m = matmul(%x, %x)
+    %b = exp(%m)
+    %y = negate(%b)
+    output y = %y
+  })",
+                        joining(48)),
+            2u);
+}
+
+TEST(FuseElementwiseJoined, LargeWorkStaysApart) {
+  const auto graph = parse_graph(R"(graph g(input %w: fp32[8000000], input %v: fp32[8000000]) {
+    %a = exp(%w)
+    %x = negate(%a)
+    %b = exp(%v)
+    %y = negate(%b)
+    output x = %x
+    output y = %y
+  })");
+  run_pass("fuse_elementwise", *graph, joining(48));
+  EXPECT_EQ(graph->nodes().size(), 2u);
+}
+
+}  // namespace
+}  // namespace tessera::testing
