@@ -129,7 +129,7 @@ class GraphPlan : public ConvolutionPlan {
         fe::graph::Tensor_attributes().set_name(name).set_dim(dims).set_stride(channels_last_strides(dims)));
   }
 
-  void finish(Tensor result, const std::vector<int64_t>& shape) {
+  void finish(const Tensor& result, const std::vector<int64_t>& shape) {
     const std::vector<int64_t> dims = channels_second(shape);
     result->set_output(true).set_dim(dims).set_stride(channels_last_strides(dims));
     result_ = result;
@@ -148,7 +148,7 @@ class GraphPlan : public ConvolutionPlan {
     first_ = tensor("x", problem.x);
     second_ = tensor("weight", problem.weight);
     Tensor y = graph_.conv_fprop(first_, second_, window<fe::graph::Conv_fprop_attributes>(problem));
-    const auto add = [&](Tensor other) {
+    const auto add = [&](const Tensor& other) {
       y->set_dim(channels_second(problem.y)).set_stride(channels_last_strides(channels_second(problem.y)));
       return graph_.pointwise(y, other, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     };

@@ -61,9 +61,9 @@ void* open_library(const std::string& file, const std::string& advice) {
     if (void* library = open_one(fmt::format("{}/{}", own, file))) return library;
   }
   if (void* library = open_one(file)) return library;
-  std::string tried = file + " (" + dlerror() + ")";
+  std::string tried = fmt::format("{} ({})", file, dlerror());
   for (const std::string& folder : library_folders()) {
-    const std::string path = folder + "/" + file;
+    const std::string path = fmt::format("{}/{}", folder, file);
     std::error_code error;
     if (!fs::exists(path, error)) continue;
     if (void* library = open_one(path)) return library;
