@@ -25,9 +25,10 @@ std::shared_ptr<Context> context_of(const Key& key) {
   static std::mutex mutex;
   static auto& contexts = *new std::map<Key, std::shared_ptr<Context>>;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<Context>& context = contexts[key];
-  if (context != nullptr) return context;
-  context = std::make_shared<Context>(key);
+  if (const auto known = contexts.find(key); known != contexts.end()) return known->second;
+  const auto context = std::make_shared<Context>(key);
+  contexts[key] = context;
+  if (context->present()) nvrtc();  // loaded first, so that it is torn down after this:
   std::atexit([] {
     for (const auto& [name, open] : contexts) open->modules().stop();
   });

@@ -78,6 +78,9 @@ std::string machine_code(const std::string& source, int architecture) {
 }
 
 Module::~Module() {
+  // What nothing ran is still being compiled, perhaps; at the end of the process that must not go on while
+  // the compiler's library is torn down.
+  if (module_ == nullptr && code_.valid()) code_.wait();
   if (module_ == nullptr) return;
   context_.enter();
   driver().cuModuleUnload_(module_);
@@ -95,54 +98,56 @@ CUfunction Module::function(const std::string& name) {
   return functions_[name] = found;
 }
 
-// Threads that compile; started with the first source.
+// Threads that compile, each until nothing waits: none is left when the process ends, where it would meet a
+// compiler that is torn down.
 class ModuleCache::Workers {
  public:
+  // Drops what waits, and waits for what is being compiled.
   ~Workers() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-      waiting_.clear();
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    std::unique_lock lock(state_->mutex);
+    state_->waiting.clear();
+    state_->idle.wait(lock, [this] { return state_->active == 0; });
   }
 
   std::shared_future<std::string> add(const std::string& source, int architecture) {
     std::packaged_task<std::string()> task(
         [source, architecture] { return machine_code(source, architecture); });
     std::shared_future<std::string> result = task.get_future().share();
-    {
-      const std::lock_guard lock(mutex_);
-      if (threads_.size() < std::max(std::thread::hardware_concurrency(), 1u)) {
-        threads_.emplace_back([this] { work(); });
-      }
-      waiting_.push_back(std::move(task));
+    const std::lock_guard lock(state_->mutex);
+    state_->waiting.push_back(std::move(task));
+    if (state_->active < std::max(std::thread::hardware_concurrency(), 1u)) {
+      ++state_->active;
+      std::thread([state = state_] { work(*state); }).detach();
     }
-    wake_.notify_one();
     return result;
   }
 
  private:
-  void work() {
+  struct State {
+    std::mutex mutex;
+    std::condition_variable idle;
+    std::deque<std::packaged_task<std::string()>> waiting;
+    unsigned active = 0;  // threads
+  };
+
+  static void work(State& state) {
     for (;;) {
       std::packaged_task<std::string()> task;
       {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [this] { return done_ || !waiting_.empty(); });
-        if (waiting_.empty()) return;
-        task = std::move(waiting_.front());
-        waiting_.pop_front();
+        const std::lock_guard lock(state.mutex);
+        if (state.waiting.empty()) {
+          --state.active;
+          state.idle.notify_all();
+          return;
+        }
+        task = std::move(state.waiting.front());
+        state.waiting.pop_front();
       }
       task();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::packaged_task<std::string()>> waiting_;
-  std::vector<std::thread> threads_;
-  bool done_ = false;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 ModuleCache::ModuleCache(const Context& context) : context_(context), workers_(std::make_unique<Workers>()) {}
