@@ -26,7 +26,7 @@ std::shared_ptr<Context> context_of(const Key& key) {
   static auto& contexts = *new std::map<Key, std::shared_ptr<Context>>;
   const std::lock_guard lock(mutex);
   if (const auto known = contexts.find(key); known != contexts.end()) return known->second;
-  const auto context = std::make_shared<Context>(key);
+  auto context = std::make_shared<Context>(key);
   contexts[key] = context;
   if (context->present()) nvrtc();  // loaded first, so that it is torn down after this:
   std::atexit([] {
