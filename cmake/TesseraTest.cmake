@@ -1,7 +1,12 @@
+# For tests that start OpenMP's threads, on whose stacks the leak detector crashes while it looks for pointers.
+set(TESSERA_OPENMP_ENVIRONMENT "")
+if(TESSERA_SANITIZE MATCHES "address")
+  set(TESSERA_OPENMP_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
+endif()
+
 # tessera_test_room(NAME [OPENMP] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case.
-# OPENMP says that the tests start OpenMP's threads, on whose stacks the leak detector crashes while it looks for
-# pointers: there it is off. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
+# OPENMP says that the tests start OpenMP's threads. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
 function(tessera_test_room NAME)
   cmake_parse_arguments(TEST "OPENMP" "" "LINK" ${ARGN})
   file(GLOB TEST_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
@@ -10,9 +15,8 @@ function(tessera_test_room NAME)
   target_compile_definitions(${NAME}_tests PRIVATE TESSERA_TEST_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}")
   target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
   set(PROPERTIES)
-  if(TEST_OPENMP AND TESSERA_SANITIZE MATCHES "address")
-    set(PROPERTIES PROPERTIES ENVIRONMENT
-                   "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
+  if(TEST_OPENMP AND TESSERA_OPENMP_ENVIRONMENT)
+    set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_OPENMP_ENVIRONMENT}")
   endif()
   gtest_discover_tests(${NAME}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${PROPERTIES})
 endfunction()
