@@ -5,7 +5,7 @@ if(TESSERA_SANITIZE MATCHES "address")
 endif()
 
 # tessera_test_room(NAME [OPENMP] LINK target...)
-# One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case.
+# One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
 # OPENMP says that the tests start OpenMP's threads. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
 function(tessera_test_room NAME)
   cmake_parse_arguments(TEST "OPENMP" "" "LINK" ${ARGN})
@@ -18,5 +18,5 @@ function(tessera_test_room NAME)
   if(TEST_OPENMP AND TESSERA_OPENMP_ENVIRONMENT)
     set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_OPENMP_ENVIRONMENT}")
   endif()
-  gtest_discover_tests(${NAME}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${PROPERTIES})
+  gtest_discover_tests(${NAME}_tests TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${PROPERTIES})
 endfunction()
