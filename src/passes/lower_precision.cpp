@@ -71,20 +71,19 @@ class PrecisionLowering {
     return false;
   }
 
-  static bool is_small(const Value* value) {  // scalars, and vectors such as biases
-    return value->shape().size() <= 1;
+  // Scalars, vectors such as biases, and what the node broadcasts, such as the gradient of a mean.
+  static bool is_small(const Node& node, const Value* value) {
+    return value->shape().size() <= 1 || (node.schema().operator_class == OperatorClass::elementwise &&
+                                          value->shape() != node.output()->shape());
   }
 
   // A weight that some product reads in 16 bit does not count by itself: its update stays wide.
   bool all_low(const Node& node) const {
     bool any = false;
     for (size_t i = 0; i < node.inputs().size(); ++i) {
-      if (!takes_low(node, i)) continue;
-      if (made_low_.contains(node.input(i))) {
-        any = true;
-      } else if (!low_.contains(node.input(i)) && !is_small(node.input(i))) {
-        return false;
-      }
+      any = any || made_low_.contains(node.input(i));
+      if (!takes_low(node, i) || made_low_.contains(node.input(i))) continue;
+      if (!low_.contains(node.input(i)) && !is_small(node, node.input(i))) return false;
     }
     return any;
   }
@@ -109,6 +108,8 @@ class PrecisionLowering {
         low_[wide] = result;
         made_low_.insert(wide);
         result = wide;
+      } else if (result->data_type() == DataType::boolean) {
+        made_low_.insert(result);
       }
       graph_.replace_all_uses(node.output(i), result);
     }
@@ -117,8 +118,9 @@ class PrecisionLowering {
 
   Graph& graph_;
   DataType type_;
-  std::unordered_map<Value*, Value*> low_;     // an fp32 value and its 16-bit form
-  std::unordered_set<const Value*> made_low_;  // fp32 values that are casts of what was made in 16 bit
+  std::unordered_map<Value*, Value*> low_;  // an fp32 value and its 16-bit form
+  // fp32 values that are casts of what was made in 16 bit, and masks made of such.
+  std::unordered_set<const Value*> made_low_;
 };
 
 }  // namespace

@@ -29,9 +29,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   std::vector<Pass> passes{
-      dead,   algebra,   constants, common,        // what the model's code and the gradients left
-      layout, constants,                           // channels-first code, and its constants in the new order
-      fold,   precision, algebra,   common, dead,  // casts that met
+      dead,   algebra,   constants, common,  // what the model's code and the gradients left
+      layout, constants,                     // channels-first code, and its constants in the new order
+      fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.

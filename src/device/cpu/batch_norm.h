@@ -1,10 +1,7 @@
-// What the batch normalisation kernels share: the activation as rows, per-channel scratch memory, and which
-// input or output of the node plays which part.
+// What the batch normalisation kernels share: the activation as rows and per-channel scratch memory.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
+#include <cstdint>
 
 #include "tessera/compile/kernel.h"
 
@@ -59,17 +56,5 @@ float normalising_factor(float scale, float variance, double epsilon);
 
 // Sums of all parts: 2 numbers per channel and part, added in the order of the parts into the first.
 void add_parts(int64_t parts, int64_t channels, double* sums);
-
-// The index of the body's (or node's) input or output that is this value; nullopt when it is none.
-std::optional<size_t> input_of(const Node& node, const Value* value);
-std::optional<size_t> output_of(const Node& node, const Value* value);
-// As input_of; throws Error(unsupported) when it is none.
-size_t required_input(const Node& node, const Value* value);
-
-// The one node of this operator in the body, or the node itself without a body. Throws Error(unsupported).
-const Node& main_node(const Node& node, std::string_view operator_name);
-
-// Refuses x of other types than fp32, fp16, bf16, other than fp32 statistics, and empty tensors.
-void check_batch_norm_types(const Value& x, const Value& scale);
 
 }  // namespace tessera::cpu

@@ -2,8 +2,7 @@
 // gradients, and the mask of the relu behind the normalisation. One pass for the sums, one that writes dx.
 #include <cmath>
 
-#include "tessera/base/error.h"
-#include "tessera/passes/fuse.h"
+#include "tessera/device/common/batch_norm_body.h"
 
 #include "device/cpu/batch_norm.h"
 #include "device/cpu/kernel_registry.h"
@@ -12,101 +11,12 @@
 namespace tessera::cpu {
 namespace {
 
-struct Parts {
-  size_t x, scale, mean, variance;  // inputs
-  size_t dy;
-  std::optional<size_t> dy2;
-  std::optional<size_t> y;                      // the relu's result, read for its mask
-  std::optional<size_t> bias;                   // or the normalisation's bias, to find the mask from x
-  std::optional<size_t> dx, dscale, dbias, dz;  // outputs that something reads
-  double epsilon = 0;
-};
-
-bool is_zero(const Value* value) {
-  return scalar_constant(value) == 0.0;
-}
-
-class Parser {
- public:
-  explicit Parser(const Node& node) : node_(node), main_(main_node(node, "batch_norm_gradient")) {}
-
-  Parts parse() {
-    check_batch_norm_types(*main_.input(1), *main_.input(2));
-    parts_.x = required_input(node_, main_.input(1));
-    parts_.scale = required_input(node_, main_.input(2));
-    parts_.mean = required_input(node_, main_.input(3));
-    parts_.variance = required_input(node_, main_.input(4));
-    parts_.epsilon = main_.attributes().real("epsilon");
-    parts_.dx = output_of(node_, main_.output(0));
-    parts_.dscale = output_of(node_, main_.output(1));
-    parts_.dbias = output_of(node_, main_.output(2));
-    parse_gradient();
-    if (node_.body() == nullptr) return parts_;
-    size_t members = 0;
-    for (const auto& inner : node_.body()->nodes()) members += inner->operator_name() == "constant" ? 0 : 1;
-    require(members == members_ && node_.body()->outputs().size() == outputs(), ErrorCode::unsupported,
-            "the body is not a mask and a batch normalisation's gradient");
-    return parts_;
-  }
-
- private:
-  size_t outputs() const {
-    return static_cast<size_t>(parts_.dx.has_value()) + parts_.dscale.has_value() + parts_.dbias.has_value() +
-           parts_.dz.has_value();
-  }
-
-  // The node of the body that makes the value when it is of this operator.
-  const Node* inner(const Value* value, std::string_view operator_name) {
-    const Node* producer = node_.body() == nullptr ? nullptr : producer_of(value, operator_name);
-    if (producer != nullptr) ++members_;
-    return producer;
-  }
-
-  void parse_gradient() {
-    const Value* gradient = main_.input(0);
-    if (const Node* select = inner(gradient, "select")) {
-      require(is_zero(select->input(2)), ErrorCode::unsupported, "the mask does not select zero");
-      const Node* greater = inner(select->input(0), "greater");
-      require(greater != nullptr && is_zero(greater->input(1)), ErrorCode::unsupported,
-              "the mask is not x > 0");
-      parse_mask(greater->input(0));
-      parts_.dz = output_of(node_, gradient);
-      gradient = select->input(1);
-    }
-    if (const Node* sum = inner(gradient, "add")) {
-      require(sum->input(0)->type() == sum->input(1)->type(), ErrorCode::unsupported, "the sum broadcasts");
-      if (gradient == main_.input(0)) parts_.dz = output_of(node_, gradient);
-      parts_.dy = required_input(node_, sum->input(0));
-      parts_.dy2 = required_input(node_, sum->input(1));
-    } else {
-      parts_.dy = required_input(node_, gradient);
-    }
-  }
-
-  void parse_mask(const Value* y) {
-    const Node* recomputed = inner(y, "batch_norm_inference");
-    if (recomputed == nullptr) {
-      parts_.y = required_input(node_, y);
-      return;
-    }
-    // x, scale, bias, mean, variance against x, scale, mean, variance of the gradient
-    const bool same = recomputed->input(0) == main_.input(1) && recomputed->input(1) == main_.input(2) &&
-                      recomputed->input(3) == main_.input(3) && recomputed->input(4) == main_.input(4) &&
-                      recomputed->attributes().real("epsilon") == parts_.epsilon;
-    require(same, ErrorCode::unsupported, "the mask is of another normalisation");
-    parts_.bias = required_input(node_, recomputed->input(2));
-  }
-
-  const Node& node_;
-  const Node& main_;
-  Parts parts_{};
-  size_t members_ = 1;
-};
-
 class BatchNormGradient : public Kernel {
  public:
   explicit BatchNormGradient(const Node& node)
-      : parts_(Parser(node).parse()), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
+      : parts_(backend::parse_batch_norm_gradient(node)),
+        rows_(node.input(parts_.x)->type()),
+        scratch_(rows_.channels) {
     coefficients_ = scratch_.book_floats(4);
     sums_ = scratch_.book_doubles(2 * rows_.parts);
     blocks_ = scratch_.book_floats(2 * rows_.parts);
@@ -189,7 +99,7 @@ class BatchNormGradient : public Kernel {
     }
   }
 
-  Parts parts_;
+  backend::BatchNormGradientBody parts_;
   ActivationRows rows_;
   ChannelScratch scratch_;
   size_t coefficients_ = 0;
@@ -199,7 +109,8 @@ class BatchNormGradient : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate(
-      "loops.batch_norm_gradient", [](const KernelRequest& request) { Parser(request.node).parse(); },
+      "loops.batch_norm_gradient",
+      [](const KernelRequest& request) { backend::parse_batch_norm_gradient(request.node); },
       [](const KernelRequest& request) { return std::make_unique<BatchNormGradient>(request.node); })};
 }
 

@@ -1,6 +1,7 @@
 // Batch normalisation by given statistics with the relu behind it: one pass over memory. The same bits as the
 // result of the training kernel that made the statistics.
 #include "tessera/base/error.h"
+#include "tessera/device/common/batch_norm_body.h"
 
 #include "device/cpu/batch_norm.h"
 #include "device/cpu/kernel_registry.h"
@@ -16,18 +17,18 @@ struct Parts {
 
 // Throws Error(unsupported) when the body is not: normalise, relu.
 Parts parse(const Node& node) {
-  const Node& main = main_node(node, "batch_norm_inference");
-  check_batch_norm_types(*main.input(0), *main.input(1));
+  const Node& main = backend::main_node(node, "batch_norm_inference");
+  backend::check_batch_norm_types(*main.input(0), *main.input(1));
   const Value* result = node.body()->outputs().at(0).value;
   const Node* relu = result->producer();
   require(node.body()->nodes().size() == 2 && relu != nullptr && relu->operator_name() == "relu" &&
               relu->input(0) == main.output(),
           ErrorCode::unsupported, "the body is not a batch normalisation and a relu");
-  return {.x = required_input(node, main.input(0)),
-          .scale = required_input(node, main.input(1)),
-          .bias = required_input(node, main.input(2)),
-          .mean = required_input(node, main.input(3)),
-          .variance = required_input(node, main.input(4)),
+  return {.x = backend::required_input(node, main.input(0)),
+          .scale = backend::required_input(node, main.input(1)),
+          .bias = backend::required_input(node, main.input(2)),
+          .mean = backend::required_input(node, main.input(3)),
+          .variance = backend::required_input(node, main.input(4)),
           .epsilon = main.attributes().real("epsilon")};
 }
 

@@ -1,7 +1,6 @@
 // Batch normalisation with the batch's own statistics, and what follows it in a fused node (the sum with a
 // shortcut, relu): one pass over x for the statistics, one that writes y.
-#include "tessera/base/error.h"
-#include "tessera/passes/fuse.h"
+#include "tessera/device/common/batch_norm_body.h"
 
 #include "device/cpu/batch_norm.h"
 #include "device/cpu/kernel_registry.h"
@@ -10,54 +9,12 @@
 namespace tessera::cpu {
 namespace {
 
-struct Parts {
-  size_t x, scale, bias;                 // inputs
-  std::optional<size_t> residual;        // input
-  std::optional<size_t> mean, variance;  // outputs; without them nothing reads the statistics
-  bool relu = false;
-  double epsilon = 0;
-};
-
-// Throws Error(unsupported) when the body is not: normalise, perhaps add, perhaps relu.
-Parts parse(const Node& node) {
-  const Node& main = main_node(node, "batch_norm_training");
-  Parts parts{};
-  check_batch_norm_types(*main.input(0), *main.input(1));
-  parts.x = required_input(node, main.input(0));
-  parts.scale = required_input(node, main.input(1));
-  parts.bias = required_input(node, main.input(2));
-  parts.mean = output_of(node, main.output(1));
-  parts.variance = output_of(node, main.output(2));
-  parts.epsilon = main.attributes().real("epsilon");
-  if (node.body() == nullptr) return parts;
-
-  const Value* result = main.output();
-  size_t members = 1;
-  const auto next = [&](std::string_view operator_name) -> const Node* {
-    const Node* reader = sole_reader(result);
-    if (reader == nullptr || reader->operator_name() != operator_name) return nullptr;
-    ++members;
-    return reader;
-  };
-  if (const Node* add = next("add")) {
-    const Value* other = add->input(add->input(0) == result ? 1 : 0);
-    require(other->type() == result->type(), ErrorCode::unsupported, "the sum broadcasts");
-    parts.residual = required_input(node, other);
-    result = add->output();
-  }
-  if (const Node* relu = next("relu")) {
-    parts.relu = true;
-    result = relu->output();
-  }
-  require(members == node.body()->nodes().size() && output_of(node, result) == 0, ErrorCode::unsupported,
-          "the body is not a batch normalisation, a sum and a relu");
-  return parts;
-}
-
 class BatchNormTraining : public Kernel {
  public:
   explicit BatchNormTraining(const Node& node)
-      : parts_(parse(node)), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
+      : parts_(backend::parse_batch_norm(node)),
+        rows_(node.input(parts_.x)->type()),
+        scratch_(rows_.channels) {
     coefficients_ = scratch_.book_floats(3);
     sums_ = scratch_.book_doubles(2 * rows_.parts);
     blocks_ = scratch_.book_floats(2 * rows_.parts);
@@ -125,7 +82,7 @@ class BatchNormTraining : public Kernel {
     }
   }
 
-  Parts parts_;
+  backend::BatchNormBody parts_;
   ActivationRows rows_;
   ChannelScratch scratch_;
   size_t coefficients_ = 0;
@@ -135,7 +92,7 @@ class BatchNormTraining : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate(
-      "loops.batch_norm", [](const KernelRequest& request) { parse(request.node); },
+      "loops.batch_norm", [](const KernelRequest& request) { backend::parse_batch_norm(request.node); },
       [](const KernelRequest& request) { return std::make_unique<BatchNormTraining>(request.node); })};
 }
 

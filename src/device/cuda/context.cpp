@@ -38,6 +38,7 @@ Context::Context(int ordinal) : ordinal_(ordinal) {
   traits_.architecture = 10 * attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                          attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   traits_.multiprocessors = attribute(device_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  traits_.shared_bytes = attribute(device_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   size_t memory = 0;
   check(driver().cuDeviceTotalMem_(&memory, device_), "asking for the GPU's memory");
   traits_.memory_bytes = static_cast<int64_t>(memory);
@@ -52,10 +53,10 @@ Context::Context(int ordinal) : ordinal_(ordinal) {
 
 Context::Context(const std::string& card) {
   static const std::map<std::string, GpuTraits> cards{
-      {"a100", {"NVIDIA A100 80GB (plan only)", 80, 108, int64_t{80} << 30}},
-      {"h100", {"NVIDIA H100 80GB (plan only)", 90, 132, int64_t{80} << 30}},
-      {"h200", {"NVIDIA H200 141GB (plan only)", 90, 132, int64_t{141} << 30}},
-      {"b200", {"NVIDIA B200 180GB (plan only)", 100, 148, int64_t{180} << 30}},
+      {"a100", {"NVIDIA A100 80GB (plan only)", 80, 108, int64_t{80} << 30, int64_t{164} << 10}},
+      {"h100", {"NVIDIA H100 80GB (plan only)", 90, 132, int64_t{80} << 30, int64_t{228} << 10}},
+      {"h200", {"NVIDIA H200 141GB (plan only)", 90, 132, int64_t{141} << 30, int64_t{228} << 10}},
+      {"b200", {"NVIDIA B200 180GB (plan only)", 100, 148, int64_t{180} << 30, int64_t{228} << 10}},
   };
   const auto found = cards.find(card);
   require(found != cards.end(), ErrorCode::invalid_argument,

@@ -17,6 +17,7 @@ struct GpuTraits {
   int architecture = 90;  // 10 * major + minor of the compute capability
   int multiprocessors = 132;
   int64_t memory_bytes = 0;
+  int64_t shared_bytes = int64_t{228} << 10;  // shared memory of a multiprocessor
 };
 
 class Context {

@@ -23,28 +23,54 @@ class GeneratedKernel : public Kernel {
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
-    for (const Launch& launch : program_.launches) {
+    if (functions_.empty()) load();
+    for (size_t i = 0; i < functions_.size(); ++i) {
+      const Launch& launch = program_.launches[i];
       if (launch.blocks == 0) continue;
       std::vector<CUdeviceptr> values;
       for (const Argument& argument : launch.arguments) values.push_back(resolve(argument, arguments));
       std::vector<void*> pointers;
       for (CUdeviceptr& value : values) pointers.push_back(&value);
-      check(driver().cuLaunchKernel_(module_->function(launch.entry), static_cast<unsigned>(launch.blocks),
-                                     static_cast<unsigned>(launch.chunks), 1,
-                                     static_cast<unsigned>(launch.threads), 1, 1, 0, context_.stream(),
-                                     pointers.data(), nullptr),
-            "launching a generated kernel");
+      start(functions_[i], launch, pointers.data());
     }
   }
 
  private:
-  static CUdeviceptr resolve(const Argument& argument, const KernelArguments& arguments) {
+  // What a recording of runs cannot hold, and thus what the first run does.
+  void load() {
+    if (program_.counters > 0 && counters_ == nullptr)
+      counters_ = context_.allocate(program_.counters * int64_t{sizeof(uint64_t)});
+    for (const Launch& launch : program_.launches) {
+      functions_.push_back(module_->function(launch.entry));
+      if (launch.shared_bytes == 0) continue;
+      check(driver().cuFuncSetAttribute_(functions_.back(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(launch.shared_bytes)),
+            "asking for shared memory");
+    }
+  }
+
+  void start(CUfunction function, const Launch& launch, void** arguments) const {
+    const auto blocks = static_cast<unsigned>(launch.blocks);
+    const auto chunks = static_cast<unsigned>(launch.chunks);
+    const auto threads = static_cast<unsigned>(launch.threads);
+    const auto shared = static_cast<unsigned>(launch.shared_bytes);
+    const CUresult status = launch.resident
+                                ? driver().cuLaunchCooperativeKernel_(function, blocks, chunks, 1, threads, 1,
+                                                                      1, shared, context_.stream(), arguments)
+                                : driver().cuLaunchKernel_(function, blocks, chunks, 1, threads, 1, 1, shared,
+                                                           context_.stream(), arguments, nullptr);
+    check(status, "launching a generated kernel");
+  }
+
+  CUdeviceptr resolve(const Argument& argument, const KernelArguments& arguments) const {
     const auto index = static_cast<size_t>(argument.index);
     switch (argument.kind) {
       case Argument::Kind::input:
         return address(arguments.inputs[index]);
       case Argument::Kind::output:
         return address(arguments.outputs[index]);
+      case Argument::Kind::counters:
+        return address(counters_.get()) + index * sizeof(uint64_t);
       case Argument::Kind::workspace:
         break;
     }
@@ -54,6 +80,8 @@ class GeneratedKernel : public Kernel {
   Context& context_;
   GeneratedProgram program_;
   std::shared_ptr<Module> module_;
+  std::vector<CUfunction> functions_;  // by launch
+  std::shared_ptr<void> counters_;
 };
 
 }  // namespace

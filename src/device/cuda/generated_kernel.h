@@ -15,9 +15,9 @@ namespace tessera::cuda {
 
 // One pointer that an entry takes.
 struct Argument {
-  enum class Kind { input, output, workspace };
+  enum class Kind { input, output, workspace, counters };
   Kind kind = Kind::input;
-  int64_t index = 0;  // of the input or output; the offset in the workspace
+  int64_t index = 0;  // of the input or output; the offset in the workspace; the first counter
 };
 
 struct Launch {
@@ -26,6 +26,8 @@ struct Launch {
   int64_t chunks = 1;  // the grid's second extent
   int threads = 256;
   std::vector<Argument> arguments;
+  int64_t shared_bytes = 0;  // of a block, beside what the source declares
+  bool resident = false;     // all blocks run at the same time, so that they may wait for each other
 };
 
 // Text and launches for one problem.
@@ -33,6 +35,7 @@ struct GeneratedProgram {
   std::string source;
   std::vector<Launch> launches;
   int64_t workspace_bytes = 0;
+  int64_t counters = 0;  // of 64 bits, zero before the first run, kept from run to run
   // Whether an output may lie over an input; empty: never.
   std::function<bool(size_t output, size_t input)> may_overwrite = nullptr;
 };

@@ -44,7 +44,9 @@ namespace tessera::cuda {
   X(cuModuleLoadData)               \
   X(cuModuleUnload)                 \
   X(cuModuleGetFunction)            \
-  X(cuLaunchKernel)
+  X(cuFuncSetAttribute)             \
+  X(cuLaunchKernel)                 \
+  X(cuLaunchCooperativeKernel)
 
 #define TESSERA_NVRTC_FUNCTIONS(X) \
   X(nvrtcVersion)                  \

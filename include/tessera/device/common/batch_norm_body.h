@@ -1,0 +1,47 @@
+// What a batch normalisation, alone or fused with its neighbours, reads and writes: which input or output of
+// the node plays which part.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera::backend {
+
+// batch_norm_training, perhaps a sum with a shortcut, perhaps relu; the result is output 0.
+struct BatchNormBody {
+  size_t x = 0, scale = 0, bias = 0;     // inputs
+  std::optional<size_t> residual;        // input
+  std::optional<size_t> mean, variance;  // outputs; without them nothing reads the statistics
+  bool relu = false;
+  double epsilon = 0;
+};
+
+// batch_norm_gradient of dz, which is dy or dy + dy2, where the relu's result was positive.
+struct BatchNormGradientBody {
+  size_t x = 0, scale = 0, mean = 0, variance = 0;  // inputs
+  size_t dy = 0;
+  std::optional<size_t> dy2;
+  std::optional<size_t> y;                      // the relu's result, read for its mask
+  std::optional<size_t> bias;                   // or the normalisation's bias, to find the mask from x
+  std::optional<size_t> dx, dscale, dbias, dz;  // outputs that something reads
+  double epsilon = 0;
+};
+
+// Both throw Error(unsupported) for a node with another body, for x of other types than fp32, fp16 and bf16,
+// for statistics of other types than fp32, and for empty tensors.
+BatchNormBody parse_batch_norm(const Node& node);
+BatchNormGradientBody parse_batch_norm_gradient(const Node& node);
+
+// The one node of this operator in the body, or the node itself without a body. Throws Error(unsupported).
+const Node& main_node(const Node& node, std::string_view operator_name);
+
+// The index of the node's input that is this value of its body, or of the node without one. Throws
+// Error(unsupported) when it is none.
+size_t required_input(const Node& node, const Value* value);
+
+// Throws Error(unsupported) for what no batch normalisation kernel takes, as said above.
+void check_batch_norm_types(const Value& x, const Value& scale);
+
+}  // namespace tessera::backend

@@ -1,0 +1,193 @@
+// Batch normalisation by the batch's statistics and its gradients, each in one pass over device memory.
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/generated_kernel.h"
+#include "device/cuda/kernel_registry.h"
+#include "device/cuda/resident_plan.h"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr size_t kMostCandidates = 6;
+
+// One kernel of the plan's blocks. `parameters` and `members` are in the order of the work's first fields.
+class ResidentProgram {
+ public:
+  ResidentProgram(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan)
+      : node_(node), problem_(problem), plan_(plan) {}
+
+  void constant(std::string_view type, std::string_view name, const std::string& value) {
+    constants_ += fmt::format("  static constexpr {} {} = {};\n", type, name, value);
+  }
+  void flag(std::string_view name, bool value) { constant("bool", name, value ? "true" : "false"); }
+
+  void input(std::optional<size_t> index) { pointer(Argument::Kind::input, index); }
+  void output(std::optional<size_t> index) { pointer(Argument::Kind::output, index); }
+
+  GeneratedProgram finish(std::string_view work) {
+    GeneratedProgram program;
+    program.workspace_bytes = resident_workspace_bytes(problem_, plan_);
+    Launch launch{.entry = "run", .blocks = plan_.blocks(), .threads = kResidentThreads, .arguments = {}};
+    launch.resident = true;
+    launch.shared_bytes = resident_shared_bytes(problem_, plan_);
+    launch.arguments = std::move(arguments_);
+    launch.arguments.push_back({Argument::Kind::workspace, 0});
+    launch.arguments.push_back({Argument::Kind::counters, 0});
+    program.counters = plan_.teams;
+    program.source = fmt::format(
+        "#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n"
+        "extern \"C\" __global__ void __launch_bounds__({}, 2) run({}, float* parts, uint64* arrivals) {{\n"
+        "  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n}}\n",
+        resident_constants(problem_, plan_), constants_, kResidentThreads, fmt::join(parameters_, ", "), work,
+        fmt::join(fields_, ", "));
+    program.launches = {std::move(launch)};
+    return program;
+  }
+
+ private:
+  void pointer(Argument::Kind kind, std::optional<size_t> index) {
+    if (!index.has_value()) {
+      fields_.emplace_back("nullptr");
+      return;
+    }
+    const bool reads = kind == Argument::Kind::input;
+    const Value* value = reads ? node_.input(*index) : node_.output(*index);
+    const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
+    fields_.push_back(name);
+    parameters_.push_back(
+        fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name));
+    arguments_.push_back({kind, static_cast<int64_t>(*index)});
+  }
+
+  const Node& node_;
+  ResidentProblem problem_;
+  ResidentPlan plan_;
+  std::string constants_;
+  std::vector<std::string> parameters_;
+  std::vector<std::string> fields_;
+  std::vector<Argument> arguments_;
+};
+
+ResidentProblem problem_of(const Value& x) {
+  const Shape shape = x.type().static_shape();
+  return {.type = x.data_type(), .rows = element_count(shape) / shape.back(), .channels = shape.back()};
+}
+
+std::string literal(double epsilon) {
+  return fmt::format("static_cast<float>({:a})", epsilon);
+}
+
+GeneratedProgram forward(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan) {
+  const backend::BatchNormBody body = backend::parse_batch_norm(node);
+  ResidentProgram program(node, problem, plan);
+  program.flag("has_residual", body.residual.has_value());
+  program.flag("has_relu", body.relu);
+  program.constant("float", "epsilon", literal(body.epsilon));
+  program.input(body.x);
+  program.input(body.residual);
+  program.input(body.scale);
+  program.input(body.bias);
+  program.output(0);
+  program.output(body.mean);
+  program.output(body.variance);
+  GeneratedProgram result = program.finish("BatchNormForward");
+  // All blocks have read a place before they write it, and nothing else reads it.
+  result.may_overwrite = [x = body.x, residual = body.residual](size_t output, size_t input) {
+    return output == 0 && (input == x || input == residual);
+  };
+  return result;
+}
+
+GeneratedProgram backward(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan) {
+  const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(node);
+  ResidentProgram program(node, problem, plan);
+  program.flag("has_sum", body.dy2.has_value());
+  program.flag("masks_by_result", body.y.has_value());
+  program.flag("masks_by_x", body.bias.has_value());
+  program.flag("emits", body.dz.has_value());
+  program.constant("float", "epsilon", literal(body.epsilon));
+  for (const std::optional<size_t>& input :
+       {std::optional(body.x), std::optional(body.dy), body.dy2, body.y, std::optional(body.scale), body.bias,
+        std::optional(body.mean), std::optional(body.variance)})
+    program.input(input);
+  for (const std::optional<size_t>& output : {body.dx, body.dscale, body.dbias, body.dz})
+    program.output(output);
+  GeneratedProgram result = program.finish("BatchNormBackward");
+  result.may_overwrite = [body](size_t output, size_t input) {
+    const bool gradient = input == body.dy || input == body.dy2 || input == body.y;
+    return (output == body.dx && (gradient || input == body.x)) || (output == body.dz && gradient);
+  };
+  return result;
+}
+
+// What is read and written, for the plan.
+ResidentProblem forward_problem(const Node& node) {
+  const backend::BatchNormBody body = backend::parse_batch_norm(node);
+  ResidentProblem problem = problem_of(*node.input(body.x));
+  problem.reads = 1 + body.residual.has_value();
+  return problem;
+}
+
+ResidentProblem backward_problem(const Node& node) {
+  const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(node);
+  require(body.dx.has_value(), ErrorCode::unsupported, "nothing reads the gradient of x");
+  ResidentProblem problem = problem_of(*node.input(body.x));
+  problem.tensors = 2;
+  problem.passing = body.dy2.has_value() + body.y.has_value();
+  problem.reads = 2 + body.dy2.has_value() + body.y.has_value();
+  problem.writes = 1 + body.dz.has_value();
+  return problem;
+}
+
+using ProblemOf = ResidentProblem (*)(const Node& node);
+using ProgramOf = GeneratedProgram (*)(const Node& node, const ResidentProblem& problem,
+                                       const ResidentPlan& plan);
+
+std::vector<KernelCandidate> candidates(const Node& node, Context& context, const std::string& name,
+                                        ProblemOf problem_of_node, ProgramOf program_of) {
+  std::vector<ResidentPlan> plans;
+  std::string refusal;
+  try {
+    plans = resident_plans(problem_of_node(node), context.traits());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    refusal = error.what();
+  }
+  std::vector<KernelCandidate> result;
+  if (plans.empty()) {
+    const auto refuse = [refusal](const KernelRequest&) { fail(ErrorCode::unsupported, "{}", refusal); };
+    result.push_back(backend::checked_candidate("resident." + name, refuse, nullptr));
+  }
+  for (size_t i = 0; i < std::min(plans.size(), kMostCandidates); ++i) {
+    result.push_back(backend::willing_candidate(
+        fmt::format("resident.{}.{}", name, plans[i].name()),
+        [&context, problem_of_node, program_of, plan = plans[i]](const KernelRequest& request) {
+          return make_generated_kernel(context,
+                                       program_of(request.node, problem_of_node(request.node), plan));
+        }));
+  }
+  return result;
+}
+
+std::vector<KernelCandidate> forward_candidates(const Node& node, Context& context) {
+  return candidates(node, context, "batch_norm", forward_problem, forward);
+}
+std::vector<KernelCandidate> backward_candidates(const Node& node, Context& context) {
+  return candidates(node, context, "batch_norm_gradient", backward_problem, backward);
+}
+
+constexpr auto kAlways = [](const Node&) { return true; };
+const CudaKernelRegistration kForward({"batch_norm_training", forward_candidates, kAlways});
+const CudaKernelRegistration kFusedForward({"fused:batch_norm", forward_candidates, kAlways});
+const CudaKernelRegistration kBackward({"batch_norm_gradient", backward_candidates, kAlways});
+const CudaKernelRegistration kFusedBackward({"fused:batch_norm_gradient", backward_candidates, kAlways});
+
+}  // namespace
+}  // namespace tessera::cuda
