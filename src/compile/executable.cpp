@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-#include <unordered_set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -119,26 +118,19 @@ class PlannedExecutable : public Executable {
   }
 
   void choose_kernels() {
-    std::unordered_set<const Value*> settled;
-    for (const auto& input : graph_->inputs()) {
-      if (options_.passes.frozen && input->role() != InputRole::input) settled.insert(input.get());
-    }
     std::unique_ptr<Tuner> tuner;
     if (options_.tune || !options_.tuning_file.empty()) {
       tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
     }
-    for (const Node* node : schedule_.once) {
-      once_.push_back(make_step(*node, settled, nullptr));
-      for (const auto& output : node->outputs()) settled.insert(output.get());
-    }
-    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, settled, tuner.get()));
+    for (const Node* node : schedule_.once) once_.push_back(make_step(*node, nullptr));
+    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, tuner.get()));
     if (tuner != nullptr) tuner->save();
   }
 
-  Step make_step(const Node& node, const std::unordered_set<const Value*>& settled, Tuner* tuner) {
+  Step make_step(const Node& node, Tuner* tuner) {
     Step step;
     step.node = &node;
-    for (const Value* input : node.inputs()) step.frozen.push_back(settled.contains(input));
+    for (const Value* input : node.inputs()) step.frozen.push_back(schedule_.settled.contains(input));
     if (is_alias(node)) {
       step.frozen.assign(step.frozen.size(), false);
       reports_.push_back(
