@@ -86,7 +86,7 @@ void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
 }  // namespace
 
 bool recompute_activations(Graph& graph, const PassOptions& options) {
-  if (!options.recompute) return false;
+  if (!options.recompute.value_or(true)) return false;
   std::vector<Node*> gradients;
   for (const auto& node : graph.nodes()) {
     if (node->operator_name() == "batch_norm_gradient") gradients.push_back(node.get());

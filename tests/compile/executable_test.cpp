@@ -175,7 +175,7 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const auto step = train::build_training_step(model, {.batch = 32});
-  const auto plan = [&](bool recompute) {
+  const auto plan = [&](std::optional<bool> recompute) {
     CompileOptions options;
     options.passes.recompute = recompute;
     return compile(*step.graph, Device::null(), options);
@@ -184,6 +184,7 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   EXPECT_GT(plan(false)->memory_plan().peak_bytes, 2'550'000'000);
   const auto executable = plan(true);
   EXPECT_LT(executable->memory_plan().peak_bytes, 2'250'000'000);
+  EXPECT_EQ(plan(std::nullopt)->memory_plan().peak_bytes, executable->memory_plan().peak_bytes);
   EXPECT_LE(static_cast<double>(executable->memory_plan().peak_bytes),
             1.10 * static_cast<double>(executable->memory_plan().lower_bound_bytes));
   // Each runs right before the weight gradient that reads it; where the weight is larger than what its

@@ -92,7 +92,7 @@ DeviceDescription CudaDevice::description() const {
 void CudaDevice::prepare(PassOptions& options) const {
   set_cluster_options(options);
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
-  options.recompute = false;
+  if (!options.recompute.has_value()) options.recompute = false;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
