@@ -27,11 +27,13 @@ std::shared_ptr<Context> context_of(const Key& key) {
   const std::lock_guard lock(mutex);
   if (const auto known = contexts.find(key); known != contexts.end()) return known->second;
   auto context = std::make_shared<Context>(key);
+  if (context->present() && contexts.empty()) {
+    nvrtc();  // loaded first, so that it is torn down after this:
+    std::atexit([] {
+      for (const auto& [name, open] : contexts) open->modules().stop();
+    });
+  }
   contexts[key] = context;
-  if (context->present()) nvrtc();  // loaded first, so that it is torn down after this:
-  std::atexit([] {
-    for (const auto& [name, open] : contexts) open->modules().stop();
-  });
   return context;
 }
 
