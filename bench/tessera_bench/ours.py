@@ -114,10 +114,14 @@ class Ours:
 
 
 def versions(options):
+    """The program's and those of its devices' libraries; what else the doctor says names paths of the machine."""
     try:
         doctor = json.loads(execute([str(options.program), "doctor", "--json"], options.threads)[0])
-        return doctor.get("versions", doctor)
-    except (OursError, OSError, ValueError) as error:
+        found = {"tessera": doctor["version"]}
+        for device in doctor["devices"]:
+            found |= device["versions"] if device["found"] else {}
+        return found
+    except (OursError, OSError, ValueError, KeyError, TypeError) as error:
         return {"error": str(error)}
 
 

@@ -13,14 +13,22 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from tessera_bench import __main__ as command  # noqa: E402
 from tessera_bench import cases, report  # noqa: E402
 
+DOCTOR = {
+    "version": "0.1",
+    "devices": [
+        {"found": True, "detail": "a processor", "versions": {"onednn": "3.2"}},
+        {"found": False, "detail": "/somewhere/libtessera_cuda.so cannot be loaded", "versions": {"cudnn": "9"}},
+    ],
+    "environment": {"TESSERA_CUDA_CACHE": "/somewhere/else"},
+}
 PROGRAM = """#!/bin/sh
 case "$*" in
   models) echo mlp ;;
-  doctor*) echo '{"versions": {"tessera": "0.1"}}' ;;
+  doctor*) echo 'DOCTOR' ;;
   *--check*) echo '{"outputs": [1, 2]}' ;;
   *--batch*) echo '{"samples_per_second": [64000], "milliseconds": [2.0], "peak_memory_bytes": 5, "compile_seconds": 0.5}' ;;
 esac
-"""
+""".replace("DOCTOR", json.dumps(DOCTOR))
 
 
 class CompareTest(unittest.TestCase):
@@ -48,7 +56,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio - ours 64000 peer - -\n")
         self.assertEqual(record["results"]["tessera"]["milliseconds"], [[2.0]] * 3)
-        self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1"}})
+        self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1", "onednn": "3.2"}})
         self.assertEqual(record["machine"]["threads"], command.parse(["--list"])[1].threads)
 
     def test_compile_time_is_read_from_the_program(self):

@@ -3,13 +3,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <unordered_set>
+#include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
 #include "compile/kernel_choice.h"
+#include "compile/run_inputs.h"
 #include "compile/schedule.h"
 #include "compile/storage.h"
 
@@ -20,10 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-bool is_aligned(const void* memory) {
-  return reinterpret_cast<uintptr_t>(memory) % 64 == 0;
 }
 
 // NVIDIA_TF32_OVERRIDE=0 is NVIDIA's own switch against TF32 in every library.
@@ -55,6 +51,7 @@ class PlannedExecutable : public Executable {
     device_->prepare(options_.passes);
     graph_ = graph.clone();
     passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
+    inputs_.emplace(*graph_, *device_);
     schedule_ = schedule(*graph_, options.passes.frozen);
     choose_kernels();
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
@@ -88,18 +85,7 @@ class PlannedExecutable : public Executable {
     }
   }
 
-  void stage(const std::map<std::string, Tensor>& inputs) override {
-    run_inputs_.resize(graph_->inputs().size(), nullptr);
-    input_copies_.resize(graph_->inputs().size());
-    for (const auto& [name, tensor] : inputs) {
-      const Value* input = graph_->find_input(name);
-      require(input != nullptr && input->role() == InputRole::input, ErrorCode::invalid_argument,
-              "graph '{}' has no input '{}'", graph_->name(), name);
-      staged_tensors_[name] = tensor;
-      take_input(*input, tensor);
-      staged_.insert(name);
-    }
-  }
+  void stage(const std::map<std::string, Tensor>& inputs) override { inputs_->stage(inputs); }
 
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
     return execute(inputs, nullptr);
@@ -124,11 +110,6 @@ class PlannedExecutable : public Executable {
       if (kernel != nullptr) kernel->run({inputs, outputs, workspace});
     }
   };
-  struct Patch {  // a kernel argument that points at an input of the run
-    size_t step;
-    size_t argument;
-    size_t input;
-  };
 
   static std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
     std::vector<Kernel*> pointers;
@@ -137,26 +118,19 @@ class PlannedExecutable : public Executable {
   }
 
   void choose_kernels() {
-    std::unordered_set<const Value*> settled;
-    for (const auto& input : graph_->inputs()) {
-      if (options_.passes.frozen && input->role() != InputRole::input) settled.insert(input.get());
-    }
     std::unique_ptr<Tuner> tuner;
     if (options_.tune || !options_.tuning_file.empty()) {
       tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
     }
-    for (const Node* node : schedule_.once) {
-      once_.push_back(make_step(*node, settled, nullptr));
-      for (const auto& output : node->outputs()) settled.insert(output.get());
-    }
-    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, settled, tuner.get()));
+    for (const Node* node : schedule_.once) once_.push_back(make_step(*node, nullptr));
+    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, tuner.get()));
     if (tuner != nullptr) tuner->save();
   }
 
-  Step make_step(const Node& node, const std::unordered_set<const Value*>& settled, Tuner* tuner) {
+  Step make_step(const Node& node, Tuner* tuner) {
     Step step;
     step.node = &node;
-    for (const Value* input : node.inputs()) step.frozen.push_back(settled.contains(input));
+    for (const Value* input : node.inputs()) step.frozen.push_back(schedule_.settled.contains(input));
     if (is_alias(node)) {
       step.frozen.assign(step.frozen.size(), false);
       reports_.push_back(
@@ -220,21 +194,21 @@ class PlannedExecutable : public Executable {
       case StorageKind::input:
         break;
     }
-    return nullptr;  // patched at every run
+    return nullptr;  // connected to the input instead
   }
 
   void resolve(std::vector<Step>& steps) {
     const bool every_run = &steps == &steps_;
-    if (every_run) patches_.clear();
+    if (every_run) inputs_->disconnect_all();
     once_workspace_.clear();
     for (size_t index = 0; index < steps.size(); ++index) {
       Step& step = steps[index];
-      step.inputs.clear();
+      step.inputs.assign(step.node->inputs().size(), nullptr);
       step.outputs.clear();
-      for (size_t i = 0; i < step.node->inputs().size(); ++i) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
         const Placement& placement = plan_.placements.at(step.node->input(i));
-        if (placement.kind == StorageKind::input) patches_.push_back({index, i, placement.index});
-        step.inputs.push_back(memory_of(step.node->input(i)));
+        if (placement.kind == StorageKind::input) inputs_->connect(placement.index, step.inputs[i]);
+        step.inputs[i] = memory_of(step.node->input(i));
       }
       for (const auto& output : step.node->outputs()) step.outputs.push_back(memory_of(output.get()));
       if (step.kernel == nullptr) continue;
@@ -249,42 +223,11 @@ class PlannedExecutable : public Executable {
     }
   }
 
-  // Points kernel arguments at this run's inputs. What the device cannot read where it lies is copied into
-  // memory that stays the same from run to run, so that recorded runs find it.
-  void take_inputs(const std::map<std::string, Tensor>& inputs) {
-    run_inputs_.resize(graph_->inputs().size(), nullptr);
-    input_copies_.resize(graph_->inputs().size());
-    for (const auto& input : graph_->inputs()) {
-      if (input->role() != InputRole::input) continue;
-      const auto given = inputs.find(input->name());
-      const bool staged = given == inputs.end() && staged_.contains(input->name());
-      require(staged || given != inputs.end(), ErrorCode::invalid_argument, "input '{}' ({}) is missing",
-              input->name(), to_string(input->type()));
-      if (!staged) take_input(*input, given->second);
-    }
-    for (const Patch& patch : patches_) steps_[patch.step].inputs[patch.argument] = run_inputs_[patch.input];
-  }
-
-  void take_input(const Value& input, const Tensor& tensor) {
-    require(tensor.data_type() == input.data_type() && tensor.shape() == input.type().static_shape(),
-            ErrorCode::invalid_argument, "input '{}' must be {}, got {}{}", input.name(),
-            to_string(input.type()), to_string(tensor.data_type()), to_string(tensor.shape()));
-    const void* memory = tensor.raw();
-    if (!device_->host_accessible() || !is_aligned(memory)) {
-      std::shared_ptr<void>& copy = input_copies_[input.index()];
-      if (copy == nullptr) copy = device_->allocate(input.type().bytes());
-      device_->copy_from_host(copy.get(), memory, input.type().bytes());
-      memory = copy.get();
-    }
-    run_inputs_[input.index()] = memory;
-    staged_.erase(input.name());
-  }
-
   std::map<std::string, Tensor> execute(const std::map<std::string, Tensor>& inputs,
                                         std::vector<double>* times) {
     require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
             graph_->name());
-    take_inputs(inputs);
+    inputs_->take(inputs);
     const bool plain = times != nullptr || options_.check_finite || options_.poison_freed;
     if (!plain && run_recorded()) return read_outputs();
     // Reports list the work done once first.
@@ -324,7 +267,7 @@ class PlannedExecutable : public Executable {
 
   const void* memory_in_run(const Value* value) const {
     const Placement& placement = plan_.placements.at(value);
-    return placement.kind == StorageKind::input ? run_inputs_[placement.index] : memory_of(value);
+    return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);
   }
 
   // Copies outputs that are the values of variables before an update overwrites them.
@@ -393,6 +336,7 @@ class PlannedExecutable : public Executable {
   std::vector<Step> steps_;
   std::vector<NodeReport> reports_;
   StoragePlan plan_;
+  std::optional<RunInputs> inputs_;
   double compile_seconds_ = 0;
 
   std::shared_ptr<Variables> variables_;
@@ -400,11 +344,6 @@ class PlannedExecutable : public Executable {
   std::vector<std::shared_ptr<void>> persistent_;
   std::vector<std::shared_ptr<void>> once_workspace_;
   std::vector<std::shared_ptr<void>> staging_;  // beside plan_.copied_updates; null where the copy is direct
-  std::vector<Patch> patches_;
-  std::vector<const void*> run_inputs_;
-  std::vector<std::shared_ptr<void>> input_copies_;  // by input; null where the run reads the caller's memory
-  std::set<std::string> staged_;
-  std::map<std::string, Tensor> staged_tensors_;  // whose memory is read where it lies
   std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
   bool ran_ = false;
   std::unique_ptr<Recording> recording_;

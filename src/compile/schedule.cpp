@@ -5,13 +5,16 @@
 #include <unordered_map>
 
 #include "tessera/base/error.h"
+#include "tessera/passes/settled_values.h"
 
 namespace tessera {
 namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, bool frozen) : graph_(graph), frozen_(frozen) {}
+  Scheduler(const Graph& graph, bool frozen) : graph_(graph) {
+    result_.settled = settled_values(graph, frozen);
+  }
 
   Schedule run() {
     split();
@@ -25,15 +28,9 @@ class Scheduler {
   using Index = size_t;
 
   void split() {
-    for (const auto& input : graph_.inputs()) {
-      if (frozen_ && input->role() != InputRole::input) settled_.insert(input.get());
-    }
     for (const auto& node : graph_.nodes()) {
-      const bool settled = std::all_of(node->inputs().begin(), node->inputs().end(),
-                                       [&](const Value* input) { return settled_.contains(input); });
-      if (settled) {
+      if (result_.settled.contains(node->output())) {
         result_.once.push_back(node.get());
-        for (const auto& output : node->outputs()) settled_.insert(output.get());
       } else {
         index_.emplace(node.get(), nodes_.size());
         nodes_.push_back(node.get());
@@ -109,7 +106,8 @@ class Scheduler {
     }
     std::unordered_set<const Value*> seen;
     for (const Value* input : nodes_[i]->inputs()) {
-      if (input->producer() == nullptr || !seen.insert(input).second || settled_.contains(input)) continue;
+      if (input->producer() == nullptr || !seen.insert(input).second || result_.settled.contains(input))
+        continue;
       const auto readers = unread_.find(input);
       if (readers != unread_.end() && readers->second == uses_by(i, input)) bytes -= input->type().bytes();
     }
@@ -156,9 +154,7 @@ class Scheduler {
   }
 
   const Graph& graph_;
-  bool frozen_;
   Schedule result_;
-  std::unordered_set<const Value*> settled_;  // known once the variables are bound
   std::vector<const Node*> nodes_;
   std::unordered_map<const Node*, Index> index_;
   std::vector<std::vector<Index>> successors_;

@@ -10,7 +10,8 @@ namespace tessera {
 
 struct Schedule {
   std::vector<const Node*> once;  // depends on constants and frozen variables alone: run when these are bound
-  std::vector<const Node*> every_run;  // the rest
+  std::vector<const Node*> every_run;        // the rest
+  std::unordered_set<const Value*> settled;  // what is known before the first run: see settled_values()
   // Updates whose new value may be written straight into the variable: every other reader of the old value
   // runs before the producer. Indices into graph.updates().
   std::vector<bool> in_place_updates;

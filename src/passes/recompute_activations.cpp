@@ -36,13 +36,6 @@ NodeSet ancestors(const Node* node) {
   return seen;
 }
 
-bool leaves_the_graph(const Graph& graph, const Value* value) {
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                     [&](const Graph::Output& output) { return output.value == value; }) ||
-         std::any_of(graph.updates().begin(), graph.updates().end(),
-                     [&](const Graph::Update& update) { return update.next == value; });
-}
-
 // The first of the nodes in the graph's order.
 const Node* first_of(const Graph& graph, const NodeSet& nodes) {
   for (const auto& node : graph.nodes()) {
@@ -93,7 +86,7 @@ void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
 }  // namespace
 
 bool recompute_activations(Graph& graph, const PassOptions& options) {
-  if (!options.recompute) return false;
+  if (!options.recompute.value_or(true)) return false;
   std::vector<Node*> gradients;
   for (const auto& node : graph.nodes()) {
     if (node->operator_name() == "batch_norm_gradient") gradients.push_back(node.get());
@@ -104,7 +97,7 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
     const Node* norm = mask.has_value() ? masked_normalisation(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;
     Value* y = mask->greater->input(0);
-    if (leaves_the_graph(graph, y) || sole_reader(norm->output()) != y->producer()) continue;
+    if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
     for (Node* reader : late_readers(graph, *gradient, *mask)) {
       recompute(graph, *norm, y, reader);
       changed = true;

@@ -12,6 +12,7 @@
 
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/settled_values.h"
 
 #include "passes/axis_order.h"
 #include "passes/minimum_cut.h"
@@ -24,21 +25,6 @@ namespace {
 bool is_transpose(const Node* node, const Permutation& permutation) {
   return node != nullptr && node->operator_name() == "transpose" &&
          node->attributes().integers("permutation") == permutation;
-}
-
-// The values that are computed once, when the variables are bound: transposing them costs nothing.
-std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen) {
-  std::unordered_set<const Value*> settled;
-  for (const auto& input : graph.inputs()) {
-    if (frozen && input->role() != InputRole::input) settled.insert(input.get());
-  }
-  for (const auto& node : graph.nodes()) {
-    const auto& inputs = node->inputs();
-    const auto is_settled = [&](const Value* input) { return settled.contains(input); };
-    if (!std::all_of(inputs.begin(), inputs.end(), is_settled)) continue;
-    for (const auto& output : node->outputs()) settled.insert(output.get());
-  }
-  return settled;
 }
 
 // Which nodes should work in `order`.
@@ -153,7 +139,7 @@ class OrderChoice {
   const Graph& graph_;
   const Permutation& order_;
   const Permutation inverse_;
-  const std::unordered_set<const Value*> settled_;
+  const std::unordered_set<const Value*> settled_;  // transposing them costs nothing
   MinimumCut cut_;
   std::unordered_map<const Node*, Vertex> vertices_;
   NodeSet sources_;

@@ -193,7 +193,8 @@ std::vector<RecipeField> make_fields() {
        .slot = TESSERA_MEMBER(train.recompute),
        .documentation =
            "Make cheap activations again for the gradients instead of keeping them: less memory, "
-           "the same numbers, a little slower"},
+           "the same numbers, a little slower",
+       .unset = "`true`; on a GPU `false`"},
       {.section = "train",
        .key = "evaluate_every",
        .slot = TESSERA_MEMBER(train.evaluate_every),

@@ -14,8 +14,9 @@
 namespace tessera::train {
 
 // Where a key's value lies in a Recipe; the alternative is the key's type.
-using Slot = std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*,
-                          std::optional<double>*, std::vector<int64_t>*, std::vector<double>*>;
+using Slot =
+    std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
+                 std::optional<double>*, std::vector<int64_t>*, std::vector<double>*>;
 
 struct Limits {
   double low = -std::numeric_limits<double>::infinity();

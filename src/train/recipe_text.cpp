@@ -113,9 +113,9 @@ std::optional<std::string> field_value(const RecipeField& field, const Recipe& r
 }
 
 std::string_view type_name(const Slot& slot) {
-  constexpr std::string_view kNames[] = {
-      "true or false", "a whole number",          "a number",         "text", "a whole number",
-      "a number",      "a list of whole numbers", "a list of numbers"};
+  constexpr std::string_view kNames[] = {"true or false", "a whole number",          "a number",
+                                         "text",          "true or false",           "a whole number",
+                                         "a number",      "a list of whole numbers", "a list of numbers"};
   static_assert(std::size(kNames) == std::variant_size_v<Slot>);
   return kNames[slot.index()];
 }

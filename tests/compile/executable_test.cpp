@@ -117,6 +117,37 @@ TEST(Executable, SaysWhatIsMissingOrWrong) {
   EXPECT_ERROR(Device::open("cpy"), ErrorCode::invalid_argument, "did you mean 'cpu'");
 }
 
+std::unique_ptr<Executable> sum_of_two_inputs() {
+  auto executable = compile_text(
+      "graph g(input %x: fp32[2], input %y: fp32[2]) {\n  %sum = add(%x, %y)\n  output sum = %sum\n}");
+  executable->bind(variables_with({}));
+  return executable;
+}
+
+TEST(Executable, StagedInputsServeUntilTheyAreGivenAnew) {
+  const auto executable = sum_of_two_inputs();
+  executable->stage({{"x", Tensor::from<float>({2}, {1, 2})}});
+  const Tensor y = Tensor::from<float>({2}, {10, 20});
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(executable->run({{"y", y}}).at("sum").to_doubles(), (std::vector<double>{11, 22}));
+  executable->stage({{"x", Tensor::from<float>({2}, {3, 4})}});
+  EXPECT_EQ(executable->run({{"y", y}}).at("sum").to_doubles(), (std::vector<double>{13, 24}));
+  EXPECT_EQ(executable->run({{"x", y}, {"y", y}}).at("sum").to_doubles(), (std::vector<double>{20, 40}));
+  EXPECT_ERROR(executable->run({{"y", y}}), ErrorCode::invalid_argument, "'x'", "missing");
+}
+
+TEST(Executable, WhatIsRefusedLeavesTheStagedInputs) {
+  const auto executable = sum_of_two_inputs();
+  executable->stage({{"x", Tensor::from<float>({2}, {1, 2})}, {"y", Tensor::from<float>({2}, {10, 20})}});
+  const Tensor other = Tensor::from<float>({2}, {5, 6});
+  const Tensor wrong(DataType::fp32, {3});
+  EXPECT_ERROR(executable->stage({{"x", wrong}}), ErrorCode::invalid_argument, "'x'", "[3]");
+  EXPECT_ERROR(executable->stage({{"x", other}, {"y", wrong}}), ErrorCode::invalid_argument, "'y'", "[3]");
+  EXPECT_ERROR(executable->stage({{"x", other}, {"z", other}}), ErrorCode::invalid_argument, "'z'");
+  EXPECT_ERROR(executable->run({{"x", other}, {"y", wrong}}), ErrorCode::invalid_argument, "'y'", "[3]");
+  EXPECT_EQ(executable->run({}).at("sum").to_doubles(), (std::vector<double>{11, 22}));
+}
+
 TEST(Executable, FindsTheNodeThatMadeTheFirstNaN) {
   CompileOptions options;
   options.check_finite = true;
@@ -144,7 +175,7 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const auto step = train::build_training_step(model, {.batch = 32});
-  const auto plan = [&](bool recompute) {
+  const auto plan = [&](std::optional<bool> recompute) {
     CompileOptions options;
     options.passes.recompute = recompute;
     return compile(*step.graph, Device::null(), options);
@@ -153,6 +184,7 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   EXPECT_GT(plan(false)->memory_plan().peak_bytes, 2'550'000'000);
   const auto executable = plan(true);
   EXPECT_LT(executable->memory_plan().peak_bytes, 2'250'000'000);
+  EXPECT_EQ(plan(std::nullopt)->memory_plan().peak_bytes, executable->memory_plan().peak_bytes);
   EXPECT_LE(static_cast<double>(executable->memory_plan().peak_bytes),
             1.10 * static_cast<double>(executable->memory_plan().lower_bound_bytes));
   // Each runs right before the weight gradient that reads it; where the weight is larger than what its

@@ -12,7 +12,7 @@
 
 namespace tessera::testing {
 
-// Null on a machine without a GPU: tests that run kernels are skipped there.
+// Null on a machine without a GPU.
 inline std::shared_ptr<Device> gpu_or_null() {
   static const std::shared_ptr<Device> device = [] {
     try {
@@ -24,6 +24,8 @@ inline std::shared_ptr<Device> gpu_or_null() {
   return device;
 }
 
+// Skips, for developers without a GPU run these tests with all others. Where the GPU is what is tested
+// nothing is skipped: `./test --gpu` refuses to start without one.
 #define TESSERA_NEEDS_GPU() \
   if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
 

@@ -1,4 +1,6 @@
 // Plans for a card that is not there.
+#include <algorithm>
+
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
 
@@ -24,6 +26,23 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   }
   EXPECT_EQ(convolutions, 53 * 3 - 1);  // the first has no data gradient
   EXPECT_GT(executable->memory_plan().peak_bytes, 0);
+}
+
+TEST(CudaPlan, RecomputesActivationsOnlyWhereItIsAskedTo) {
+  const models::Model model = models::create("resnet18", models::describe("resnet18").defaults);
+  const train::StepGraph step = train::build_training_step(model, {.batch = 8});
+  const auto recomputed = [&](std::optional<bool> recompute) {
+    CompileOptions options;
+    options.passes.recompute = recompute;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    const auto& nodes = executable->nodes();
+    return std::count_if(nodes.begin(), nodes.end(), [](const NodeReport& node) {
+      return node.name.find(".recomputed/") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(recomputed(std::nullopt), 0);
+  EXPECT_EQ(recomputed(false), 0);
+  EXPECT_GT(recomputed(true), 0);
 }
 
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {

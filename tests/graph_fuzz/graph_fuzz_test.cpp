@@ -172,7 +172,7 @@ bool check_seed(uint64_t seed) {
   return false;
 }
 
-TEST(graph_fuzz, EveryCompilationComputesTheSame) {  // NOLINT: the name of the command above
+TEST(GraphFuzz, EveryCompilationComputesTheSame) {
   if (const char* seed = std::getenv("TESSERA_GRAPH_SEED")) {
     check_seed(std::strtoull(seed, nullptr, 10));
     return;
@@ -197,7 +197,7 @@ TEST(graph_fuzz, EveryCompilationComputesTheSame) {  // NOLINT: the name of the 
   EXPECT_GE(tried, 1) << "no seed was tried, or the first one failed";
 }
 
-TEST(graph_fuzz, TheSameSeedGivesTheSameGraph) {  // NOLINT
+TEST(GraphFuzz, TheSameSeedGivesTheSameGraph) {
   EXPECT_EQ(print(*random_graph(7).graph), print(*random_graph(7).graph));
   EXPECT_NE(print(*random_graph(7).graph), print(*random_graph(8).graph));
 }

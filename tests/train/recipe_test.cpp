@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/train/run.h"
+
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -68,6 +70,21 @@ TEST(Recipe, FillsInWhatDependsOnOtherKeys) {
   EXPECT_EQ(parse("data.classes = 7").model.classes, 7);
   EXPECT_EQ(parse("").data.train_images, 10000);
   EXPECT_EQ(parse("", {"data.kind=idx", "data.path=x"}).data.train_images, std::nullopt);
+}
+
+TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
+  const Recipe unset = parse("train.device = 'reference'");
+  EXPECT_EQ(unset.train.recompute, std::nullopt);
+  EXPECT_EQ(make_trainer_options(unset).recompute, std::nullopt);
+  for (const bool chosen : {true, false}) {
+    const Recipe recipe =
+        parse(chosen ? "train.recompute = true" : "train.recompute = false", {"train.device=reference"});
+    EXPECT_EQ(recipe.train.recompute, chosen);
+    EXPECT_EQ(parse_recipe(to_toml(recipe), "copy"), recipe);
+    EXPECT_EQ(make_trainer_options(recipe).recompute, chosen);
+  }
+  EXPECT_NE(refusal("train.recompute = 1").find("'train.recompute' must be true or false"),
+            std::string::npos);
 }
 
 TEST(Recipe, PrintsWhatItReadsBack) {

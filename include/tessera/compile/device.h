@@ -41,7 +41,8 @@ class Device {
   // Memory that the host can read and write directly through the same pointer.
   virtual bool host_accessible() const { return true; }
 
-  // Tells the passes what this device's kernels take and like; called before they run.
+  // Tells the passes what this device's kernels take and like; called before they run. What the caller
+  // chose (PassOptions::recompute) stays.
   virtual void prepare(PassOptions& options) const {}
 
   // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,8 +26,9 @@ struct PassOptions {
   // once.
   bool frozen = false;
   bool fuse = true;
-  // Less memory for a little more work in training: cheap activations are computed again.
-  bool recompute = true;
+  // Less memory for a little more work in training: cheap activations are computed again. Unset: as the
+  // device likes it, and yes where it has no liking.
+  std::optional<bool> recompute = {};
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and

@@ -29,7 +29,7 @@ struct TrainerOptions {
   double clip_norm = 0;
   double ema_decay = 0;
   bool decay_all = false;
-  bool recompute = true;  // PassOptions::recompute: less memory, the same numbers
+  std::optional<bool> recompute = {};  // PassOptions::recompute: less memory, the same numbers
   bool tune = false;
   std::string tuning_file = {};
 };

@@ -83,8 +83,8 @@ void round_loop(void* out, const void* const* in, int64_t n) {
   T* target = static_cast<T*>(out);
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (kWrap) {
-      // The sign extension is what an int8 in a wider register means.
-      target[i] = static_cast<T>(static_cast<Narrow>(source[i]));  // NOLINT(bugprone-signed-char-misuse)
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 in a wider register is its sign extension
+      target[i] = static_cast<T>(static_cast<Narrow>(source[i]));
     } else {
       target[i] = convert<T>(convert<Narrow>(source[i]));
     }

@@ -21,7 +21,7 @@ int attribute(CUdevice device, CUdevice_attribute which) {
 
 }  // namespace
 
-Context::Context(int ordinal) : ordinal_(ordinal) {
+Context::Context(int ordinal) {
   check(driver().cuInit_(0), "starting the driver");
   int version = 0;
   check(driver().cuDriverGetVersion_(&version), "asking for the driver's version");

@@ -43,7 +43,6 @@ class Context {
 
  private:
   GpuTraits traits_;
-  int ordinal_ = 0;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;

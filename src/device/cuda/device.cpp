@@ -27,11 +27,13 @@ std::shared_ptr<Context> context_of(const Key& key) {
   const std::lock_guard lock(mutex);
   if (const auto known = contexts.find(key); known != contexts.end()) return known->second;
   auto context = std::make_shared<Context>(key);
+  if (context->present() && contexts.empty()) {
+    nvrtc();  // loaded first, so that it is torn down after this:
+    std::atexit([] {
+      for (const auto& [name, open] : contexts) open->modules().stop();
+    });
+  }
   contexts[key] = context;
-  if (context->present()) nvrtc();  // loaded first, so that it is torn down after this:
-  std::atexit([] {
-    for (const auto& [name, open] : contexts) open->modules().stop();
-  });
   return context;
 }
 
@@ -92,7 +94,7 @@ DeviceDescription CudaDevice::description() const {
 void CudaDevice::prepare(PassOptions& options) const {
   set_cluster_options(options);
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
-  options.recompute = false;
+  if (!options.recompute.has_value()) options.recompute = false;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {

@@ -165,6 +165,7 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
 }
 
 void ModuleCache::stop() {
+  const std::lock_guard lock(mutex_);
   workers_ = std::make_unique<Workers>();
 }
 

@@ -1,0 +1,14 @@
+// What is known before the first run.
+#pragma once
+
+#include <unordered_set>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+// The values that depend on constants alone or, when `frozen`, on parameters and states as well: they are
+// computed once, when the variables are bound.
+std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen);
+
+}  // namespace tessera
