@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/graph/operator.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  // what Hopper's kernels may ask for
 constexpr uint64_t kWorkspaceAlignment = 256;
-constexpr uint32_t kOperandAlignment = 64;  // what the memory planner promises
+constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
 cublasLtHandle_t handle_of(const Context& context) {
   static std::mutex mutex;
@@ -100,7 +101,7 @@ class LtMatmul : public Kernel {
     const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
     const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
     auto workspace = reinterpret_cast<uintptr_t>(arguments.workspace);
-    workspace = (workspace + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    workspace = round_up(workspace, kWorkspaceAlignment);
     check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
                                      b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
                                      arguments.outputs[0], y_.get(), &algorithm_,
