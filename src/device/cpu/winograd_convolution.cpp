@@ -96,8 +96,7 @@ class WinogradConvolution : public Kernel {
   }
 
   int64_t workspace_bytes() const override {
-    const int64_t threads = by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts);
-    return (shared_.size() + threads * own_.size()) * static_cast<int64_t>(sizeof(float));
+    return workspace_.bytes(by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts));
   }
 
   void prepare(size_t input, const void* memory) override {
@@ -119,7 +118,7 @@ class WinogradConvolution : public Kernel {
                   .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
                   .epilogue = {optional(request_.bias), optional(request_.shortcut), request_.relu},
                   .y = static_cast<float*>(arguments.outputs[0]),
-                  .workspace = static_cast<float*>(arguments.workspace)};
+                  .workspace = arguments.workspace};
     by_panels_ ? run_by_panels(run) : run_by_squares(run);
   }
 
@@ -129,58 +128,58 @@ class WinogradConvolution : public Kernel {
     const float* weight;
     WinogradEpilogue epilogue;
     float* y;
-    float* workspace;
+    void* workspace;
   };
 
   void book_workspace() {
-    transformed_ = (by_panels_ ? shared_ : own_).book(kWinogradPlaces * transformed_matrix_);
-    products_ = own_.book(kWinogradPlaces * product_matrix_);
+    backend::WorkspaceLayout& shared = workspace_.shared;
+    backend::WorkspaceLayout& own = workspace_.own;
+    transformed_ = (by_panels_ ? shared : own).book<float>(kWinogradPlaces * transformed_matrix_);
+    products_ = own.book<float>(kWinogradPlaces * product_matrix_);
     if (frozen_) return;
-    turned_ = own_.book(turned_elements());
-    filter_ = by_panels_ ? own_.book(filter_panel_) : shared_.book(panels_.count() * filter_panel_);
-  }
-
-  float* own(const Run& run, int64_t part) const {
-    return run.workspace + shared_.size() + part * own_.size();
+    turned_ = own.book<float>(turned_elements());
+    filter_ =
+        by_panels_ ? own.book<float>(filter_panel_) : shared.book<float>(panels_.count() * filter_panel_);
   }
 
   void run_by_squares(const Run& run) const {
-    float* filter = frozen_ ? packed_.get() : run.workspace + filter_;
+    float* filter = frozen_ ? packed_.get() : filter_.in(run.workspace);
     if (!frozen_) {
       for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+        float* turned = turned_.in(workspace_.own_of(run.workspace, part));
         for (int64_t panel = begin; panel < end; ++panel)
-          transform_filter(run.weight, panel, own(run, part) + turned_, filter + panel * filter_panel_);
+          transform_filter(run.weight, panel, turned, filter + panel * filter_panel_);
       });
     }
     for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = own(run, part);
+      void* memory = workspace_.own_of(run.workspace, part);
+      float* transformed = transformed_.in(memory);
       for (int64_t block = begin; block < end; ++block) {
         const Range squares = squares_.block(block);
         winograd_input(input_, run.x, squares, {0, input_.channels},
-                       {memory + transformed_, transformed_matrix_, input_.channels});
+                       {transformed, transformed_matrix_, input_.channels});
         for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-          multiply(run, squares, panel, memory + transformed_, filter + panel * filter_panel_,
-                   memory + products_);
+          multiply(run, squares, panel, transformed, filter + panel * filter_panel_, products_.in(memory));
         }
       }
     });
   }
 
   void run_by_panels(const Run& run) const {
-    float* transformed = run.workspace + transformed_;
+    float* transformed = transformed_.in(run.workspace);
     for_each_part(squares_.parts, squares_.total, [&](int64_t, int64_t begin, int64_t end) {
       winograd_input(input_, run.x, {begin, end}, {0, input_.channels},
                      {transformed + begin * input_.channels, transformed_matrix_, input_.channels});
     });
     for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = own(run, part);
+      void* memory = workspace_.own_of(run.workspace, part);
       for (int64_t panel = begin; panel < end; ++panel) {
-        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : memory + filter_;
-        if (!frozen_) transform_filter(run.weight, panel, memory + turned_, filter);
+        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
+        if (!frozen_) transform_filter(run.weight, panel, turned_.in(memory), filter);
         for (int64_t block = 0; block < squares_.count(); ++block) {
           const Range squares = squares_.block(block);
           multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
-                   memory + products_);
+                   products_.in(memory));
         }
       }
     });
@@ -242,12 +241,11 @@ class WinogradConvolution : public Kernel {
   int64_t filter_panel_ = 0;
   int64_t transformed_matrix_ = 0;
   int64_t product_matrix_ = 0;
-  WinogradScratch shared_;
-  WinogradScratch own_;  // of each thread
-  int64_t transformed_ = 0;
-  int64_t products_ = 0;
-  int64_t turned_ = 0;
-  int64_t filter_ = 0;
+  WinogradWorkspace workspace_;
+  backend::WorkspaceArray<float> transformed_;
+  backend::WorkspaceArray<float> products_;
+  backend::WorkspaceArray<float> turned_;
+  backend::WorkspaceArray<float> filter_;
   hwy::AlignedFreeUniquePtr<float[]> packed_;  // the transformed frozen filter
 };
 
