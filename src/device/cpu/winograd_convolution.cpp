@@ -1,5 +1,6 @@
 // The convolution and its data gradient, which is a convolution of the result's gradient with mirrored taps.
 #include <algorithm>
+#include <optional>
 
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
@@ -18,16 +19,13 @@ namespace {
 constexpr int64_t kLargestBlock = 48;       // squares
 constexpr int64_t kLeastSquares = 32;       // for a filter that is transformed at each run, as in training
 constexpr int64_t kLeastSquaresFrozen = 8;  // for one that is only read
-constexpr int64_t kNone = -1;
 
 struct Request {
   ConvolutionProblem problem;
   bool mirrored = false;  // the data gradient
   size_t data = 0;        // places among the node's inputs
   size_t weight = 1;
-  int64_t bias = kNone;
-  int64_t shortcut = kNone;
-  bool relu = false;
+  backend::Epilogue epilogue;
 
   const dnnl::memory::dims& from() const { return mirrored ? problem.destination : problem.source; }
   const dnnl::memory::dims& to() const { return mirrored ? problem.source : problem.destination; }
@@ -46,19 +44,7 @@ Request read_forward(const Node& node) {
   refuse_unless_winograd(request.problem, main.input(0)->data_type());
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));
-  if (chain.bias != nullptr) request.bias = static_cast<int64_t>(input_index(node, chain.bias));
-  for (const FusedChain::Step& step : chain.steps) {
-    const std::string& name = step.node->operator_name();
-    refuse_unless(!request.relu, "{} after relu", name);
-    if (name == "relu") {
-      request.relu = true;
-      continue;
-    }
-    refuse_unless(name == "add" && request.shortcut == kNone && step.other != nullptr &&
-                      step.other->shape() == step.node->output()->shape(),
-                  "'{}' is neither a shortcut nor relu", step.node->name());
-    request.shortcut = static_cast<int64_t>(input_index(node, step.other));
-  }
+  request.epilogue = backend::read_epilogue(node, chain, {"relu"});
   return request;
 }
 
@@ -110,15 +96,16 @@ class WinogradConvolution : public Kernel {
   }
 
   void run(const KernelArguments& arguments) override {
-    const auto optional = [&](int64_t input) {
-      return input == kNone ? nullptr
-                            : static_cast<const float*>(arguments.inputs[static_cast<size_t>(input)]);
+    const auto optional = [&](std::optional<size_t> input) {
+      return input.has_value() ? static_cast<const float*>(arguments.inputs[*input]) : nullptr;
     };
-    const Run run{.x = static_cast<const float*>(arguments.inputs[request_.data]),
-                  .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
-                  .epilogue = {optional(request_.bias), optional(request_.shortcut), request_.relu},
-                  .y = static_cast<float*>(arguments.outputs[0]),
-                  .workspace = arguments.workspace};
+    const backend::Epilogue& epilogue = request_.epilogue;
+    const Run run{
+        .x = static_cast<const float*>(arguments.inputs[request_.data]),
+        .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
+        .epilogue = {optional(epilogue.bias), optional(epilogue.shortcut), epilogue.activation != nullptr},
+        .y = static_cast<float*>(arguments.outputs[0]),
+        .workspace = arguments.workspace};
     by_panels_ ? run_by_panels(run) : run_by_squares(run);
   }
 
