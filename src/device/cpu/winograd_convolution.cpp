@@ -77,6 +77,7 @@ class WinogradConvolution : public Kernel {
     filter_panel_ = kWinogradPlaces * input_.channels * panel_;
     transformed_matrix_ = matrix_stride(by_panels_ ? squares_.total : squares_.size, input_.channels);
     product_matrix_ = matrix_stride(squares_.size, panel_);
+    if (!request_.mirrored) plan_turning();
     book_workspace();
     if (frozen_) packed_ = hwy::AllocateAligned<float>(static_cast<size_t>(panels_.count() * filter_panel_));
   }
@@ -127,6 +128,16 @@ class WinogradConvolution : public Kernel {
     turned_ = own.book<float>(turned_elements());
     filter_ =
         by_panels_ ? own.book<float>(filter_panel_) : shared.book<float>(panels_.count() * filter_panel_);
+  }
+
+  // Copies that turn the filter's rows of a panel into columns.
+  void plan_turning() {
+    const int64_t row = 9 * input_.channels;
+    const auto turning = [&](int64_t columns) {
+      return StridedCopy({row, columns}, {0, {1, row}}, {0, {columns, 1}}, sizeof(float));
+    };
+    turn_panel_ = turning(panel_);
+    turn_last_panel_ = turning(panels_.block(panels_.count() - 1).size());
   }
 
   void run_by_squares(const Run& run) const {
@@ -203,10 +214,8 @@ class WinogradConvolution : public Kernel {
       filter.tap_strides[1] = -tap;
       filter.depth_stride = 9 * tap;
     } else {
-      const int64_t row = 9 * depth;
-      StridedCopy({row, columns.size()}, {columns.begin * row, {1, row}}, {0, {columns.size(), 1}},
-                  sizeof(float))
-          .run(weight, turned);
+      const StridedCopy& turn = panel + 1 < panels_.count() ? *turn_panel_ : *turn_last_panel_;
+      turn.run(weight + columns.begin * 9 * depth, turned);
       filter.data = turned;
       filter.tap_strides[0] = 3 * depth * columns.size();
       filter.tap_strides[1] = depth * columns.size();
@@ -228,6 +237,8 @@ class WinogradConvolution : public Kernel {
   int64_t filter_panel_ = 0;
   int64_t transformed_matrix_ = 0;
   int64_t product_matrix_ = 0;
+  std::optional<StridedCopy> turn_panel_;  // none where the filter is mirrored
+  std::optional<StridedCopy> turn_last_panel_;
   WinogradWorkspace workspace_;
   backend::WorkspaceArray<float> transformed_;
   backend::WorkspaceArray<float> products_;
