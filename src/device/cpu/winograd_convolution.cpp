@@ -5,7 +5,6 @@
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
 
-#include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_operations.h"
@@ -248,8 +247,7 @@ class WinogradConvolution : public Kernel {
 };
 
 KernelCandidate candidate(Request (*read)(const Node& node)) {
-  return checked_candidate(
-      "loops.winograd",
+  return winograd_candidate(
       [read](const KernelRequest& kernel) {
         const Request request = read(kernel.node);
         refuse_few_squares(request.to(),

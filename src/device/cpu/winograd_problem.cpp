@@ -4,12 +4,17 @@
 
 #include <omp.h>
 
+#include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 
 namespace tessera::cpu {
 namespace {
 
 constexpr int64_t kCacheLine = 16;  // floats
+
+// Of the direct way's rounding errors, on average in fp32: sums of pixels are multiplied with sums of taps,
+// and differences taken of the products (Barabasz et al. 2020, ACM Trans. Math. Softw. 46(4), table 2).
+constexpr double kRoundingAmplification = 10;
 
 int64_t squares_along(int64_t pixels) {
   return quotient_rounded_up(pixels, kWinogradSquare);
@@ -64,6 +69,14 @@ WinogradBlocks cut_into_panels(int64_t total, int64_t size) {
 
 int64_t matrix_stride(int64_t rows, int64_t row_stride) {
   return round_up(rows * row_stride, kCacheLine) + kCacheLine;
+}
+
+KernelCandidate winograd_candidate(
+    std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+  KernelCandidate candidate = checked_candidate("loops.winograd", std::move(check), std::move(create));
+  candidate.rounding_amplification = kRoundingAmplification;
+  return candidate;
 }
 
 }  // namespace tessera::cpu

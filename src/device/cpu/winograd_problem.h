@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 #include "tessera/base/rounding.h"
+#include "tessera/compile/kernel.h"
 #include "tessera/device/common/workspace_layout.h"
 
 #include "device/cpu/convolution_problem.h"
@@ -52,5 +55,10 @@ struct WinogradWorkspace {
 
 // Rows of 36 matrices one behind the other; a little more than dense, lest all begin in the same cache sets.
 int64_t matrix_stride(int64_t rows, int64_t row_stride);
+
+// "loops.winograd".
+KernelCandidate winograd_candidate(
+    std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
 
 }  // namespace tessera::cpu

@@ -1,6 +1,5 @@
 // The weight gradient: F(3x3, 4x4), whose filters are squares of the result's gradient, summed over all
 // squares before they are turned back.
-#include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/winograd.h"
@@ -158,11 +157,10 @@ class WinogradWeightGradient : public Kernel {
 }  // namespace
 
 KernelCandidate winograd_weight_gradient_candidate() {
-  return checked_candidate(
-      "loops.winograd", [](const KernelRequest& request) { read_problem(request.node); },
-      [](const KernelRequest& request) {
-        return std::make_unique<WinogradWeightGradient>(read_problem(request.node));
-      });
+  return winograd_candidate([](const KernelRequest& request) { read_problem(request.node); },
+                            [](const KernelRequest& request) {
+                              return std::make_unique<WinogradWeightGradient>(read_problem(request.node));
+                            });
 }
 
 }  // namespace tessera::cpu
