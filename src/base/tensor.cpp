@@ -1,11 +1,13 @@
 #include "tessera/base/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -65,11 +67,11 @@ void store(void* memory, int64_t index, double value) {
 
 Tensor::Tensor(DataType type, Shape shape) : type_(type), shape_(std::move(shape)) {
   const size_t bytes = checked_bytes(type_, shape_);
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  const size_t rounded = std::max(round_up(bytes, kAlignment), kAlignment);
+  void* memory = std::aligned_alloc(kAlignment, rounded);
   require(memory != nullptr, ErrorCode::out_of_memory, "cannot allocate {} for a tensor {}{}",
           format_bytes(static_cast<double>(bytes)), tessera::to_string(type_), tessera::to_string(shape_));
-  std::memset(memory, 0, rounded == 0 ? kAlignment : rounded);
+  std::memset(memory, 0, rounded);
   memory_ = std::shared_ptr<void>(memory, &std::free);
 }
 

@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
+#include "tessera/compile/kernel.h"
 
 namespace tessera {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(bytes, kMemoryAlignment);
 }
 
 bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
@@ -89,10 +89,10 @@ void assign_offsets(MemoryPlan& plan) {
 void verify(const MemoryPlan& plan) {
   std::vector<const MemoryBlock*> order;
   for (const MemoryBlock& block : plan.blocks) {
-    require(
-        block.offset >= 0 && block.offset % kAlignment == 0 && block.offset + block.bytes <= plan.peak_bytes,
-        ErrorCode::internal, "memory plan: '{}' at {} with {} bytes is outside the arena of {}", block.name,
-        block.offset, block.bytes, plan.peak_bytes);
+    require(block.offset >= 0 && block.offset % kMemoryAlignment == 0 &&
+                block.offset + block.bytes <= plan.peak_bytes,
+            ErrorCode::internal, "memory plan: '{}' at {} with {} bytes is outside the arena of {}",
+            block.name, block.offset, block.bytes, plan.peak_bytes);
     require(block.first <= block.last, ErrorCode::internal, "memory plan: '{}' dies before it is made",
             block.name);
     if (block.bytes > 0) order.push_back(&block);

@@ -84,6 +84,26 @@ TEST_P(Convolution, DataGradient) {
   check(dx, element_count(weight) / weight.back(), {false, true});
 }
 
+TEST_P(Convolution, Transposed) {
+  const auto& [name, x, weight, options] = problem();
+  const Shape y = result_shape(problem());
+  const auto padding = [&](const std::vector<int64_t>& values, size_t axis) {
+    return values.empty() ? 0 : values[axis];
+  };
+  std::vector<int64_t> rest;  // of x beyond the last window
+  for (size_t axis = 0; axis + 2 < x.size(); ++axis) {
+    const int64_t dilation = options.dilations.empty() ? 1 : options.dilations[axis];
+    const int64_t stride = options.strides.empty() ? 1 : options.strides[axis];
+    const int64_t low = padding(options.padding_low, axis);
+    const int64_t high = options.padding_high.empty() ? low : options.padding_high[axis];
+    const int64_t covered = (y[axis + 1] - 1) * stride + dilation * (weight[axis + 1] - 1) + 1;
+    rest.push_back(x[axis + 1] + low + high - covered);
+  }
+  const Value* result = ops::transposed_convolution(input("x", y), input("weight", weight), options, rest);
+  ASSERT_EQ(result->type().static_shape(), x);
+  check(result, element_count(weight) / weight.back(), {false, true});
+}
+
 TEST_P(Convolution, WeightGradient) {
   const auto& [name, x, weight, options] = problem();
   const Shape y = result_shape(problem());

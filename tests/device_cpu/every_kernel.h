@@ -69,9 +69,7 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
       const std::vector<Tensor> actual = run_kernel(*kernel, request, inputs);
       const std::vector<Tensor> again = run_kernel(*kernel, request, inputs);
       for (size_t i = 0; i < actual.size(); ++i) {
-        const bool transforms = candidate.name == "loops.winograd";
-        expect_close(actual[i], expected[i],
-                     transforms ? amplified_by_winograd(tolerances.at(i)) : tolerances.at(i),
+        expect_close(actual[i], expected[i], amplified(tolerances.at(i), candidate.rounding_amplification),
                      context + ", output " + std::to_string(i));
         EXPECT_TRUE(actual[i].identical(again[i])) << context << " differs from run to run";
       }

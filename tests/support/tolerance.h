@@ -92,12 +92,9 @@ inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, cons
   return {};
 }
 
-// Winograd's F(4x4, 3x3) multiplies sums of pixels with sums of taps and takes differences of the products.
-// That amplifies rounding errors; on average by about ten in fp32 (Barabasz et al. 2020, ACM Trans. Math.
-// Softw. 46(4), table 2).
-inline Tolerance amplified_by_winograd(const Tolerance& direct) {
-  constexpr double kAmplification = 10;
-  return {direct.absolute * kAmplification, direct.relative * kAmplification};
+// Of a kernel that says by how much it amplifies rounding errors (KernelCandidate).
+inline Tolerance amplified(const Tolerance& direct, double amplification) {
+  return {direct.absolute * amplification, direct.relative * amplification};
 }
 
 }  // namespace tessera::testing

@@ -1,10 +1,12 @@
 // Base of the devices that work in host memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/device.h"
 
@@ -13,8 +15,9 @@ namespace tessera {
 class HostMemoryDevice : public Device {
  public:
   std::shared_ptr<void> allocate(int64_t bytes) override {
-    const size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64;
-    void* memory = std::aligned_alloc(64, rounded == 0 ? 64 : rounded);
+    constexpr size_t kAlignment = kMemoryAlignment;
+    const size_t rounded = round_up(static_cast<size_t>(bytes), kAlignment);
+    void* memory = std::aligned_alloc(kAlignment, std::max(rounded, kAlignment));
     require(memory != nullptr, ErrorCode::out_of_memory, "cannot allocate {} of host memory",
             format_bytes(static_cast<double>(bytes)));
     std::memset(memory, 0, rounded);

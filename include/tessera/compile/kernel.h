@@ -1,6 +1,7 @@
 // A kernel runs one node on one device; candidates say which kernels could, and why others could not.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -11,8 +12,10 @@
 
 namespace tessera {
 
-// Pointers in device memory, aligned to 64 bytes. An output may equal an input only where may_overwrite
-// allowed it.
+// Of all memory that kernels are given, in bytes.
+inline constexpr int64_t kMemoryAlignment = 64;
+
+// Pointers in device memory. An output may equal an input only where may_overwrite allowed it.
 struct KernelArguments {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
@@ -43,6 +46,8 @@ struct KernelRequest {
 
 struct KernelCandidate {
   std::string name;  // such as "onednn.convolution" or "loops.cluster"
+  // Its rounding errors as a multiple of those of the plain sums: more than 1 where it computes otherwise.
+  double rounding_amplification = 1;
   // Why it cannot run the node; "" when it can.
   std::function<std::string(const KernelRequest& request)> refusal;
   std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create;

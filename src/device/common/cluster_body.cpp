@@ -18,6 +18,16 @@ std::vector<int64_t> broadcast_strides(const Shape& own, const Shape& shape) {
 
 }  // namespace
 
+std::vector<std::string> cluster_keys() {
+  std::vector<std::string> keys = {"fused:cluster", "random_uniform", "dropout",
+                                   "broadcast_to",  "reduce_sum",     "reduce_mean",
+                                   "reduce_max",    "reduce_min",     "reduce_product"};
+  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
+    if (schema->operator_class == OperatorClass::elementwise) keys.push_back(schema->name);
+  }
+  return keys;
+}
+
 std::unique_ptr<Graph> cluster_body(const Node& node) {
   std::unique_ptr<Graph> body;
   if (node.body() != nullptr) {
@@ -55,6 +65,7 @@ bool broadcasts_to(const Shape& own, const Shape& shape) {
   }
   return true;
 }
+
 int64_t IterationSpace::elements() const {
   int64_t count = 1;
   for (int64_t extent : extents) count *= extent;

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/passes/fuse.h"
 
 namespace tessera::backend {
 namespace {
-
-template <typename... Arguments>
-void refuse_unless(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  require(condition, ErrorCode::unsupported, format, std::forward<Arguments>(arguments)...);
-}
 
 // A convolution may have a bias itself.
 const Value* own_bias(const Node& main) {
@@ -25,10 +20,12 @@ bool is_per_channel(const Value& value, int64_t channels) {
   return !shape.empty() && shape.back() == channels && element_count(shape) == channels;
 }
 
+bool FusedChain::Step::takes_whole_tensor() const {
+  return other != nullptr && other->shape() == node->output()->shape();
+}
+
 bool FusedChain::adds_whole_tensor() const {
-  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-    return step.other != nullptr && step.other->shape() == step.node->output()->shape();
-  });
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.takes_whole_tensor(); });
 }
 
 FusedChain parse_chain(const Node& node, std::string_view main_operator) {
@@ -68,6 +65,27 @@ FusedChain parse_chain(const Node& node, std::string_view main_operator) {
     chain.steps.erase(chain.steps.begin());
   }
   return chain;
+}
+
+Epilogue read_epilogue(const Node& node, const FusedChain& chain,
+                       std::initializer_list<std::string_view> activations) {
+  Epilogue epilogue;
+  if (chain.bias != nullptr) {
+    refuse_unless(chain.bias->data_type() == chain.main->output()->data_type(), "a bias of another type");
+    epilogue.bias = input_index(node, chain.bias);
+  }
+  for (const FusedChain::Step& step : chain.steps) {
+    const std::string& name = step.node->operator_name();
+    refuse_unless(epilogue.activation == nullptr, "'{}' behind the activation", name);
+    if (std::find(activations.begin(), activations.end(), name) != activations.end()) {
+      epilogue.activation = step.node;
+      continue;
+    }
+    refuse_unless(name == "add" && !epilogue.shortcut.has_value() && step.takes_whole_tensor(),
+                  "'{}' is neither a shortcut nor the activation", name);
+    epilogue.shortcut = input_index(node, step.other);
+  }
+  return epilogue;
 }
 
 size_t input_index(const Node& node, const Value* value) {

@@ -5,28 +5,27 @@
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/workspace_layout.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::backend {
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 class SubgraphKernel : public Kernel {
  public:
   SubgraphKernel(std::shared_ptr<const Graph> graph, const KernelRequest& request,
                  const CandidatesOf& candidates)
       : graph_(std::move(graph)) {
-    for (const auto& input : graph_->inputs()) places_[input.get()] = {Place::Kind::input, input->index()};
+    for (const auto& input : graph_->inputs())
+      places_[input.get()] = {Place::Kind::input, input->index(), {}};
     for (size_t i = 0; i < graph_->outputs().size(); ++i) {
-      place_output(graph_->outputs()[i].value, {Place::Kind::output, i});
+      place_output(graph_->outputs()[i].value, {Place::Kind::output, i, {}});
     }
     for (const auto& node : graph_->nodes()) add_node(*node, request, candidates);
-    scratch_ = workspace_;
-    workspace_ += inner_workspace_;
+    scratch_ = workspace_.book<std::byte>(inner_workspace_);
   }
 
-  int64_t workspace_bytes() const override { return workspace_; }
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
   void prepare(size_t input, const void* memory) override {
     for (Step& step : steps_) {
@@ -38,10 +37,11 @@ class SubgraphKernel : public Kernel {
   }
 
   void run(const KernelArguments& arguments) override {
+    void* scratch = scratch_.in(arguments.workspace);
     for (Step& step : steps_) {
       for (size_t i = 0; i < step.sources.size(); ++i) step.inputs[i] = address(step.sources[i], arguments);
       for (size_t i = 0; i < step.targets.size(); ++i) step.outputs[i] = address(step.targets[i], arguments);
-      step.kernel->run({step.inputs, step.outputs, static_cast<char*>(arguments.workspace) + scratch_});
+      step.kernel->run({step.inputs, step.outputs, scratch});
     }
   }
 
@@ -49,7 +49,8 @@ class SubgraphKernel : public Kernel {
   struct Place {
     enum class Kind { input, output, workspace };
     Kind kind = Kind::workspace;
-    size_t index = 0;  // or the offset in the workspace
+    size_t index = 0;                 // of the input or output
+    WorkspaceArray<std::byte> array;  // in the workspace
     bool operator==(const Place&) const = default;
   };
   struct Step {
@@ -63,7 +64,7 @@ class SubgraphKernel : public Kernel {
   static void* address(const Place& place, const KernelArguments& arguments) {
     if (place.kind == Place::Kind::input) return const_cast<void*>(arguments.inputs[place.index]);
     if (place.kind == Place::Kind::output) return arguments.outputs[place.index];
-    return static_cast<char*>(arguments.workspace) + place.index;
+    return place.array.in(arguments.workspace);
   }
 
   // What a result reshapes is computed in the result's place.
@@ -104,7 +105,7 @@ class SubgraphKernel : public Kernel {
     }
     for (const auto& output : node.outputs()) {
       const auto [place, added] = places_.try_emplace(output.get());
-      if (added) place->second.index = static_cast<size_t>(book(output->type().bytes()));
+      if (added) place->second.array = workspace_.book<std::byte>(output->type().bytes());
       step.targets.push_back(place->second);
     }
     step.kernel = first_willing(inner, candidates);
@@ -124,18 +125,12 @@ class SubgraphKernel : public Kernel {
     fail(ErrorCode::unsupported, "no kernel takes '{}' inside{}", print(request.node), refusals);
   }
 
-  int64_t book(int64_t bytes) {
-    const int64_t offset = workspace_;
-    workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return offset;
-  }
-
   std::shared_ptr<const Graph> graph_;
   std::unordered_map<const Value*, Place> places_;
   std::vector<Step> steps_;
-  int64_t workspace_ = 0;
+  WorkspaceLayout workspace_;
   int64_t inner_workspace_ = 0;
-  int64_t scratch_ = 0;  // where the kernels' own workspace begins
+  WorkspaceArray<std::byte> scratch_;  // the kernels' own workspace
 };
 
 std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, const PassOptions& options) {

@@ -14,15 +14,13 @@ namespace {
 class BatchNormGradient : public Kernel {
  public:
   explicit BatchNormGradient(const Node& node)
-      : parts_(backend::parse_batch_norm_gradient(node)),
-        rows_(node.input(parts_.x)->type()),
-        scratch_(rows_.channels) {
-    coefficients_ = scratch_.book_floats(4);
-    sums_ = scratch_.book_doubles(2 * rows_.parts);
-    blocks_ = scratch_.book_floats(2 * rows_.parts);
+      : parts_(backend::parse_batch_norm_gradient(node)), rows_(node.input(parts_.x)->type()) {
+    coefficients_ = workspace_.book<float>(4 * rows_.channels);
+    sums_ = workspace_.book<double>(2 * rows_.parts * rows_.channels);
+    blocks_ = workspace_.book<float>(2 * rows_.parts * rows_.channels);
   }
 
-  int64_t workspace_bytes() const override { return scratch_.bytes(); }
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
   // Both passes write elements where they have just read them; the first must leave x to the second.
   bool may_overwrite(size_t output, size_t input) const override {
@@ -32,9 +30,9 @@ class BatchNormGradient : public Kernel {
 
   void run(const KernelArguments& arguments) override {
     const int64_t channels = rows_.channels;
-    float* coefficients = ChannelScratch::floats(arguments.workspace, coefficients_);
-    double* sums = ChannelScratch::doubles(arguments.workspace, sums_);
-    float* blocks = ChannelScratch::floats(arguments.workspace, blocks_);
+    float* coefficients = coefficients_.in(arguments.workspace);
+    double* sums = sums_.in(arguments.workspace);
+    float* blocks = blocks_.in(arguments.workspace);
     const void* x = arguments.inputs[parts_.x];
     GradientSource source = make_source(arguments, coefficients + 3 * channels);
     void* dz = parts_.dz.has_value() ? arguments.outputs[*parts_.dz] : nullptr;
@@ -101,10 +99,10 @@ class BatchNormGradient : public Kernel {
 
   backend::BatchNormGradientBody parts_;
   ActivationRows rows_;
-  ChannelScratch scratch_;
-  size_t coefficients_ = 0;
-  size_t sums_ = 0;
-  size_t blocks_ = 0;
+  WorkspaceLayout workspace_;
+  WorkspaceArray<float> coefficients_;
+  WorkspaceArray<double> sums_;
+  WorkspaceArray<float> blocks_;
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {

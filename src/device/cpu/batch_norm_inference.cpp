@@ -34,18 +34,17 @@ Parts parse(const Node& node) {
 
 class BatchNormInference : public Kernel {
  public:
-  explicit BatchNormInference(const Node& node)
-      : parts_(parse(node)), rows_(node.input(parts_.x)->type()), scratch_(rows_.channels) {
-    factor_ = scratch_.book_floats(1);
+  explicit BatchNormInference(const Node& node) : parts_(parse(node)), rows_(node.input(parts_.x)->type()) {
+    factor_ = workspace_.book<float>(rows_.channels);
   }
 
-  int64_t workspace_bytes() const override { return scratch_.bytes(); }
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
   bool may_overwrite(size_t, size_t input) const override { return input == parts_.x; }
 
   void run(const KernelArguments& arguments) override {
     const auto floats = [&](size_t input) { return static_cast<const float*>(arguments.inputs[input]); };
-    float* factor = ChannelScratch::floats(arguments.workspace, factor_);
+    float* factor = factor_.in(arguments.workspace);
     for (int64_t c = 0; c < rows_.channels; ++c) {
       factor[c] = normalising_factor(floats(parts_.scale)[c], floats(parts_.variance)[c], parts_.epsilon);
     }
@@ -65,8 +64,8 @@ class BatchNormInference : public Kernel {
  private:
   Parts parts_;
   ActivationRows rows_;
-  ChannelScratch scratch_;
-  size_t factor_ = 0;
+  WorkspaceLayout workspace_;
+  WorkspaceArray<float> factor_;
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {

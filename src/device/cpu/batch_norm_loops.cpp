@@ -9,8 +9,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "tessera/base/error.h"
-
 #include "device/cpu/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -176,20 +174,6 @@ void input_gradient(const InputGradientPass& pass) {
       [] {});
 }
 
-template <class Function>
-HWY_INLINE void with_type(DataType type, Function&& function) {
-  switch (type) {
-    case DataType::fp32:
-      return function.template operator()<float>();
-    case DataType::bf16:
-      return function.template operator()<BFloat16>();
-    case DataType::fp16:
-      return function.template operator()<Float16>();
-    default:
-      fail(ErrorCode::internal, "no batch normalisation loop for {}", to_string(type));
-  }
-}
-
 // Calls function<kSum, kMask>().
 template <class Function>
 HWY_INLINE void with_source(const GradientSource& source, Function&& function) {
@@ -203,11 +187,11 @@ HWY_INLINE void with_source(const GradientSource& source, Function&& function) {
 }
 
 void statistics_any(const StatisticsPass& pass) {
-  with_type(pass.rows.type, [&]<typename T>() { statistics<T>(pass); });
+  with_element_type(pass.rows.type, [&]<typename T>() { statistics<T>(pass); });
 }
 
 void normalise_any(const NormalisePass& pass) {
-  with_type(pass.rows.type, [&]<typename T>() {
+  with_element_type(pass.rows.type, [&]<typename T>() {
     const auto with_relu = [&]<bool kResidual, bool kRelu>() {
       pass.stream ? normalise<T, kResidual, kRelu, true>(pass) : normalise<T, kResidual, kRelu, false>(pass);
     };
@@ -221,13 +205,13 @@ void normalise_any(const NormalisePass& pass) {
 }
 
 void gradient_sums_any(const GradientSumsPass& pass) {
-  with_type(pass.rows.type, [&]<typename T>() {
+  with_element_type(pass.rows.type, [&]<typename T>() {
     with_source(pass.source, [&]<bool kSum, Mask kMask>() { gradient_sums<T, kSum, kMask>(pass); });
   });
 }
 
 void input_gradient_any(const InputGradientPass& pass) {
-  with_type(pass.rows.type, [&]<typename T>() {
+  with_element_type(pass.rows.type, [&]<typename T>() {
     with_source(pass.source, [&]<bool kSum, Mask kMask>() {
       pass.stream ? input_gradient<T, kSum, kMask, true>(pass) : input_gradient<T, kSum, kMask, false>(pass);
     });

@@ -12,15 +12,13 @@ namespace {
 class BatchNormTraining : public Kernel {
  public:
   explicit BatchNormTraining(const Node& node)
-      : parts_(backend::parse_batch_norm(node)),
-        rows_(node.input(parts_.x)->type()),
-        scratch_(rows_.channels) {
-    coefficients_ = scratch_.book_floats(3);
-    sums_ = scratch_.book_doubles(2 * rows_.parts);
-    blocks_ = scratch_.book_floats(2 * rows_.parts);
+      : parts_(backend::parse_batch_norm(node)), rows_(node.input(parts_.x)->type()) {
+    coefficients_ = workspace_.book<float>(3 * rows_.channels);
+    sums_ = workspace_.book<double>(2 * rows_.parts * rows_.channels);
+    blocks_ = workspace_.book<float>(2 * rows_.parts * rows_.channels);
   }
 
-  int64_t workspace_bytes() const override { return scratch_.bytes(); }
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
   // Statistics are complete before the first element of y is written, and each is written where it was read.
   bool may_overwrite(size_t output, size_t input) const override {
@@ -30,11 +28,11 @@ class BatchNormTraining : public Kernel {
   void run(const KernelArguments& arguments) override {
     const int64_t channels = rows_.channels;
     const void* x = arguments.inputs[parts_.x];
-    float* shift = ChannelScratch::floats(arguments.workspace, coefficients_);
+    float* shift = coefficients_.in(arguments.workspace);
     float* mean = shift + channels;
     float* factor = mean + channels;
-    double* sums = ChannelScratch::doubles(arguments.workspace, sums_);
-    float* blocks = ChannelScratch::floats(arguments.workspace, blocks_);
+    double* sums = sums_.in(arguments.workspace);
+    float* blocks = blocks_.in(arguments.workspace);
 
     copy_first_row(x, shift);
     for_each_part(rows_.parts, rows_.rows, [&](int64_t part, int64_t begin, int64_t end) {
@@ -84,10 +82,10 @@ class BatchNormTraining : public Kernel {
 
   backend::BatchNormBody parts_;
   ActivationRows rows_;
-  ChannelScratch scratch_;
-  size_t coefficients_ = 0;
-  size_t sums_ = 0;
-  size_t blocks_ = 0;
+  WorkspaceLayout workspace_;
+  WorkspaceArray<float> coefficients_;
+  WorkspaceArray<double> sums_;
+  WorkspaceArray<float> blocks_;
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {

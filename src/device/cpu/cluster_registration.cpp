@@ -1,5 +1,5 @@
-// Which operators the cluster engine offers to run: every elementwise one, whatever operators there are.
-#include "tessera/graph/operator.h"
+// What the cluster engine offers to run.
+#include "tessera/device/common/cluster_body.h"
 
 #include "device/cpu/cluster_kernel.h"
 #include "device/cpu/kernel_registry.h"
@@ -12,13 +12,8 @@ std::vector<KernelCandidate> candidates(const Node& node) {
 }
 
 bool register_clusters() {
-  std::vector<std::string> keys = {"fused:cluster", "random_uniform", "dropout",
-                                   "broadcast_to",  "reduce_sum",     "reduce_mean",
-                                   "reduce_max",    "reduce_min",     "reduce_product"};
-  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
-    if (schema->operator_class == OperatorClass::elementwise) keys.push_back(schema->name);
-  }
-  for (const std::string& key : keys) CpuKernelRegistration({.key = key, .candidates = candidates});
+  for (const std::string& key : backend::cluster_keys())
+    CpuKernelRegistration({.key = key, .candidates = candidates});
   return true;
 }
 

@@ -2,19 +2,13 @@
 
 #include <algorithm>
 
+#include "tessera/device/common/channel_order.h"
+
 namespace tessera::cpu {
-namespace {
 
+using backend::channels_last_strides;
+using backend::channels_second;
 using dnnl::memory;
-
-// [N, spatial..., C] -> [N, C, spatial...]
-memory::dims channels_second(const Shape& shape) {
-  memory::dims dims{shape.front(), shape.back()};
-  dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
-  return dims;
-}
-
-}  // namespace
 
 bool ConvolutionProblem::is_pointwise() const {
   const auto all = [](const memory::dims& values, int64_t wanted) {
@@ -31,16 +25,7 @@ int64_t ConvolutionProblem::pixels() const {
 }
 
 memory::desc channels_last(const memory::dims& dims, memory::data_type type) {
-  memory::dims strides(dims.size());
-  int64_t stride = 1;
-  strides[1] = stride;
-  stride *= dims[1];
-  for (size_t axis = dims.size(); axis-- > 2;) {
-    strides[axis] = stride;
-    stride *= dims[axis];
-  }
-  strides[0] = stride;
-  return strided(dims, type, strides);
+  return strided(dims, type, channels_last_strides(dims));
 }
 
 memory::desc ConvolutionProblem::source_stored(memory::data_type type) const {
@@ -55,7 +40,7 @@ memory::desc ConvolutionProblem::weight_stored(memory::data_type type) const {
   if (groups == 1) return channels_last(weight, type);
   // [G, K/G, C/G, spatial...] over [K, spatial..., C/G]
   const memory::dims one_group(weight.begin() + 1, weight.end());
-  memory::dims strides = channels_last(one_group, type).get_strides();
+  memory::dims strides = channels_last_strides(one_group);
   strides.insert(strides.begin(), strides[0] * weight[1]);
   return strided(weight, type, strides);
 }

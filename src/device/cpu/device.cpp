@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 
 #include "device/cpu/kernel_registry.h"
@@ -35,8 +36,8 @@ std::string onednn_version() {
 }
 
 std::shared_ptr<void> allocate_small(size_t bytes) {
-  const size_t size = (bytes + 63) / 64 * 64;
-  void* memory = std::aligned_alloc(64, size);
+  const size_t size = round_up(bytes, kMemoryAlignment);
+  void* memory = std::aligned_alloc(kMemoryAlignment, size);
   if (memory != nullptr) std::memset(memory, 0, size);
   return {memory, std::free};
 }
@@ -47,8 +48,7 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
   const size_t size = bytes + kHugePageBytes;
   void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
-  const auto address = reinterpret_cast<uintptr_t>(mapping);
-  void* memory = reinterpret_cast<void*>((address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+  void* memory = reinterpret_cast<void*>(round_up(reinterpret_cast<uintptr_t>(mapping), kHugePageBytes));
   madvise(memory, bytes, MADV_HUGEPAGE);
   return {memory, [mapping, size](void*) { munmap(mapping, size); }};
 }

@@ -2,14 +2,15 @@
 
 #include <unordered_map>
 
+#include "tessera/device/common/workspace_layout.h"
+
 #include "device/cpu/kernel_registry.h"
 
 namespace tessera::cpu {
 namespace {
 
+using backend::WorkspaceArray;
 using dnnl::memory;
-
-constexpr int64_t kAlignment = 64;
 
 // Runs one primitive. Operands whose layouts differ pass through buffers: of the kernel's own and filled once
 // for frozen inputs, in the workspace at every run for the others.
@@ -21,11 +22,11 @@ class OnednnKernel : public Kernel {
       operands_.push_back(make_operand(operand, frozen));
     }
     scratchpad_ = memory(plan.descriptor.scratchpad_desc(), onednn_engine(), nullptr);
-    scratchpad_offset_ = book(scratchpad_.get_desc().get_size());
+    scratchpad_place_ = book(scratchpad_.get_desc());
     arguments_[DNNL_ARG_SCRATCHPAD] = scratchpad_;
   }
 
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
   void prepare(size_t input, const void* memory) override {
     for (Operand& operand : operands_) {
@@ -37,15 +38,15 @@ class OnednnKernel : public Kernel {
   }
 
   void run(const KernelArguments& arguments) override {
-    auto* workspace = static_cast<std::byte*>(arguments.workspace);
-    scratchpad_.set_data_handle(workspace + scratchpad_offset_);
+    void* workspace = arguments.workspace;
+    scratchpad_.set_data_handle(scratchpad_place_.in(workspace));
     for (Operand& operand : operands_) {
       void* pointer = operand.is_output ? arguments.outputs[operand.index]
                                         : const_cast<void*>(arguments.inputs[operand.index]);
       if (operand.packed) continue;
       if (operand.reorder) {
         operand.stored.set_data_handle(pointer);
-        operand.used.set_data_handle(workspace + operand.offset);
+        operand.used.set_data_handle(operand.place.in(workspace));
         if (!operand.is_output) operand.execute_reorder(workspace);
       } else {
         operand.used.set_data_handle(pointer);
@@ -66,12 +67,12 @@ class OnednnKernel : public Kernel {
     dnnl::reorder reorder;  // empty when the layouts agree
     memory stored;
     memory used;
-    int64_t offset = 0;
+    WorkspaceArray<std::byte> place;  // of `used`
     memory scratchpad;
-    int64_t scratchpad_offset = 0;
+    WorkspaceArray<std::byte> scratchpad_place;
 
-    void execute_reorder(std::byte* workspace) {
-      scratchpad.set_data_handle(workspace + scratchpad_offset);
+    void execute_reorder(void* workspace) {
+      scratchpad.set_data_handle(scratchpad_place.in(workspace));
       reorder.execute(onednn_stream(), {{DNNL_ARG_FROM, is_output ? used : stored},
                                         {DNNL_ARG_TO, is_output ? stored : used},
                                         {DNNL_ARG_SCRATCHPAD, scratchpad}});
@@ -96,25 +97,23 @@ class OnednnKernel : public Kernel {
       const dnnl::reorder::primitive_desc descriptor(onednn_engine(), from, onednn_engine(), to,
                                                      default_attributes());
       operand.reorder = dnnl::reorder(descriptor);
-      operand.offset = book(plan.wanted.get_size());
+      operand.place = book(plan.wanted);
       operand.scratchpad = memory(descriptor.scratchpad_desc(), onednn_engine(), nullptr);
-      operand.scratchpad_offset = book(operand.scratchpad.get_desc().get_size());
+      operand.scratchpad_place = book(descriptor.scratchpad_desc());
     }
     arguments_[plan.argument] = operand.used;
     return operand;
   }
 
-  int64_t book(size_t bytes) {
-    const int64_t offset = workspace_bytes_;
-    workspace_bytes_ += (static_cast<int64_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-    return offset;
+  WorkspaceArray<std::byte> book(const memory::desc& descriptor) {
+    return workspace_.book<std::byte>(static_cast<int64_t>(descriptor.get_size()));
   }
 
   dnnl::primitive primitive_;
   std::vector<Operand> operands_;
   memory scratchpad_;
-  int64_t scratchpad_offset_ = 0;
-  int64_t workspace_bytes_ = 0;
+  WorkspaceArray<std::byte> scratchpad_place_;
+  backend::WorkspaceLayout workspace_;
   std::unordered_map<int, memory> arguments_;
 };
 

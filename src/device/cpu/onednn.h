@@ -9,10 +9,12 @@
 
 #include <dnnl.hpp>
 
-#include "tessera/base/error.h"
 #include "tessera/compile/kernel.h"
+#include "tessera/device/common/refusal.h"
 
 namespace tessera::cpu {
+
+using backend::refuse_unless;
 
 const dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();
@@ -56,12 +58,6 @@ KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& p
 // Whether the input is given once, through prepare().
 inline bool is_frozen_input(const KernelRequest& request, size_t index) {
   return index < request.frozen_inputs.size() && request.frozen_inputs[index];
-}
-
-// Throws Error(unsupported) unless the condition holds: the candidate is refused with this reason.
-template <typename... Arguments>
-void refuse_unless(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  require(condition, ErrorCode::unsupported, format, std::forward<Arguments>(arguments)...);
 }
 
 // The descriptor itself; refuses when oneDNN has no implementation and left it empty.

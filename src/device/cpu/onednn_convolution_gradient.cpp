@@ -1,4 +1,4 @@
-// The gradients of a convolution to its data and to its weight.
+// The gradients of a convolution to its data, which is the transposed convolution too, and to its weight.
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/winograd.h"
@@ -153,6 +153,7 @@ bool always(const Node&) {
 }
 
 const CpuKernelRegistration kDataGradient({"convolution_data_gradient", data_candidates, always});
+const CpuKernelRegistration kTransposed({"transposed_convolution", data_candidates, always});
 const CpuKernelRegistration kWeightGradient({"convolution_weight_gradient", weight_candidates, always});
 
 }  // namespace

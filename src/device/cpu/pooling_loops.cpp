@@ -9,20 +9,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "tessera/base/error.h"
-
+#include "device/cpu/range.h"
 #include "device/cpu/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-struct Range {
-  int64_t begin;
-  int64_t end;
-  int64_t size() const { return end - begin; }
-};
 
 // The taps of the window at `place` that lie inside the image.
 HWY_INLINE Range taps_inside(const PoolGeometry& g, int axis, int64_t place) {
@@ -172,43 +165,28 @@ void average_pool_gradient_rows(const PoolGeometry& g, const T* dy, T* dx, int64
   });
 }
 
-// Calls function<T>() with the type of the activations.
-template <class Function>
-HWY_INLINE void with_type(DataType type, Function&& function) {
-  switch (type) {
-    case DataType::fp32:
-      return function.template operator()<float>();
-    case DataType::bf16:
-      return function.template operator()<BFloat16>();
-    case DataType::fp16:
-      return function.template operator()<Float16>();
-    default:
-      fail(ErrorCode::internal, "no pooling loop for {}", to_string(type));
-  }
-}
-
 void max_pool_any(const PoolGeometry& g, const void* x, void* y, uint8_t* position, int64_t begin,
                   int64_t end) {
-  with_type(g.type, [&]<typename T>() {
+  with_element_type(g.type, [&]<typename T>() {
     max_pool_rows(g, static_cast<const T*>(x), static_cast<T*>(y), position, begin, end);
   });
 }
 
 void max_pool_gradient_any(const PoolGeometry& g, const void* dy, const uint8_t* position, void* dx,
                            int64_t begin, int64_t end) {
-  with_type(g.type, [&]<typename T>() {
+  with_element_type(g.type, [&]<typename T>() {
     max_pool_gradient_rows(g, static_cast<const T*>(dy), position, static_cast<T*>(dx), begin, end);
   });
 }
 
 void average_pool_any(const PoolGeometry& g, const void* x, void* y, int64_t begin, int64_t end) {
-  with_type(g.type, [&]<typename T>() {
+  with_element_type(g.type, [&]<typename T>() {
     average_pool_rows(g, static_cast<const T*>(x), static_cast<T*>(y), begin, end);
   });
 }
 
 void average_pool_gradient_any(const PoolGeometry& g, const void* dy, void* dx, int64_t begin, int64_t end) {
-  with_type(g.type, [&]<typename T>() {
+  with_element_type(g.type, [&]<typename T>() {
     average_pool_gradient_rows(g, static_cast<const T*>(dy), static_cast<T*>(dx), begin, end);
   });
 }

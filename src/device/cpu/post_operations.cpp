@@ -55,7 +55,7 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
     refuse_unless(name == "add" || name == "multiply", "no post-operation for {}", name);
     const memory::data_type type = onednn_type(step.other->data_type());
     memory::desc stored;
-    if (step.other->shape() == step.node->output()->shape()) {
+    if (step.takes_whole_tensor()) {
       stored = strided(dims, type, result.get_strides());
     } else {
       refuse_unless(is_per_channel(*step.other, dims[channel_axis]),

@@ -8,6 +8,8 @@
 
 #include <hwy/highway.h>
 
+#include "tessera/base/data_type.h"
+#include "tessera/base/error.h"
 #include "tessera/base/half.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,6 +65,21 @@ HWY_INLINE void store_floats(hn::Vec<D> value, D d, Float16* memory) {
   HWY_ALIGN float lanes[hn::MaxLanes(d)];
   hn::Store(value, d, lanes);
   for (size_t i = 0; i < hn::Lanes(d); ++i) memory[i] = Float16(lanes[i]);
+}
+
+// Calls function<T>() with the type of the elements in memory.
+template <class Function>
+HWY_INLINE void with_element_type(DataType type, Function&& function) {
+  switch (type) {
+    case DataType::fp32:
+      return function.template operator()<float>();
+    case DataType::bf16:
+      return function.template operator()<BFloat16>();
+    case DataType::fp16:
+      return function.template operator()<Float16>();
+    default:
+      fail(ErrorCode::internal, "no vector loop for {}", to_string(type));
+  }
 }
 
 // Calls function(d, c) for c from 0 to count in steps of the vector, then one by one; d is the tag for

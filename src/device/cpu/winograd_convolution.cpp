@@ -1,10 +1,10 @@
 // The convolution and its data gradient, which is a convolution of the result's gradient with mirrored taps.
 #include <algorithm>
+#include <optional>
 
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
 
-#include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_operations.h"
@@ -18,16 +18,13 @@ namespace {
 constexpr int64_t kLargestBlock = 48;       // squares
 constexpr int64_t kLeastSquares = 32;       // for a filter that is transformed at each run, as in training
 constexpr int64_t kLeastSquaresFrozen = 8;  // for one that is only read
-constexpr int64_t kNone = -1;
 
 struct Request {
   ConvolutionProblem problem;
   bool mirrored = false;  // the data gradient
   size_t data = 0;        // places among the node's inputs
   size_t weight = 1;
-  int64_t bias = kNone;
-  int64_t shortcut = kNone;
-  bool relu = false;
+  backend::Epilogue epilogue;
 
   const dnnl::memory::dims& from() const { return mirrored ? problem.destination : problem.source; }
   const dnnl::memory::dims& to() const { return mirrored ? problem.source : problem.destination; }
@@ -46,19 +43,7 @@ Request read_forward(const Node& node) {
   refuse_unless_winograd(request.problem, main.input(0)->data_type());
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));
-  if (chain.bias != nullptr) request.bias = static_cast<int64_t>(input_index(node, chain.bias));
-  for (const FusedChain::Step& step : chain.steps) {
-    const std::string& name = step.node->operator_name();
-    refuse_unless(!request.relu, "{} after relu", name);
-    if (name == "relu") {
-      request.relu = true;
-      continue;
-    }
-    refuse_unless(name == "add" && request.shortcut == kNone && step.other != nullptr &&
-                      step.other->shape() == step.node->output()->shape(),
-                  "'{}' is neither a shortcut nor relu", step.node->name());
-    request.shortcut = static_cast<int64_t>(input_index(node, step.other));
-  }
+  request.epilogue = backend::read_epilogue(node, chain, {"relu"});
   return request;
 }
 
@@ -91,13 +76,13 @@ class WinogradConvolution : public Kernel {
     filter_panel_ = kWinogradPlaces * input_.channels * panel_;
     transformed_matrix_ = matrix_stride(by_panels_ ? squares_.total : squares_.size, input_.channels);
     product_matrix_ = matrix_stride(squares_.size, panel_);
+    if (!request_.mirrored) plan_turning();
     book_workspace();
     if (frozen_) packed_ = hwy::AllocateAligned<float>(static_cast<size_t>(panels_.count() * filter_panel_));
   }
 
   int64_t workspace_bytes() const override {
-    const int64_t threads = by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts);
-    return (shared_.size() + threads * own_.size()) * static_cast<int64_t>(sizeof(float));
+    return workspace_.bytes(by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts));
   }
 
   void prepare(size_t input, const void* memory) override {
@@ -111,15 +96,16 @@ class WinogradConvolution : public Kernel {
   }
 
   void run(const KernelArguments& arguments) override {
-    const auto optional = [&](int64_t input) {
-      return input == kNone ? nullptr
-                            : static_cast<const float*>(arguments.inputs[static_cast<size_t>(input)]);
+    const auto optional = [&](std::optional<size_t> input) {
+      return input.has_value() ? static_cast<const float*>(arguments.inputs[*input]) : nullptr;
     };
-    const Run run{.x = static_cast<const float*>(arguments.inputs[request_.data]),
-                  .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
-                  .epilogue = {optional(request_.bias), optional(request_.shortcut), request_.relu},
-                  .y = static_cast<float*>(arguments.outputs[0]),
-                  .workspace = static_cast<float*>(arguments.workspace)};
+    const backend::Epilogue& epilogue = request_.epilogue;
+    const Run run{
+        .x = static_cast<const float*>(arguments.inputs[request_.data]),
+        .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
+        .epilogue = {optional(epilogue.bias), optional(epilogue.shortcut), epilogue.activation != nullptr},
+        .y = static_cast<float*>(arguments.outputs[0]),
+        .workspace = arguments.workspace};
     by_panels_ ? run_by_panels(run) : run_by_squares(run);
   }
 
@@ -129,58 +115,68 @@ class WinogradConvolution : public Kernel {
     const float* weight;
     WinogradEpilogue epilogue;
     float* y;
-    float* workspace;
+    void* workspace;
   };
 
   void book_workspace() {
-    transformed_ = (by_panels_ ? shared_ : own_).book(kWinogradPlaces * transformed_matrix_);
-    products_ = own_.book(kWinogradPlaces * product_matrix_);
+    backend::WorkspaceLayout& shared = workspace_.shared;
+    backend::WorkspaceLayout& own = workspace_.own;
+    transformed_ = (by_panels_ ? shared : own).book<float>(kWinogradPlaces * transformed_matrix_);
+    products_ = own.book<float>(kWinogradPlaces * product_matrix_);
     if (frozen_) return;
-    turned_ = own_.book(turned_elements());
-    filter_ = by_panels_ ? own_.book(filter_panel_) : shared_.book(panels_.count() * filter_panel_);
+    turned_ = own.book<float>(turned_elements());
+    filter_ =
+        by_panels_ ? own.book<float>(filter_panel_) : shared.book<float>(panels_.count() * filter_panel_);
   }
 
-  float* own(const Run& run, int64_t part) const {
-    return run.workspace + shared_.size() + part * own_.size();
+  // Copies that turn the filter's rows of a panel into columns.
+  void plan_turning() {
+    const int64_t row = 9 * input_.channels;
+    const auto turning = [&](int64_t columns) {
+      return StridedCopy({row, columns}, {0, {1, row}}, {0, {columns, 1}}, sizeof(float));
+    };
+    turn_panel_ = turning(panel_);
+    turn_last_panel_ = turning(panels_.block(panels_.count() - 1).size());
   }
 
   void run_by_squares(const Run& run) const {
-    float* filter = frozen_ ? packed_.get() : run.workspace + filter_;
+    float* filter = frozen_ ? packed_.get() : filter_.in(run.workspace);
     if (!frozen_) {
       for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
+        float* turned = turned_.in(workspace_.own_of(run.workspace, part));
         for (int64_t panel = begin; panel < end; ++panel)
-          transform_filter(run.weight, panel, own(run, part) + turned_, filter + panel * filter_panel_);
+          transform_filter(run.weight, panel, turned, filter + panel * filter_panel_);
       });
     }
     for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = own(run, part);
+      void* memory = workspace_.own_of(run.workspace, part);
+      float* transformed = transformed_.in(memory);
       for (int64_t block = begin; block < end; ++block) {
         const Range squares = squares_.block(block);
         winograd_input(input_, run.x, squares, {0, input_.channels},
-                       {memory + transformed_, transformed_matrix_, input_.channels});
+                       {transformed, transformed_matrix_, input_.channels});
         for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-          multiply(run, squares, panel, memory + transformed_, filter + panel * filter_panel_,
-                   memory + products_);
+          multiply(run, squares, panel, transformed, filter + panel * filter_panel_, products_.in(memory));
         }
       }
     });
   }
 
   void run_by_panels(const Run& run) const {
-    float* transformed = run.workspace + transformed_;
+    float* transformed = transformed_.in(run.workspace);
     for_each_part(squares_.parts, squares_.total, [&](int64_t, int64_t begin, int64_t end) {
       winograd_input(input_, run.x, {begin, end}, {0, input_.channels},
                      {transformed + begin * input_.channels, transformed_matrix_, input_.channels});
     });
     for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = own(run, part);
+      void* memory = workspace_.own_of(run.workspace, part);
       for (int64_t panel = begin; panel < end; ++panel) {
-        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : memory + filter_;
-        if (!frozen_) transform_filter(run.weight, panel, memory + turned_, filter);
+        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
+        if (!frozen_) transform_filter(run.weight, panel, turned_.in(memory), filter);
         for (int64_t block = 0; block < squares_.count(); ++block) {
           const Range squares = squares_.block(block);
           multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
-                   memory + products_);
+                   products_.in(memory));
         }
       }
     });
@@ -217,10 +213,8 @@ class WinogradConvolution : public Kernel {
       filter.tap_strides[1] = -tap;
       filter.depth_stride = 9 * tap;
     } else {
-      const int64_t row = 9 * depth;
-      StridedCopy({row, columns.size()}, {columns.begin * row, {1, row}}, {0, {columns.size(), 1}},
-                  sizeof(float))
-          .run(weight, turned);
+      const StridedCopy& turn = panel + 1 < panels_.count() ? *turn_panel_ : *turn_last_panel_;
+      turn.run(weight + columns.begin * 9 * depth, turned);
       filter.data = turned;
       filter.tap_strides[0] = 3 * depth * columns.size();
       filter.tap_strides[1] = depth * columns.size();
@@ -242,18 +236,18 @@ class WinogradConvolution : public Kernel {
   int64_t filter_panel_ = 0;
   int64_t transformed_matrix_ = 0;
   int64_t product_matrix_ = 0;
-  WinogradScratch shared_;
-  WinogradScratch own_;  // of each thread
-  int64_t transformed_ = 0;
-  int64_t products_ = 0;
-  int64_t turned_ = 0;
-  int64_t filter_ = 0;
+  std::optional<StridedCopy> turn_panel_;  // none where the filter is mirrored
+  std::optional<StridedCopy> turn_last_panel_;
+  WinogradWorkspace workspace_;
+  backend::WorkspaceArray<float> transformed_;
+  backend::WorkspaceArray<float> products_;
+  backend::WorkspaceArray<float> turned_;
+  backend::WorkspaceArray<float> filter_;
   hwy::AlignedFreeUniquePtr<float[]> packed_;  // the transformed frozen filter
 };
 
 KernelCandidate candidate(Request (*read)(const Node& node)) {
-  return checked_candidate(
-      "loops.winograd",
+  return winograd_candidate(
       [read](const KernelRequest& kernel) {
         const Request request = read(kernel.node);
         refuse_few_squares(request.to(),

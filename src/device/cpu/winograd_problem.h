@@ -3,6 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "tessera/base/rounding.h"
+#include "tessera/compile/kernel.h"
+#include "tessera/device/common/workspace_layout.h"
 
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/winograd_transforms.h"
@@ -27,7 +34,7 @@ struct WinogradBlocks {
   int64_t total = 0;
   int64_t size = 0;   // of a block; the last may be smaller
   int64_t parts = 1;  // threads; each has something to do
-  int64_t count() const { return (total + size - 1) / size; }
+  int64_t count() const { return quotient_rounded_up(total, size); }
   Range block(int64_t index) const { return {index * size, std::min((index + 1) * size, total)}; }
 };
 // Evenly among the threads, multiples of kPanelRows.
@@ -35,19 +42,23 @@ WinogradBlocks cut_into_blocks(int64_t total, int64_t largest);
 // Of exactly this size.
 WinogradBlocks cut_into_panels(int64_t total, int64_t size);
 
-// Books floats in scratch memory, each piece from a cache line on.
-class WinogradScratch {
- public:
-  int64_t book(int64_t elements);
-  int64_t size() const { return elements_; }
+// Scratch memory of which all threads share one piece, and each has another for itself.
+struct WinogradWorkspace {
+  backend::WorkspaceLayout shared;
+  backend::WorkspaceLayout own;
 
- private:
-  int64_t elements_ = 0;
+  int64_t bytes(int64_t threads) const { return shared.bytes() + threads * own.bytes(); }
+  void* own_of(void* workspace, int64_t thread) const {
+    return static_cast<std::byte*>(workspace) + bytes(thread);
+  }
 };
 
 // Rows of 36 matrices one behind the other; a little more than dense, lest all begin in the same cache sets.
 int64_t matrix_stride(int64_t rows, int64_t row_stride);
 
-int64_t round_up(int64_t value, int64_t multiple);
+// "loops.winograd".
+KernelCandidate winograd_candidate(
+    std::function<void(const KernelRequest& request)> check,
+    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
 
 }  // namespace tessera::cpu

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "device/cpu/range.h"
+
 namespace tessera::cpu {
 
 inline constexpr int64_t kWinogradTile = 6;
@@ -29,12 +31,6 @@ struct WinogradMatrices {
   Element* data = nullptr;
   int64_t matrix_stride = 0;
   int64_t row_stride = 0;
-};
-
-struct Range {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
 };
 
 // Each square of 6 x 6 pixels becomes one row of the given channels in each matrix.

@@ -1,6 +1,5 @@
 // The weight gradient: F(3x3, 4x4), whose filters are squares of the result's gradient, summed over all
 // squares before they are turned back.
-#include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/winograd.h"
@@ -48,25 +47,26 @@ class WinogradWeightGradient : public Kernel {
     input_panel_ = kWinogradPlaces * input_matrix_;
     gradient_row_ = by_channels_ ? channels_.size : gradient_.channels;
     gradient_matrix_ = matrix_stride(rounds_.size, gradient_row_);
-    sums_ = (by_channels_ ? shared_ : own_).book(kWinogradPlaces * sums_matrix_);
-    inputs_ = (by_channels_ ? shared_ : own_).book((row_ + panel_ - 1) / panel_ * input_panel_);
-    gradients_ = own_.book(kWinogradPlaces * gradient_matrix_);
+    backend::WorkspaceLayout& common = by_channels_ ? workspace_.shared : workspace_.own;
+    sums_ = common.book<float>(kWinogradPlaces * sums_matrix_);
+    inputs_ = common.book<float>(quotient_rounded_up(row_, panel_) * input_panel_);
+    gradients_ = workspace_.own.book<float>(kWinogradPlaces * gradient_matrix_);
   }
 
   int64_t workspace_bytes() const override {
-    return (shared_.size() + (by_channels_ ? channels_ : squares_).parts * own_.size()) *
-           static_cast<int64_t>(sizeof(float));
+    return workspace_.bytes((by_channels_ ? channels_ : squares_).parts);
   }
 
   void run(const KernelArguments& arguments) override {
     const Run run{.x = static_cast<const float*>(arguments.inputs[0]),
                   .dy = static_cast<const float*>(arguments.inputs[1]),
-                  .workspace = static_cast<float*>(arguments.workspace)};
+                  .workspace = arguments.workspace};
     by_channels_ ? sum_by_channels(run) : sum_by_squares(run);
     const int64_t parts = by_channels_ ? 1 : squares_.parts;
-    const float* sums = by_channels_ ? run.workspace + sums_ : own(run, 0) + sums_;
+    const float* sums = sums_.in(by_channels_ ? run.workspace : workspace_.own_of(run.workspace, 0));
+    const int64_t part_stride = workspace_.own.bytes() / static_cast<int64_t>(sizeof(float));
     for_each_part(channels_.parts, gradient_.channels, [&](int64_t, int64_t begin, int64_t end) {
-      winograd_weight({sums, sums_matrix_, row_}, parts, own_.size(), {begin, end}, input_.channels,
+      winograd_weight({sums, sums_matrix_, row_}, parts, part_stride, {begin, end}, input_.channels,
                       static_cast<float*>(arguments.outputs[0]));
     });
   }
@@ -75,27 +75,23 @@ class WinogradWeightGradient : public Kernel {
   struct Run {
     const float* x;
     const float* dy;
-    float* workspace;
+    void* workspace;
   };
-
-  float* own(const Run& run, int64_t part) const {
-    return run.workspace + shared_.size() + part * own_.size();
-  }
 
   void sum_by_squares(const Run& run) const {
     for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      float* memory = own(run, part);
+      void* memory = workspace_.own_of(run.workspace, part);
       for (int64_t block = begin; block < end; ++block) {
         const Range squares = squares_.block(block);
-        transform_input(run, squares, memory + inputs_);
-        multiply(run, squares, {0, gradient_.channels}, memory + inputs_, memory + gradients_, memory + sums_,
-                 block > begin);
+        transform_input(run, squares, inputs_.in(memory));
+        multiply(run, squares, {0, gradient_.channels}, inputs_.in(memory), gradients_.in(memory),
+                 sums_.in(memory), block > begin);
       }
     });
   }
 
   void sum_by_channels(const Run& run) const {
-    float* inputs = run.workspace + inputs_;
+    float* inputs = inputs_.in(run.workspace);
     for (int64_t round = 0; round < rounds_.count(); ++round) {
       const Range squares = rounds_.block(round);
       for_each_part(squares_.parts, squares.size(), [&](int64_t, int64_t begin, int64_t end) {
@@ -104,8 +100,8 @@ class WinogradWeightGradient : public Kernel {
       for_each_part(channels_.parts, channels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
           const Range channels = channels_.block(block);
-          multiply(run, squares, channels, inputs, own(run, part) + gradients_,
-                   run.workspace + sums_ + channels.begin * row_, round > 0);
+          multiply(run, squares, channels, inputs, gradients_.in(workspace_.own_of(run.workspace, part)),
+                   sums_.in(run.workspace) + channels.begin * row_, round > 0);
         }
       });
     }
@@ -152,21 +148,19 @@ class WinogradWeightGradient : public Kernel {
   int64_t input_matrix_ = 0;
   int64_t input_panel_ = 0;
   int64_t gradient_matrix_ = 0;
-  WinogradScratch shared_;
-  WinogradScratch own_;  // of each thread
-  int64_t sums_ = 0;
-  int64_t inputs_ = 0;
-  int64_t gradients_ = 0;
+  WinogradWorkspace workspace_;
+  backend::WorkspaceArray<float> sums_;
+  backend::WorkspaceArray<float> inputs_;
+  backend::WorkspaceArray<float> gradients_;
 };
 
 }  // namespace
 
 KernelCandidate winograd_weight_gradient_candidate() {
-  return checked_candidate(
-      "loops.winograd", [](const KernelRequest& request) { read_problem(request.node); },
-      [](const KernelRequest& request) {
-        return std::make_unique<WinogradWeightGradient>(read_problem(request.node));
-      });
+  return winograd_candidate([](const KernelRequest& request) { read_problem(request.node); },
+                            [](const KernelRequest& request) {
+                              return std::make_unique<WinogradWeightGradient>(read_problem(request.node));
+                            });
 }
 
 }  // namespace tessera::cpu

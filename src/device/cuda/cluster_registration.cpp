@@ -1,6 +1,5 @@
-// Which operators are clusters: every elementwise one, whatever operators there are, dropout and reductions.
+// Clusters as generated kernels.
 #include "tessera/device/common/cluster_body.h"
-#include "tessera/graph/operator.h"
 
 #include "device/cuda/cluster_source.h"
 #include "device/cuda/kernel_registry.h"
@@ -20,13 +19,8 @@ std::vector<KernelCandidate> candidates(const Node&, Context& context) {
 }
 
 bool register_clusters() {
-  std::vector<std::string> keys = {"fused:cluster", "random_uniform", "dropout",
-                                   "broadcast_to",  "reduce_sum",     "reduce_mean",
-                                   "reduce_max",    "reduce_min",     "reduce_product"};
-  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
-    if (schema->operator_class == OperatorClass::elementwise) keys.push_back(schema->name);
-  }
-  for (const std::string& key : keys) CudaKernelRegistration({.key = key, .candidates = candidates});
+  for (const std::string& key : backend::cluster_keys())
+    CudaKernelRegistration({.key = key, .candidates = candidates});
   return true;
 }
 

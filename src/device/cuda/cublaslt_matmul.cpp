@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "tessera/base/error.h"
-#include "tessera/device/common/fused_chain.h"
+#include "tessera/base/rounding.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/check.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  // what Hopper's kernels may ask for
 constexpr uint64_t kWorkspaceAlignment = 256;
-constexpr uint32_t kOperandAlignment = 64;  // what the memory planner promises
+constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
 cublasLtHandle_t handle_of(const Context& context) {
   static std::mutex mutex;
@@ -88,19 +88,19 @@ class LtMatmul : public Kernel {
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
-    if (problem_.bias != MatmulProblem::kNone) {
-      const void* bias = arguments.inputs[problem_.bias];
+    if (problem_.bias.has_value()) {
+      const void* bias = arguments.inputs[*problem_.bias];
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
-    const bool adds = problem_.shortcut != MatmulProblem::kNone;
-    const void* c = adds ? arguments.inputs[problem_.shortcut] : arguments.outputs[0];
+    const bool adds = problem_.shortcut.has_value();
+    const void* c = adds ? arguments.inputs[*problem_.shortcut] : arguments.outputs[0];
     const bool wide = problem_.type == DataType::fp64;
     const double ones[] = {1.0, 0.0};
     const float narrow_ones[] = {1.0F, 0.0F};
     const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
     const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
     auto workspace = reinterpret_cast<uintptr_t>(arguments.workspace);
-    workspace = (workspace + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    workspace = round_up(workspace, kWorkspaceAlignment);
     check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
                                      b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
                                      arguments.outputs[0], y_.get(), &algorithm_,
@@ -124,7 +124,7 @@ class LtMatmul : public Kernel {
     check(cublaslt().cublasLtMatmulDescCreate_(&operation_, compute, scale), "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, problem_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, problem_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    const bool bias = problem_.bias != MatmulProblem::kNone;
+    const bool bias = problem_.bias.has_value();
     cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     if (problem_.activation == "relu") epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     if (problem_.activation == "gelu") epilogue = bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;

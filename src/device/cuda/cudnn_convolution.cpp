@@ -1,6 +1,8 @@
 // Convolutions and their gradients: cuDNN first, plain loops for what it refuses.
-#include "tessera/base/error.h"
+#include <optional>
+
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/cudnn_graph.h"
@@ -10,14 +12,15 @@
 namespace tessera::cuda {
 namespace {
 
+using backend::refuse_unless;
+
 // A problem and where its operands are among the node's inputs.
 struct ConvolutionCall {
-  static constexpr size_t kNone = SIZE_MAX;
   ConvolutionProblem problem;
   size_t first = 0;
   size_t second = 1;
-  size_t bias = kNone;
-  size_t shortcut = kNone;
+  std::optional<size_t> bias;
+  std::optional<size_t> shortcut;
 };
 
 void set_window(ConvolutionProblem& problem, const Attributes& attributes) {
@@ -42,32 +45,20 @@ void set_shapes(ConvolutionProblem& problem, const Node& main) {
   problem.y = shape(data ? main.input(0) : weights ? main.input(1) : main.output());
   problem.type = main.output()->data_type();
   for (const auto* extents : {&problem.x, &problem.weight, &problem.y}) {
-    require(element_count(*extents) > 0, ErrorCode::unsupported, "a tensor without elements");
+    refuse_unless(element_count(*extents) > 0, "a tensor without elements");
   }
   for (const auto* padding : {&problem.padding_low, &problem.padding_high}) {
-    for (int64_t value : *padding) require(value >= 0, ErrorCode::unsupported, "negative padding");
+    for (int64_t value : *padding) refuse_unless(value >= 0, "negative padding");
   }
 }
 
 void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChain& chain) {
-  if (chain.bias != nullptr) {
-    require(chain.bias->data_type() == call.problem.type, ErrorCode::unsupported, "a bias of another type");
-    call.bias = backend::input_index(node, chain.bias);
-    call.problem.bias = true;
-  }
-  for (const auto& step : chain.steps) {
-    const std::string& name = step.node->operator_name();
-    require(!call.problem.relu, ErrorCode::unsupported, "'{}' behind the activation", name);
-    if (name == "relu") {
-      call.problem.relu = true;
-      continue;
-    }
-    const bool whole = name == "add" && !call.problem.shortcut && step.other != nullptr &&
-                       step.other->shape() == step.node->output()->shape();
-    require(whole, ErrorCode::unsupported, "'{}' is no part of cuDNN's pattern", name);
-    call.problem.shortcut = true;
-    call.shortcut = backend::input_index(node, step.other);
-  }
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
+  call.bias = epilogue.bias;
+  call.shortcut = epilogue.shortcut;
+  call.problem.bias = epilogue.bias.has_value();
+  call.problem.shortcut = epilogue.shortcut.has_value();
+  call.problem.relu = epilogue.activation != nullptr;
 }
 
 ConvolutionCall make_call(const KernelRequest& request) {
@@ -95,11 +86,11 @@ class CudnnConvolution : public Kernel {
   int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
 
   void run(const KernelArguments& arguments) override {
-    const auto input = [&](size_t index) {
-      return index == ConvolutionCall::kNone ? nullptr : arguments.inputs[index];
+    const auto optional = [&](std::optional<size_t> input) {
+      return input.has_value() ? arguments.inputs[*input] : nullptr;
     };
-    plan_->run(input(call_.first), input(call_.second), input(call_.bias), input(call_.shortcut),
-               arguments.outputs[0], arguments.workspace);
+    plan_->run(arguments.inputs[call_.first], arguments.inputs[call_.second], optional(call_.bias),
+               optional(call_.shortcut), arguments.outputs[0], arguments.workspace);
   }
 
  private:
@@ -115,11 +106,11 @@ KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
   const auto check = [&context, choice](const KernelRequest& request) {
     const ConvolutionCall call = make_call(request);
     if (!context.present()) {
-      require(choice == 0, ErrorCode::unsupported, "plans are counted on the GPU only");
+      refuse_unless(choice == 0, "plans are counted on the GPU only");
       return;
     }
     const int64_t plans = convolution_plan(context, call.problem)->choices();
-    require(choice < plans, ErrorCode::unsupported, "cuDNN names {} plans", plans);
+    refuse_unless(choice < plans, "cuDNN names {} plans", plans);
   };
   const auto create = [&context, choice](const KernelRequest& request) {
     ConvolutionCall call = make_call(request);

@@ -8,6 +8,7 @@
 #include <cudnn_frontend.h>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/channel_order.h"
 
 #include "device/cuda/check.h"
 
@@ -41,28 +42,7 @@ void require_good(fe::error_t status, const char* what) {
   require(status.is_good(), ErrorCode::unsupported, "cuDNN {}: {}", what, status.get_message());
 }
 
-// [N, spatial..., C] -> [N, C, spatial...]
-std::vector<int64_t> channels_second(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> dims{shape.front(), shape.back()};
-  dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
-  // cuDNN has no convolution over one axis.
-  if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
-  return dims;
-}
-
-// Of channels-last memory, in the order N, C, spatial...
-std::vector<int64_t> channels_last_strides(const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides(dims.size());
-  strides[1] = 1;
-  int64_t stride = dims[1];
-  for (size_t axis = dims.size(); axis-- > 2;) {
-    strides[axis] = stride;
-    stride *= dims[axis];
-  }
-  strides[0] = stride;
-  return strides;
-}
-
+// cuDNN has no convolution over one axis.
 std::vector<int64_t> spatial(std::vector<int64_t> values, int64_t missing) {
   if (values.size() == 1) values.insert(values.begin(), missing);
   return values;
@@ -123,15 +103,21 @@ class GraphPlan : public ConvolutionPlan {
   }
 
  private:
+  // `shape` as the graph has it.
+  static fe::graph::Tensor_attributes& describe(fe::graph::Tensor_attributes& attributes,
+                                                const std::vector<int64_t>& shape) {
+    std::vector<int64_t> dims = backend::channels_second(shape);
+    if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
+    return attributes.set_dim(dims).set_stride(backend::channels_last_strides(dims));
+  }
+
   Tensor tensor(const char* name, const std::vector<int64_t>& shape) {
-    const std::vector<int64_t> dims = channels_second(shape);
-    return graph_.tensor(
-        fe::graph::Tensor_attributes().set_name(name).set_dim(dims).set_stride(channels_last_strides(dims)));
+    fe::graph::Tensor_attributes attributes;
+    return graph_.tensor(describe(attributes.set_name(name), shape));
   }
 
   void finish(const Tensor& result, const std::vector<int64_t>& shape) {
-    const std::vector<int64_t> dims = channels_second(shape);
-    result->set_output(true).set_dim(dims).set_stride(channels_last_strides(dims));
+    describe(result->set_output(true), shape);
     result_ = result;
   }
 
@@ -149,7 +135,7 @@ class GraphPlan : public ConvolutionPlan {
     second_ = tensor("weight", problem.weight);
     Tensor y = graph_.conv_fprop(first_, second_, window<fe::graph::Conv_fprop_attributes>(problem));
     const auto add = [&](const Tensor& other) {
-      y->set_dim(channels_second(problem.y)).set_stride(channels_last_strides(channels_second(problem.y)));
+      describe(*y, problem.y);
       return graph_.pointwise(y, other, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     };
     if (problem.bias) {

@@ -1,11 +1,13 @@
 #include "device/cuda/matmul_problem.h"
 
-#include "tessera/base/error.h"
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::cuda {
 namespace {
+
+using backend::refuse_unless;
 
 Shape leading(const Shape& shape) {
   return {shape.begin(), shape.end() - 2};
@@ -15,30 +17,24 @@ Shape leading(const Shape& shape) {
 int64_t batch_stride(const Shape& own, const Shape& result) {
   const int64_t matrices = element_count(leading(own));
   if (matrices == 1) return 0;
-  require(matrices == element_count(leading(result)), ErrorCode::unsupported,
-          "{} repeats some of its leading axes", to_string(own));
+  refuse_unless(matrices == element_count(leading(result)), "{} repeats some of its leading axes",
+                to_string(own));
   return own[own.size() - 2] * own[own.size() - 1];
 }
 
 void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedChain& chain) {
-  if (chain.bias != nullptr) {
-    require(chain.bias->data_type() == problem.type, ErrorCode::unsupported, "a bias of another type");
-    require(problem.type != DataType::fp64, ErrorCode::unsupported, "no epilogue in fp64");
-    problem.bias = backend::input_index(node, chain.bias);
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu", "gelu"});
+  problem.bias = epilogue.bias;
+  problem.shortcut = epilogue.shortcut;
+  if (epilogue.activation != nullptr) {
+    const Node& activation = *epilogue.activation;
+    problem.activation = activation.operator_name();
+    refuse_unless(problem.activation == "relu" || activation.attributes().boolean("approximate"),
+                  "cuBLASLt knows only the approximate gelu");
   }
-  for (const auto& step : chain.steps) {
-    const std::string& name = step.node->operator_name();
-    require(problem.activation.empty(), ErrorCode::unsupported, "'{}' behind the activation", name);
-    if (name == "relu" || (name == "gelu" && step.node->attributes().boolean("approximate"))) {
-      require(problem.type != DataType::fp64, ErrorCode::unsupported, "no epilogue in fp64");
-      problem.activation = name;
-      continue;
-    }
-    const bool whole = name == "add" && problem.shortcut == MatmulProblem::kNone && step.other != nullptr &&
-                       step.other->shape() == step.node->output()->shape();
-    require(whole, ErrorCode::unsupported, "'{}' is no part of cuBLASLt's epilogue", name);
-    problem.shortcut = backend::input_index(node, step.other);
-  }
+  refuse_unless(
+      problem.type != DataType::fp64 || (!problem.bias.has_value() && epilogue.activation == nullptr),
+      "no epilogue in fp64");
 }
 
 }  // namespace
@@ -58,8 +54,8 @@ MatmulProblem make_matmul_problem(const KernelRequest& request) {
   problem.n = y[y.size() - 1];
   problem.k = a[a.size() - (problem.transpose_a ? 2 : 1)];
   problem.batch = element_count(leading(y));
-  require(problem.batch > 0 && problem.m > 0 && problem.n > 0 && problem.k > 0, ErrorCode::unsupported,
-          "a matrix without elements");
+  refuse_unless(problem.batch > 0 && problem.m > 0 && problem.n > 0 && problem.k > 0,
+                "a matrix without elements");
   problem.a_stride = batch_stride(a, y);
   problem.b_stride = batch_stride(b, y);
   if (problem.batch > 1 && problem.b_stride == 0 && !problem.transpose_a && problem.a_stride != 0) {

@@ -1,6 +1,7 @@
 // A matrix product as cuBLASLt takes it, and the plain kernel for what it does not take.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "device/cuda/generated_kernel.h"
@@ -9,7 +10,6 @@ namespace tessera::cuda {
 
 // y [batch, M, N] = activation(a [batch, M, K] b [batch, K, N] + bias [N] + shortcut), all row-major.
 struct MatmulProblem {
-  static constexpr size_t kNone = SIZE_MAX;
   DataType type = DataType::fp32;
   int64_t batch = 1;
   int64_t m = 1;
@@ -24,8 +24,8 @@ struct MatmulProblem {
   // Places among the node's inputs.
   size_t a = 0;
   size_t b = 1;
-  size_t bias = kNone;
-  size_t shortcut = kNone;
+  std::optional<size_t> bias;
+  std::optional<size_t> shortcut;
 };
 
 // Throws Error(unsupported) for what cuBLASLt cannot describe.

@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/graph/graph.h"
 
 namespace tessera::backend {
+
+// The kernel keys of what is a cluster: every elementwise operator, whatever operators there are, dropout and
+// reductions.
+std::vector<std::string> cluster_keys();
 
 // What the node computes in primitives: a copy of a fused node's body, or a body of one node made for it.
 std::unique_ptr<Graph> cluster_body(const Node& node);
