@@ -10,6 +10,7 @@
 // through which the loss's gradient reaches it. A late reader is one that it does not need, and that itself
 // needs all of them: it can run only after the loss.
 #include <algorithm>
+#include <limits>
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -87,6 +88,8 @@ void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
 
 bool recompute_activations(Graph& graph, const PassOptions& options) {
   if (!options.recompute.value_or(true)) return false;
+  const int64_t limit =
+      options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
   std::vector<Node*> gradients;
   for (const auto& node : graph.nodes()) {
     if (node->operator_name() == "batch_norm_gradient") gradients.push_back(node.get());
@@ -98,6 +101,7 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
     if (norm == nullptr) continue;
     Value* y = mask->greater->input(0);
     if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
+    if (y->type().bytes() > limit) continue;
     for (Node* reader : late_readers(graph, *gradient, *mask)) {
       recompute(graph, *norm, y, reader);
       changed = true;

@@ -1,7 +1,9 @@
 // Whole compilations on the reference and null devices: binding, updates, aliases, plans, errors.
 #include "tessera/compile/executable.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -175,10 +177,16 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const auto step = train::build_training_step(model, {.batch = 32});
-  const auto plan = [&](std::optional<bool> recompute) {
+  const auto plan = [&](std::optional<bool> recompute, int64_t limit = std::numeric_limits<int64_t>::max()) {
     CompileOptions options;
     options.passes.recompute = recompute;
+    options.passes.recompute_limit_bytes = limit;
     return compile(*step.graph, Device::null(), options);
+  };
+  const auto count = [](const Executable& executable) {
+    return std::count_if(executable.nodes().begin(), executable.nodes().end(), [](const NodeReport& node) {
+      return node.name.find(".recomputed/") != std::string::npos;
+    });
   };
   // 2.62 GB and 2.21 GB
   EXPECT_GT(plan(false)->memory_plan().peak_bytes, 2'550'000'000);
@@ -199,6 +207,13 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
     EXPECT_EQ(nodes[reader].operator_name, "convolution_weight_gradient") << nodes[i].name;
   }
   EXPECT_EQ(recomputed, 2 * 16);  // two of three in each bottleneck
+  // The device's limit leaves out the six of layer 1 and the first of layers 2 and 3; the caller's word
+  // overrides it.
+  constexpr int64_t kLimit = int64_t{16} << 20;
+  EXPECT_EQ(count(*plan(std::nullopt, kLimit)), 2 * 16 - 8);
+  EXPECT_LT(plan(std::nullopt, kLimit)->memory_plan().peak_bytes, 2'450'000'000);
+  EXPECT_EQ(count(*plan(true, kLimit)), 2 * 16);
+  EXPECT_EQ(count(*plan(std::nullopt, 0)), 0);
 }
 
 // Freed memory filled with NaN, and memory never shared, must give the bits of the plan.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,9 +27,10 @@ struct PassOptions {
   // once.
   bool frozen = false;
   bool fuse = true;
-  // Less memory for a little more work in training: cheap activations are computed again. Unset: as the
-  // device likes it, and yes where it has no liking.
+  // Less memory for a little more work in training: cheap activations are computed again. Unset: those of
+  // at most recompute_limit_bytes, which is the device's part of the choice.
   std::optional<bool> recompute = {};
+  int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and

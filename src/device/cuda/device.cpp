@@ -94,7 +94,7 @@ DeviceDescription CudaDevice::description() const {
 void CudaDevice::prepare(PassOptions& options) const {
   set_cluster_options(options);
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
-  if (!options.recompute.has_value()) options.recompute = false;
+  options.recompute_limit_bytes = 0;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
