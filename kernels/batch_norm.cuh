@@ -54,7 +54,9 @@ struct BatchNormForward {
 #pragma unroll
     for (int v = 0; v < V; ++v) centre[v] = widen(first.at[v]);
   }
-  __device__ const T* source(int, bool) const { return x; }
+  __device__ const T* source(int, bool) const {
+    return x;
+  }
   __device__ void take(int64, const Item (&kept)[1], const Item (&)[1], ChannelSums<V>& sums) const {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
@@ -186,7 +188,9 @@ struct BatchNormBackward {
       level[v] = sums.first[v] / static_cast<float>(P::rows);
     }
   }
-  __device__ Beside read_beside(int64) const { return {}; }
+  __device__ Beside read_beside(int64) const {
+    return {};
+  }
   __device__ void write(int64 at, const Item (&kept)[2], const Beside&) const {
     Item result;
 #pragma unroll

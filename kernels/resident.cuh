@@ -17,11 +17,11 @@
 // Work says what is done at one place, the Resident<P>::vector channels from `at` on:
 //   kept, passing               how many packs of a place stay in a slot, and how many are needed once
 //   start(channel)              before the first row of these channels
-//   source(n, again)            the tensor of a pack, kept ones first, null for one that is not needed when it is read again
-//   take(at, kept, passing, sums)  the first time: changes what is kept, and adds to the sums
-//   finish(channel, sums, writes)  with the sums over all rows; `writes` in one thread of a team for each channel
-//   take_again(kept, passing)   after a second reading
-//   Beside read_beside(at), write(at, kept, beside)  the results
+//   source(n, again)            the tensor of a pack, kept ones first, null for one that is not needed when
+//   it is read again take(at, kept, passing, sums)  the first time: changes what is kept, and adds to the
+//   sums finish(channel, sums, writes)  with the sums over all rows; `writes` in one thread of a team for
+//   each channel take_again(kept, passing)   after a second reading Beside read_beside(at), write(at, kept,
+//   beside)  the results
 #pragma once
 
 #include "types.cuh"
@@ -45,10 +45,10 @@ struct ChannelSums {
 
 // Starts a copy of 16 bytes to shared memory, past the first-level cache.
 __device__ inline void copy_ahead(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<uint32>(__cvta_generic_to_shared(to))),
-               "l"(from)
-               : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32>(__cvta_generic_to_shared(to))),
+      "l"(from)
+      : "memory");
 }
 __device__ inline void end_of_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -239,12 +239,24 @@ class ResidentThread {
     }
   }
 
-  __device__ int channel_of(int slice) const { return slice * R::width + lane_ * V; }
-  __device__ int64 row(int k) const { return row_ + int64{k} * (P::members * R::stride); }
-  __device__ bool inside(int k) const { return row(k) < P::rows; }
-  __device__ int64 place(int k, int channel) const { return row(k) * P::channels + channel; }
-  __device__ Item& kept_at(int slot, int n) { return kept_[(slot * K + n) * P::threads]; }
-  __device__ Item& passing_at(int slot, int n) { return passing_[(slot * Q + n) * P::threads]; }
+  __device__ int channel_of(int slice) const {
+    return slice * R::width + lane_ * V;
+  }
+  __device__ int64 row(int k) const {
+    return row_ + int64{k} * (P::members * R::stride);
+  }
+  __device__ bool inside(int k) const {
+    return row(k) < P::rows;
+  }
+  __device__ int64 place(int k, int channel) const {
+    return row(k) * P::channels + channel;
+  }
+  __device__ Item& kept_at(int slot, int n) {
+    return kept_[(slot * K + n) * P::threads];
+  }
+  __device__ Item& passing_at(int slot, int n) {
+    return passing_[(slot * Q + n) * P::threads];
+  }
 
   __device__ void read(Item (&kept)[K], Item (&passing)[Q > 0 ? Q : 1]) {
 #pragma unroll
@@ -252,9 +264,13 @@ class ResidentThread {
 #pragma unroll
     for (int n = 0; n < Q; ++n) passing[n] = passing_at(used_passing_, n);
   }
-  __device__ void wait() const { wait_for_copies(in_flight_ - 1); }
+  __device__ void wait() const {
+    wait_for_copies(in_flight_ - 1);
+  }
 
-  static __device__ void advance(int& slot, int slots) { slot = slot + 1 == slots ? 0 : slot + 1; }
+  static __device__ void advance(int& slot, int slots) {
+    slot = slot + 1 == slots ? 0 : slot + 1;
+  }
   __device__ void next_use() {
     advance(used_slot_, P::slots);
     if constexpr (Q > 0) advance(used_passing_, P::ahead);

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "device_cpu/every_kernel.h"
+#include "support/every_kernel.h"
 #include "passes/run_pass.h"
 
 namespace tessera::testing {

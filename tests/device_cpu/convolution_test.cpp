@@ -1,6 +1,6 @@
 #include "tessera/ops/functions.h"
 
-#include "device_cpu/every_kernel.h"
+#include "support/every_kernel.h"
 
 namespace tessera::testing {
 namespace {

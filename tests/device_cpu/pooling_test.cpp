@@ -1,4 +1,4 @@
-#include "device_cpu/every_kernel.h"
+#include "support/every_kernel.h"
 
 namespace tessera::testing {
 namespace {

@@ -1,11 +1,10 @@
 // Batch normalisation by the batch's statistics and its gradients, each in one pass over device memory.
-#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "tessera/base/error.h"
 #include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/generated_kernel.h"
@@ -14,8 +13,6 @@
 
 namespace tessera::cuda {
 namespace {
-
-constexpr size_t kMostCandidates = 6;
 
 // One kernel of the plan's blocks. `parameters` and `members` are in the order of the work's first fields.
 class ResidentProgram {
@@ -127,60 +124,47 @@ GeneratedProgram backward(const Node& node, const ResidentProblem& problem, cons
   return result;
 }
 
-// What is read and written, for the plan.
-ResidentProblem forward_problem(const Node& node) {
-  const backend::BatchNormBody body = backend::parse_batch_norm(node);
-  ResidentProblem problem = problem_of(*node.input(body.x));
-  problem.reads = 1 + body.residual.has_value();
+// Two kernels read x twice and reach what the memory gives; one kernel must keep most of x to be faster,
+// since its blocks wait for each other.
+ResidentProblem forward_problem(const Node& node, const GpuTraits& gpu) {
+  const ResidentProblem problem = problem_of(*node.input(backend::parse_batch_norm(node).x));
+  const double share = resident_plan(problem, gpu).held_share;
+  constexpr double kLeastShare = 0.25;
+  backend::refuse_unless(share >= kLeastShare,
+                         "the multiprocessors hold {:.0f} % of x: two passes are faster", 100 * share);
   return problem;
 }
 
-ResidentProblem backward_problem(const Node& node) {
+ResidentProblem backward_problem(const Node& node, const GpuTraits&) {
   const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(node);
-  require(body.dx.has_value(), ErrorCode::unsupported, "nothing reads the gradient of x");
+  backend::refuse_unless(body.dx.has_value(), "nothing reads the gradient of x");
   ResidentProblem problem = problem_of(*node.input(body.x));
-  problem.tensors = 2;
+  problem.kept = 2;
   problem.passing = body.dy2.has_value() + body.y.has_value();
-  problem.reads = 2 + body.dy2.has_value() + body.y.has_value();
-  problem.writes = 1 + body.dz.has_value();
   return problem;
 }
 
-using ProblemOf = ResidentProblem (*)(const Node& node);
+using ProblemOf = ResidentProblem (*)(const Node& node, const GpuTraits& gpu);
 using ProgramOf = GeneratedProgram (*)(const Node& node, const ResidentProblem& problem,
                                        const ResidentPlan& plan);
 
-std::vector<KernelCandidate> candidates(const Node& node, Context& context, const std::string& name,
-                                        ProblemOf problem_of_node, ProgramOf program_of) {
-  std::vector<ResidentPlan> plans;
-  std::string refusal;
-  try {
-    plans = resident_plans(problem_of_node(node), context.traits());
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::unsupported) throw;
-    refusal = error.what();
-  }
-  std::vector<KernelCandidate> result;
-  if (plans.empty()) {
-    const auto refuse = [refusal](const KernelRequest&) { fail(ErrorCode::unsupported, "{}", refusal); };
-    result.push_back(backend::checked_candidate("resident." + name, refuse, nullptr));
-  }
-  for (size_t i = 0; i < std::min(plans.size(), kMostCandidates); ++i) {
-    result.push_back(backend::willing_candidate(
-        fmt::format("resident.{}.{}", name, plans[i].name()),
-        [&context, problem_of_node, program_of, plan = plans[i]](const KernelRequest& request) {
-          return make_generated_kernel(context,
-                                       program_of(request.node, problem_of_node(request.node), plan));
-        }));
-  }
-  return result;
+std::vector<KernelCandidate> candidates(const std::string& name, Context& context, ProblemOf problem_of_node,
+                                        ProgramOf program_of) {
+  const auto program = [&context, problem_of_node, program_of](const KernelRequest& request) {
+    const ResidentProblem problem = problem_of_node(request.node, context.traits());
+    return program_of(request.node, problem, resident_plan(problem, context.traits()));
+  };
+  return {backend::checked_candidate("resident." + name, program,
+                                     [&context, program](const KernelRequest& request) {
+                                       return make_generated_kernel(context, program(request));
+                                     })};
 }
 
-std::vector<KernelCandidate> forward_candidates(const Node& node, Context& context) {
-  return candidates(node, context, "batch_norm", forward_problem, forward);
+std::vector<KernelCandidate> forward_candidates(const Node&, Context& context) {
+  return candidates("batch_norm", context, forward_problem, forward);
 }
-std::vector<KernelCandidate> backward_candidates(const Node& node, Context& context) {
-  return candidates(node, context, "batch_norm_gradient", backward_problem, backward);
+std::vector<KernelCandidate> backward_candidates(const Node&, Context& context) {
+  return candidates("batch_norm_gradient", context, backward_problem, backward);
 }
 
 constexpr auto kAlways = [](const Node&) { return true; };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "tessera/base/data_type.h"
 
@@ -14,10 +13,8 @@ struct ResidentProblem {
   DataType type = DataType::fp32;
   int64_t rows = 0;
   int64_t channels = 0;
-  int tensors = 1;  // of which every element is needed again
-  int passing = 0;  // tensors read once beside them
-  int reads = 1;    // tensors read, and tensors written
-  int writes = 1;
+  int kept = 1;     // tensors of which every element is needed in both halves
+  int passing = 0;  // tensors that the first half alone reads
 };
 
 struct ResidentPlan {
@@ -26,19 +23,18 @@ struct ResidentPlan {
   int teams = 1;
   int slots = 1;
   int ahead = 1;
-  double microseconds = 0;  // estimated
+  double held_share = 0;  // of the tensors, that all multiprocessors together hold at a time
 
   int64_t blocks() const { return int64_t{members} * teams; }
-  std::string name() const;  // such as "4x2": lanes and teams
 };
 
 inline constexpr int kResidentThreads = 256;
+inline constexpr int kResidentBlocks = 2;  // of a multiprocessor
 
-// All divisions worth trying, the one estimated to be the fastest first. Throws Error(unsupported) when the
-// channels do not fill whole accesses of 16 bytes.
-std::vector<ResidentPlan> resident_plans(const ResidentProblem& problem, const GpuTraits& gpu);
+// Throws Error(unsupported) when the channels do not fill whole accesses of 16 bytes.
+ResidentPlan resident_plan(const ResidentProblem& problem, const GpuTraits& gpu);
 
-// Shared memory of a block for what is kept, in bytes.
+// Shared memory of a block for what is kept and read ahead, in bytes.
 int64_t resident_shared_bytes(const ResidentProblem& problem, const ResidentPlan& plan);
 // Workspace for the parts of the sums, in bytes.
 int64_t resident_workspace_bytes(const ResidentProblem& problem, const ResidentPlan& plan);

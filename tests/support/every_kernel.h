@@ -1,8 +1,8 @@
-// Every kernel that the CPU offers for a node beside the reference loop, not only the first: the tuner may
+// Every kernel that a device offers for a node beside the reference loop, not only the first: the tuner may
 // take any.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,27 +21,44 @@ namespace tessera::testing {
 // One per output of the node.
 using Tolerances = std::vector<Tolerance>;
 
-inline Tensor filled_with_ones(DataType type, const Shape& shape) {
-  Tensor result(type, shape);
-  std::memset(result.raw(), 0xff, result.bytes());  // NaN in every floating type
-  return result;
+inline std::shared_ptr<void> memory_with(Device& device, const Tensor& tensor) {
+  const auto bytes = static_cast<int64_t>(tensor.bytes());
+  std::shared_ptr<void> memory = device.allocate(std::max<int64_t>(bytes, 1));
+  device.copy_from_host(memory.get(), tensor.raw(), bytes);
+  return memory;
+}
+
+// NaN in every floating type.
+inline std::shared_ptr<void> memory_of_ones(Device& device, int64_t bytes) {
+  std::shared_ptr<void> memory = device.allocate(std::max<int64_t>(bytes, 1));
+  device.fill(memory.get(), 0xff, bytes);
+  return memory;
 }
 
 // Runs the kernel on memory that holds NaN before; prepares frozen inputs first.
-inline std::vector<Tensor> run_kernel(Kernel& kernel, const KernelRequest& request,
+inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const KernelRequest& request,
                                       const std::vector<Tensor>& inputs) {
+  std::vector<std::shared_ptr<void>> owned;
   std::vector<const void*> sources;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    sources.push_back(inputs[i].raw());
-    if (request.frozen_inputs[i]) kernel.prepare(i, inputs[i].raw());
+    owned.push_back(memory_with(device, inputs[i]));
+    sources.push_back(owned.back().get());
+    if (request.frozen_inputs[i]) kernel.prepare(i, sources.back());
   }
-  std::vector<Tensor> outputs;
   std::vector<void*> targets;
-  for (const auto& output : request.node.outputs())
-    outputs.push_back(filled_with_ones(output->data_type(), output->type().static_shape()));
-  for (Tensor& output : outputs) targets.push_back(output.raw());
-  Tensor workspace = filled_with_ones(DataType::uint8, {kernel.workspace_bytes()});
-  kernel.run({sources, targets, workspace.raw()});
+  for (const auto& output : request.node.outputs()) {
+    owned.push_back(memory_of_ones(device, output->type().bytes()));
+    targets.push_back(owned.back().get());
+  }
+  owned.push_back(memory_of_ones(device, kernel.workspace_bytes()));
+  kernel.run({sources, targets, owned.back().get()});
+  device.synchronise();
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const TensorType& type = request.node.output(i)->type();
+    outputs.emplace_back(type.data_type, type.static_shape());
+    device.copy_to_host(outputs.back().raw(), targets[i], type.bytes());
+  }
   return outputs;
 }
 
@@ -49,13 +66,13 @@ inline std::vector<Tensor> run_kernel(Kernel& kernel, const KernelRequest& reque
 // Returns the names of those that ran; the test fails when there is none.
 inline std::vector<std::string> expect_every_kernel(const Node& node, const std::vector<Tensor>& inputs,
                                                     const Tolerances& tolerances,
-                                                    const std::vector<bool>& freezable) {
+                                                    const std::vector<bool>& freezable,
+                                                    const std::shared_ptr<Device>& device = Device::cpu()) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
   const std::vector<Tensor> expected = run_reference(node, pointers);
   std::vector<std::string> names;
   std::string refusals;
-  const std::shared_ptr<Device> device = Device::cpu();
   for (const KernelCandidate& candidate : device->candidates(node)) {
     if (candidate.name == "reference") continue;
     for (const bool frozen : {false, true}) {
@@ -66,8 +83,8 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
       }
       const std::string context = candidate.name + (frozen ? " (frozen) " : " ") + print(node);
       const std::unique_ptr<Kernel> kernel = candidate.create(request);
-      const std::vector<Tensor> actual = run_kernel(*kernel, request, inputs);
-      const std::vector<Tensor> again = run_kernel(*kernel, request, inputs);
+      const std::vector<Tensor> actual = run_kernel(*device, *kernel, request, inputs);
+      const std::vector<Tensor> again = run_kernel(*device, *kernel, request, inputs);
       for (size_t i = 0; i < actual.size(); ++i) {
         expect_close(actual[i], expected[i], amplified(tolerances.at(i), candidate.rounding_amplification),
                      context + ", output " + std::to_string(i));

@@ -1,0 +1,173 @@
+// Batch normalisations, alone and fused with their neighbours, as small graphs for every device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+
+struct Extents {
+  Shape x;
+  DataType type = DataType::fp32;
+};
+
+inline std::string name_of(const Extents& extents) {
+  std::string name(to_string(extents.type));
+  for (int64_t extent : extents.x) name += "_" + std::to_string(extent);
+  return name;
+}
+
+struct BatchNormText {
+  std::string name;
+  std::string kind;  // of the fused node that fuse_batch_norm makes of it; "": nothing to fuse
+  std::string text;  // $X: the activation's type, $C: the statistics', $ZERO: a zero as an attribute
+};
+
+inline std::vector<BatchNormText> batch_norm_texts() {
+  return {
+      {"Training", "", R"(graph g(input %x: $X, input %scale: $C, input %bias: $C) {
+    %y, %mean, %variance = batch_norm_training(%x, %scale, %bias)
+    output y = %y
+  })"},
+      {"TrainingWithRelu", "batch_norm", R"(graph g(input %x: $X, input %scale: $C, input %bias: $C) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y = relu(%n)
+    output y = %y
+    output mean = %mean
+    output variance = %variance
+  })"},
+      {"TrainingWithShortcutAndRelu", "batch_norm",
+       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %shortcut: $X) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
+    %sum = add(%shortcut, %n)
+    %y = relu(%sum)
+    output y = %y
+    output variance = %variance
+  })"},
+      {"TrainingWithShortcut", "batch_norm",
+       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %shortcut: $X) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
+    %y = add(%n, %shortcut)
+    output y = %y
+  })"},
+      {"InferenceWithRelu", "batch_norm_inference",
+       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %mean: $C, input %variance: $C) {
+    %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+    %y = relu(%n)
+    output y = %y
+  })"},
+      {"Gradient", "",
+       R"(graph g(input %dy: $X, input %x: $X, input %scale: $C, input %mean: $C, input %variance: $C) {
+    %dx, %dscale, %dbias = batch_norm_gradient(%dy, %x, %scale, %mean, %variance)
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"},
+      {"GradientWithMask", "batch_norm_gradient",
+       R"(graph g(input %dy: $X, input %y: $X, input %x: $X, input %scale: $C, input %mean: $C, input %variance: $C) {
+    %zero = constant() {value = $ZERO}
+    %open = greater(%y, %zero)
+    %dz = select(%open, %dy, %zero)
+    %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance)
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"},
+      {"GradientWithMaskFromX", "batch_norm_gradient",
+       R"(graph g(input %dy: $X, input %x: $X, input %scale: $C, input %bias: $C, input %mean: $C,
+                   input %variance: $C) {
+    %dx: $X, %dscale: $C, %dbias: $C = fused(%x, %scale, %bias, %mean, %variance, %dy) {kind = "batch_norm_gradient"} body graph batch_norm_gradient(
+      input %x: $X,
+      input %scale: $C,
+      input %bias: $C,
+      input %mean: $C,
+      input %variance: $C,
+      input %dy: $X) {
+      %zero = constant() {value = $ZERO}
+      %n = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+      %open = greater(%n, %zero)
+      %dz = select(%open, %dy, %zero)
+      %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance) {epsilon = 0.01}
+      output dx = %dx
+      output dscale = %dscale
+      output dbias = %dbias
+    }
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"},
+      {"GradientWithSumAndMaskThatOthersRead", "batch_norm_gradient",
+       R"(graph g(input %dy: $X, input %dy2: $X, input %y: $X, input %x: $X, input %scale: $C, input %mean: $C,
+                   input %variance: $C) {
+    %zero = constant() {value = $ZERO}
+    %sum = add(%dy, %dy2)
+    %open = greater(%y, %zero)
+    %dz = select(%open, %sum, %zero)
+    %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance)
+    output dz = %dz
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"}};
+}
+
+inline std::unique_ptr<Graph> batch_norm_graph(std::string text, const Extents& extents) {
+  const std::string x = std::string(to_string(extents.type)) + to_string(extents.x);
+  const std::string c = "fp32[" + std::to_string(extents.x.back()) + "]";
+  const std::string zero = std::string(to_string(extents.type)) + "[] (0)";
+  const std::vector<std::pair<std::string, std::string>> words{{"$X", x}, {"$C", c}, {"$ZERO", zero}};
+  for (const auto& [word, replacement] : words) {
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + replacement.size()))
+      text.replace(at, word.size(), replacement);
+  }
+  return parse_graph(text);
+}
+
+// The graph as one node, with inputs and tolerances for it.
+struct BatchNormCase {
+  std::unique_ptr<Graph> graph;
+  const Node* node = nullptr;
+  std::vector<Tensor> inputs;  // of the node
+  Tolerances tolerances;
+};
+
+// x - mean over the deviation is at most sqrt(rows); sums over rows are normalised by their number only in y
+// and dx.
+inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extents) {
+  const int64_t rows = element_count(extents.x) / extents.x.back();
+  const bool summed = output.type().rank() == 1 && output.name().starts_with("d");
+  const auto n = static_cast<double>(rows);
+  const Problem problem{.terms = rows, .magnitude = summed ? 8 * std::sqrt(n) : 8};
+  Tolerance result = tolerance_for(OperatorClass::normalisation, output.data_type(), problem);
+  // The rounding of a sum or mask before it, in the activation's own type, where the reference rounds it.
+  const double u = extents.type == DataType::fp32 ? 0 : unit_roundoff(extents.type);
+  result.absolute += (summed ? 4 * std::sqrt(n) : 4) * 4 * u;
+  return result;
+}
+
+inline BatchNormCase batch_norm_case(const BatchNormText& text, const Extents& extents) {
+  BatchNormCase result;
+  result.graph = batch_norm_graph(text.text, extents);
+  if (!text.kind.empty()) {
+    run_pass(*result.graph, "fuse_batch_norm");
+    verify(*result.graph);
+  }
+  for (const auto& candidate : result.graph->nodes()) {
+    if (candidate->operator_name() != "constant") result.node = candidate.get();
+  }
+  const Node& node = *result.node;
+  EXPECT_EQ(node.operator_name() == "fused" ? node.attributes().text("kind") : "", text.kind)
+      << print(*result.graph);
+  const std::vector<Tensor> all = graph_inputs(*result.graph);
+  for (const Value* input : node.inputs()) result.inputs.push_back(all.at(input->index()));
+  for (const auto& output : node.outputs())
+    result.tolerances.push_back(batch_norm_tolerance(*output, extents));
+  return result;
+}
+
+}  // namespace tessera::testing
