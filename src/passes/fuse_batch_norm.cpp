@@ -6,6 +6,7 @@
 #include "tessera/passes/fuse.h"
 
 #include "passes/batch_norm_mask.h"
+#include "passes/convolution_statistics.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
@@ -96,11 +97,12 @@ bool fuse_backward(Graph& graph) {
 
 }  // namespace
 
-bool fuse_batch_norm(Graph& graph, const PassOptions&) {
+bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
   const bool recomputed = fuse_recomputed(graph);
-  return fuse_forward(graph) || recomputed || backward;
+  const bool rewritten = use_convolution_statistics(graph, options);
+  return fuse_forward(graph) || rewritten || recomputed || backward;
 }
 
 }  // namespace tessera::passes

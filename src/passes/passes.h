@@ -22,6 +22,10 @@ bool fold_batch_norm(Graph& graph, const PassOptions& options);
 // computed again from what is kept anyway.
 bool recompute_activations(Graph& graph, const PassOptions& options);
 
+// Data gradients of convolutions with another gradient added and a relu's mask: kind
+// "convolution_data_gradient".
+bool fuse_data_gradient(Graph& graph, const PassOptions& options);
+
 // Training batch normalisation with shortcut and relu, its gradient with the relu's mask, and its recomputed
 // result: kinds "batch_norm", "batch_norm_gradient" and "batch_norm_inference".
 bool fuse_batch_norm(Graph& graph, const PassOptions& options);

@@ -20,6 +20,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                   passes::fold_batch_norm};
   const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
                        passes::recompute_activations};
+  const Pass data_gradients{"fuse_data_gradient",
+                            "data gradient with the sum of gradients and the relu's mask",
+                            passes::fuse_data_gradient};
   const Pass norms{"fuse_batch_norm", "training batch normalisation with sum, relu and the relu's mask",
                    passes::fuse_batch_norm};
   const Pass convolutions{"fuse_convolution", "convolution with bias, shortcut and activation",
@@ -35,7 +38,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
-  if (options.fuse) passes.insert(passes.end(), {recompute, norms, convolutions, products, clusters});
+  if (options.fuse)
+    passes.insert(passes.end(), {recompute, data_gradients, norms, convolutions, products, clusters});
   return passes;
 }
 

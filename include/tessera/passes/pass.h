@@ -31,6 +31,11 @@ struct PassOptions {
   // at most recompute_limit_bytes, which is the device's part of the choice.
   std::optional<bool> recompute = {};
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
+  // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
+  bool fuse_data_gradients = false;
+  // From which size on results of convolutions are added up for batch normalisation where they are made;
+  // 0: never.
+  int64_t convolution_statistics_bytes = 0;
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and

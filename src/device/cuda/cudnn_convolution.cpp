@@ -4,6 +4,7 @@
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
 
 #include "device/cuda/cudnn_graph.h"
 #include "device/cuda/kernel_registry.h"
@@ -21,6 +22,11 @@ struct ConvolutionCall {
   size_t second = 1;
   std::optional<size_t> bias;
   std::optional<size_t> shortcut;
+  std::optional<size_t> mask;
+  // Among the node's outputs.
+  size_t result = 0;
+  std::optional<size_t> sums;
+  std::optional<size_t> squares;
 };
 
 void set_window(ConvolutionProblem& problem, const Attributes& attributes) {
@@ -61,18 +67,62 @@ void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChai
   call.problem.relu = epilogue.activation != nullptr;
 }
 
+// What fuse_data_gradient makes: a sum and a relu's mask behind the data gradient.
+void set_masked_sum(ConvolutionCall& call, const Node& node, const Node& main) {
+  const Node* sum = sole_reader(main.output());
+  const Node* select = node.body()->outputs().at(0).value->producer();
+  const bool expected = sum != nullptr && sum->operator_name() == "add" && select != nullptr &&
+                        select->operator_name() == "select" && select->input(1) == sum->output() &&
+                        scalar_constant(select->input(2)) == 0.0;
+  const Node* greater = expected ? producer_of(select->input(0), "greater") : nullptr;
+  refuse_unless(greater != nullptr && scalar_constant(greater->input(1)) == 0.0,
+                "the body is no data gradient with a sum and a mask");
+  call.shortcut = backend::input_index(node, sum->input(sum->input(0) == main.output() ? 1 : 0));
+  call.mask = backend::input_index(node, greater->input(0));
+  call.problem.shortcut = true;
+  call.problem.mask = true;
+}
+
+// What use_convolution_statistics makes: the result, its sum and that of its squares.
+void set_statistics(ConvolutionCall& call, const Node& node) {
+  const auto& outputs = node.body()->outputs();
+  refuse_unless(outputs.size() == 3, "the body makes {} values, not a result and two sums", outputs.size());
+  call.sums = 1;
+  call.squares = 2;
+  call.problem.statistics = true;
+}
+
+const Node& body_node(const Node& node, std::string_view operator_name) {
+  for (const auto& inner : node.body()->nodes()) {
+    if (inner->operator_name() == operator_name) return *inner;
+  }
+  fail(ErrorCode::unsupported, "the body holds no node of operator {}", operator_name);
+}
+
 ConvolutionCall make_call(const KernelRequest& request) {
   const Node& node = request.node;
+  const std::string key = backend::kernel_key(node);
   ConvolutionCall call;
-  const bool forward = node.body() != nullptr || node.operator_name() == "convolution";
-  backend::FusedChain chain;
-  if (forward) chain = backend::parse_chain(node, "convolution");
-  const Node& main = forward ? *chain.main : node;
-  set_window(call.problem, main.attributes());
-  set_shapes(call.problem, main);
-  call.first = backend::input_index(node, main.input(0));
-  call.second = backend::input_index(node, main.input(1));
-  if (forward) set_chain(call, node, chain);
+  const auto set_main = [&](const Node& main) {
+    set_window(call.problem, main.attributes());
+    set_shapes(call.problem, main);
+    call.first = backend::input_index(node, main.input(0));
+    call.second = backend::input_index(node, main.input(1));
+  };
+  if (key == "fused:convolution_data_gradient") {
+    const Node& main = body_node(node, "convolution_data_gradient");
+    set_main(main);
+    set_masked_sum(call, node, main);
+  } else if (key == "fused:convolution_statistics") {
+    set_main(body_node(node, "convolution"));
+    set_statistics(call, node);
+  } else if (key == "convolution" || key == "fused:convolution") {
+    const backend::FusedChain chain = backend::parse_chain(node, "convolution");
+    set_main(*chain.main);
+    set_chain(call, node, chain);
+  } else {
+    set_main(node);
+  }
   call.problem.tf32 = request.tf32;
   call.problem.deterministic = request.deterministic;
   return call;
@@ -86,11 +136,21 @@ class CudnnConvolution : public Kernel {
   int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
 
   void run(const KernelArguments& arguments) override {
-    const auto optional = [&](std::optional<size_t> input) {
-      return input.has_value() ? arguments.inputs[*input] : nullptr;
+    const auto input = [&](std::optional<size_t> index) {
+      return index.has_value() ? arguments.inputs[*index] : nullptr;
     };
-    plan_->run(arguments.inputs[call_.first], arguments.inputs[call_.second], optional(call_.bias),
-               optional(call_.shortcut), arguments.outputs[0], arguments.workspace);
+    const auto output = [&](std::optional<size_t> index) {
+      return index.has_value() ? arguments.outputs[*index] : nullptr;
+    };
+    plan_->run({.first = input(call_.first),
+                .second = input(call_.second),
+                .bias = input(call_.bias),
+                .shortcut = input(call_.shortcut),
+                .mask = input(call_.mask),
+                .result = output(call_.result),
+                .sums = output(call_.sums),
+                .squares = output(call_.squares)},
+               arguments.workspace);
   }
 
  private:
@@ -157,6 +217,12 @@ const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
 const CudaKernelRegistration kFused({.key = "fused:convolution",
                                      .candidates = fused,
                                      .worth_tuning = always});
+const CudaKernelRegistration kMaskedSum({.key = "fused:convolution_data_gradient",
+                                         .candidates = fused,
+                                         .worth_tuning = always});
+const CudaKernelRegistration kStatistics({.key = "fused:convolution_statistics",
+                                          .candidates = fused,
+                                          .worth_tuning = always});
 
 }  // namespace
 }  // namespace tessera::cuda

@@ -90,13 +90,20 @@ class GraphPlan : public ConvolutionPlan {
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   int64_t choices() const override { return graph_.get_execution_plan_count(); }
 
-  void run(const void* first, const void* second, const void* bias, const void* shortcut, void* result,
-           void* workspace) override {
+  void run(const ConvolutionOperands& operands, void* workspace) override {
     context_.enter();
-    std::unordered_map<Tensor, void*> pack{
-        {first_, const_cast<void*>(first)}, {second_, const_cast<void*>(second)}, {result_, result}};
-    if (bias_ != nullptr) pack[bias_] = const_cast<void*>(bias);
-    if (shortcut_ != nullptr) pack[shortcut_] = const_cast<void*>(shortcut);
+    std::unordered_map<Tensor, void*> pack;
+    const auto give = [&](const Tensor& tensor, const void* memory) {
+      if (tensor != nullptr) pack[tensor] = const_cast<void*>(memory);
+    };
+    give(first_, operands.first);
+    give(second_, operands.second);
+    give(bias_, operands.bias);
+    give(shortcut_, operands.shortcut);
+    give(mask_, operands.mask);
+    give(result_, operands.result);
+    give(sums_, operands.sums);
+    give(squares_, operands.squares);
     require_good(choice_ == 0 ? graph_.execute(handle_, pack, workspace)
                               : graph_.execute_plan_at_index(handle_, pack, workspace, choice_),
                  "execution");
@@ -152,12 +159,37 @@ class GraphPlan : public ConvolutionPlan {
       y = graph_.pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     }
     finish(y, problem.y);
+    if (problem.statistics) add_statistics(problem);
+  }
+
+  void add_statistics(const ConvolutionProblem& problem) {
+    auto [sums, squares] = graph_.genstats(result_, fe::graph::Genstats_attributes());
+    std::vector<int64_t> shape(problem.y.size(), 1);
+    shape.back() = problem.y.back();
+    for (const Tensor& statistic : {sums, squares}) {
+      describe(statistic->set_output(true).set_data_type(fe::DataType_t::FLOAT), shape);
+    }
+    sums_ = sums;
+    squares_ = squares;
   }
 
   void data_gradient(const ConvolutionProblem& problem) {
     first_ = tensor("dy", problem.y);
     second_ = tensor("weight", problem.weight);
-    finish(graph_.conv_dgrad(first_, second_, window<fe::graph::Conv_dgrad_attributes>(problem)), problem.x);
+    Tensor dx = graph_.conv_dgrad(first_, second_, window<fe::graph::Conv_dgrad_attributes>(problem));
+    const auto combine = [&](const Tensor& other, fe::PointwiseMode_t mode) {
+      describe(*dx, problem.x);
+      return graph_.pointwise(dx, other, fe::graph::Pointwise_attributes().set_mode(mode));
+    };
+    if (problem.shortcut) {
+      shortcut_ = tensor("shortcut", problem.x);
+      dx = combine(shortcut_, fe::PointwiseMode_t::ADD);
+    }
+    if (problem.mask) {
+      mask_ = tensor("mask", problem.x);
+      dx = combine(mask_, fe::PointwiseMode_t::RELU_BWD);
+    }
+    finish(dx, problem.x);
   }
 
   void weight_gradient(const ConvolutionProblem& problem) {
@@ -197,17 +229,20 @@ class GraphPlan : public ConvolutionPlan {
   Tensor second_;
   Tensor bias_;
   Tensor shortcut_;
+  Tensor mask_;
   Tensor result_;
+  Tensor sums_;
+  Tensor squares_;
   int64_t workspace_bytes_ = 0;
 };
 
 }  // namespace
 
 std::string ConvolutionProblem::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}{}{}{}{}", static_cast<int>(kind), to_string(type),
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}{}{}{}{}{}{}", static_cast<int>(kind), to_string(type),
                      fmt::join(x, ","), fmt::join(weight, ","), fmt::join(y, ","), fmt::join(strides, ","),
                      fmt::join(padding_low, ","), fmt::join(padding_high, ","), fmt::join(dilations, ","),
-                     groups, tf32, deterministic, bias, shortcut, relu);
+                     groups, tf32, deterministic, bias, shortcut, relu, mask, statistics);
 }
 
 std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem,

@@ -29,13 +29,28 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   bool tf32 = false;  // fp32 operands may be rounded to TF32
   bool deterministic = true;
-  // Of forward: what follows, in this order; each in the type of the result.
-  bool bias = false;      // [K]
-  bool shortcut = false;  // as y
-  bool relu = false;
+  // What follows, in this order; each in the type of the result.
+  bool bias = false;      // [K]; of forward
+  bool shortcut = false;  // as the result; of forward and the data gradient
+  bool relu = false;      // of forward
+  bool mask = false;  // of the data gradient: zero where this tensor, of the result's shape, is not above 0
+  bool statistics = false;  // of forward: sums of the result and of its squares, fp32 [K]
 
   // Text that tells problems apart.
   std::string key() const;
+};
+
+// Device memory; null for what the problem does not have.
+struct ConvolutionOperands {
+  // x and weight (forward), dy and weight (data gradient), x and dy (weight gradient).
+  const void* first = nullptr;
+  const void* second = nullptr;
+  const void* bias = nullptr;
+  const void* shortcut = nullptr;
+  const void* mask = nullptr;
+  void* result = nullptr;
+  void* sums = nullptr;
+  void* squares = nullptr;
 };
 
 // A compiled plan. Thread-compatible; runs on the context's stream.
@@ -45,9 +60,7 @@ class ConvolutionPlan {
   virtual int64_t workspace_bytes() const = 0;
   // How many plans the heuristics named for the problem.
   virtual int64_t choices() const = 0;
-  // first and second: x and weight (forward), dy and weight (data gradient), x and dy (weight gradient).
-  virtual void run(const void* first, const void* second, const void* bias, const void* shortcut,
-                   void* result, void* workspace) = 0;
+  virtual void run(const ConvolutionOperands& operands, void* workspace) = 0;
 };
 
 // Builds the plan that the heuristics name in place `choice`, with 0 the first that is supported; plans of

@@ -95,6 +95,9 @@ void CudaDevice::prepare(PassOptions& options) const {
   set_cluster_options(options);
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
   options.recompute_limit_bytes = 0;
+  options.fuse_data_gradients = true;
+  // Smaller ones stay in the cache or in the multiprocessors between the two passes over them.
+  options.convolution_statistics_bytes = int64_t{128} << 20;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {

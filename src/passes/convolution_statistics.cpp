@@ -1,0 +1,72 @@
+#include "passes/convolution_statistics.h"
+
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+namespace tessera::passes {
+namespace {
+
+// The sums of a value and of its squares over all axes but the last, made by one node with the convolution.
+struct Statistics {
+  Value* sum;
+  Value* squares;
+};
+
+Statistics add_statistics(Graph& graph, Node* convolution, DataType type) {
+  Value* y = convolution->output();
+  ops::ReduceOptions over;
+  for (int64_t axis = 0; axis + 1 < y->type().rank(); ++axis) over.axes.push_back(axis);
+  Value* wide = ops::cast(y, type);
+  Value* sum = ops::reduce_sum(wide, over);
+  Value* square = ops::square(wide);
+  Value* squares = ops::reduce_sum(square, over);
+  const Node* fused =
+      fuse_nodes(graph, "convolution_statistics",
+                 {convolution, wide->producer(), sum->producer(), square->producer(), squares->producer()},
+                 {y, sum, squares});
+  return {fused->output(1), fused->output(2)};
+}
+
+// The mean of n numbers and their variance by the difference of two means: 16-bit numbers whose mean is far
+// from zero beside their deviation have lost the deviation already.
+void rewrite(Graph& graph, Node* norm) {
+  Value* x = norm->input(0);
+  const DataType type = norm->input(1)->data_type();
+  const auto rows = static_cast<double>(x->type().element_count() / x->shape().back().value());
+  const InsertionPoint here(graph, norm);
+  graph.set_name_scope(norm->name());
+  const Statistics statistics = add_statistics(graph, x->producer(), type);
+  Value* y = norm->input(0);  // now an output of the fused node
+  Value* mean = ops::multiply(statistics.sum, 1 / rows);
+  Value* spread = ops::subtract(ops::multiply(statistics.squares, 1 / rows), ops::square(mean));
+  Value* variance = ops::maximum(spread, ops::constant_like(spread, 0));
+  Value* inverse = ops::rsqrt(ops::add(variance, norm->attributes().real("epsilon")));
+  Value* factor = ops::multiply(inverse, norm->input(1));
+  const auto along = [&](Value* channels) { return ops::broadcast_to(channels, y->shape()); };
+  Value* centred = ops::subtract(ops::cast(y, type), along(mean));
+  Value* normalised = ops::add(ops::multiply(centred, along(factor)), along(norm->input(2)));
+  Value* result = ops::cast(normalised, y->data_type());
+  graph.set_name_scope("");
+  graph.replace_all_uses(norm->output(0), result);
+  graph.replace_all_uses(norm->output(1), mean);
+  graph.replace_all_uses(norm->output(2), variance);
+  graph.erase(norm);
+}
+
+}  // namespace
+
+bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
+  if (options.convolution_statistics_bytes == 0) return false;
+  std::vector<Node*> norms;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() != "batch_norm_training") continue;
+    const Value* x = node->input(0);
+    if (producer_of(x, "convolution") != nullptr && size_of(x->data_type()) == 2 &&
+        x->type().bytes() >= options.convolution_statistics_bytes)
+      norms.push_back(node.get());
+  }
+  for (Node* norm : norms) rewrite(graph, norm);
+  return !norms.empty();
+}
+
+}  // namespace tessera::passes

@@ -1,0 +1,53 @@
+// The gradient of a tensor that two nodes read, where a relu made it: the sum of a convolution's data
+// gradient and the other reader's gradient, and the relu's mask, in the convolution's kernel. Each would
+// otherwise be passes over whole activations.
+#include <algorithm>
+
+#include "tessera/passes/fuse.h"
+
+#include "passes/batch_norm_mask.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+// The addend that a convolution without strides makes for the sum alone: its kernel writes every element
+// once, and in order.
+Node* unstrided_data_gradient(const Node& sum) {
+  for (const Value* addend : sum.inputs()) {
+    Node* gradient = producer_of(addend, "convolution_data_gradient");
+    if (gradient == nullptr || sole_reader(addend) != &sum || addend->type() != sum.output()->type())
+      continue;
+    const std::vector<int64_t> strides = gradient->attributes().integers("strides");
+    if (std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 1; }))
+      return gradient;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
+  if (!options.fuse_data_gradients) return false;
+  std::vector<Node*> selects;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() == "select") selects.push_back(node.get());
+  }
+  bool changed = false;
+  for (Node* select : selects) {
+    const std::optional<ReluMask> mask = find_relu_mask(select->output());
+    if (!mask.has_value()) continue;
+    Node* sum = producer_of(select->input(1), "add");
+    if (sum == nullptr || sole_reader(sum->output()) != select) continue;
+    if (sum->input(0)->type() != sum->input(1)->type()) continue;
+    Node* gradient = unstrided_data_gradient(*sum);
+    if (gradient == nullptr) continue;
+    const std::vector<Node*> members{gradient, sum, mask->greater, select};
+    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    fuse_nodes(graph, "convolution_data_gradient", members, {select->output()});
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace tessera::passes

@@ -1,0 +1,120 @@
+// Convolutions with what the GPU's passes put behind them: statistics, and a sum of gradients with a mask.
+#include <cmath>
+
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct FusedCase {
+  std::string name;
+  std::string text;
+};
+
+std::string window(int padding, int stride) {
+  return fmt::format(
+      "dilations = [1, 1], padding_high = [{0}, {0}], padding_low = [{0}, {0}], strides = [{1}, {1}]",
+      padding, stride);
+}
+
+// Windows of 1 x 1 and 3 x 3, with and without strides, several tiles of pixels and of channels.
+std::vector<FusedCase> statistics_cases() {
+  const auto text = [](const std::string& x, const std::string& weight, const std::string& c,
+                       const std::string& attributes) {
+    return "graph g(input %x: " + x + ", input %weight: " + weight + ", input %scale: fp32[" + c +
+           "], input %bias: fp32[" + c + "]) {\n  %c = convolution(%x, %weight) {" + attributes +
+           "}\n  %y, %mean, %variance = batch_norm_training(%c, %scale, %bias)\n  output y = %y\n}\n";
+  };
+  return {{"Window1", text("fp16[4, 14, 14, 64]", "fp16[256, 1, 1, 64]", "256", window(0, 1))},
+          {"Window1Strided", text("fp16[4, 14, 14, 64]", "fp16[128, 1, 1, 64]", "128", window(0, 2))},
+          {"Window3", text("fp16[2, 9, 9, 32]", "fp16[32, 3, 3, 32]", "32", window(1, 1))},
+          {"BrainFloat", text("bf16[4, 14, 14, 64]", "bf16[64, 1, 1, 64]", "64", window(0, 1))}};
+}
+
+std::vector<FusedCase> gradient_cases() {
+  const auto text = [](const std::string& dy, const std::string& weight, const std::string& x,
+                       const std::string& type, const std::string& attributes) {
+    return "graph g(input %dy: " + dy + ", input %weight: " + weight + ", input %other: " + x +
+           ", input %y: " + x +
+           ") {\n  %d = convolution_data_gradient(%dy, %weight) {input_shape = " + x.substr(x.find('[')) +
+           attributes + "}\n  %sum = add(%d, %other)\n  %zero = constant() {value = " + type +
+           "[] (0)}\n  %open = greater(%y, %zero)\n  %dz = select(%open, %sum, %zero)\n  output dz = "
+           "%dz\n}\n";
+  };
+  return {
+      {"Window1",
+       text("fp16[4, 14, 14, 64]", "fp16[64, 1, 1, 256]", "fp16[4, 14, 14, 256]", "fp16", window(0, 1))},
+      {"Window3", text("fp16[2, 9, 9, 32]", "fp16[32, 3, 3, 32]", "fp16[2, 9, 9, 32]", "fp16", window(1, 1))},
+      {"BrainFloat",
+       text("bf16[4, 14, 14, 64]", "bf16[64, 1, 1, 64]", "bf16[4, 14, 14, 64]", "bf16", window(0, 1))}};
+}
+
+PassOptions fusing_options() {
+  PassOptions options;
+  options.fuse_data_gradients = true;
+  options.convolution_statistics_bytes = 1;
+  return options;
+}
+
+const Node& fused_node(Graph& graph, const std::string& pass, const std::string& kind) {
+  EXPECT_TRUE(run_pass(graph, pass, fusing_options()));
+  verify(graph);
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr && node->attributes().text("kind") == kind) return *node;
+  }
+  fail(ErrorCode::internal, "no node of kind {} in {}", kind, print(graph));
+}
+
+void expect_kernels(const Node& node, const std::vector<Tensor>& all, const Tolerances& tolerances) {
+  std::vector<Tensor> inputs;
+  for (const Value* input : node.inputs()) inputs.push_back(all.at(input->index()));
+  expect_every_kernel(node, inputs, tolerances, std::vector<bool>(inputs.size(), false), gpu_or_null());
+}
+
+class ConvolutionStatistics : public ::testing::TestWithParam<FusedCase> {};
+
+// A device adds what it stored or what it had before rounding: each term of n may differ by its rounding.
+TEST_P(ConvolutionStatistics, EveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = parse_graph(GetParam().text);
+  const Node& node = fused_node(*graph, "fuse_batch_norm", "convolution_statistics");
+  const TensorType& y = node.output(0)->type();
+  const int64_t channels = y.static_shape().back();
+  const auto n = static_cast<double>(y.element_count() / channels);
+  const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
+  const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));  // 4 deviations of sums of products
+  const double u = unit_roundoff(y.data_type);
+  const Tolerance result =
+      tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4});
+  expect_kernels(node, graph_inputs(*graph),
+                 {result,
+                  {.absolute = n * (u * largest + result.absolute)},
+                  {.absolute = 2 * n * largest * (u * largest + result.absolute)}});
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, ConvolutionStatistics, ::testing::ValuesIn(statistics_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class MaskedDataGradient : public ::testing::TestWithParam<FusedCase> {};
+
+TEST_P(MaskedDataGradient, EveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = parse_graph(GetParam().text);
+  const Node& node = fused_node(*graph, "fuse_data_gradient", "convolution_data_gradient");
+  const TensorType& dz = node.output(0)->type();
+  const TensorType& weight = graph->find_input("weight")->type();
+  const int64_t terms = weight.element_count() / weight.static_shape().back();
+  Tolerance tolerance =
+      tolerance_for(OperatorClass::contraction, dz.data_type, {.terms = terms, .magnitude = 4});
+  // The reference rounds the data gradient before the sum.
+  tolerance.absolute += unit_roundoff(dz.data_type) * 4 * 4 * std::sqrt(static_cast<double>(terms));
+  expect_kernels(node, graph_inputs(*graph), {tolerance});
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, MaskedDataGradient, ::testing::ValuesIn(gradient_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tessera::testing
