@@ -12,6 +12,9 @@ bool common_subexpressions(Graph& graph, const PassOptions& options);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassOptions& options);
 bool lower_precision(Graph& graph, const PassOptions& options);
+// Runs strided 16-bit convolutions of few channels, such as the first of a network, and their weight
+// gradients on blocks of pixels as channels.
+bool space_to_depth_convolution(Graph& graph, const PassOptions& options);
 // Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassOptions& options);
 
