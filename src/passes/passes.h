@@ -33,4 +33,8 @@ bool fuse_batch_norm(Graph& graph, const PassOptions& options);
 bool fuse_convolution(Graph& graph, const PassOptions& options);
 bool fuse_matmul(Graph& graph, const PassOptions& options);
 
+// An image's cast, padding and rearrangement into blocks of pixels as one pass over memory, and the way back:
+// kinds "space_to_depth" and "depth_to_space".
+bool fuse_space_to_depth(Graph& graph, const PassOptions& options);
+
 }  // namespace tessera::passes

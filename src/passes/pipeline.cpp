@@ -28,6 +28,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                           passes::fuse_convolution};
   const Pass products{"fuse_matmul", "matrix product with bias, shortcut and activation",
                       passes::fuse_matmul};
+  const Pass rearrangements{"fuse_space_to_depth", "cast, padding and rearrangement into blocks of pixels",
+                            passes::fuse_space_to_depth};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   std::vector<Pass> passes{
@@ -38,7 +40,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
-  if (options.fuse) passes.insert(passes.end(), {recompute, norms, convolutions, products, clusters});
+  if (options.fuse) {
+    passes.insert(passes.end(), {recompute, norms, convolutions, products, rearrangements, clusters});
+  }
   return passes;
 }
 
