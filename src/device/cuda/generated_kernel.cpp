@@ -100,7 +100,8 @@ GeneratedRegistration::GeneratedRegistration(
          const auto create = [make, &context](const KernelRequest& request) {
            return make_generated_kernel(context, make(request.node, context.traits()));
          };
-         return std::vector{backend::checked_candidate("generated." + key, check, create)};
+         return std::vector{
+             backend::checked_candidate("generated." + key.substr(key.find(':') + 1), check, create)};
        }});
 }
 
