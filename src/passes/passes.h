@@ -12,9 +12,6 @@ bool common_subexpressions(Graph& graph, const PassOptions& options);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassOptions& options);
 bool lower_precision(Graph& graph, const PassOptions& options);
-// Runs strided 16-bit convolutions of few channels, such as the first of a network, and their weight
-// gradients on blocks of pixels as channels.
-bool space_to_depth_convolution(Graph& graph, const PassOptions& options);
 // Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassOptions& options);
 
@@ -36,9 +33,5 @@ bool fuse_batch_norm(Graph& graph, const PassOptions& options);
 // Convolutions and matrix products with bias, shortcut and activations: kinds "convolution" and "matmul".
 bool fuse_convolution(Graph& graph, const PassOptions& options);
 bool fuse_matmul(Graph& graph, const PassOptions& options);
-
-// An image's cast, padding and rearrangement into blocks of pixels as one pass over memory, and the way back:
-// kinds "space_to_depth" and "depth_to_space".
-bool fuse_space_to_depth(Graph& graph, const PassOptions& options);
 
 }  // namespace tessera::passes

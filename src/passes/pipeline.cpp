@@ -18,8 +18,6 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                        passes::lower_precision};
   const Pass fold{"fold_batch_norm", "frozen batch normalisation into the convolution before it",
                   passes::fold_batch_norm};
-  const Pass blocks{"space_to_depth_convolution", "blocks of pixels as channels where there are few channels",
-                    passes::space_to_depth_convolution};
   const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
                        passes::recompute_activations};
   const Pass data_gradients{"fuse_data_gradient",
@@ -31,22 +29,17 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                           passes::fuse_convolution};
   const Pass products{"fuse_matmul", "matrix product with bias, shortcut and activation",
                       passes::fuse_matmul};
-  const Pass rearrangements{"fuse_space_to_depth", "cast, padding and rearrangement into blocks of pixels",
-                            passes::fuse_space_to_depth};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   std::vector<Pass> passes{
-      dead,    algebra,   constants, common,  // what the model's code and the gradients left
-      layout,  constants,                     // channels-first code, and its constants in the new order
-      fold,    precision, blocks,             // what becomes 16-bit, and that of few channels rearranged
-      algebra, constants, common,    dead,    // casts that met or were of constants; the same images
+      dead,   algebra,   constants, common,  // what the model's code and the gradients left
+      layout, constants,                     // channels-first code, and its constants in the new order
+      fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
-  if (options.fuse) {
-    passes.insert(passes.end(),
-                  {recompute, data_gradients, norms, convolutions, products, rearrangements, clusters});
-  }
+  if (options.fuse)
+    passes.insert(passes.end(), {recompute, data_gradients, norms, convolutions, products, clusters});
   return passes;
 }
 

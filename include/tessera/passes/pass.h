@@ -41,9 +41,6 @@ struct PassOptions {
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and
   // make at most so many values, for devices on which a launch costs more than the work. 0: they stay apart.
   int values_per_joined_cluster = 0;
-  // 16-bit convolutions of a few channels run on blocks of pixels as channels, for devices whose matrix units
-  // take channels by the eight.
-  bool space_to_depth = false;
 };
 
 struct Pass {

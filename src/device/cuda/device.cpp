@@ -93,7 +93,6 @@ DeviceDescription CudaDevice::description() const {
 
 void CudaDevice::prepare(PassOptions& options) const {
   set_cluster_options(options);
-  options.space_to_depth = true;
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;

@@ -100,8 +100,7 @@ GeneratedRegistration::GeneratedRegistration(
          const auto create = [make, &context](const KernelRequest& request) {
            return make_generated_kernel(context, make(request.node, context.traits()));
          };
-         return std::vector{
-             backend::checked_candidate("generated." + key.substr(key.find(':') + 1), check, create)};
+         return std::vector{backend::checked_candidate("generated." + key, check, create)};
        }});
 }
 

@@ -42,8 +42,7 @@ struct GeneratedProgram {
 
 std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
 
-// Offers "generated.KEY" for an operator, or "generated.KIND" for fused nodes of the key "fused:KIND". `make`
-// throws Error(unsupported) for a node that it refuses.
+// Offers "generated.KEY" for an operator. `make` throws Error(unsupported) for a node that it refuses.
 struct GeneratedRegistration {
   GeneratedRegistration(const std::string& key,
                         std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
