@@ -16,24 +16,29 @@ class Case:
     batch: int = 0
     train: bool = False
     precision: str = "fp32"
+    deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
     allowed: float = 0.0  # for compile (s), startup (ms) and size (bytes)
     summary: str = ""
 
 
-def throughput(model, batch, train, device="cpu", precision="fp32", **goals):
+def throughput(model, batch, train, device="cpu", precision="fp32", deterministic=None, **goals):
     work = "train" if train else "infer"
     # ONNX Runtime is a peer on the CPU only.
     peers = TORCH if train or device != "cpu" else INFERENCE
+    suffix = "-deterministic" if deterministic else ""
+    if deterministic is None:
+        deterministic = not (train and device == "cuda")
     return Case(
-        name=f"{device}/{model}-{work}-b{batch}-{precision}",
+        name=f"{device}/{model}-{work}-b{batch}-{precision}{suffix}",
         kind="throughput",
         device=device,
         model=model,
         batch=batch,
         train=train,
         precision=precision,
+        deterministic=deterministic,
         peers=peers,
         goals=tuple(goals.items()),
         summary=f"{model}, {'training step' if train else 'inference'}, batch {batch}, {precision}, samples/s",
@@ -52,6 +57,7 @@ CASES = (
     throughput("mlp", 128, True, torch=1.0),
     throughput("mlp", 128, False, torch=1.0, onnxruntime=1.0),
     throughput("resnet50", 256, True, "cuda", "fp16", torch=1.5),
+    throughput("resnet50", 256, True, "cuda", "fp16", deterministic=True, torch=1.0),
     throughput("resnet50", 64, True, "cuda", "fp16", torch=1.2),
     throughput("resnet50", 256, True, "cuda", "bf16", torch=1.5),
     throughput("resnet50", 256, True, "cuda", "tf32", torch=1.3),

@@ -12,9 +12,9 @@ from . import machine
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
-    "{program} bench {model} --batch {batch} {train} --device {device} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
+    "{program} bench {model} --batch {batch} {train} {nondeterministic} --device {device} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
-CHECK = "{program} bench {model} --batch {batch} {train} --device {device} --precision {precision} --json --check"
+CHECK = "{program} bench {model} --batch {batch} {train} {nondeterministic} --device {device} --precision {precision} --json --check"
 
 
 class OursError(RuntimeError):
@@ -79,6 +79,7 @@ class Ours:
             "model": self.case.model,
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
+            "nondeterministic": "" if self.case.deterministic else "--nondeterministic",
             "device": self.case.device,
             "precision": self.case.precision,
         }

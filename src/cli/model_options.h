@@ -23,6 +23,7 @@ struct ModelArguments {
   bool tune = false;
   std::string tuning_file;
   std::vector<std::string> disabled_passes;
+  bool nondeterministic = false;
 };
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);

@@ -138,7 +138,7 @@ class PlannedExecutable : public Executable {
       return step;
     }
     ChosenKernel choice =
-        choose_kernel({node, step.frozen, options_.deterministic, allows_tf32(options_)}, *device_, tuner);
+        choose_kernel({node, step.frozen, options_.passes.deterministic, allows_tf32(options_)}, *device_, tuner);
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;

@@ -194,7 +194,12 @@ std::vector<RecipeField> make_fields() {
        .documentation =
            "Make cheap activations again for the gradients instead of keeping them: less memory, "
            "the same numbers, a little slower",
-       .unset = "`true`; on a GPU `false`"},
+       .unset = "those of at most 16 MiB; on a GPU none"},
+      {.section = "train",
+       .key = "deterministic",
+       .slot = TESSERA_MEMBER(train.deterministic),
+       .documentation =
+           "The same bits at every run; `false` allows a GPU faster kernels whose sums vary in their order"},
       {.section = "train",
        .key = "evaluate_every",
        .slot = TESSERA_MEMBER(train.evaluate_every),

@@ -105,6 +105,7 @@ TrainerOptions make_trainer_options(const Recipe& recipe) {
           .clip_norm = recipe.train.clip_norm,
           .ema_decay = recipe.train.ema_decay,
           .decay_all = recipe.optimizer.decay_all,
+          .deterministic = recipe.train.deterministic,
           .recompute = recipe.train.recompute};
 }
 

@@ -60,6 +60,7 @@ StepOptions Trainer::step_options(int64_t batch) const {
 CompileOptions Trainer::compile_options() const {
   CompileOptions options;
   options.passes.precision = options_.precision;
+  options.passes.deterministic = options_.deterministic;
   options.passes.recompute = options_.recompute;
   options.tune = options_.tune;
   options.tuning_file = options_.tuning_file;

@@ -45,6 +45,23 @@ TEST(CudaPlan, RecomputesActivationsOnlyWhereItIsAskedTo) {
   EXPECT_GT(recomputed(true), 0);
 }
 
+TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  const auto count = [&](bool deterministic) {
+    CompileOptions options;
+    options.passes.precision = Precision::fp16;
+    options.passes.deterministic = deterministic;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    return std::count_if(executable->nodes().begin(), executable->nodes().end(), [](const NodeReport& node) {
+      return node.operator_name == "fused:convolution_statistics";
+    });
+  };
+  EXPECT_EQ(count(true), 0);
+  EXPECT_EQ(count(false), 11);  // the stem, four of layer 1, six of layer 2
+}
+
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
   const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
   const auto card = Device::open("cuda:plan-h100");

@@ -46,7 +46,6 @@ class Variables {
 struct CompileOptions {
   PassOptions passes;
   PipelineOptions pipeline;
-  bool deterministic = true;
   bool tune = false;        // time the candidates of nodes that are worth it
   std::string tuning_file;  // where winners are remembered; "" keeps them in memory only
   bool plan_memory = true;  // false: every value in memory of its own

@@ -27,6 +27,8 @@ struct PassOptions {
   // once.
   bool frozen = false;
   bool fuse = true;
+  // The same bits at every run. Without it a device may use kernels whose sums vary in their order.
+  bool deterministic = true;
   // Less memory for a little more work in training: cheap activations are computed again. Unset: those of
   // at most recompute_limit_bytes, which is the device's part of the choice.
   std::optional<bool> recompute = {};

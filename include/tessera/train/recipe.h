@@ -49,11 +49,12 @@ struct Recipe {
     std::string precision = "fp32";
     int64_t seed = 1;
     std::string device = "auto";
-    int64_t threads = 0;                 // 0: one per physical core
-    int64_t accumulate = 1;              // batches whose gradients are summed before one update
-    double clip_norm = 0.0;              // largest global gradient norm; 0: off
-    double smoothing = 0.0;              // of the labels, in [0, 1)
-    double ema_decay = 0.0;              // per step; 0: off
+    int64_t threads = 0;     // 0: one per physical core
+    int64_t accumulate = 1;  // batches whose gradients are summed before one update
+    double clip_norm = 0.0;  // largest global gradient norm; 0: off
+    double smoothing = 0.0;  // of the labels, in [0, 1)
+    double ema_decay = 0.0;  // per step; 0: off
+    bool deterministic = true;
     std::optional<bool> recompute = {};  // less memory for a little more work; unset: as the device likes it
     int64_t evaluate_every = 1;          // epochs; 0: only after the last
     int64_t checkpoint_every = 1;

@@ -29,6 +29,7 @@ struct TrainerOptions {
   double clip_norm = 0;
   double ema_decay = 0;
   bool decay_all = false;
+  bool deterministic = true;           // PassOptions::deterministic: the same bits at every run
   std::optional<bool> recompute = {};  // PassOptions::recompute: less memory, the same numbers
   bool tune = false;
   std::string tuning_file = {};

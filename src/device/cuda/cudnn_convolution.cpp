@@ -84,7 +84,8 @@ void set_masked_sum(ConvolutionCall& call, const Node& node, const Node& main) {
 }
 
 // What use_convolution_statistics makes: the result, its sum and that of its squares.
-void set_statistics(ConvolutionCall& call, const Node& node) {
+void set_statistics(ConvolutionCall& call, const Node& node, bool deterministic) {
+  refuse_unless(!deterministic, "cuDNN adds statistics in no fixed order");
   const auto& outputs = node.body()->outputs();
   refuse_unless(outputs.size() == 3, "the body makes {} values, not a result and two sums", outputs.size());
   call.sums = 1;
@@ -115,7 +116,7 @@ ConvolutionCall make_call(const KernelRequest& request) {
     set_masked_sum(call, node, main);
   } else if (key == "fused:convolution_statistics") {
     set_main(body_node(node, "convolution"));
-    set_statistics(call, node);
+    set_statistics(call, node, request.deterministic);
   } else if (key == "convolution" || key == "fused:convolution") {
     const backend::FusedChain chain = backend::parse_chain(node, "convolution");
     set_main(*chain.main);
