@@ -137,8 +137,8 @@ class PlannedExecutable : public Executable {
           {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
       return step;
     }
-    ChosenKernel choice =
-        choose_kernel({node, step.frozen, options_.passes.deterministic, allows_tf32(options_)}, *device_, tuner);
+    ChosenKernel choice = choose_kernel(
+        {node, step.frozen, options_.passes.deterministic, allows_tf32(options_)}, *device_, tuner);
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;

@@ -32,13 +32,14 @@ Statistics add_statistics(Graph& graph, Node* convolution, DataType type) {
 void rewrite(Graph& graph, Node* norm) {
   Value* x = norm->input(0);
   const DataType type = norm->input(1)->data_type();
-  const auto rows = static_cast<double>(x->type().element_count() / x->shape().back().value());
+  const int64_t rows = x->type().element_count() / x->shape().back().value();
+  const double share = 1.0 / static_cast<double>(rows);
   const InsertionPoint here(graph, norm);
   graph.set_name_scope(norm->name());
   const Statistics statistics = add_statistics(graph, x->producer(), type);
   Value* y = norm->input(0);  // now an output of the fused node
-  Value* mean = ops::multiply(statistics.sum, 1 / rows);
-  Value* spread = ops::subtract(ops::multiply(statistics.squares, 1 / rows), ops::square(mean));
+  Value* mean = ops::multiply(statistics.sum, share);
+  Value* spread = ops::subtract(ops::multiply(statistics.squares, share), ops::square(mean));
   Value* variance = ops::maximum(spread, ops::constant_like(spread, 0));
   Value* inverse = ops::rsqrt(ops::add(variance, norm->attributes().real("epsilon")));
   Value* factor = ops::multiply(inverse, norm->input(1));

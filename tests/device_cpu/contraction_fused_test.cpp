@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "support/every_kernel.h"
 #include "passes/run_pass.h"
+#include "support/every_kernel.h"
 
 namespace tessera::testing {
 namespace {
