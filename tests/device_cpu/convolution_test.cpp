@@ -17,6 +17,7 @@ std::vector<ConvolutionCase> cases() {
       {"pointwise", {2, 5, 7, 16}, {24, 1, 1, 16}},
       {"pointwise_odd", {1, 3, 3, 5}, {7, 1, 1, 5}},
       {"pointwise_strided", {2, 7, 7, 16}, {32, 1, 1, 16}, {.strides = {2, 2}}},
+      {"pointwise_in_blocks", {3, 13, 11, 80}, {70, 1, 1, 80}},
       {"window", {2, 9, 8, 16}, {16, 3, 3, 16}, {.padding_low = {1, 1}}},
       {"squares_cut", {6, 13, 10, 24}, {40, 3, 3, 24}, {.padding_low = {1, 1}}},
       {"squares_unpadded", {12, 9, 11, 17}, {21, 3, 3, 17}},
@@ -28,6 +29,14 @@ std::vector<ConvolutionCase> cases() {
       {"squares_many_channels", {17, 7, 7, 150}, {90, 3, 3, 150}, {.padding_low = {1, 1}}},
       {"squares_channels_apart", {64, 3, 3, 304}, {304, 3, 3, 304}},
       {"window_strided", {1, 11, 9, 8}, {16, 3, 3, 8}, {.strides = {2, 2}, .padding_low = {1, 1}}},
+      {"window_strided_in_blocks",
+       {3, 21, 19, 32},
+       {40, 3, 3, 32},
+       {.strides = {2, 2}, .padding_low = {1, 1}}},
+      {"window_strided_channels_apart",
+       {4, 19, 15, 192},
+       {160, 3, 3, 192},
+       {.strides = {2, 2}, .padding_low = {1, 1}}},
       {"stem", {1, 17, 19, 3}, {16, 7, 7, 3}, {.strides = {2, 2}, .padding_low = {3, 3}}},
       {"odd_channels", {2, 6, 5, 3}, {5, 3, 2, 3}, {.padding_low = {1, 0}, .padding_high = {0, 1}}},
       {"uneven_padding",
@@ -40,6 +49,10 @@ std::vector<ConvolutionCase> cases() {
       {"one_axis", {2, 21, 6}, {10, 5, 6}, {.strides = {2}, .padding_low = {2}}},
       {"one_axis_dilated_groups", {2, 17, 8}, {4, 3, 4}, {.padding_low = {2}, .dilations = {2}, .groups = 2}},
       {"three_axes", {1, 5, 6, 7, 4}, {8, 3, 3, 2, 4}, {.strides = {1, 2, 1}, .padding_low = {1, 1, 0}}},
+      {"three_axes_strided",
+       {3, 7, 9, 8, 16},
+       {8, 3, 2, 3, 16},
+       {.strides = {2, 1, 2}, .padding_low = {1, 0, 2}}},
       {"whole_image", {3, 4, 4, 8}, {10, 4, 4, 8}},
       {"ragged_end", {1, 10, 10, 4}, {4, 3, 3, 4}, {.strides = {4, 4}}},
   };
@@ -150,6 +163,27 @@ TEST(ConvolutionCandidates, WinogradIsForManySquares) {
   EXPECT_EQ(refusal(32, false), "");
   EXPECT_NE(refusal(7, true).find("7 squares"), std::string::npos);
   EXPECT_NE(refusal(31, false).find("31 squares"), std::string::npos);
+}
+
+TEST(ConvolutionCandidates, WeightGradientsThatOnednnIsSlowForGoToTheDirectLoops) {
+  const auto taken = [](const Shape& weight, int64_t stride) {
+    Graph graph;
+    Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2, 8, 8, weight[3]}});
+    const int64_t edge = (8 - weight[1]) / stride + 1;
+    Value* dy = graph.add_input(InputRole::input, "dy", {DataType::fp32, {2, edge, edge, weight[0]}});
+    const Node& node =
+        *ops::convolution_weight_gradient(x, dy, to_symbolic(weight), {.strides = {stride, stride}})
+             ->producer();
+    for (const KernelCandidate& candidate : Device::cpu()->candidates(node))
+      if (candidate.refusal({node, {false, false}}).empty()) return candidate.name;
+    return std::string();
+  };
+  EXPECT_EQ(taken({256, 1, 1, 64}, 1), "loops.direct_weight_gradient");
+  EXPECT_EQ(taken({64, 1, 1, 256}, 1), "onednn.convolution_weight_gradient");
+  EXPECT_EQ(taken({512, 1, 1, 256}, 2), "onednn.convolution_weight_gradient");
+  EXPECT_EQ(taken({128, 3, 3, 128}, 2), "loops.direct_weight_gradient");
+  EXPECT_EQ(taken({128, 2, 2, 128}, 1), "onednn.convolution_weight_gradient");
+  EXPECT_EQ(taken({64, 3, 3, 5}, 2), "onednn.convolution_weight_gradient");
 }
 
 TEST(ConvolutionCandidates, RefusalsSayWhy) {

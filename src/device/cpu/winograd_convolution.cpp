@@ -5,10 +5,12 @@
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
 
+#include "device/cpu/blocks.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/post_operations.h"
 #include "device/cpu/strided_copy.h"
+#include "device/cpu/thread_workspace.h"
 #include "device/cpu/winograd.h"
 #include "device/cpu/winograd_problem.h"
 
@@ -230,15 +232,15 @@ class WinogradConvolution : public Kernel {
   bool by_panels_ = false;
   WinogradImages input_;
   WinogradImages output_;
-  WinogradBlocks squares_;
-  WinogradBlocks panels_;  // of output channels
-  int64_t panel_ = 0;      // channels
+  Blocks squares_;
+  Blocks panels_;      // of output channels
+  int64_t panel_ = 0;  // channels
   int64_t filter_panel_ = 0;
   int64_t transformed_matrix_ = 0;
   int64_t product_matrix_ = 0;
   std::optional<StridedCopy> turn_panel_;  // none where the filter is mirrored
   std::optional<StridedCopy> turn_last_panel_;
-  WinogradWorkspace workspace_;
+  ThreadWorkspace workspace_;
   backend::WorkspaceArray<float> transformed_;
   backend::WorkspaceArray<float> products_;
   backend::WorkspaceArray<float> turned_;

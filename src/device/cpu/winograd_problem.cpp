@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <omp.h>
+#include "tessera/base/rounding.h"
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
@@ -53,18 +53,6 @@ int64_t count_squares(const dnnl::memory::dims& covered) {
 void refuse_few_squares(const dnnl::memory::dims& covered, int64_t least) {
   const int64_t squares = count_squares(covered);
   refuse_unless(squares >= least, "{} squares do not pay for the transformed filter", squares);
-}
-
-WinogradBlocks cut_into_blocks(int64_t total, int64_t largest) {
-  const int64_t parts = std::min<int64_t>(omp_get_max_threads(), quotient_rounded_up(total, kPanelRows));
-  const int64_t rounds = quotient_rounded_up(total, parts * largest);
-  return cut_into_panels(total, round_up(quotient_rounded_up(total, parts * rounds), kPanelRows));
-}
-
-WinogradBlocks cut_into_panels(int64_t total, int64_t size) {
-  WinogradBlocks blocks{total, size};
-  blocks.parts = std::min<int64_t>(omp_get_max_threads(), blocks.count());
-  return blocks;
 }
 
 int64_t matrix_stride(int64_t rows, int64_t row_stride) {

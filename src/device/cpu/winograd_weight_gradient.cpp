@@ -1,7 +1,9 @@
 // The weight gradient: F(3x3, 4x4), whose filters are squares of the result's gradient, summed over all
 // squares before they are turned back.
+#include "device/cpu/blocks.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/thread_workspace.h"
 #include "device/cpu/winograd.h"
 #include "device/cpu/winograd_problem.h"
 
@@ -139,16 +141,16 @@ class WinogradWeightGradient : public Kernel {
   WinogradImages gradient_;
   int64_t row_;    // input channels, rounded up to vectors
   int64_t panel_;  // of them, that lie side by side in the transformed input
-  WinogradBlocks squares_;
-  WinogradBlocks channels_;  // of the gradient
+  Blocks squares_;
+  Blocks channels_;  // of the gradient
   bool by_channels_;
-  WinogradBlocks rounds_;  // squares that are transformed before they are multiplied
+  Blocks rounds_;  // squares that are transformed before they are multiplied
   int64_t gradient_row_ = 0;
   int64_t sums_matrix_ = 0;
   int64_t input_matrix_ = 0;
   int64_t input_panel_ = 0;
   int64_t gradient_matrix_ = 0;
-  WinogradWorkspace workspace_;
+  ThreadWorkspace workspace_;
   backend::WorkspaceArray<float> sums_;
   backend::WorkspaceArray<float> inputs_;
   backend::WorkspaceArray<float> gradients_;

@@ -1,0 +1,21 @@
+#include "device/cpu/blocks.h"
+
+#include <omp.h>
+
+#include "device/cpu/panel_product.h"
+
+namespace tessera::cpu {
+
+Blocks cut_into_blocks(int64_t total, int64_t largest) {
+  const int64_t parts = std::min<int64_t>(omp_get_max_threads(), quotient_rounded_up(total, kPanelRows));
+  const int64_t rounds = quotient_rounded_up(total, parts * largest);
+  return cut_into_panels(total, round_up(quotient_rounded_up(total, parts * rounds), kPanelRows));
+}
+
+Blocks cut_into_panels(int64_t total, int64_t size) {
+  Blocks blocks{total, size};
+  blocks.parts = std::min<int64_t>(omp_get_max_threads(), blocks.count());
+  return blocks;
+}
+
+}  // namespace tessera::cpu
