@@ -24,9 +24,14 @@ class FullDiskTest(ProgramTest):
 
     def test_files_that_cannot_grow(self):
         self.train("straight", "--quiet")
-        largest = max(len(content) for content in tree(self.root / "straight").values())
+        sizes = {name.split("/")[-1].split(".")[0]: len(content) for name, content in tree(self.root / "straight").items()}
+        recipe, events, last, largest = sizes["recipe"], sizes["events"], sizes["last"], max(sizes.values())
+        # The events begin with the recipe's text, and a little more.
+        self.assertLess(recipe, events)
+        self.assertLess(events, last)
+        self.assertLess(last, largest)
         failed = set()
-        for size in (0, 1000, 3000, 5000, largest // 2, 2 * largest):
+        for size in (0, recipe // 2, recipe, (events + last) // 2, (last + largest) // 2, 2 * largest):
             out = self.root / f"run{size}"
             process = self.start("train", self.recipe, "--out", out, "--quiet",
                                  preexec_fn=limit(resource.RLIMIT_FSIZE, size))

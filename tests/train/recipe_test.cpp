@@ -76,6 +76,9 @@ TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
   const Recipe unset = parse("train.device = 'reference'");
   EXPECT_EQ(unset.train.recompute, std::nullopt);
   EXPECT_EQ(make_trainer_options(unset).recompute, std::nullopt);
+  EXPECT_TRUE(make_trainer_options(unset).deterministic);
+  EXPECT_FALSE(
+      make_trainer_options(parse("train.deterministic = false", {"train.device=reference"})).deterministic);
   for (const bool chosen : {true, false}) {
     const Recipe recipe =
         parse(chosen ? "train.recompute = true" : "train.recompute = false", {"train.device=reference"});
