@@ -14,14 +14,19 @@
 //   threads, members, teams   of a block, blocks of a team, teams of the grid
 //   slots                     steps (one place of each thread) that are kept
 //   ahead                     steps that are read ahead of their use, at most `slots`
-// Work says what is done at one place, the Resident<P>::vector channels from `at` on:
-//   kept, passing               how many packs of a place stay in a slot, and how many are needed once
-//   start(channel)              before the first row of these channels
-//   source(n, again)            the tensor of a pack, kept ones first, null for one that is not needed when
-//   it is read again take(at, kept, passing, sums)  the first time: changes what is kept, and adds to the
-//   sums finish(channel, sums, writes)  with the sums over all rows; `writes` in one thread of a team for
-//   each channel take_again(kept, passing)   after a second reading Beside read_beside(at), write(at, kept,
-//   beside)  the results
+// Work says what is done at one place, which is the Resident<P>::vector channels from `at` on.
+//
+// Its constants: `kept`, the packs of a place that stay in a slot; `passing`, those that are needed once;
+// `changed`, how many of the kept ones take() changes.
+//
+// - start(channel) comes before the first row of these channels.
+// - source(n, again) is the tensor of a pack, kept ones first; null for one that is not needed when the place
+//   is read again.
+// - take(at, kept, passing, sums), at the first reading, changes what is kept and adds to the sums.
+// - finish(channel, sums, writes) has the sums over all rows; `writes` is true in one thread of a team for
+//   each channel.
+// - take_again(kept, passing) comes after a second reading, in place of take().
+// - read_beside(at) returns a Beside, which write(at, kept, beside) uses with what is kept for the results.
 #pragma once
 
 #include "types.cuh"
@@ -159,8 +164,6 @@ class ResidentThread {
   using R = Resident<P>;
   static constexpr int V = R::vector, K = Work::kept, Q = Work::passing;
   using Item = Pack<T, V>;
-
-  static constexpr int64 shared_items = int64{P::threads} * (P::slots * K + P::ahead * Q);
 
   __device__ ResidentThread(const Work& work, Item* memory)
       : work_(work),

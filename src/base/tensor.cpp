@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kAlignment = kMemoryAlignment;
 
 size_t checked_bytes(DataType type, const Shape& shape) {
   int64_t count = 1;

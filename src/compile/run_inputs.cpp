@@ -1,12 +1,15 @@
 #include "compile/run_inputs.h"
 
+#include <cstdint>
+
 #include "tessera/base/error.h"
+#include "tessera/compile/kernel.h"
 
 namespace tessera {
 namespace {
 
 bool is_aligned(const void* memory) {
-  return reinterpret_cast<uintptr_t>(memory) % 64 == 0;
+  return reinterpret_cast<uintptr_t>(memory) % kMemoryAlignment == 0;
 }
 
 void check_type(const Value& input, const Tensor& tensor) {

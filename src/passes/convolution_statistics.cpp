@@ -1,6 +1,6 @@
 #include "passes/convolution_statistics.h"
 
-#include "tessera/ops/functions.h"
+#include "tessera/passes/batch_norm_expression.h"
 #include "tessera/passes/fuse.h"
 
 namespace tessera::passes {
@@ -14,8 +14,7 @@ struct Statistics {
 
 Statistics add_statistics(Graph& graph, Node* convolution, DataType type) {
   Value* y = convolution->output();
-  ops::ReduceOptions over;
-  for (int64_t axis = 0; axis + 1 < y->type().rank(); ++axis) over.axes.push_back(axis);
+  const ops::ReduceOptions over = over_all_but_channels(y);
   Value* wide = ops::cast(y, type);
   Value* sum = ops::reduce_sum(wide, over);
   Value* square = ops::square(wide);
@@ -39,14 +38,9 @@ void rewrite(Graph& graph, Node* norm) {
   const Statistics statistics = add_statistics(graph, x->producer(), type);
   Value* y = norm->input(0);  // now an output of the fused node
   Value* mean = ops::multiply(statistics.sum, share);
-  Value* spread = ops::subtract(ops::multiply(statistics.squares, share), ops::square(mean));
-  Value* variance = ops::maximum(spread, ops::constant_like(spread, 0));
-  Value* inverse = ops::rsqrt(ops::add(variance, norm->attributes().real("epsilon")));
-  Value* factor = ops::multiply(inverse, norm->input(1));
-  const auto along = [&](Value* channels) { return ops::broadcast_to(channels, y->shape()); };
-  Value* centred = ops::subtract(ops::cast(y, type), along(mean));
-  Value* normalised = ops::add(ops::multiply(centred, along(factor)), along(norm->input(2)));
-  Value* result = ops::cast(normalised, y->data_type());
+  Value* variance = variance_of_means(ops::multiply(statistics.squares, share), mean);
+  Value* result = normalise_channels(y, mean, variance, norm->input(1), norm->input(2),
+                                     norm->attributes().real("epsilon"));
   graph.set_name_scope("");
   graph.replace_all_uses(norm->output(0), result);
   graph.replace_all_uses(norm->output(1), mean);

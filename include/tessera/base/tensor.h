@@ -1,7 +1,8 @@
-// A dense row-major tensor in host memory, 64-byte aligned.
+// A dense row-major tensor in host memory.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,9 @@
 #include "tessera/base/shape.h"
 
 namespace tessera {
+
+// Of the memory of tensors, and of all that kernels are given, in bytes.
+inline constexpr int64_t kMemoryAlignment = 64;
 
 // Copies share the memory; clone() makes an independent tensor.
 class Tensor {

@@ -1,21 +1,19 @@
 // A kernel runs one node on one device; candidates say which kernels could, and why others could not.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tessera/base/tensor.h"
 #include "tessera/graph/graph.h"
 
 namespace tessera {
 
-// Of all memory that kernels are given, in bytes.
-inline constexpr int64_t kMemoryAlignment = 64;
-
-// Pointers in device memory. An output may equal an input only where may_overwrite allowed it.
+// Pointers in device memory, aligned to kMemoryAlignment. An output may equal an input only where
+// may_overwrite allowed it.
 struct KernelArguments {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/passes/fuse.h"
 
@@ -86,17 +87,6 @@ Epilogue read_epilogue(const Node& node, const FusedChain& chain,
     epilogue.shortcut = input_index(node, step.other);
   }
   return epilogue;
-}
-
-size_t input_index(const Node& node, const Value* value) {
-  if (node.body() == nullptr) {
-    for (size_t i = 0; i < node.inputs().size(); ++i) {
-      if (node.input(i) == value) return i;
-    }
-  } else if (value->producer() == nullptr) {
-    return value->index();
-  }
-  fail(ErrorCode::unsupported, "'{}' is made inside the body", value->name());
 }
 
 }  // namespace tessera::backend

@@ -2,6 +2,7 @@
 // result of the training kernel that made the statistics.
 #include "tessera/base/error.h"
 #include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/node_body.h"
 
 #include "device/cpu/batch_norm.h"
 #include "device/cpu/kernel_registry.h"
@@ -24,11 +25,11 @@ Parts parse(const Node& node) {
   require(node.body()->nodes().size() == 2 && relu != nullptr && relu->operator_name() == "relu" &&
               relu->input(0) == main.output(),
           ErrorCode::unsupported, "the body is not a batch normalisation and a relu");
-  return {.x = backend::required_input(node, main.input(0)),
-          .scale = backend::required_input(node, main.input(1)),
-          .bias = backend::required_input(node, main.input(2)),
-          .mean = backend::required_input(node, main.input(3)),
-          .variance = backend::required_input(node, main.input(4)),
+  return {.x = backend::input_index(node, main.input(0)),
+          .scale = backend::input_index(node, main.input(1)),
+          .bias = backend::input_index(node, main.input(2)),
+          .mean = backend::input_index(node, main.input(3)),
+          .variance = backend::input_index(node, main.input(4)),
           .epsilon = main.attributes().real("epsilon")};
 }
 

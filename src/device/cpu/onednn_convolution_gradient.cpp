@@ -1,5 +1,6 @@
 // The gradients of a convolution to its data, which is the transposed convolution too, and to its weight.
 #include <algorithm>
+#include <utility>
 
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/direct_weight_gradient.h"
@@ -156,13 +157,13 @@ bool is_slow_for_onednn(const Node& node) {
 }
 
 std::vector<KernelCandidate> weight_candidates(const Node& node) {
-  std::vector<KernelCandidate> result = {
-      winograd_weight_gradient_candidate(), direct_weight_gradient_candidate(),
-      onednn_candidate("onednn.convolution_weight_gradient", with_layout(plan_weight, false)),
-      onednn_candidate("onednn.matmul_1x1", plan_weight_pointwise),
-      onednn_candidate("onednn.convolution_weight_gradient_blocked", with_layout(plan_weight, true))};
-  if (!is_slow_for_onednn(node)) std::swap(result[1], result[2]);
-  return result;
+  KernelCandidate first =
+      onednn_candidate("onednn.convolution_weight_gradient", with_layout(plan_weight, false));
+  KernelCandidate second = direct_weight_gradient_candidate();
+  if (is_slow_for_onednn(node)) std::swap(first, second);
+  return {winograd_weight_gradient_candidate(), first, second,
+          onednn_candidate("onednn.matmul_1x1", plan_weight_pointwise),
+          onednn_candidate("onednn.convolution_weight_gradient_blocked", with_layout(plan_weight, true))};
 }
 
 bool always(const Node&) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/node_body.h"
 
 #include "device/cpu/onednn.h"
 

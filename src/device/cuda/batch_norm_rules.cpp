@@ -1,9 +1,8 @@
 #include "device/cuda/batch_norm_rules.h"
 
-#include <algorithm>
-
 #include "tessera/graph/operator.h"
-#include "tessera/ops/functions.h"
+#include "tessera/passes/batch_norm_expression.h"
+#include "tessera/passes/fuse.h"
 
 namespace tessera::cuda {
 namespace {
@@ -32,14 +31,9 @@ std::vector<Value*> training(const Node& node, const std::vector<Value*>& inputs
   Value* mean_shifted = ops::reduce_mean(shifted, kOverRows());
   Value* mean_square = ops::reduce_mean(ops::square(shifted), kOverRows());
   Value* mean = ops::add(mean_shifted, shift);
-  Value* spread = ops::subtract(mean_square, ops::square(mean_shifted));
-  Value* variance = ops::maximum(spread, ops::constant_like(spread, 0));
-  Value* inverse = ops::rsqrt(ops::add(variance, node.attributes().real("epsilon")));
-  Value* factor = ops::multiply(inverse, inputs[1]);
-  const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
-  Value* centred = ops::subtract(ops::cast(x, type), along(mean));
-  Value* y = ops::add(ops::multiply(centred, along(factor)), along(inputs[2]));
-  return {ops::cast(y, x->data_type()), mean, variance};
+  Value* variance = variance_of_means(mean_square, mean_shifted);
+  Value* y = normalise_channels(x, mean, variance, inputs[1], inputs[2], node.attributes().real("epsilon"));
+  return {y, mean, variance};
 }
 
 // A copy of the elementwise work behind a value, up to what is no such work: to read memory again is cheaper
@@ -52,12 +46,6 @@ Value* made_again(Value* value) {
   return value->graph().add_node(node->operator_name(), inputs, node->attributes())->output(value->index());
 }
 
-bool is_output(const Value* value) {
-  const auto& outputs = value->graph().outputs();
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [&](const Graph::Output& output) { return output.value == value; });
-}
-
 // inputs: dy, x, scale, mean, variance. With n the normalised x: dbias = sum dy, dscale = sum dy n,
 // dx = scale / deviation (dy - mean(dy) - n mean(dy n)).
 std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs) {
@@ -66,23 +54,18 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   const DataType type = inputs[2]->data_type();
   const double rows = static_cast<double>(rows_of(x)[0].value());
   Value* inverse = ops::rsqrt(ops::add(inputs[4], node.attributes().real("epsilon")));
-  const auto all_but_last = [&] {
-    ops::ReduceOptions over;
-    for (int64_t axis = 0; axis + 1 < x->type().rank(); ++axis) over.axes.push_back(axis);
-    return over;
-  };
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
   Value* slope = ops::cast(dy, type);
   Value* normalised = ops::multiply(ops::subtract(ops::cast(x, type), along(inputs[3])), along(inverse));
-  Value* dbias = ops::reduce_sum(slope, all_but_last());
-  Value* dscale = ops::reduce_sum(ops::multiply(slope, normalised), all_but_last());
+  Value* dbias = ops::reduce_sum(slope, over_all_but_channels(x));
+  Value* dscale = ops::reduce_sum(ops::multiply(slope, normalised), over_all_but_channels(x));
   Value* factor = ops::multiply(inputs[2], inverse);
   Value* mean_slope = ops::multiply(dbias, 1 / rows);
   // n mean(dy n) as (x - mean) times one number per channel.
   Value* slant = ops::multiply(ops::multiply(dscale, 1 / rows), inverse);
   Value* centred = ops::subtract(ops::cast(x, type), along(inputs[3]));
   // The relu's mask before a gradient that goes to the shortcut as well is written for that.
-  Value* again = is_output(node.input(0)) ? dy : made_again(dy);
+  Value* again = is_output_or_update(node.input(0)) ? dy : made_again(dy);
   Value* rest = ops::subtract(ops::subtract(ops::cast(again, type), along(mean_slope)),
                               ops::multiply(centred, along(slant)));
   return {ops::cast(ops::multiply(rest, along(factor)), x->data_type()), dscale, dbias};

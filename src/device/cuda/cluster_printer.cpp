@@ -4,7 +4,7 @@
 #include <bit>
 #include <map>
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::cuda {
@@ -13,10 +13,7 @@ namespace {
 constexpr int kMostElements = 8;  // of one step
 constexpr int64_t kAccessBytes = 16;
 
-template <typename... Arguments>
-void refuse_unless(bool condition, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  require(condition, ErrorCode::unsupported, format, std::forward<Arguments>(arguments)...);
-}
+using backend::refuse_unless;
 
 std::string operation_of(const std::string& name) {
   static const std::map<std::string, std::string> operations{{"reduce_sum", "Sum"},

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
@@ -93,13 +94,6 @@ void set_statistics(ConvolutionCall& call, const Node& node, bool deterministic)
   call.problem.statistics = true;
 }
 
-const Node& body_node(const Node& node, std::string_view operator_name) {
-  for (const auto& inner : node.body()->nodes()) {
-    if (inner->operator_name() == operator_name) return *inner;
-  }
-  fail(ErrorCode::unsupported, "the body holds no node of operator {}", operator_name);
-}
-
 ConvolutionCall make_call(const KernelRequest& request) {
   const Node& node = request.node;
   const std::string key = backend::kernel_key(node);
@@ -111,11 +105,11 @@ ConvolutionCall make_call(const KernelRequest& request) {
     call.second = backend::input_index(node, main.input(1));
   };
   if (key == "fused:convolution_data_gradient") {
-    const Node& main = body_node(node, "convolution_data_gradient");
+    const Node& main = backend::main_node(node, "convolution_data_gradient");
     set_main(main);
     set_masked_sum(call, node, main);
   } else if (key == "fused:convolution_statistics") {
-    set_main(body_node(node, "convolution"));
+    set_main(backend::main_node(node, "convolution"));
     set_statistics(call, node, request.deterministic);
   } else if (key == "convolution" || key == "fused:convolution") {
     const backend::FusedChain chain = backend::parse_chain(node, "convolution");

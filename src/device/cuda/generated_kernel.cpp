@@ -27,11 +27,9 @@ class GeneratedKernel : public Kernel {
     for (size_t i = 0; i < functions_.size(); ++i) {
       const Launch& launch = program_.launches[i];
       if (launch.blocks == 0) continue;
-      std::vector<CUdeviceptr> values;
-      for (const Argument& argument : launch.arguments) values.push_back(resolve(argument, arguments));
-      std::vector<void*> pointers;
-      for (CUdeviceptr& value : values) pointers.push_back(&value);
-      start(functions_[i], launch, pointers.data());
+      for (size_t n = 0; n < launch.arguments.size(); ++n)
+        values_[n] = resolve(launch.arguments[n], arguments);
+      start(functions_[i], launch);
     }
   }
 
@@ -40,25 +38,31 @@ class GeneratedKernel : public Kernel {
   void load() {
     if (program_.counters > 0 && counters_ == nullptr)
       counters_ = context_.allocate(program_.counters * int64_t{sizeof(uint64_t)});
+    std::vector<CUfunction> functions;
+    size_t arguments = 0;
     for (const Launch& launch : program_.launches) {
-      functions_.push_back(module_->function(launch.entry));
+      arguments = std::max(arguments, launch.arguments.size());
+      functions.push_back(module_->function(launch.entry));
       if (launch.shared_bytes == 0) continue;
-      check(driver().cuFuncSetAttribute_(functions_.back(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+      check(driver().cuFuncSetAttribute_(functions.back(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                          static_cast<int>(launch.shared_bytes)),
             "asking for shared memory");
     }
+    values_.resize(arguments);
+    for (CUdeviceptr& value : values_) pointers_.push_back(&value);
+    functions_ = std::move(functions);
   }
 
-  void start(CUfunction function, const Launch& launch, void** arguments) const {
+  void start(CUfunction function, const Launch& launch) {
     const auto blocks = static_cast<unsigned>(launch.blocks);
     const auto chunks = static_cast<unsigned>(launch.chunks);
     const auto threads = static_cast<unsigned>(launch.threads);
     const auto shared = static_cast<unsigned>(launch.shared_bytes);
-    const CUresult status = launch.resident
-                                ? driver().cuLaunchCooperativeKernel_(function, blocks, chunks, 1, threads, 1,
-                                                                      1, shared, context_.stream(), arguments)
-                                : driver().cuLaunchKernel_(function, blocks, chunks, 1, threads, 1, 1, shared,
-                                                           context_.stream(), arguments, nullptr);
+    const CUresult status =
+        launch.resident ? driver().cuLaunchCooperativeKernel_(function, blocks, chunks, 1, threads, 1, 1,
+                                                              shared, context_.stream(), pointers_.data())
+                        : driver().cuLaunchKernel_(function, blocks, chunks, 1, threads, 1, 1, shared,
+                                                   context_.stream(), pointers_.data(), nullptr);
     check(status, "launching a generated kernel");
   }
 
@@ -81,6 +85,8 @@ class GeneratedKernel : public Kernel {
   GeneratedProgram program_;
   std::shared_ptr<Module> module_;
   std::vector<CUfunction> functions_;  // by launch
+  std::vector<CUdeviceptr> values_;    // arguments of the launch that is being started
+  std::vector<void*> pointers_;        // to each of the values
   std::shared_ptr<void> counters_;
 };
 

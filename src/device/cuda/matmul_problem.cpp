@@ -1,6 +1,7 @@
 #include "device/cuda/matmul_problem.h"
 
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 

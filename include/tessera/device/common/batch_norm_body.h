@@ -34,13 +34,6 @@ struct BatchNormGradientBody {
 BatchNormBody parse_batch_norm(const Node& node);
 BatchNormGradientBody parse_batch_norm_gradient(const Node& node);
 
-// The one node of this operator in the body, or the node itself without a body. Throws Error(unsupported).
-const Node& main_node(const Node& node, std::string_view operator_name);
-
-// The index of the node's input that is this value of its body, or of the node without one. Throws
-// Error(unsupported) when it is none.
-size_t required_input(const Node& node, const Value* value);
-
 // Throws Error(unsupported) for what no batch normalisation kernel takes, as said above.
 void check_batch_norm_types(const Value& x, const Value& scale);
 

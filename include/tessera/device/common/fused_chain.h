@@ -40,9 +40,6 @@ struct Epilogue {
 Epilogue read_epilogue(const Node& node, const FusedChain& chain,
                        std::initializer_list<std::string_view> activations);
 
-// Which input of the (fused) node a value is. Throws Error(unsupported) when it is none.
-size_t input_index(const Node& node, const Value* value);
-
 // Whether the value holds one number per channel, the last axis, and broadcasts along all others.
 bool is_per_channel(const Value& value, int64_t channels);
 

@@ -1,0 +1,19 @@
+// Batch normalisation of channels-last tensors written out in elementwise work and sums, where no kernel of
+// its own does it.
+#pragma once
+
+#include "tessera/ops/functions.h"
+
+namespace tessera {
+
+// Over all axes but the last, the channels.
+ops::ReduceOptions over_all_but_channels(const Value* x);
+
+// mean(x^2) - mean(x)^2, not below the 0 that rounding could take it to. [C]
+Value* variance_of_means(Value* mean_of_squares, Value* mean);
+
+// (x - mean) scale / sqrt(variance + epsilon) + bias, computed in the type of the mean, in that of x.
+// x: [..., C]; the others: [C].
+Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);
+
+}  // namespace tessera
