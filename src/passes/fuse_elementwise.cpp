@@ -15,16 +15,18 @@
 #include "tessera/passes/decompose.h"
 #include "tessera/passes/fuse.h"
 
+#include "passes/clusters.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
-namespace {
 
-bool is_reduction(const Node& node) {
+bool ends_cluster(const Node& node) {
   static const std::set<std::string, std::less<>> kNames = {"reduce_sum", "reduce_mean", "reduce_max",
                                                             "reduce_min"};
   return kNames.contains(node.operator_name());
 }
+
+namespace {
 
 bool is_elementwise(const Node& node) {
   return node.schema().operator_class == OperatorClass::elementwise ||
@@ -66,7 +68,7 @@ class Grouping {
       position_.push_back(group);
       order_.push_back(group);
       Group own{.members = {node.get()}};
-      if (is_reduction(*node)) {
+      if (ends_cluster(*node)) {
         own.shape = &node->input(0)->shape();
         own.reductions = {node.get()};
       } else if (is_elementwise(*node)) {
@@ -104,7 +106,7 @@ class Grouping {
   // What no elementwise node in between has brought together.
   void join_reductions_of_one_value(const Graph& graph) {
     for (const auto& node : graph.nodes()) {
-      if (!is_reduction(*node)) continue;
+      if (!ends_cluster(*node)) continue;
       for (const Use& use : node->input(0)->uses()) {
         const size_t own = group_of_.at(node.get());
         const size_t other = group_of_.at(use.node);

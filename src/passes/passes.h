@@ -15,6 +15,10 @@ bool lower_precision(Graph& graph, const PassOptions& options);
 // Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassOptions& options);
 
+// Clusters at the start and at the end of the step that do not depend on each other: kind "clusters", whose
+// body holds nothing but clusters.
+bool group_clusters(Graph& graph, const PassOptions& options);
+
 // In a frozen graph, moves batch normalisation into the weight and bias of the convolution before it.
 bool fold_batch_norm(Graph& graph, const PassOptions& options);
 

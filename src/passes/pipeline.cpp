@@ -31,6 +31,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                       passes::fuse_matmul};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
+  const Pass groups{"group_clusters", "clusters of all weights into one launch", passes::group_clusters};
   std::vector<Pass> passes{
       dead,   algebra,   constants, common,  // what the model's code and the gradients left
       layout, constants,                     // channels-first code, and its constants in the new order
@@ -39,7 +40,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
   if (options.fuse)
-    passes.insert(passes.end(), {recompute, data_gradients, norms, convolutions, products, clusters});
+    passes.insert(passes.end(), {recompute, data_gradients, norms, convolutions, products, clusters, groups});
   return passes;
 }
 

@@ -43,6 +43,9 @@ struct PassOptions {
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and
   // make at most so many values, for devices on which a launch costs more than the work. 0: they stay apart.
   int values_per_joined_cluster = 0;
+  // Clusters at the start and the end of a step that do not depend on each other are grouped into nodes that
+  // read and make at most so many values: what one launch of the device takes. 0: they stay apart.
+  int64_t values_per_group = 0;
 };
 
 struct Pass {

@@ -194,6 +194,13 @@ bool ClusterPrinter::needs_coordinates() const {
   return false;
 }
 
+bool ClusterPrinter::is_flat() const {
+  const auto is_number = [](const ClusterReduction& reduction) {
+    return reduction.node->output()->type().element_count() == 1;
+  };
+  return !needs_coordinates() && std::all_of(reductions_.begin(), reductions_.end(), is_number);
+}
+
 std::string ClusterPrinter::coordinates_of_element() const {
   if (!needs_coordinates()) return "";
   std::string text = "    index t = e;\n";

@@ -31,6 +31,9 @@ class ClusterPrinter {
 
   // "const float* x0, half* y0": the pointers that the step reads and writes; `arguments` receives the same.
   std::string parameters(std::vector<Argument>& arguments) const;
+  // Whether all operands are walked through from the first element to the last, but for single numbers, and
+  // the reductions, where there are any, are over all elements.
+  bool is_flat() const;
   // Statements that set the coordinates `c0`, `c1`, ... of the element `e`; empty where no operand needs
   // them.
   std::string coordinates_of_element() const;

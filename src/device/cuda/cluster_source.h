@@ -5,6 +5,9 @@
 
 namespace tessera::cuda {
 
+// What a cluster may end with.
+inline constexpr int kReductionsOfACluster = 8;
+
 // `body` holds primitives, casts, selects, broadcasts, scalar constants and uniform random numbers of one
 // iteration shape, and any number of reductions of values of that shape over the same axes, whose results
 // nothing in the body reads. The program's inputs and outputs are those of the body. Throws

@@ -8,8 +8,9 @@
 #include "tessera/base/error.h"
 
 #include "device/cuda/check.h"
+#include "device/cuda/cluster_source.h"
 #include "device/cuda/cudnn_graph.h"
-#include "device/cuda/expanded.h"
+#include "device/cuda/grouped_clusters.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
 
@@ -92,7 +93,8 @@ DeviceDescription CudaDevice::description() const {
 }
 
 void CudaDevice::prepare(PassOptions& options) const {
-  set_cluster_options(options);
+  options.reductions_per_cluster = kReductionsOfACluster;
+  options.values_per_group = kValuesOfAGroup;
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;

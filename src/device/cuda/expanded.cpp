@@ -6,6 +6,7 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/batch_norm_rules.h"
+#include "device/cuda/cluster_source.h"
 #include "device/cuda/kernel_registry.h"
 
 namespace tessera::cuda {
@@ -43,18 +44,14 @@ std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) 
 
 }  // namespace
 
-void set_cluster_options(PassOptions& options) {
-  options.reductions_per_cluster = 8;
-  options.values_per_joined_cluster = 48;
-}
-
 bool has_rule(const Node& node) {
   return find_rule(node.operator_name()) != nullptr;
 }
 
 KernelCandidate expanded_candidate(const Node& node, Context& context) {
   PassOptions options;
-  set_cluster_options(options);
+  options.reductions_per_cluster = kReductionsOfACluster;
+  options.values_per_joined_cluster = 48;
   return backend::rule_candidate(
       "expanded", expand, [&context](const Node& inner) { return cuda_candidates(inner, context); }, options);
 }

@@ -2,14 +2,10 @@
 #pragma once
 
 #include "tessera/compile/kernel.h"
-#include "tessera/passes/pass.h"
 
 #include "device/cuda/context.h"
 
 namespace tessera::cuda {
-
-// What generated clusters take, for the passes.
-void set_cluster_options(PassOptions& options);
 
 // Whether the operator is defined here by reductions and elementwise formulas: the norms.
 bool has_rule(const Node& node);

@@ -23,46 +23,57 @@ class GeneratedKernel : public Kernel {
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
-    if (functions_.empty()) load();
-    for (size_t i = 0; i < functions_.size(); ++i) {
-      const Launch& launch = program_.launches[i];
-      if (launch.blocks == 0) continue;
-      for (size_t n = 0; n < launch.arguments.size(); ++n)
-        values_[n] = resolve(launch.arguments[n], arguments);
-      start(functions_[i], launch);
+    if (calls_.empty()) load();
+    for (Call& call : calls_) {
+      for (size_t i = 0; i < call.values.size(); ++i)
+        call.values[i] = resolve(call.launch->arguments[i], arguments);
+      start(call);
     }
   }
 
  private:
+  struct Call {
+    const Launch* launch = nullptr;
+    CUfunction function = nullptr;
+    std::vector<CUdeviceptr> values;
+    std::vector<void*> parameters;  // into the values
+  };
+
   // What a recording of runs cannot hold, and thus what the first run does.
   void load() {
     if (program_.counters > 0 && counters_ == nullptr)
       counters_ = context_.allocate(program_.counters * int64_t{sizeof(uint64_t)});
-    std::vector<CUfunction> functions;
-    size_t arguments = 0;
+    std::vector<Call> calls;
     for (const Launch& launch : program_.launches) {
-      arguments = std::max(arguments, launch.arguments.size());
-      functions.push_back(module_->function(launch.entry));
+      if (launch.blocks == 0) continue;
+      Call& call = calls.emplace_back();
+      call.launch = &launch;
+      call.function = module_->function(launch.entry);
+      call.values.resize(launch.arguments.size());
+      const auto array = static_cast<size_t>(launch.array);
+      for (size_t i = 0; i < call.values.size(); ++i) {
+        if (i == 0 || i >= array) call.parameters.push_back(&call.values[i]);
+      }
       if (launch.shared_bytes == 0) continue;
-      check(driver().cuFuncSetAttribute_(functions.back(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+      check(driver().cuFuncSetAttribute_(call.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                          static_cast<int>(launch.shared_bytes)),
             "asking for shared memory");
     }
-    values_.resize(arguments);
-    for (CUdeviceptr& value : values_) pointers_.push_back(&value);
-    functions_ = std::move(functions);
+    calls_ = std::move(calls);
   }
 
-  void start(CUfunction function, const Launch& launch) {
+  void start(Call& call) const {
+    const Launch& launch = *call.launch;
     const auto blocks = static_cast<unsigned>(launch.blocks);
     const auto chunks = static_cast<unsigned>(launch.chunks);
     const auto threads = static_cast<unsigned>(launch.threads);
     const auto shared = static_cast<unsigned>(launch.shared_bytes);
+    void** parameters = call.parameters.data();
     const CUresult status =
-        launch.resident ? driver().cuLaunchCooperativeKernel_(function, blocks, chunks, 1, threads, 1, 1,
-                                                              shared, context_.stream(), pointers_.data())
-                        : driver().cuLaunchKernel_(function, blocks, chunks, 1, threads, 1, 1, shared,
-                                                   context_.stream(), pointers_.data(), nullptr);
+        launch.resident ? driver().cuLaunchCooperativeKernel_(call.function, blocks, chunks, 1, threads, 1, 1,
+                                                              shared, context_.stream(), parameters)
+                        : driver().cuLaunchKernel_(call.function, blocks, chunks, 1, threads, 1, 1, shared,
+                                                   context_.stream(), parameters, nullptr);
     check(status, "launching a generated kernel");
   }
 
@@ -84,9 +95,7 @@ class GeneratedKernel : public Kernel {
   Context& context_;
   GeneratedProgram program_;
   std::shared_ptr<Module> module_;
-  std::vector<CUfunction> functions_;  // by launch
-  std::vector<CUdeviceptr> values_;    // arguments of the launch that is being started
-  std::vector<void*> pointers_;        // to each of the values
+  std::vector<Call> calls_;
   std::shared_ptr<void> counters_;
 };
 
@@ -98,15 +107,16 @@ std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram
 
 GeneratedRegistration::GeneratedRegistration(
     const std::string& key, std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make) {
+  const std::string name = key.substr(key.find(':') + 1);  // a fused node by its kind
   CudaKernelRegistration(
-      {.key = key, .candidates = [key, make = std::move(make)](const Node&, Context& context) {
+      {.key = key, .candidates = [name, make = std::move(make)](const Node&, Context& context) {
          const auto check = [make, &context](const KernelRequest& request) {
            make(request.node, context.traits());
          };
          const auto create = [make, &context](const KernelRequest& request) {
            return make_generated_kernel(context, make(request.node, context.traits()));
          };
-         return std::vector{backend::checked_candidate("generated." + key, check, create)};
+         return std::vector{backend::checked_candidate("generated." + name, check, create)};
        }});
 }
 

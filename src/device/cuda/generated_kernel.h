@@ -28,6 +28,7 @@ struct Launch {
   std::vector<Argument> arguments;
   int64_t shared_bytes = 0;  // of a block, beside what the source declares
   bool resident = false;     // all blocks run at the same time, so that they may wait for each other
+  int64_t array = 0;         // so many arguments, the first ones, are one array by value
 };
 
 // Text and launches for one problem.
@@ -42,7 +43,8 @@ struct GeneratedProgram {
 
 std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
 
-// Offers "generated.KEY" for an operator. `make` throws Error(unsupported) for a node that it refuses.
+// Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` throws
+// Error(unsupported) for a node that it refuses.
 struct GeneratedRegistration {
   GeneratedRegistration(const std::string& key,
                         std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);

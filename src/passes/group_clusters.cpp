@@ -1,0 +1,150 @@
+// Puts clusters that do not depend on each other into one node, where a launch costs more than the work of
+// many of them: those that only the end of the step needs, such as the norms and updates of all weights, and
+// those that need only its start, such as the casts of weights. Whatever lies between stays where it is; to
+// wait for another branch there would keep more alive, and hold up what reads it.
+//
+// Nodes of one group have the same depth, the number of groupable nodes on the longest way to them, so that
+// none depends on another, and neither does a group on one that depends on it.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/clusters.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+int64_t elements_of(const Value* value) {
+  return value->type().element_count();
+}
+
+bool reduces_everything(const Node& node) {
+  return ends_cluster(node) && elements_of(node.output()) == 1;
+}
+
+// Walks through all its tensors, but for single numbers, from the first element to the last.
+bool is_flat(const Node& node) {
+  int64_t most = 1;
+  const auto meet = [&](const Value* value) {
+    if (!value->type().is_static()) return false;
+    most = std::max(most, elements_of(value));
+    return true;
+  };
+  const auto& inputs = node.inputs();
+  const auto& outputs = node.outputs();
+  if (!std::all_of(inputs.begin(), inputs.end(), meet)) return false;
+  if (!std::all_of(outputs.begin(), outputs.end(), [&](const auto& output) { return meet(output.get()); }))
+    return false;
+  const auto fits = [&](const Value* value) { return elements_of(value) == 1 || elements_of(value) == most; };
+  return std::all_of(inputs.begin(), inputs.end(), fits) &&
+         std::all_of(outputs.begin(), outputs.end(), [&](const auto& output) { return fits(output.get()); });
+}
+
+bool is_primitive(const Node& node) {
+  return (node.schema().operator_class == OperatorClass::elementwise && node.schema().scalar) ||
+         reduces_everything(node);
+}
+
+bool is_groupable(const Node& node) {
+  if (!is_flat(node)) return false;
+  if (node.operator_name() != "fused") return is_primitive(node);
+  if (node.attributes().text("kind") != "cluster") return false;
+  const auto& members = node.body()->nodes();
+  return std::all_of(members.begin(), members.end(), [](const auto& member) {
+    return member->operator_name() == "constant" || member->operator_name() == "broadcast_to" ||
+           is_primitive(*member);
+  });
+}
+
+class Groups {
+ public:
+  explicit Groups(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      if (is_groupable(*node)) groupable_.insert(node.get());
+    }
+    find_ancestors(graph);
+    find_descendants(graph);
+  }
+
+  // In the order of the graph.
+  std::vector<std::vector<Node*>> members(const Graph& graph, int64_t most_values) const {
+    std::map<std::pair<bool, int>, std::vector<std::vector<Node*>>> groups;
+    std::map<std::pair<bool, int>, int64_t> values;  // of the last one
+    for (const auto& node : graph.nodes()) {
+      const bool first = !needs_more_.contains(node.get());
+      if (!groupable_.contains(node.get()) || (!first && !is_last(*node))) continue;
+      const std::pair<bool, int> key{first, depth_.at(node.get())};
+      const auto own = static_cast<int64_t>(node->inputs().size() + node->outputs().size());
+      if (groups[key].empty() || values[key] + own > most_values) {
+        groups[key].emplace_back();
+        values[key] = 0;
+      }
+      groups[key].back().push_back(node.get());
+      values[key] += own;
+    }
+    std::vector<std::vector<Node*>> result;
+    for (auto& [key, own] : groups) {
+      for (std::vector<Node*>& group : own) {
+        if (group.size() > 1) result.push_back(std::move(group));
+      }
+    }
+    return result;
+  }
+
+ private:
+  void find_ancestors(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      const bool groupable = groupable_.contains(node.get());
+      int depth = groupable ? 1 : 0;
+      for (const Value* input : node->inputs()) {
+        const Node* producer = input->producer();
+        if (producer == nullptr || producer->operator_name() == "constant") continue;
+        depth = std::max(depth, depth_.at(producer) + (groupable ? 1 : 0));
+        if (!groupable_.contains(producer) || needs_more_.contains(producer)) needs_more_.insert(node.get());
+      }
+      depth_[node.get()] = depth;
+    }
+  }
+
+  void find_descendants(const Graph& graph) {
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      for (const auto& output : (*node)->outputs()) {
+        for (const Use& use : output->uses()) {
+          if (!groupable_.contains(use.node) || serves_more_.contains(use.node))
+            serves_more_.insert(node->get());
+        }
+      }
+    }
+  }
+
+  bool is_last(const Node& node) const { return !serves_more_.contains(&node); }
+
+  NodeSet groupable_;
+  NodeSet needs_more_;   // what a node that is not groupable leads to
+  NodeSet serves_more_;  // what leads to such a node
+  std::unordered_map<const Node*, int> depth_;
+};
+
+// The members of a group are clusters: constants are in their bodies.
+Node* as_cluster(Graph& graph, Node* node) {
+  if (node->operator_name() == "fused") return node;
+  return fuse_nodes(graph, "cluster", {node}, visible_values(graph, {node}));
+}
+
+}  // namespace
+
+bool group_clusters(Graph& graph, const PassOptions& options) {
+  if (options.values_per_group == 0) return false;
+  const std::vector<std::vector<Node*>> groups = Groups(graph).members(graph, options.values_per_group);
+  for (std::vector<Node*> members : groups) {
+    for (Node*& node : members) node = as_cluster(graph, node);
+    fuse_nodes(graph, "clusters", members, visible_values(graph, members));
+  }
+  return !groups.empty();
+}
+
+}  // namespace tessera::passes

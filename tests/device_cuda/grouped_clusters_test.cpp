@@ -1,0 +1,95 @@
+// Clusters of many shapes in one launch.
+#include "tessera/models/model.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+#include "support/expect_error.h"
+
+namespace tessera::testing {
+namespace {
+
+// Updates and norms of tensors of several sizes: whole and broken steps, more than one block, a single
+// number, sums of few and many blocks, a mean, and what two clusters read.
+std::string text(const std::string& type) {
+  std::string inputs = "input %rate: fp32[]";
+  std::string nodes;
+  const std::vector<std::string> shapes{"[]",        "[1]",       "[7]",        "[64]",
+                                        "[3, 5, 8]", "[129, 65]", "[70, 1024]", "[64]"};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    inputs += fmt::format(", input %w{0}: fp32{1}, input %g{0}: {2}{1}", i, shapes[i], type);
+    nodes += fmt::format(
+        "  %l{0} = cast(%g{0}) {{type = fp32}}\n  %p{0} = multiply(%l{0}, %rate)\n  %n{0} = subtract(%w{0}, "
+        "%p{0})\n"
+        "  %h{0} = cast(%n{0}) {{type = {1}}}\n  %s{0} = square(%n{0})\n  %q{0} = {2}(%s{0})\n"
+        "  output n{0} = %n{0}\n  output h{0} = %h{0}\n  output q{0} = %q{0}\n",
+        i, type, i % 2 == 0 ? "reduce_sum" : "reduce_mean");
+  }
+  return "graph g(" + inputs + ") {\n" + nodes + "}";
+}
+
+std::unique_ptr<Graph> grouped(const std::string& type) {
+  auto graph = parse_graph(text(type));
+  PassOptions options;
+  options.reductions_per_cluster = 8;
+  options.values_per_group = 1000;
+  run_pass(*graph, "fuse_elementwise", options);
+  EXPECT_TRUE(run_pass(*graph, "group_clusters", options));
+  verify(*graph);
+  return graph;
+}
+
+class GroupedClusters : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GroupedClusters, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = grouped(GetParam());
+  ASSERT_EQ(graph->nodes().size(), 1U) << print(*graph);
+  const Node& node = *graph->nodes().front();
+  const std::vector<Tensor> all = graph_inputs(*graph);
+  std::vector<Tensor> inputs;
+  for (const Value* input : node.inputs()) inputs.push_back(all.at(input->index()));
+  Tolerances tolerances;
+  for (const auto& output : node.outputs()) {
+    const bool sum = output->name().starts_with("q");
+    const int64_t terms = sum ? node.input(1)->type().element_count() : 1;
+    tolerances.push_back(tolerance_for(sum ? OperatorClass::reduction : OperatorClass::elementwise,
+                                       output->data_type(),
+                                       {.terms = std::max<int64_t>(terms, 71'680), .magnitude = 16}));
+  }
+  const std::vector<std::string> names =
+      expect_every_kernel(node, inputs, tolerances, std::vector<bool>(inputs.size(), false), gpu_or_null());
+  EXPECT_NE(std::find(names.begin(), names.end(), "generated.clusters"), names.end());
+}
+
+TEST_P(GroupedClusters, CudaCompile) {
+  const std::unique_ptr<Graph> graph = grouped(GetParam());
+  ASSERT_EQ(graph->nodes().size(), 1U) << print(*graph);
+  EXPECT_GT(compile_candidates(*graph->nodes().front()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, GroupedClusters, ::testing::Values("fp16", "bf16", "fp32"),
+                         [](const auto& test) { return test.param; });
+
+TEST(GroupedClustersPlan, CudaUpdatesAllWeightsInOneLaunch) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  for (const Precision precision : {Precision::fp16, Precision::fp32}) {
+    const train::StepGraph step = train::build_training_step(model, {.batch = 32, .precision = precision});
+    CompileOptions options;
+    options.passes.precision = precision;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    size_t groups = 0;
+    size_t clusters = 0;
+    for (const NodeReport& node : executable->nodes()) {
+      groups += node.kernel == "generated.clusters" ? 1 : 0;
+      clusters += node.kernel == "generated.cluster" ? 1 : 0;
+    }
+    EXPECT_GE(groups, 1U);
+    EXPECT_LT(groups, 8U);
+    EXPECT_LT(clusters, 24U);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include "passes/pass_case.h"
+
+namespace tessera::testing {
+namespace {
+
+PassOptions grouping(int64_t values = 100) {
+  PassOptions options;
+  options.values_per_group = values;
+  return options;
+}
+
+size_t count(const Graph& graph, std::string_view kind) {
+  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    return node->body() != nullptr && node->attributes().text("kind") == kind;
+  }));
+}
+
+TEST(GroupClusters, TakesWhatTheEndOfTheStepNeedsAlone) {
+  expect_rewrite(
+      "group_clusters",
+      R"(graph g(input %a: fp32[3, 4], input %b: fp32[3, 4], input %w: fp32[4], parameter %p: fp32[3, 3], parameter %q: fp32[5]) {
+    %d = matmul(%a, %b) {transpose_b = true}
+    %p_next = subtract(%p, %d)
+    %l = log_softmax(%q)
+    %square = square(%l)
+    output sum = %p_next
+    output square = %square
+  })",
+      R"(graph g(input %a: fp32[3, 4], input %b: fp32[3, 4], input %w: fp32[4], parameter %p: fp32[3, 3], parameter %q: fp32[5]) {
+    %d = matmul(%a, %b) {transpose_b = true}
+    %l = log_softmax(%q)
+    %p_next, %square = fused(%p, %d, %l) {kind = "clusters"} body graph clusters(
+      input %p: fp32[3, 3], input %d: fp32[3, 3], input %l: fp32[5]) {
+      %p_next = fused(%p, %d) {kind = "cluster"} body graph cluster(input %p: fp32[3, 3], input %d: fp32[3, 3]) {
+        %p_next = subtract(%p, %d)
+        output y0 = %p_next
+      }
+      %square = fused(%l) {kind = "cluster"} body graph cluster(input %l: fp32[5]) {
+        %square = square(%l)
+        output y0 = %square
+      }
+      output y0 = %p_next
+      output y1 = %square
+    }
+    output sum = %p_next
+    output square = %square
+  })",
+      0, grouping());
+}
+
+TEST(GroupClusters, TakesWhatNeedsTheStartAloneAndKeepsItApartFromTheEnd) {
+  const auto graph = parse_graph(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 2]) {
+    %a16 = cast(%a) {type = fp16}
+    %b16 = cast(%b) {type = fp16}
+    %c = matmul(%a16, %b16)
+    %x = exp(%c)
+    %y = reduce_sum(%c)
+    output x = %x
+    output y = %y
+  })");
+  EXPECT_TRUE(run_pass("group_clusters", *graph, grouping()));
+  verify(*graph);
+  ASSERT_EQ(graph->nodes().size(), 3u) << print(*graph);
+  EXPECT_EQ(count(*graph, "clusters"), 2u);
+}
+
+TEST(GroupClusters, LeavesWhatLiesBetween) {
+  expect_untouched("group_clusters", R"(graph g(input %a: fp32[3, 3], input %b: fp32[3, 3]) {
+    %c = matmul(%a, %b)
+    %x = exp(%c)
+    %y = sqrt(%c)
+    %d = matmul(%x, %y)
+    output d = %d
+  })",
+                   grouping());
+}
+
+TEST(GroupClusters, NeverPutsWhatDependsOnEachOtherTogether) {
+  // Two norms, their sum, and two updates by it: three steps, two of which are groups.
+  const char* text =
+      R"(graph g(input %a: fp32[3, 3], input %b: fp32[3, 3], parameter %p: fp32[3, 3], parameter %q: fp32[3]) {
+    %dp = matmul(%a, %b)
+    %dq = log_softmax(%q)
+    %np = reduce_sum(%dp)
+    %nq = reduce_sum(%dq)
+    %norm = add(%np, %nq)
+    %p1 = multiply(%dp, %norm)
+    %q1 = multiply(%dq, %norm)
+    output p = %p1
+    output q = %q1
+  })";
+  const auto graph = parse_graph(text);
+  EXPECT_TRUE(run_pass("group_clusters", *graph, grouping()));
+  verify(*graph);
+  EXPECT_EQ(count(*graph, "clusters"), 2u) << print(*graph);
+  EXPECT_EQ(graph->nodes().size(), 5u);
+  const auto before = parse_graph(text);
+  const std::vector<Tensor> inputs = made_up_inputs(*before);
+  const ReferenceResult expected = run_reference(*before, inputs);
+  const ReferenceResult actual = run_reference(*graph, inputs);
+  for (size_t i = 0; i < expected.outputs.size(); ++i)
+    EXPECT_TRUE(actual.outputs[i].identical(expected.outputs[i]));
+}
+
+constexpr const char* kFour =
+    R"(graph g(input %a: fp32[4], input %b: fp32[3], input %c: fp32[2], input %d: fp32[5]) {
+    %x = exp(%a)
+    %y = exp(%b)
+    %z = exp(%c)
+    %u = exp(%d)
+    output x = %x
+    output y = %y
+    output z = %z
+    output u = %u
+  })";
+
+TEST(GroupClusters, CutsGroupsWhereALaunchIsFull) {
+  const auto graph = parse_graph(kFour);
+  EXPECT_TRUE(run_pass("group_clusters", *graph, grouping(4)));  // two values each
+  verify(*graph);
+  EXPECT_EQ(count(*graph, "clusters"), 2u);
+  EXPECT_EQ(graph->nodes().size(), 2u);
+}
+
+TEST(GroupClusters, IsForDevicesThatAskForIt) {
+  expect_untouched("group_clusters", kFour, grouping(0));
+}
+
+TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {
+  expect_untouched("group_clusters",
+                   R"(graph g(input %a: fp32[4, 3], input %b: fp32[3], input %c: fp32[4, 3]) {
+    %x = add(%a, %b)
+    %y = reduce_sum(%c) {axes = [0]}
+    output x = %x
+    output y = %y
+  })",
+                   grouping());
+}
+
+}  // namespace
+}  // namespace tessera::testing
