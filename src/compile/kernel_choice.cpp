@@ -1,5 +1,7 @@
 #include "compile/kernel_choice.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
@@ -31,6 +33,8 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
     fail(ErrorCode::unsupported, "device '{}' has no kernel for {}{}", device.description().name, print(node),
          refusals);
   }
+  const auto is_fallback = [](const KernelCandidate* candidate) { return candidate->fallback; };
+  if (!std::all_of(willing.begin(), willing.end(), is_fallback)) std::erase_if(willing, is_fallback);
   const KernelCandidate* winner = willing.front();
   if (tuner != nullptr && willing.size() > 1 && device.worth_tuning(node)) {
     const TuningResult result = tuner->choose(request, willing);

@@ -35,6 +35,7 @@ class ReferenceKernel : public Kernel {
 KernelCandidate reference_candidate() {
   return {
       .name = "reference",
+      .fallback = true,
       .refusal = [](const KernelRequest&) { return std::string(); },
       .create = [](const KernelRequest& request) { return std::make_unique<ReferenceKernel>(request.node); }};
 }

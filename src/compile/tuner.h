@@ -31,7 +31,11 @@ class Tuner {
   static std::string key_of(const KernelRequest& request);
 
  private:
+  struct Buffers;
+
   TuningResult measure(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates);
+  TuningResult measure(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates,
+                       const Buffers& buffers);
 
   Device& device_;
   std::string file_;

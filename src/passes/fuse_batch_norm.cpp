@@ -1,6 +1,8 @@
 // Training: batch normalisation with the shortcut's sum and the relu behind it, and its gradient with the
 // relu's mask and the sum of two gradients before it; and, recomputed in the backward half, the normalisation
 // by the batch's statistics with its relu. Each would otherwise be a pass over whole activations of its own.
+#include <unordered_map>
+
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/fuse.h"
@@ -95,14 +97,31 @@ bool fuse_backward(Graph& graph) {
   return changed;
 }
 
+// A block's last normalisation and that of its downsampled shortcut read the gradient of their sum.
+bool pair_gradients(Graph& graph) {
+  bool changed = false;
+  std::unordered_map<const Value*, Node*> waiting;  // by what they read
+  for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
+    const auto [other, first] = waiting.try_emplace(gradient->input(0), gradient);
+    if (first) continue;
+    const std::vector<Node*> members{other->second, gradient};
+    waiting.erase(other);
+    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    fuse_nodes(graph, "batch_norm_gradients", members, visible_values(graph, members));
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
+  const bool paired = options.pair_batch_norm_gradients && pair_gradients(graph);
   const bool recomputed = fuse_recomputed(graph);
   const bool rewritten = use_convolution_statistics(graph, options);
-  return fuse_forward(graph) || rewritten || recomputed || backward;
+  return fuse_forward(graph) || rewritten || recomputed || paired || backward;
 }
 
 }  // namespace tessera::passes

@@ -1,5 +1,5 @@
-// The gradient of a tensor that two nodes read, where a relu made it: the sum of a convolution's data
-// gradient and the other reader's gradient, and the relu's mask, in the convolution's kernel. Each would
+// The gradient of a tensor that two nodes read: the sum of a convolution's data gradient and the other
+// reader's gradient, and the mask of the relu that made the tensor, in the convolution's kernel. Each would
 // otherwise be passes over whole activations.
 #include <algorithm>
 
@@ -25,26 +25,33 @@ Node* unstrided_data_gradient(const Node& sum) {
   return nullptr;
 }
 
+std::optional<ReluMask> mask_behind(const Node& sum) {
+  Node* select = sole_reader(sum.output());
+  if (select == nullptr || select->operator_name() != "select" || select->input(1) != sum.output())
+    return std::nullopt;
+  return find_relu_mask(select->output());
+}
+
 }  // namespace
 
 bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
   if (!options.fuse_data_gradients) return false;
-  std::vector<Node*> selects;
+  std::vector<Node*> sums;
   for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == "select") selects.push_back(node.get());
+    if (node->operator_name() == "add" && node->input(0)->type() == node->input(1)->type())
+      sums.push_back(node.get());
   }
   bool changed = false;
-  for (Node* select : selects) {
-    const std::optional<ReluMask> mask = find_relu_mask(select->output());
-    if (!mask.has_value()) continue;
-    Node* sum = producer_of(select->input(1), "add");
-    if (sum == nullptr || sole_reader(sum->output()) != select) continue;
-    if (sum->input(0)->type() != sum->input(1)->type()) continue;
+  for (Node* sum : sums) {
     Node* gradient = unstrided_data_gradient(*sum);
     if (gradient == nullptr) continue;
-    const std::vector<Node*> members{gradient, sum, mask->greater, select};
+    std::vector<Node*> members{gradient, sum};
+    if (const std::optional<ReluMask> mask = mask_behind(*sum)) {
+      members.push_back(mask->greater);
+      members.push_back(mask->select);
+    }
     if (!fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
-    fuse_nodes(graph, "convolution_data_gradient", members, {select->output()});
+    fuse_nodes(graph, "convolution_data_gradient", members, {members.back()->output()});
     changed = true;
   }
   return changed;

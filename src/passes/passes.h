@@ -26,7 +26,7 @@ bool fold_batch_norm(Graph& graph, const PassOptions& options);
 // computed again from what is kept anyway.
 bool recompute_activations(Graph& graph, const PassOptions& options);
 
-// Data gradients of convolutions with another gradient added and a relu's mask: kind
+// Data gradients of convolutions with another gradient added and perhaps a relu's mask: kind
 // "convolution_data_gradient".
 bool fuse_data_gradient(Graph& graph, const PassOptions& options);
 

@@ -43,7 +43,13 @@ std::vector<FusedCase> gradient_cases() {
            "[] (0)}\n  %open = greater(%y, %zero)\n  %dz = select(%open, %sum, %zero)\n  output dz = "
            "%dz\n}\n";
   };
+  const std::string sum_alone =
+      "graph g(input %dy: fp16[4, 14, 14, 64], input %weight: fp16[64, 1, 1, 256], input %other: "
+      "fp16[4, 14, 14, 256]) {\n  %d = convolution_data_gradient(%dy, %weight) {input_shape = [4, 14, 14, "
+      "256], " +
+      window(0, 1) + "}\n  %sum = add(%d, %other)\n  output sum = %sum\n}\n";
   return {
+      {"SumAlone", sum_alone},
       {"Window1",
        text("fp16[4, 14, 14, 64]", "fp16[64, 1, 1, 256]", "fp16[4, 14, 14, 256]", "fp16", window(0, 1))},
       {"Window3", text("fp16[2, 9, 9, 32]", "fp16[32, 3, 3, 32]", "fp16[2, 9, 9, 32]", "fp16", window(1, 1))},

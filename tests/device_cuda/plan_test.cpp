@@ -62,6 +62,20 @@ TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
   EXPECT_EQ(count(false), 11);  // the stem, four of layer 1, six of layer 2
 }
 
+TEST(CudaPlan, SharesReadsWhereTheShortcutIsDownsampled) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step = train::build_training_step(model, {.batch = 8, .precision = Precision::fp16});
+  CompileOptions options;
+  options.passes.precision = Precision::fp16;
+  const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+  size_t pairs = 0;
+  for (const NodeReport& node : executable->nodes()) {
+    pairs += node.operator_name == "fused:batch_norm_gradients" ? 1 : 0;
+    EXPECT_NE(node.operator_name, "add") << node.name;  // sums of gradients are in data gradients
+  }
+  EXPECT_EQ(pairs, 4U);
+}
+
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
   const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
   const auto card = Device::open("cuda:plan-h100");

@@ -39,8 +39,43 @@ TEST(FuseDataGradient, TakesTheSumAndTheMask) {
               options());
 }
 
+const std::string kSumAlone = R"(
+    %sum = fused(%dy, %weight, %other) {kind = "convolution_data_gradient"} body graph convolution_data_gradient(
+      input %dy: fp32[2, 5, 5, 6], input %weight: fp32[6, 1, 1, 4], input %other: fp32[2, 5, 5, 4]) {
+      %d = convolution_data_gradient(%dy, %weight) {dilations = [1, 1], input_shape = [2, 5, 5, 4], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
+      %sum = add(%other, %d)
+      output y0 = %sum
+    }
+    %zero = constant() {value = fp32[] (0)}
+)";
+
+TEST(FuseDataGradient, TakesTheSumAloneWhereOthersReadIt) {
+  expect_pass("fuse_data_gradient", kInputs + kMaskedSum + "output sum = %sum\n}", kInputs + kSumAlone + R"(
+    %open = greater(%y, %zero)
+    %dz = select(%open, %sum, %zero)
+    output dz = %dz
+    output sum = %sum
+  })",
+              options());
+}
+
+// A mask that lets through another value than zero is none of a relu.
+TEST(FuseDataGradient, TakesTheSumAloneBeforeAnotherSelection) {
+  const std::string selection = R"(
+    %one = constant() {value = fp32[] (1)}
+    %open = greater(%y, %zero)
+    %dz = select(%open, %sum, %one)
+    output dz = %dz
+  })";
+  expect_pass("fuse_data_gradient", kInputs + R"(
+    %d = convolution_data_gradient(%dy, %weight) {dilations = [1, 1], input_shape = [2, 5, 5, 4], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
+    %sum = add(%other, %d)
+    %zero = constant() {value = fp32[] (0)}
+)" + selection,
+              kInputs + kSumAlone + selection, options());
+}
+
 TEST(FuseDataGradient, LeavesWhatOthersRead) {
-  expect_no_change("fuse_data_gradient", kInputs + kMaskedSum + "output sum = %sum\n}", options());
   expect_no_change("fuse_data_gradient", kInputs + kMaskedSum + "output d = %d\n}", options());
 }
 
@@ -57,20 +92,6 @@ TEST(FuseDataGradient, LeavesStridesAndOtherDevices) {
   })",
                    options());
   expect_no_change("fuse_data_gradient", kInputs + kMaskedSum + "}");
-}
-
-// A mask that lets through another value than zero is none of a relu.
-TEST(FuseDataGradient, LeavesOtherSelections) {
-  expect_no_change("fuse_data_gradient", kInputs + R"(
-    %d = convolution_data_gradient(%dy, %weight) {dilations = [1, 1], input_shape = [2, 5, 5, 4], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
-    %sum = add(%other, %d)
-    %zero = constant() {value = fp32[] (0)}
-    %one = constant() {value = fp32[] (1)}
-    %open = greater(%y, %zero)
-    %dz = select(%open, %sum, %one)
-    output dz = %dz
-  })",
-                   options());
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ struct KernelCandidate {
   std::string name;  // such as "onednn.convolution" or "loops.cluster"
   // Its rounding errors as a multiple of those of the plain sums: more than 1 where it computes otherwise.
   double rounding_amplification = 1;
+  // Taken only where no other candidate is willing, and never timed beside those.
+  bool fallback = false;
   // Why it cannot run the node; "" when it can.
   std::function<std::string(const KernelRequest& request)> refusal;
   std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create;

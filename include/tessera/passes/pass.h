@@ -35,6 +35,8 @@ struct PassOptions {
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
+  // Gradients of two normalisations that read the same gradient share their passes over it.
+  bool pair_batch_norm_gradients = false;
   // From which size on results of convolutions are added up for batch normalisation where they are made;
   // 0: never.
   int64_t convolution_statistics_bytes = 0;

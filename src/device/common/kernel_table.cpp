@@ -33,4 +33,11 @@ KernelCandidate willing_candidate(
   return candidate;
 }
 
+KernelCandidate fallback_candidate(
+    const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+  KernelCandidate candidate = willing_candidate(name, std::move(create));
+  candidate.fallback = true;
+  return candidate;
+}
+
 }  // namespace tessera::backend

@@ -185,7 +185,7 @@ std::vector<KernelCandidate> single(const Node&, Context& context) {
   const auto plain = [&context](const KernelRequest& request) {
     return make_generated_kernel(context, plain_matmul(request.node, context.traits()));
   };
-  return {lt_candidate(context), backend::willing_candidate("generated.matmul", plain)};
+  return {lt_candidate(context), backend::fallback_candidate("generated.matmul", plain)};
 }
 
 std::vector<KernelCandidate> fused(const Node&, Context& context) {

@@ -68,19 +68,20 @@ void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChai
   call.problem.relu = epilogue.activation != nullptr;
 }
 
-// What fuse_data_gradient makes: a sum and a relu's mask behind the data gradient.
+// What fuse_data_gradient makes: a sum, and perhaps a relu's mask, behind the data gradient.
 void set_masked_sum(ConvolutionCall& call, const Node& node, const Node& main) {
   const Node* sum = sole_reader(main.output());
-  const Node* select = node.body()->outputs().at(0).value->producer();
-  const bool expected = sum != nullptr && sum->operator_name() == "add" && select != nullptr &&
-                        select->operator_name() == "select" && select->input(1) == sum->output() &&
-                        scalar_constant(select->input(2)) == 0.0;
-  const Node* greater = expected ? producer_of(select->input(0), "greater") : nullptr;
+  refuse_unless(sum != nullptr && sum->operator_name() == "add", "the body is no data gradient with a sum");
+  call.shortcut = backend::input_index(node, sum->input(sum->input(0) == main.output() ? 1 : 0));
+  call.problem.shortcut = true;
+  const Node* last = node.body()->outputs().at(0).value->producer();
+  if (last == sum) return;
+  const bool masked = last->operator_name() == "select" && last->input(1) == sum->output() &&
+                      scalar_constant(last->input(2)) == 0.0;
+  const Node* greater = masked ? producer_of(last->input(0), "greater") : nullptr;
   refuse_unless(greater != nullptr && scalar_constant(greater->input(1)) == 0.0,
                 "the body is no data gradient with a sum and a mask");
-  call.shortcut = backend::input_index(node, sum->input(sum->input(0) == main.output() ? 1 : 0));
   call.mask = backend::input_index(node, greater->input(0));
-  call.problem.shortcut = true;
   call.problem.mask = true;
 }
 
@@ -187,7 +188,7 @@ std::vector<KernelCandidate> single(const Node&, Context& context) {
     return make_generated_kernel(context, plain_convolution(request.node, context.traits()));
   };
   std::vector<KernelCandidate> candidates = cudnn_candidates(context);
-  candidates.push_back(backend::willing_candidate("generated.convolution", plain));
+  candidates.push_back(backend::fallback_candidate("generated.convolution", plain));
   return candidates;
 }
 

@@ -22,6 +22,9 @@ KernelCandidate checked_candidate(
 // A candidate that takes every node it is asked for.
 KernelCandidate willing_candidate(
     const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+// The same, for nodes that no other candidate takes.
+KernelCandidate fallback_candidate(
+    const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
 
 // Entry: what the backend keeps for an operator; has a member `key`.
 template <typename Entry>
