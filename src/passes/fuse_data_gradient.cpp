@@ -29,12 +29,8 @@ Node* unstrided_data_gradient(const Node& sum) {
 
 bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
   if (!options.fuse_data_gradients) return false;
-  std::vector<Node*> selects;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == "select") selects.push_back(node.get());
-  }
   bool changed = false;
-  for (Node* select : selects) {
+  for (Node* select : nodes_of(graph, "select")) {
     const std::optional<ReluMask> mask = find_relu_mask(select->output());
     if (!mask.has_value()) continue;
     Node* sum = producer_of(select->input(1), "add");
