@@ -62,6 +62,41 @@ TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
   EXPECT_EQ(count(false), 11);  // the stem, four of layer 1, six of layer 2
 }
 
+// The nodes of the plan that write a tensor of the stem's extents.
+std::vector<std::string> writers_of_stem(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) {
+      if (output->shape() == SymbolicShape{256, 112, 112, 64} && node->operator_name() != "reshape")
+        result.push_back(node->body() == nullptr ? node->operator_name() : node->attributes().text("kind"));
+    }
+  }
+  return result;
+}
+
+TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  for (const bool deterministic : {true, false}) {
+    CompileOptions options;
+    options.passes.precision = Precision::fp16;
+    options.passes.deterministic = deterministic;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    for (const char* kind : {"batch_norm_max_pool", "max_pool_batch_norm_gradient"}) {
+      const auto& nodes = executable->nodes();
+      const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeReport& node) {
+        return node.operator_name == std::string("fused:") + kind;
+      });
+      ASSERT_NE(found, nodes.end()) << kind;
+      EXPECT_EQ(found->kernel, std::string("generated.fused:") + kind);
+    }
+    const std::vector<std::string> expected{deterministic ? "convolution" : "convolution_statistics",
+                                            "max_pool_batch_norm_gradient"};
+    EXPECT_EQ(writers_of_stem(executable->graph()), expected);
+  }
+}
+
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
   const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
   const auto card = Device::open("cuda:plan-h100");

@@ -96,6 +96,7 @@ void CudaDevice::prepare(PassOptions& options) const {
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;
+  options.fuse_pooled_batch_norm = true;
   // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
   // statistics are sums in no fixed order, although its notes do not say so.
   if (!options.deterministic) options.convolution_statistics_bytes = int64_t{128} << 20;
