@@ -31,7 +31,8 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   Value* dy = inputs[0];
   Value* x = inputs[1];
   const DataType type = inputs[2]->data_type();
-  const auto rows = static_cast<double>(x->type().element_count() / x->shape().back().value());
+  const int64_t rows = x->type().element_count() / x->shape().back().value();
+  const double share = 1 / static_cast<double>(rows);
   Value* inverse = ops::rsqrt(ops::add(inputs[4], node.attributes().real("epsilon")));
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
   Value* slope = ops::cast(dy, type);
@@ -39,9 +40,9 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   Value* dbias = ops::reduce_sum(slope, over_all_but_channels(x));
   Value* dscale = ops::reduce_sum(ops::multiply(slope, normalised), over_all_but_channels(x));
   Value* factor = ops::multiply(inputs[2], inverse);
-  Value* mean_slope = ops::multiply(dbias, 1 / rows);
+  Value* mean_slope = ops::multiply(dbias, share);
   // n mean(dy n) as (x - mean) times one number per channel.
-  Value* slant = ops::multiply(ops::multiply(dscale, 1 / rows), inverse);
+  Value* slant = ops::multiply(ops::multiply(dscale, share), inverse);
   Value* centred = ops::subtract(ops::cast(x, type), along(inputs[3]));
   // The relu's mask before a gradient that goes to the shortcut as well is written for that.
   Value* again = is_output_or_update(node.input(0)) ? dy : made_again(dy);
