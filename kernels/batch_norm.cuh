@@ -20,10 +20,10 @@ __device__ inline void store_channels(float* to, int channel, const float (&from
   for (int v = 0; v < V; ++v) to[channel + v] = from[v];
 }
 
-// The same bits forward and backward, where the gradient finds the relu's mask with it.
+// Before it is rounded. The same bits forward and backward, where the gradient finds the relu's mask with it.
 template <typename T>
 __device__ inline float normalised(T x, float mean, float factor, float bias) {
-  return rounded<T>((widen(x) - mean) * factor + bias);
+  return (widen(x) - mean) * factor + bias;
 }
 
 struct Nothing {};
@@ -92,7 +92,7 @@ struct BatchNormForward {
     Item result;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      float value = normalised(kept[0].at[v], centre[v], factor[v], offset[v]);
+      float value = rounded<T>(normalised(kept[0].at[v], centre[v], factor[v], offset[v]));
       if constexpr (P::has_residual) value = rounded<T>(value + widen(beside.at[v]));
       if constexpr (P::has_relu) value = op_relu(value);
       result.at[v] = narrow<T>(value);
@@ -157,7 +157,8 @@ struct BatchNormBackward {
       if constexpr (P::has_sum) slope = narrow<T>(widen(slope) + widen(passing[0].at[v]));
       bool passes = true;
       if constexpr (P::masks_by_result) passes = widen(passing[P::has_sum ? 1 : 0].at[v]) > 0;
-      if constexpr (P::masks_by_x) passes = normalised(kept[1].at[v], centre[v], factor[v], offset[v]) > 0;
+      if constexpr (P::masks_by_x)
+        passes = is_positive_when_rounded<T>(normalised(kept[1].at[v], centre[v], factor[v], offset[v]));
       kept[0].at[v] = passes ? slope : narrow<T>(0.0f);
     }
   }

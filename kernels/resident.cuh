@@ -91,19 +91,12 @@ __device__ inline void wait_for_team(uint64* arrivals, int members) {
   __syncthreads();
 }
 
-// Adds up the sums of all threads of a team, in a fixed order; every thread gets those of its channels.
-// `parts` holds 2 * width numbers of each block.
+// Adds up the sums of all threads of a block, in a fixed order, into 2 * width numbers; `room` holds as many
+// for each warp.
 template <typename P>
-__device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* parts, int member,
-                              uint64* arrivals) {
-  constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
-  constexpr int warps = P::threads / 32, quads = columns / 4;
-  constexpr int groups = P::threads / quads;  // of threads that share the members
-  constexpr int rows_of_room = warps > groups ? warps : groups;
-  __shared__ float room[rows_of_room * columns];
-  __shared__ float total[columns];
+__device__ void add_over_block(ChannelSums<Resident<P>::vector>& sums, float* room, float* totals) {
+  constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width, warps = P::threads / 32;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % P::lanes;
-
 #pragma unroll
   for (int distance = P::lanes; distance < 32; distance *= 2) {
 #pragma unroll
@@ -125,8 +118,24 @@ __device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* par
     float sum = 0;
 #pragma unroll
     for (int warp = 0; warp < warps; ++warp) sum += room[warp * columns + column];
-    parts[member * columns + column] = sum;
+    totals[column] = sum;
   }
+}
+
+// Adds up the sums of all threads of a team, in a fixed order; every thread gets those of its channels.
+// `parts` holds 2 * width numbers of each block.
+template <typename P>
+__device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* parts, int member,
+                              uint64* arrivals) {
+  constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
+  constexpr int warps = P::threads / 32, quads = columns / 4;
+  constexpr int groups = P::threads / quads;  // of threads that share the members
+  constexpr int rows_of_room = warps > groups ? warps : groups;
+  __shared__ float room[rows_of_room * columns];
+  __shared__ float total[columns];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % P::lanes;
+
+  add_over_block<P>(sums, room, parts + member * columns);
   wait_for_team(arrivals, P::members);
 
   const int quad = thread % quads, group = thread / quads;

@@ -77,6 +77,25 @@ __device__ inline Lane<T> rounded(Lane<T> x) {
   return widen(narrow<T>(x));
 }
 
+// Half of the least number above zero, which is rounded to zero.
+template <typename T>
+struct LeastHalf {
+  static constexpr float value = 0;
+};
+template <>
+struct LeastHalf<half> {
+  static constexpr float value = 0x1p-25f;
+};
+template <>
+struct LeastHalf<bfloat16> {
+  static constexpr float value = 0x1p-134f;
+};
+// rounded<T>(x) > 0, without the conversions.
+template <typename T>
+__device__ inline bool is_positive_when_rounded(Lane<T> x) {
+  return x > LeastHalf<T>::value;
+}
+
 // The type in which values are summed.
 template <typename T>
 struct AccumulatorOf {

@@ -1,5 +1,6 @@
 #include "passes/batch_norm_mask.h"
 
+#include "tessera/ops/functions.h"
 #include "tessera/passes/fuse.h"
 
 namespace tessera::passes {
@@ -25,6 +26,19 @@ Node* masked_normalisation(const Node& gradient, const ReluMask& mask) {
                     gradient.input(3) == norm->output(1) && gradient.input(4) == norm->output(2) &&
                     gradient.attributes().real("epsilon") == norm->attributes().real("epsilon");
   return same ? norm : nullptr;
+}
+
+Value* normalised_again(const Node& norm) {
+  return ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
+                                   norm.output(2), norm.attributes().real("epsilon"));
+}
+
+Node* mask_by_input(const ReluMask& mask, const Node& norm) {
+  Graph& graph = mask.greater->output()->graph();
+  const InsertionPoint here(graph, mask.greater);
+  Value* y = normalised_again(norm);
+  graph.set_input(mask.greater, 0, y);
+  return y->producer();
 }
 
 }  // namespace tessera::passes

@@ -19,4 +19,11 @@ std::optional<ReluMask> find_relu_mask(Value* gradient);
 // the same.
 Node* masked_normalisation(const Node& gradient, const ReluMask& mask);
 
+// The result of a training normalisation, made again from x and the statistics.
+Value* normalised_again(const Node& norm);
+
+// Finds the mask of that normalisation from x, which the gradient reads anyway, instead of from the relu's
+// result. Returns the node that makes the result again.
+Node* mask_by_input(const ReluMask& mask, const Node& norm);
+
 }  // namespace tessera::passes

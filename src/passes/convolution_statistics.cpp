@@ -39,10 +39,12 @@ void rewrite(Graph& graph, Node* norm) {
   Value* y = norm->input(0);  // now an output of the fused node
   Value* mean = ops::multiply(statistics.sum, share);
   Value* variance = variance_of_means(ops::multiply(statistics.squares, share), mean);
-  Value* result = normalise_channels(y, mean, variance, norm->input(1), norm->input(2),
-                                     norm->attributes().real("epsilon"));
+  if (graph.is_used(norm->output())) {
+    Value* result = normalise_channels(y, mean, variance, norm->input(1), norm->input(2),
+                                       norm->attributes().real("epsilon"));
+    graph.replace_all_uses(norm->output(), result);
+  }
   graph.set_name_scope("");
-  graph.replace_all_uses(norm->output(0), result);
   graph.replace_all_uses(norm->output(1), mean);
   graph.replace_all_uses(norm->output(2), variance);
   graph.erase(norm);
@@ -53,12 +55,11 @@ void rewrite(Graph& graph, Node* norm) {
 bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
   if (options.convolution_statistics_bytes == 0) return false;
   std::vector<Node*> norms;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() != "batch_norm_training") continue;
-    const Value* x = node->input(0);
+  for (Node* norm : nodes_of(graph, "batch_norm_training")) {
+    const Value* x = norm->input(0);
     if (producer_of(x, "convolution") != nullptr && size_of(x->data_type()) == 2 &&
         x->type().bytes() >= options.convolution_statistics_bytes)
-      norms.push_back(node.get());
+      norms.push_back(norm);
   }
   for (Node* norm : norms) rewrite(graph, norm);
   return !norms.empty();

@@ -157,6 +157,19 @@ Node* sole_reader(const Value* value) {
   return value->uses().front().node;
 }
 
+Node* sole_reader(const Value* value, std::string_view operator_name) {
+  Node* reader = sole_reader(value);
+  return reader != nullptr && reader->operator_name() == operator_name ? reader : nullptr;
+}
+
+std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name) {
+  std::vector<Node*> result;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() == operator_name) result.push_back(node.get());
+  }
+  return result;
+}
+
 bool is_output_or_update(const Value* value) {
   const Graph& graph = value->graph();
   const auto is_value = [&](const Graph::Output& output) { return output.value == value; };

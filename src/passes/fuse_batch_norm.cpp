@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "tessera/graph/operator.h"
-#include "tessera/ops/functions.h"
+#include "tessera/passes/batch_norm_expression.h"
 #include "tessera/passes/fuse.h"
 
 #include "passes/batch_norm_mask.h"
@@ -14,31 +14,17 @@
 namespace tessera::passes {
 namespace {
 
-std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name) {
-  std::vector<Node*> result;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == operator_name) result.push_back(node.get());
-  }
-  return result;
-}
-
 bool adds_equal_types(const Node& add) {
   return add.input(0)->type() == add.output()->type() && add.input(1)->type() == add.output()->type();
-}
-
-// The only reader of the value when it is of this operator.
-Node* sole_reader_of(const Value* value, std::string_view operator_name) {
-  Node* reader = sole_reader(value);
-  return reader != nullptr && reader->operator_name() == operator_name ? reader : nullptr;
 }
 
 bool fuse_forward(Graph& graph) {
   bool changed = false;
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     std::vector<Node*> members{norm};
-    if (Node* add = sole_reader_of(norm->output(), "add"); add != nullptr && adds_equal_types(*add))
+    if (Node* add = sole_reader(norm->output(), "add"); add != nullptr && adds_equal_types(*add))
       members.push_back(add);
-    if (Node* relu = sole_reader_of(members.back()->output(), "relu")) members.push_back(relu);
+    if (Node* relu = sole_reader(members.back()->output(), "relu")) members.push_back(relu);
     if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
     std::vector<Value*> outputs{members.back()->output()};
     for (size_t statistic = 1; statistic < 3; ++statistic) {
@@ -54,7 +40,7 @@ bool fuse_forward(Graph& graph) {
 bool fuse_recomputed(Graph& graph) {
   bool changed = false;
   for (Node* norm : nodes_of(graph, "batch_norm_inference")) {
-    Node* relu = sole_reader_of(norm->output(), "relu");
+    Node* relu = sole_reader(norm->output(), "relu");
     if (relu == nullptr || is_frozen(norm->input(3)) || is_frozen(norm->input(4))) continue;
     fuse_nodes(graph, "batch_norm_inference", {norm, relu}, {relu->output()});
     changed = true;
@@ -62,13 +48,21 @@ bool fuse_recomputed(Graph& graph) {
   return changed;
 }
 
-// Makes the mask from x, which the gradient reads anyway, instead of from y.
-Node* recompute_result(Graph& graph, const Node& gradient, const ReluMask& mask, const Node& norm) {
-  const InsertionPoint here(graph, mask.greater);
-  Value* y = ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
-                                       norm.output(2), gradient.attributes().real("epsilon"));
-  graph.set_input(mask.greater, 0, y);
-  return y->producer();
+// Of a normalisation whose result nobody reads the statistics are left.
+bool reduce_to_statistics(Graph& graph) {
+  bool changed = false;
+  for (Node* norm : nodes_of(graph, "batch_norm_training")) {
+    if (graph.is_used(norm->output())) continue;
+    const InsertionPoint here(graph, norm);
+    graph.set_name_scope(norm->name());
+    const BatchStatistics statistics = batch_statistics(norm->input(0), norm->input(1)->data_type());
+    graph.set_name_scope("");
+    graph.replace_all_uses(norm->output(1), statistics.mean);
+    graph.replace_all_uses(norm->output(2), statistics.variance);
+    graph.erase(norm);
+    changed = true;
+  }
+  return changed;
 }
 
 bool fuse_backward(Graph& graph) {
@@ -89,7 +83,7 @@ bool fuse_backward(Graph& graph) {
     if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
     if (mask.has_value()) {
       if (const Node* norm = masked_normalisation(*gradient, *mask))
-        members.push_back(recompute_result(graph, *gradient, *mask, *norm));
+        members.push_back(mask_by_input(*mask, *norm));
     }
     fuse_nodes(graph, "batch_norm_gradient", members, visible_values(graph, members));
     changed = true;
@@ -98,10 +92,12 @@ bool fuse_backward(Graph& graph) {
 }
 
 // A block's last normalisation and that of its downsampled shortcut read the gradient of their sum.
-bool pair_gradients(Graph& graph) {
+bool pair_gradients(Graph& graph, const PassOptions& options) {
+  if (options.paired_batch_norm_bytes == 0) return false;
   bool changed = false;
   std::unordered_map<const Value*, Node*> waiting;  // by what they read
   for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
+    if (gradient->input(1)->type().bytes() < options.paired_batch_norm_bytes) continue;
     const auto [other, first] = waiting.try_emplace(gradient->input(0), gradient);
     if (first) continue;
     const std::vector<Node*> members{other->second, gradient};
@@ -118,10 +114,11 @@ bool pair_gradients(Graph& graph) {
 bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
-  const bool paired = options.pair_batch_norm_gradients && pair_gradients(graph);
+  const bool paired = pair_gradients(graph, options);
   const bool recomputed = fuse_recomputed(graph);
   const bool rewritten = use_convolution_statistics(graph, options);
-  return fuse_forward(graph) || rewritten || recomputed || paired || backward;
+  const bool reduced = reduce_to_statistics(graph);
+  return fuse_forward(graph) || reduced || rewritten || recomputed || paired || backward;
 }
 
 }  // namespace tessera::passes

@@ -36,13 +36,9 @@ std::optional<ReluMask> mask_behind(const Node& sum) {
 
 bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
   if (!options.fuse_data_gradients) return false;
-  std::vector<Node*> sums;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == "add" && node->input(0)->type() == node->input(1)->type())
-      sums.push_back(node.get());
-  }
   bool changed = false;
-  for (Node* sum : sums) {
+  for (Node* sum : nodes_of(graph, "add")) {
+    if (sum->input(0)->type() != sum->input(1)->type()) continue;
     Node* gradient = unstrided_data_gradient(*sum);
     if (gradient == nullptr) continue;
     std::vector<Node*> members{gradient, sum};

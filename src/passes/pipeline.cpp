@@ -23,6 +23,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass data_gradients{"fuse_data_gradient",
                             "data gradient with the sum of gradients and the relu's mask",
                             passes::fuse_data_gradient};
+  const Pass pooled_norms{"fuse_pooled_batch_norm",
+                          "training batch normalisation with relu and max pooling, and their gradients",
+                          passes::fuse_pooled_batch_norm};
   const Pass norms{"fuse_batch_norm", "training batch normalisation with sum, relu and the relu's mask",
                    passes::fuse_batch_norm};
   const Pass convolutions{"fuse_convolution", "convolution with bias, shortcut and activation",
@@ -40,7 +43,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
   if (options.fuse)
-    passes.insert(passes.end(), {recompute, data_gradients, norms, convolutions, products, clusters, groups});
+    passes.insert(passes.end(),
+                  {recompute, data_gradients, pooled_norms, norms, convolutions, products, clusters, groups});
   return passes;
 }
 

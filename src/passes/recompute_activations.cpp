@@ -75,9 +75,7 @@ std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const 
 void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
   const InsertionPoint here(graph, reader);
   graph.set_name_scope(y->name() + ".recomputed");
-  Value* copy =
-      ops::relu(ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
-                                          norm.output(2), norm.attributes().real("epsilon")));
+  Value* copy = ops::relu(normalised_again(norm));
   graph.set_name_scope("");
   for (size_t i = 0; i < reader->inputs().size(); ++i) {
     if (reader->input(i) == y) graph.set_input(reader, i, copy);
@@ -90,12 +88,8 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
   if (!options.recompute.value_or(true)) return false;
   const int64_t limit =
       options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
-  std::vector<Node*> gradients;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == "batch_norm_gradient") gradients.push_back(node.get());
-  }
   bool changed = false;
-  for (const Node* gradient : gradients) {
+  for (const Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
     const Node* norm = mask.has_value() ? masked_normalisation(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;

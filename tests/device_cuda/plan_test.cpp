@@ -64,7 +64,8 @@ TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
 
 TEST(CudaPlan, SharesReadsWhereTheShortcutIsDownsampled) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step = train::build_training_step(model, {.batch = 8, .precision = Precision::fp16});
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
   CompileOptions options;
   options.passes.precision = Precision::fp16;
   const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
@@ -73,7 +74,42 @@ TEST(CudaPlan, SharesReadsWhereTheShortcutIsDownsampled) {
     pairs += node.operator_name == "fused:batch_norm_gradients" ? 1 : 0;
     EXPECT_NE(node.operator_name, "add") << node.name;  // sums of gradients are in data gradients
   }
-  EXPECT_EQ(pairs, 4U);
+  EXPECT_EQ(pairs, 2U);  // of layers 1 and 2; a kernel keeps the smaller ones
+}
+
+// The nodes of the plan that write a tensor of the stem's extents.
+std::vector<std::string> writers_of_stem(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) {
+      if (output->shape() == SymbolicShape{256, 112, 112, 64} && node->operator_name() != "reshape")
+        result.push_back(node->body() == nullptr ? node->operator_name() : node->attributes().text("kind"));
+    }
+  }
+  return result;
+}
+
+TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  for (const bool deterministic : {true, false}) {
+    CompileOptions options;
+    options.passes.precision = Precision::fp16;
+    options.passes.deterministic = deterministic;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    for (const char* kind : {"batch_norm_max_pool", "max_pool_batch_norm_gradient"}) {
+      const auto& nodes = executable->nodes();
+      const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeReport& node) {
+        return node.operator_name == std::string("fused:") + kind;
+      });
+      ASSERT_NE(found, nodes.end()) << kind;
+      EXPECT_EQ(found->kernel, std::string("generated.") + kind);
+    }
+    const std::vector<std::string> expected{deterministic ? "convolution" : "convolution_statistics",
+                                            "max_pool_batch_norm_gradient"};
+    EXPECT_EQ(writers_of_stem(executable->graph()), expected);
+  }
 }
 
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {

@@ -176,7 +176,7 @@ constexpr const char* kTwoGradients = R"(
 
 TEST(FuseBatchNorm, PairsGradientsThatReadTheSameGradientWhereTheDeviceWantsIt) {
   PassOptions options;
-  options.pair_batch_norm_gradients = true;
+  options.paired_batch_norm_bytes = 2 * 3 * 3 * 4 * 4;
   expect_pass("fuse_batch_norm", kTwoGradients, R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %z: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],
             input %variance: fp32[4], input %dy: fp32[2, 3, 3, 4]) {
@@ -200,7 +200,7 @@ TEST(FuseBatchNorm, PairsGradientsThatReadTheSameGradientWhereTheDeviceWantsIt) 
 
 TEST(FuseBatchNorm, DoesNotPairAGradientWithOneThatItLeadsTo) {
   PassOptions options;
-  options.pair_batch_norm_gradients = true;
+  options.paired_batch_norm_bytes = 2 * 3 * 3 * 4 * 4;
   expect_no_change("fuse_batch_norm", R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4], input %variance: fp32[4],
             input %dy: fp32[2, 3, 3, 4]) {

@@ -12,6 +12,15 @@ ops::ReduceOptions over_all_but_channels(const Value* x);
 // mean(x^2) - mean(x)^2, not below the 0 that rounding could take it to. [C]
 Value* variance_of_means(Value* mean_of_squares, Value* mean);
 
+// [C] each
+struct BatchStatistics {
+  Value* mean = nullptr;
+  Value* variance = nullptr;
+};
+
+// Of x: [..., C], in that type, by one pass over x.
+BatchStatistics batch_statistics(Value* x, DataType type);
+
 // (x - mean) scale / sqrt(variance + epsilon) + bias, computed in the type of the mean, in that of x.
 // x: [..., C]; the others: [C].
 Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -32,6 +33,11 @@ std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>&
 // The only node that reads the value, and reads it once; null when another node, an output or an update reads
 // it as well.
 Node* sole_reader(const Value* value);
+// The same when it is of that operator, else null.
+Node* sole_reader(const Value* value, std::string_view operator_name);
+
+// In the graph's order.
+std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name);
 
 bool is_output_or_update(const Value* value);
 

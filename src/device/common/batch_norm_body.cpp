@@ -34,6 +34,9 @@ class GradientParser {
     return parts_;
   }
 
+  // The max_pool_gradient that makes dy; null without one.
+  const Node* pool() const { return pool_; }
+
  private:
   size_t outputs() const {
     return static_cast<size_t>(parts_.dx.has_value()) + parts_.dscale.has_value() + parts_.dbias.has_value() +
@@ -63,6 +66,8 @@ class GradientParser {
       parts_.dy = input_index(node_, sum->input(0));
       parts_.dy2 = input_index(node_, sum->input(1));
     } else {
+      pool_ = inner(gradient, "max_pool_gradient");
+      if (pool_ != nullptr) gradient = pool_->input(0);
       parts_.dy = input_index(node_, gradient);
     }
   }
@@ -84,6 +89,7 @@ class GradientParser {
   const Node& node_;
   const Node& main_;
   BatchNormGradientBody parts_;
+  const Node* pool_ = nullptr;
   size_t members_ = 1;
 };
 
@@ -133,7 +139,35 @@ BatchNormBody parse_batch_norm(const Node& node) {
 }
 
 BatchNormGradientBody parse_batch_norm_gradient(const Node& node) {
-  return GradientParser(node).parse();
+  GradientParser parser(node);
+  const BatchNormGradientBody parts = parser.parse();
+  refuse_unless(parser.pool() == nullptr, "the gradient comes from a pooling");
+  return parts;
+}
+
+PooledBatchNormBody parse_pooled_batch_norm(const Node& node) {
+  const Node& pool = main_node(node, "max_pool");
+  const Node* relu = producer_of(pool.input(0), "relu");
+  const Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_inference");
+  refuse_unless(norm != nullptr && node.body() != nullptr && node.body()->nodes().size() == 3 &&
+                    output_index(node, pool.output(0)) == 0 && output_index(node, pool.output(1)) == 1,
+                "the body is not a batch normalisation, a relu and a pooling");
+  check_batch_norm_types(*norm->input(0), *norm->input(1));
+  return {.x = input_index(node, norm->input(0)),
+          .scale = input_index(node, norm->input(1)),
+          .bias = input_index(node, norm->input(2)),
+          .mean = input_index(node, norm->input(3)),
+          .variance = input_index(node, norm->input(4)),
+          .epsilon = norm->attributes().real("epsilon"),
+          .pool = &pool};
+}
+
+PooledBatchNormGradientBody parse_pooled_batch_norm_gradient(const Node& node) {
+  GradientParser parser(node);
+  const BatchNormGradientBody parts = parser.parse();
+  refuse_unless(parser.pool() != nullptr && parts.bias.has_value() && !parts.dz.has_value(),
+                "the body is not a pooling's gradient, a mask from x and a batch normalisation's gradient");
+  return {.norm = parts, .positions = input_index(node, parser.pool()->input(1)), .pool = parser.pool()};
 }
 
 }  // namespace tessera::backend

@@ -98,10 +98,12 @@ void CudaDevice::prepare(PassOptions& options) const {
   // Memory is not what is short on a GPU, and what is made again costs another pass over it.
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;
-  options.pair_batch_norm_gradients = true;
-  // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
-  // statistics are sums in no fixed order, although its notes do not say so.
-  if (!options.deterministic) options.convolution_statistics_bytes = int64_t{128} << 20;
+  options.fuse_pooled_batch_norm = true;
+  // Smaller tensors stay in the cache or in the multiprocessors between the two passes over them.
+  constexpr int64_t kPassedTwice = int64_t{128} << 20;
+  options.paired_batch_norm_bytes = kPassedTwice;
+  // cuDNN's statistics are sums in no fixed order, although its notes do not say so.
+  if (!options.deterministic) options.convolution_statistics_bytes = kPassedTwice;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {

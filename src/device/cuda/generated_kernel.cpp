@@ -120,6 +120,32 @@ GeneratedRegistration::GeneratedRegistration(
        }});
 }
 
+void PointerList::add(Argument::Kind kind, std::optional<size_t> index) {
+  if (!index.has_value()) {
+    fields_.emplace_back("nullptr");
+    return;
+  }
+  const bool reads = kind == Argument::Kind::input;
+  const Value* value = reads ? node_.input(*index) : node_.output(*index);
+  const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
+  fields_.push_back(name);
+  parameters_.push_back(
+      fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name));
+  arguments_.push_back({kind, static_cast<int64_t>(*index)});
+}
+
+std::string PointerList::parameters() const {
+  return fmt::format("{}", fmt::join(parameters_, ", "));
+}
+
+std::string PointerList::fields() const {
+  return fmt::format("{}", fmt::join(fields_, ", "));
+}
+
+std::string float_literal(double value) {
+  return fmt::format("static_cast<float>({:a})", value);
+}
+
 std::string device_type(DataType type) {
   switch (type) {
     case DataType::fp32:

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,27 @@ struct Argument {
   enum class Kind { input, output, workspace, counters };
   Kind kind = Kind::input;
   int64_t index = 0;  // of the input or output; the offset in the workspace; the first counter
+};
+
+// Pointers that an entry takes, as fields of what its text works with: what is not there is a null field.
+class PointerList {
+ public:
+  explicit PointerList(const Node& node) : node_(node) {}
+
+  void input(std::optional<size_t> index) { add(Argument::Kind::input, index); }
+  void output(std::optional<size_t> index) { add(Argument::Kind::output, index); }
+
+  std::string parameters() const;  // "const half* x0, float* y1"
+  std::string fields() const;      // "x0, nullptr, y1"
+  const std::vector<Argument>& arguments() const { return arguments_; }
+
+ private:
+  void add(Argument::Kind kind, std::optional<size_t> index);
+
+  const Node& node_;
+  std::vector<std::string> parameters_;
+  std::vector<std::string> fields_;
+  std::vector<Argument> arguments_;
 };
 
 struct Launch {
@@ -52,6 +74,8 @@ struct GeneratedRegistration {
 
 // The type's name in kernels/types.cuh.
 std::string device_type(DataType type);
+// The number as float32.
+std::string float_literal(double value);
 
 // Blocks for a loop over `count` elements that strides by the grid: enough to fill the GPU.
 int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu);

@@ -14,19 +14,19 @@
 namespace tessera::cuda {
 namespace {
 
-// One kernel of the plan's blocks. `parameters` and `members` are in the order of the work's first fields.
+// One kernel of the plan's blocks. Inputs and outputs come in the order of the work's first fields.
 class ResidentProgram {
  public:
   ResidentProgram(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan)
-      : node_(node), problem_(problem), plan_(plan) {}
+      : problem_(problem), plan_(plan), pointers_(node) {}
 
   void constant(std::string_view type, std::string_view name, const std::string& value) {
     constants_ += fmt::format("  static constexpr {} {} = {};\n", type, name, value);
   }
   void flag(std::string_view name, bool value) { constant("bool", name, value ? "true" : "false"); }
 
-  void input(std::optional<size_t> index) { pointer(Argument::Kind::input, index); }
-  void output(std::optional<size_t> index) { pointer(Argument::Kind::output, index); }
+  void input(std::optional<size_t> index) { pointers_.input(index); }
+  void output(std::optional<size_t> index) { pointers_.output(index); }
 
   GeneratedProgram finish(std::string_view work) {
     GeneratedProgram program;
@@ -34,7 +34,7 @@ class ResidentProgram {
     Launch launch{.entry = "run", .blocks = plan_.blocks(), .threads = kResidentThreads, .arguments = {}};
     launch.resident = true;
     launch.shared_bytes = resident_shared_bytes(problem_, plan_);
-    launch.arguments = std::move(arguments_);
+    launch.arguments = pointers_.arguments();
     launch.arguments.push_back({Argument::Kind::workspace, 0});
     launch.arguments.push_back({Argument::Kind::counters, 0});
     program.counters = plan_.teams;
@@ -42,34 +42,17 @@ class ResidentProgram {
         "#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n"
         "extern \"C\" __global__ void __launch_bounds__({}, 2) run({}, float* parts, uint64* arrivals) {{\n"
         "  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n}}\n",
-        resident_constants(problem_, plan_), constants_, kResidentThreads, fmt::join(parameters_, ", "), work,
-        fmt::join(fields_, ", "));
+        resident_constants(problem_, plan_), constants_, kResidentThreads, pointers_.parameters(), work,
+        pointers_.fields());
     program.launches = {std::move(launch)};
     return program;
   }
 
  private:
-  void pointer(Argument::Kind kind, std::optional<size_t> index) {
-    if (!index.has_value()) {
-      fields_.emplace_back("nullptr");
-      return;
-    }
-    const bool reads = kind == Argument::Kind::input;
-    const Value* value = reads ? node_.input(*index) : node_.output(*index);
-    const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
-    fields_.push_back(name);
-    parameters_.push_back(
-        fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name));
-    arguments_.push_back({kind, static_cast<int64_t>(*index)});
-  }
-
-  const Node& node_;
   ResidentProblem problem_;
   ResidentPlan plan_;
   std::string constants_;
-  std::vector<std::string> parameters_;
-  std::vector<std::string> fields_;
-  std::vector<Argument> arguments_;
+  PointerList pointers_;
 };
 
 ResidentProblem problem_of(const Value& x) {
@@ -77,16 +60,12 @@ ResidentProblem problem_of(const Value& x) {
   return {.type = x.data_type(), .rows = element_count(shape) / shape.back(), .channels = shape.back()};
 }
 
-std::string literal(double epsilon) {
-  return fmt::format("static_cast<float>({:a})", epsilon);
-}
-
 GeneratedProgram forward(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan) {
   const backend::BatchNormBody body = backend::parse_batch_norm(node);
   ResidentProgram program(node, problem, plan);
   program.flag("has_residual", body.residual.has_value());
   program.flag("has_relu", body.relu);
-  program.constant("float", "epsilon", literal(body.epsilon));
+  program.constant("float", "epsilon", float_literal(body.epsilon));
   program.input(body.x);
   program.input(body.residual);
   program.input(body.scale);
@@ -109,7 +88,7 @@ GeneratedProgram backward(const Node& node, const ResidentProblem& problem, cons
   program.flag("masks_by_result", body.y.has_value());
   program.flag("masks_by_x", body.bias.has_value());
   program.flag("emits", body.dz.has_value());
-  program.constant("float", "epsilon", literal(body.epsilon));
+  program.constant("float", "epsilon", float_literal(body.epsilon));
   for (const std::optional<size_t>& input :
        {std::optional(body.x), std::optional(body.dy), body.dy2, body.y, std::optional(body.scale), body.bias,
         std::optional(body.mean), std::optional(body.variance)})

@@ -29,10 +29,27 @@ struct BatchNormGradientBody {
   double epsilon = 0;
 };
 
-// Both throw Error(unsupported) for a node with another body, for x of other types than fp32, fp16 and bf16,
+// max_pool of the relu of a normalisation by given statistics; the pooled values are output 0, their
+// positions output 1.
+struct PooledBatchNormBody {
+  size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
+  double epsilon = 0;
+  const Node* pool = nullptr;  // in the body
+};
+
+// batch_norm_gradient of max_pool_gradient where the relu's result, found from x, was positive.
+struct PooledBatchNormGradientBody {
+  BatchNormGradientBody norm;  // its dy is that of the pooled values
+  size_t positions = 0;        // input
+  const Node* pool = nullptr;  // the pooling's gradient, in the body
+};
+
+// All throw Error(unsupported) for a node with another body, for x of other types than fp32, fp16 and bf16,
 // for statistics of other types than fp32, and for empty tensors.
 BatchNormBody parse_batch_norm(const Node& node);
 BatchNormGradientBody parse_batch_norm_gradient(const Node& node);
+PooledBatchNormBody parse_pooled_batch_norm(const Node& node);
+PooledBatchNormGradientBody parse_pooled_batch_norm_gradient(const Node& node);
 
 // Throws Error(unsupported) for what no batch normalisation kernel takes, as said above.
 void check_batch_norm_types(const Value& x, const Value& scale);

@@ -1,0 +1,171 @@
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+PassOptions options() {
+  PassOptions options;
+  options.fuse_pooled_batch_norm = true;
+  return options;
+}
+
+const std::string kPass = "fuse_pooled_batch_norm";
+const std::string kWindow = "padding_high = [1, 1], padding_low = [1, 1], strides = [2, 2], window = [3, 3]";
+const std::string kPool = "max_pool(%r) {" + kWindow + "}";
+
+const std::string kInputs = R"(
+  graph g(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4]) {)";
+
+const std::string kForward = R"(
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %r = relu(%n)
+    %y, %position = )" + kPool +
+                             "\n    output y = %y\n";
+
+TEST(FusePooledBatchNorm, NormalisesAndPoolsInOneStep) {
+  expect_pass(kPass, kInputs + kForward + "output position = %position\noutput mean = %mean\n}", kInputs + R"(
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool"} body
+      graph batch_norm_max_pool(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4],
+      input %mean: fp32[4], input %variance: fp32[4]) {
+      %batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+      %r = relu(%batch_norm_inference)
+      %y, %position = )" + kPool + R"(
+      output y0 = %y
+      output y1 = %position
+    }
+    output y = %y
+    output position = %position
+    output mean = %mean
+  })",
+              options());
+}
+
+const std::string kTrainingInputs = R"(
+  graph g(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4], input %dy: fp32[2, 3, 3, 4]) {)";
+
+const std::string kBackward = R"(
+    %g = max_pool_gradient(%dy, %position) {input_shape = [2, 5, 6, 4], )" +
+                              kWindow + R"(}
+    %zero = constant() {value = fp32[] (0)}
+    %open = greater(%r, %zero)
+    %dz = select(%open, %g, %zero)
+    %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance) {epsilon = 0.01}
+    output dx = %dx
+    output dscale = %dscale
+)";
+
+// Both halves, so that nothing is left that reads the relu's result.
+TEST(FusePooledBatchNorm, TakesTheGradientWithTheMaskFromTheInput) {
+  expect_pass(kPass, kTrainingInputs + kForward + kBackward + "}",
+              kTrainingInputs + R"(
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool"} body
+      graph batch_norm_max_pool(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4],
+      input %mean: fp32[4], input %variance: fp32[4]) {
+      %batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+      %r = relu(%batch_norm_inference)
+      %y, %position = )" +
+                  kPool + R"(
+      output y0 = %y
+      output y1 = %position
+    }
+    %dx, %dscale = fused(%dy, %position, %x, %scale, %bias, %mean, %variance)
+      {kind = "max_pool_batch_norm_gradient"} body graph max_pool_batch_norm_gradient(
+      input %dy: fp32[2, 3, 3, 4], input %position: uint8[2, 3, 3, 4], input %x: fp32[2, 5, 6, 4],
+      input %scale: fp32[4], input %bias: fp32[4], input %mean: fp32[4], input %variance: fp32[4]) {
+      %g = max_pool_gradient(%dy, %position) {input_shape = [2, 5, 6, 4], )" +
+                  kWindow + R"(}
+      %batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+      %zero = constant() {value = fp32[] (0)}
+      %open = greater(%batch_norm_inference, %zero)
+      %dz = select(%open, %g, %zero)
+      %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance) {epsilon = 0.01}
+      output y0 = %dx
+      output y1 = %dscale
+    }
+    output y = %y
+    output dx = %dx
+    output dscale = %dscale
+  })",
+              options());
+}
+
+TEST(FusePooledBatchNorm, LeavesWhatOthersRead) {
+  expect_no_change(kPass, kInputs + kForward + "output r = %r\n}", options());
+  expect_no_change(kPass, kInputs + kForward + "output n = %n\n}", options());
+  // The mask needs the relu's result itself, which is thus in memory.
+  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output dz = %dz\n}", options());
+  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output g = %g\n}", options());
+}
+
+TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
+  expect_no_change(kPass,
+                   kInputs + R"(
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
+    %r = relu(%n)
+    %y = average_pool(%r) {)" +
+                       kWindow + R"(}
+    output y = %y
+  })",
+                   options());
+  expect_no_change(kPass,
+                   kInputs + R"(
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
+    %y, %position = max_pool(%n) {)" +
+                       kWindow + R"(}
+    output y = %y
+  })",
+                   options());
+  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "}");
+}
+
+// Of the mask of another normalisation the gradient's x says nothing.
+TEST(FusePooledBatchNorm, LeavesTheMaskOfAnotherNormalisation) {
+  expect_no_change(kPass,
+                   R"(
+  graph g(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %mean: fp32[4], input %variance: fp32[4],
+          input %r: fp32[2, 5, 6, 4], input %position: uint8[2, 3, 3, 4], input %dy: fp32[2, 3, 3, 4]) {)" +
+                       kBackward + "}",
+                   options());
+}
+
+// The normalisation that only its statistics are read of.
+TEST(FusePooledBatchNorm, LeavesStatisticsOfOnePass) {
+  const std::string text = kTrainingInputs + kForward + kBackward + "}";
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", options()));
+  verify(*graph);
+  const std::string printed = print(*graph);
+  EXPECT_EQ(printed.find("batch_norm_training("), std::string::npos) << printed;
+  EXPECT_NE(printed.find("reduce_mean"), std::string::npos) << printed;
+  expect_same_results(*parse_graph(text), *graph, {.absolute = 1e-5, .relative = 1e-5});
+}
+
+TEST(FusePooledBatchNorm, LetsTheConvolutionMakeTheStatistics) {
+  const std::string text = R"(
+  graph g(input %image: fp16[2, 5, 6, 8], input %weight: fp16[4, 1, 1, 8], input %scale: fp32[4], input %bias: fp32[4]) {
+    %x = convolution(%image, %weight) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
+)" + kForward + "}";
+  PassOptions with_statistics = options();
+  with_statistics.convolution_statistics_bytes = 1;
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, with_statistics));
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", with_statistics));
+  verify(*graph);
+  const std::string printed = print(*graph);
+  EXPECT_EQ(printed.find("batch_norm_training("), std::string::npos) << printed;
+  EXPECT_NE(printed.find("convolution_statistics"), std::string::npos) << printed;
+  // Nothing but the convolution makes a value of x's size.
+  for (const auto& node : graph->nodes()) {
+    for (const auto& output : node->outputs()) {
+      const bool large = output->shape() == SymbolicShape{2, 5, 6, 4};
+      EXPECT_EQ(large, output->index() == 0 && node->outputs().size() == 3) << print(*node);
+    }
+  }
+  expect_same_results(*parse_graph(text), *graph, {.absolute = 1.0 / 128, .relative = 1.0 / 128});
+}
+
+}  // namespace
+}  // namespace tessera::testing
