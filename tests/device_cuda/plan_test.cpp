@@ -20,7 +20,8 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   for (const NodeReport& node : executable->nodes()) {
     EXPECT_NE(node.operator_name, "transpose") << node.name;
     if (node.operator_name.find("convolution") != std::string::npos) {
-      EXPECT_EQ(node.kernel, "cudnn.convolution") << node.name;
+      const bool stem = node.name.starts_with("conv1") && node.operator_name == "convolution";
+      EXPECT_EQ(node.kernel, stem ? "generated.few_channels" : "cudnn.convolution") << node.name;
       ++convolutions;
     }
   }
@@ -72,7 +73,10 @@ TEST(CudaPlan, SharesReadsWhereTheShortcutIsDownsampled) {
   size_t pairs = 0;
   for (const NodeReport& node : executable->nodes()) {
     pairs += node.operator_name == "fused:batch_norm_gradients" ? 1 : 0;
-    EXPECT_NE(node.operator_name, "add") << node.name;  // sums of gradients are in data gradients
+    // Sums of gradients are in data gradients.
+    if (node.operator_name == "add") {
+      EXPECT_LT(node.bytes, 1e6) << node.name;
+    }
   }
   EXPECT_EQ(pairs, 2U);  // of layers 1 and 2; a kernel keeps the smaller ones
 }

@@ -8,6 +8,7 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/cudnn_graph.h"
+#include "device/cuda/few_channels.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/window_kernels.h"
 
@@ -196,11 +197,25 @@ std::vector<KernelCandidate> fused(const Node&, Context& context) {
   return cudnn_candidates(context);
 }
 
+// Kernels of our own come first: they take only what cuDNN is slow for.
+std::vector<KernelCandidate> with_few_channels(std::vector<KernelCandidate> candidates, Context& context) {
+  candidates.insert(candidates.begin(), few_channel_candidate(context));
+  return candidates;
+}
+
+std::vector<KernelCandidate> forward(const Node& node, Context& context) {
+  return with_few_channels(single(node, context), context);
+}
+
+std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
+  return with_few_channels(fused(node, context), context);
+}
+
 bool always(const Node&) {
   return true;
 }
 
-const CudaKernelRegistration kForward({.key = "convolution", .candidates = single, .worth_tuning = always});
+const CudaKernelRegistration kForward({.key = "convolution", .candidates = forward, .worth_tuning = always});
 const CudaKernelRegistration kData({.key = "convolution_data_gradient",
                                     .candidates = single,
                                     .worth_tuning = always});
@@ -217,7 +232,7 @@ const CudaKernelRegistration kMaskedSum({.key = "fused:convolution_data_gradient
                                          .candidates = fused,
                                          .worth_tuning = always});
 const CudaKernelRegistration kStatistics({.key = "fused:convolution_statistics",
-                                          .candidates = fused,
+                                          .candidates = statistics,
                                           .worth_tuning = always});
 
 }  // namespace

@@ -1,0 +1,13 @@
+// Convolutions of images with few channels by kernels of our own (kernels/few_channels.cuh).
+#pragma once
+
+#include "tessera/compile/kernel.h"
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+// "generated.few_channels", for a convolution, alone or with its statistics.
+KernelCandidate few_channel_candidate(Context& context);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,114 @@
+// Convolutions of images with few channels.
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct FewChannelCase {
+  std::string name;
+  std::string x, weight, y;
+  int64_t stride, low, high;
+};
+
+// The first layers of ResNet and AlexNet on small images; broken items, tiles that cross rows, padding that
+// is even and odd, one channel and four, more outputs than a warp makes.
+std::vector<FewChannelCase> cases() {
+  return {{"ResNet", "[2, 40, 48, 3]", "[64, 7, 7, 3]", "[2, 20, 24, 64]", 2, 3, 3},
+          {"AlexNet", "[2, 63, 64, 3]", "[64, 11, 11, 3]", "[2, 15, 15, 64]", 4, 2, 2},
+          {"OneImageOfManyRows", "[1, 37, 32, 3]", "[32, 3, 3, 3]", "[1, 19, 16, 32]", 2, 1, 1},
+          {"FourChannels", "[3, 9, 10, 4]", "[128, 3, 3, 4]", "[3, 9, 10, 128]", 1, 1, 1},
+          {"TwoChannelsUnpadded", "[2, 8, 12, 2]", "[64, 2, 2, 2]", "[2, 7, 11, 64]", 1, 0, 0},
+          {"OneChannel", "[5, 28, 24, 1]", "[32, 5, 5, 1]", "[5, 14, 12, 32]", 2, 2, 2}};
+}
+
+std::unique_ptr<Graph> convolution_of(const FewChannelCase& own, const std::string& type) {
+  return parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n  %y: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "  output y = %y\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+}
+
+// As use_convolution_statistics makes it.
+std::unique_ptr<Graph> statistics_of(const FewChannelCase& own, const std::string& type) {
+  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
+  return parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n"
+      "  %y: {0}{3}, %sum: fp32[{7}], %squares: fp32[{7}] = fused(%x, %weight) {{kind = "
+      "\"convolution_statistics\"}} body graph convolution_statistics(input %x: {0}{1}, input %weight: "
+      "{0}{2}) {{\n"
+      "    %y: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "    %wide = cast(%y) {{type = fp32}}\n    %sum = reduce_sum(%wide) {{axes = [0, 1, 2]}}\n"
+      "    %square = square(%wide)\n    %squares = reduce_sum(%square) {{axes = [0, 1, 2]}}\n"
+      "    output y0 = %y\n    output y1 = %sum\n    output y2 = %squares\n  }}\n"
+      "  output y = %y\n  output sum = %sum\n  output squares = %squares\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
+}
+
+class FewChannels : public ::testing::TestWithParam<std::tuple<FewChannelCase, std::string>> {};
+
+TEST_P(FewChannels, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const auto& [own, type] = GetParam();
+  for (const bool statistics : {false, true}) {
+    const std::unique_ptr<Graph> graph = statistics ? statistics_of(own, type) : convolution_of(own, type);
+    const Node& node = *graph->nodes().front();
+    const TensorType& y = node.output()->type();
+    const int64_t channels = y.static_shape().back();
+    const auto n = static_cast<double>(y.element_count() / channels);
+    const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
+    const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));
+    const double u = unit_roundoff(y.data_type);
+    const Tolerance result =
+        tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4});
+    Tolerances tolerances{result};
+    if (statistics) {
+      tolerances.push_back({.absolute = n * (u * largest + result.absolute)});
+      tolerances.push_back({.absolute = 2 * n * largest * (u * largest + result.absolute)});
+    }
+    const std::vector<std::string> names =
+        expect_every_kernel(node, graph_inputs(*graph), tolerances, {false, false}, gpu_or_null());
+    EXPECT_NE(std::find(names.begin(), names.end(), "generated.few_channels"), names.end());
+  }
+}
+
+TEST_P(FewChannels, CudaCompile) {
+  const auto& [own, type] = GetParam();
+  const std::unique_ptr<Graph> graph = statistics_of(own, type);
+  EXPECT_GT(compile_candidates(*graph->nodes().front()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewChannels,
+                         ::testing::Combine(::testing::ValuesIn(cases()), ::testing::Values("fp16", "bf16")),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+                         });
+
+TEST(FewChannels, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](const FewChannelCase& own, const std::string& type) {
+    const std::unique_ptr<Graph> graph = convolution_of(own, type);
+    for (const KernelCandidate& candidate :
+         Device::open("cuda:plan-h100")->candidates(*graph->nodes().front())) {
+      if (candidate.name == "generated.few_channels")
+        return candidate.refusal({*graph->nodes().front(), {false, false}});
+    }
+    return std::string("not offered");
+  };
+  const FewChannelCase resnet = cases().front();
+  EXPECT_EQ(refusal(resnet, "fp16"), "");
+  EXPECT_NE(refusal(resnet, "fp32").find("fp32"), std::string::npos);
+  EXPECT_NE(
+      refusal({"", "[2, 8, 8, 8]", "[64, 3, 3, 8]", "[2, 8, 8, 64]", 1, 1, 1}, "fp16").find("8 channels"),
+      std::string::npos);
+  EXPECT_NE(refusal({"", "[2, 8, 8, 3]", "[64, 3, 3, 3]", "[2, 8, 8, 64]", 1, 1, 1}, "fp16").find("odd"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal({"", "[2, 8, 8, 4]", "[96, 3, 3, 4]", "[2, 8, 8, 96]", 1, 1, 1}, "fp16").find("96 output"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::testing
