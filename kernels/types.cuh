@@ -174,9 +174,24 @@ template <int V, typename T>
 __device__ inline Pack<T, V> load(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
+// In accesses of 16 bytes where there are so many: the compiler stores what was computed element by element.
 template <int V, typename T>
 __device__ inline void store(T* to, const Pack<T, V>& pack) {
-  *reinterpret_cast<Pack<T, V>*>(to) = pack;
+  constexpr int bytes = sizeof(Pack<T, V>);
+  if constexpr (bytes % 16 == 0) {
+    const auto* words = reinterpret_cast<const uint4*>(&pack);
+#pragma unroll
+    for (int n = 0; n < bytes / 16; ++n) {
+      asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint4*>(to) + n),
+                   "r"(words[n].x), "r"(words[n].y), "r"(words[n].z), "r"(words[n].w)
+                   : "memory");
+    }
+  } else if constexpr (bytes == 8) {
+    const auto* words = reinterpret_cast<const uint2*>(&pack);
+    asm volatile("st.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words->x), "r"(words->y) : "memory");
+  } else {
+    *reinterpret_cast<Pack<T, V>*>(to) = pack;
+  }
 }
 
 }  // namespace tessera

@@ -48,7 +48,9 @@ struct FewChannelProblem {
     const int64_t rows = (item_rows - 1) * stride + weight[1];
     const int64_t steps = quotient_rounded_up(weight[1] * run_units(), 2);
     constexpr int64_t kStepBytes = 32;  // of the weights of one output
-    return steps * outputs() * kStepBytes + 2 * rows * pitch * static_cast<int64_t>(size_of(type));
+    constexpr int64_t kSumsBytes = 2 * kThreads * int64_t{sizeof(float)};
+    return steps * outputs() * kStepBytes +
+           std::max(2 * rows * pitch * static_cast<int64_t>(size_of(type)), kSumsBytes);
   }
 
   std::string print(bool statistics) const {
