@@ -47,13 +47,13 @@ struct FewChannels {
 };
 
 // Starts to read the rows of x that an item needs.
-template <typename P>
+template <typename P, int Threads>
 __device__ void fetch_rows(const typename P::Element* x, int item, typename P::Element* rows) {
   using F = FewChannels<P>;
   constexpr int chunks = P::width * P::channels / 8;  // of a row
   const int image = item / F::items_of_image;
   const int top = item % F::items_of_image * P::item_rows * P::stride - P::padding_top;
-  for (int n = static_cast<int>(threadIdx.x); n < F::rows * chunks; n += F::threads) {
+  for (int n = static_cast<int>(threadIdx.x); n < F::rows * chunks; n += Threads) {
     const int row = n / chunks, chunk = n % chunks;
     auto* to = rows + row * F::pitch + F::start + chunk * 8;
     const int from = top + row;
@@ -115,11 +115,11 @@ class FewChannelConvolution {
       reinterpret_cast<uint4*>(rows_)[n] = uint4{0, 0, 0, 0};
     __syncthreads();
     int buffer = 0;
-    fetch_rows<P>(x_, static_cast<int>(blockIdx.x), rows_);
+    fetch_rows<P, F::threads>(x_, static_cast<int>(blockIdx.x), rows_);
     end_of_copies();
     for (int item = static_cast<int>(blockIdx.x); item < F::items; item += static_cast<int>(gridDim.x)) {
       const int next = item + static_cast<int>(gridDim.x);
-      if (next < F::items) fetch_rows<P>(x_, next, rows_of(1 - buffer));
+      if (next < F::items) fetch_rows<P, F::threads>(x_, next, rows_of(1 - buffer));
       end_of_copies();
       wait_for_copies(1);
       __syncthreads();

@@ -1,8 +1,6 @@
 // Training: batch normalisation with the shortcut's sum and the relu behind it, and its gradient with the
 // relu's mask and the sum of two gradients before it; and, recomputed in the backward half, the normalisation
 // by the batch's statistics with its relu. Each would otherwise be a pass over whole activations of its own.
-#include <unordered_map>
-
 #include "tessera/graph/operator.h"
 #include "tessera/passes/batch_norm_expression.h"
 #include "tessera/passes/fuse.h"
@@ -91,34 +89,15 @@ bool fuse_backward(Graph& graph) {
   return changed;
 }
 
-// A block's last normalisation and that of its downsampled shortcut read the gradient of their sum.
-bool pair_gradients(Graph& graph, const PassOptions& options) {
-  if (options.paired_batch_norm_bytes == 0) return false;
-  bool changed = false;
-  std::unordered_map<const Value*, Node*> waiting;  // by what they read
-  for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
-    if (gradient->input(1)->type().bytes() < options.paired_batch_norm_bytes) continue;
-    const auto [other, first] = waiting.try_emplace(gradient->input(0), gradient);
-    if (first) continue;
-    const std::vector<Node*> members{other->second, gradient};
-    waiting.erase(other);
-    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
-    fuse_nodes(graph, "batch_norm_gradients", members, visible_values(graph, members));
-    changed = true;
-  }
-  return changed;
-}
-
 }  // namespace
 
 bool fuse_batch_norm(Graph& graph, const PassOptions& options) {
   // The gradients first: they look for the forward nodes that the other half hides.
   const bool backward = fuse_backward(graph);
-  const bool paired = pair_gradients(graph, options);
   const bool recomputed = fuse_recomputed(graph);
   const bool rewritten = use_convolution_statistics(graph, options);
   const bool reduced = reduce_to_statistics(graph);
-  return fuse_forward(graph) || reduced || rewritten || recomputed || paired || backward;
+  return fuse_forward(graph) || reduced || rewritten || recomputed || backward;
 }
 
 }  // namespace tessera::passes

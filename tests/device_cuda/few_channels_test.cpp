@@ -31,6 +31,14 @@ std::unique_ptr<Graph> convolution_of(const FewChannelCase& own, const std::stri
       type, own.x, own.weight, own.y, own.low, own.high, own.stride));
 }
 
+std::unique_ptr<Graph> gradient_of(const FewChannelCase& own, const std::string& type) {
+  return parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %dy: {0}{3}) {{\n  %dw: {0}{2} = convolution_weight_gradient(%x, %dy) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}], "
+      "weight_shape = {2}}}\n  output dw = %dw\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+}
+
 // As use_convolution_statistics makes it.
 std::unique_ptr<Graph> statistics_of(const FewChannelCase& own, const std::string& type) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
@@ -75,10 +83,30 @@ TEST_P(FewChannels, CudaEveryKernel) {
   }
 }
 
+// Windows of more rows or columns than registers hold, and more outputs, go to cuDNN.
+bool is_gradient_taken(const FewChannelCase& own) {
+  return own.name != "AlexNet" && own.name != "FourChannels";
+}
+
+TEST_P(FewChannels, CudaEveryKernelOfTheGradient) {
+  TESSERA_NEEDS_GPU();
+  const auto& [own, type] = GetParam();
+  const std::unique_ptr<Graph> graph = gradient_of(own, type);
+  const Node& node = *graph->nodes().front();
+  const TensorType& y = node.input(1)->type();
+  const int64_t terms = y.element_count() / y.static_shape().back();
+  const Tolerance tolerance =
+      tolerance_for(OperatorClass::contraction, node.output()->data_type(), {.terms = terms, .magnitude = 4});
+  const std::vector<std::string> names =
+      expect_every_kernel(node, graph_inputs(*graph), {tolerance}, {false, false}, gpu_or_null());
+  EXPECT_EQ(std::find(names.begin(), names.end(), "generated.few_channels") != names.end(),
+            is_gradient_taken(own));
+}
+
 TEST_P(FewChannels, CudaCompile) {
   const auto& [own, type] = GetParam();
-  const std::unique_ptr<Graph> graph = statistics_of(own, type);
-  EXPECT_GT(compile_candidates(*graph->nodes().front()), 0U);
+  EXPECT_GT(compile_candidates(*statistics_of(own, type)->nodes().front()), 0U);
+  EXPECT_GT(compile_candidates(*gradient_of(own, type)->nodes().front()), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewChannels,

@@ -163,54 +163,5 @@ TEST(FuseBatchNorm, KeepsAMaskOfAnotherKind) {
     })");
 }
 
-// A block's last normalisation and that of its downsampled shortcut.
-constexpr const char* kTwoGradients = R"(
-    graph g(input %x: fp32[2, 3, 3, 4], input %z: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],
-            input %variance: fp32[4], input %dy: fp32[2, 3, 3, 4]) {
-      %dx, %dscale, %dbias = batch_norm_gradient(%dy, %x, %scale, %mean, %variance)
-      %dz, %zscale, %zbias = batch_norm_gradient(%dy, %z, %scale, %mean, %variance)
-      output dx = %dx
-      output dz = %dz
-      output dscale = %dscale
-    })";
-
-TEST(FuseBatchNorm, PairsGradientsThatReadTheSameGradientWhereTheDeviceWantsIt) {
-  PassOptions options;
-  options.paired_batch_norm_bytes = 2 * 3 * 3 * 4 * 4;
-  expect_pass("fuse_batch_norm", kTwoGradients, R"(
-    graph g(input %x: fp32[2, 3, 3, 4], input %z: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],
-            input %variance: fp32[4], input %dy: fp32[2, 3, 3, 4]) {
-      %dx, %dscale, %dz = fused(%dy, %x, %scale, %mean, %variance, %z) {kind = "batch_norm_gradients"} body
-        graph batch_norm_gradients(
-        input %dy: fp32[2, 3, 3, 4], input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],
-        input %variance: fp32[4], input %z: fp32[2, 3, 3, 4]) {
-        %dx, %dscale, %dbias = batch_norm_gradient(%dy, %x, %scale, %mean, %variance)
-        %dz, %zscale, %zbias = batch_norm_gradient(%dy, %z, %scale, %mean, %variance)
-        output y0 = %dx
-        output y1 = %dscale
-        output y2 = %dz
-      }
-      output dx = %dx
-      output dz = %dz
-      output dscale = %dscale
-    })",
-              options);
-  expect_no_change("fuse_batch_norm", kTwoGradients);
-}
-
-TEST(FuseBatchNorm, DoesNotPairAGradientWithOneThatItLeadsTo) {
-  PassOptions options;
-  options.paired_batch_norm_bytes = 2 * 3 * 3 * 4 * 4;
-  expect_no_change("fuse_batch_norm", R"(
-    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4], input %variance: fp32[4],
-            input %dy: fp32[2, 3, 3, 4]) {
-      %dx, %dscale, %dbias = batch_norm_gradient(%dy, %x, %scale, %mean, %variance)
-      %soft = softmax(%dx)
-      %dz, %zscale, %zbias = batch_norm_gradient(%dy, %soft, %scale, %mean, %variance)
-      output dz = %dz
-    })",
-                   options);
-}
-
 }  // namespace
 }  // namespace tessera::testing

@@ -35,9 +35,6 @@ struct PassOptions {
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
-  // From which size of x on gradients of two normalisations that read the same gradient share their passes
-  // over it; 0: never.
-  int64_t paired_batch_norm_bytes = 0;
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // From which size on results of convolutions are added up for batch normalisation where they are made;

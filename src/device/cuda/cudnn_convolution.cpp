@@ -203,7 +203,7 @@ std::vector<KernelCandidate> with_few_channels(std::vector<KernelCandidate> cand
   return candidates;
 }
 
-std::vector<KernelCandidate> forward(const Node& node, Context& context) {
+std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& context) {
   return with_few_channels(single(node, context), context);
 }
 
@@ -215,12 +215,14 @@ bool always(const Node&) {
   return true;
 }
 
-const CudaKernelRegistration kForward({.key = "convolution", .candidates = forward, .worth_tuning = always});
+const CudaKernelRegistration kForward({.key = "convolution",
+                                       .candidates = single_or_few_channels,
+                                       .worth_tuning = always});
 const CudaKernelRegistration kData({.key = "convolution_data_gradient",
                                     .candidates = single,
                                     .worth_tuning = always});
 const CudaKernelRegistration kWeights({.key = "convolution_weight_gradient",
-                                       .candidates = single,
+                                       .candidates = single_or_few_channels,
                                        .worth_tuning = always});
 const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
                                           .candidates = single,

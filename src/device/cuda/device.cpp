@@ -99,11 +99,9 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;
   options.fuse_pooled_batch_norm = true;
-  // Smaller tensors stay in the cache or in the multiprocessors between the two passes over them.
-  constexpr int64_t kPassedTwice = int64_t{128} << 20;
-  options.paired_batch_norm_bytes = kPassedTwice;
-  // cuDNN's statistics are sums in no fixed order, although its notes do not say so.
-  if (!options.deterministic) options.convolution_statistics_bytes = kPassedTwice;
+  // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
+  // statistics are sums in no fixed order, although its notes do not say so.
+  if (!options.deterministic) options.convolution_statistics_bytes = int64_t{96} << 20;
 }
 
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {

@@ -28,59 +28,69 @@ struct FewChannelProblem {
   int64_t stride = 1;
   int64_t padding_top = 0;
   int64_t padding_left = 0;
-  int64_t item_rows = 8;
+  int64_t item_rows = 1;
 
   int64_t channels() const { return x[3]; }
   int64_t outputs() const { return y[3]; }
   int64_t items() const { return y[0] * quotient_rounded_up(y[1], item_rows); }
+  int64_t element_bytes() const { return static_cast<int64_t>(size_of(type)); }
 
-  // As FewChannels and FewChannelConvolution count them.
+  // As FewChannels counts them.
   int64_t run_units() const {
     const int64_t lead = padding_left * channels() % 2;
     return quotient_rounded_up(weight[2] * channels() + lead, kUnit);
   }
-  int64_t shared_bytes() const {
+  int64_t x_bytes() const {  // of the rows of two items
     const int64_t lead = padding_left * channels() % 2;
     const int64_t start = round_up(padding_left * channels() + lead, kUnit);
     const int64_t first = start - padding_left * channels() - lead;
     const int64_t read = first + (y[2] - 1) * stride * channels() + run_units() * kUnit;
     const int64_t pitch = round_up(std::max(start + x[2] * channels(), read), kUnit);
-    const int64_t rows = (item_rows - 1) * stride + weight[1];
-    const int64_t steps = quotient_rounded_up(weight[1] * run_units(), 2);
-    constexpr int64_t kStepBytes = 32;  // of the weights of one output
-    constexpr int64_t kSumsBytes = 2 * kThreads * int64_t{sizeof(float)};
-    return steps * outputs() * kStepBytes +
-           std::max(2 * rows * pitch * static_cast<int64_t>(size_of(type)), kSumsBytes);
+    return 2 * ((item_rows - 1) * stride + weight[1]) * pitch * element_bytes();
   }
 
-  std::string print(bool statistics) const {
+  // Shared memory of a block, as FewChannelConvolution and FewChannelGradient divide it.
+  int64_t forward_bytes() const {
+    constexpr int64_t kStepBytes = 32;  // of the weights of one output
+    constexpr int64_t kSumsBytes = 2 * kThreads * int64_t{sizeof(float)};
+    const int64_t steps = quotient_rounded_up(weight[1] * run_units(), 2);
+    return steps * outputs() * kStepBytes + std::max(x_bytes(), kSumsBytes);
+  }
+  int64_t gradient_bytes() const {
+    const int64_t pixels = round_up(item_rows * y[2], 16);
+    return x_bytes() + 2 * pixels * (outputs() + kUnit) * element_bytes() + pixels * int64_t{sizeof(int)};
+  }
+
+  std::string print(std::string_view header, bool statistics) const {
     return fmt::format(
-        "#include \"few_channels.cuh\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
+        "#include \"{}\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
         "  static constexpr int images = {}, height = {}, width = {}, channels = {};\n"
         "  static constexpr int out_height = {}, out_width = {}, outputs = {};\n"
         "  static constexpr int window_rows = {}, window_columns = {}, stride = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {};\n"
         "  static constexpr bool statistics = {};\n}};\n",
-        device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
+        header, device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
         padding_top, padding_left, item_rows, statistics);
   }
 };
 
-FewChannelProblem read_problem(const Node& main, const GpuTraits& gpu) {
+// A convolution or its weight gradient.
+FewChannelProblem read_problem(const Node& main) {
   const auto shape = [](const Value* value) { return value->type().static_shape(); };
+  const bool gradient = main.operator_name() == "convolution_weight_gradient";
   const Attributes& attributes = main.attributes();
   FewChannelProblem problem{.type = main.output()->data_type(),
                             .x = shape(main.input(0)),
-                            .weight = shape(main.input(1)),
-                            .y = shape(main.output())};
+                            .weight = shape(gradient ? main.output() : main.input(1)),
+                            .y = shape(gradient ? main.input(1) : main.output())};
   refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16, "not for {}",
                 to_string(problem.type));
   refuse_unless(main.inputs().size() == 2, "a bias");
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
-  const auto equals_one = [](int64_t value) { return value == 1; };
   const std::vector<int64_t> dilations = attributes.integers("dilations");
-  refuse_unless(std::all_of(dilations.begin(), dilations.end(), equals_one), "dilation");
+  refuse_unless(std::all_of(dilations.begin(), dilations.end(), [](int64_t value) { return value == 1; }),
+                "dilation");
   const std::vector<int64_t> strides = attributes.integers("strides");
   const std::vector<int64_t> padding = attributes.integers("padding_low");
   refuse_unless(strides[0] == strides[1], "unequal strides");
@@ -98,17 +108,22 @@ FewChannelProblem read_problem(const Node& main, const GpuTraits& gpu) {
   const int64_t outputs = problem.outputs();
   refuse_unless(outputs == 32 || outputs == 64 || outputs == 128, "{} output channels", outputs);
   refuse_unless(element_count(problem.x) > 0 && element_count(problem.y) > 0, "a tensor without elements");
-  problem.item_rows = std::min<int64_t>(problem.item_rows, problem.y[1]);
-  const int64_t room = gpu.shared_bytes / kBlocks - kReserved;
-  while (problem.item_rows > 1 && problem.shared_bytes() > room) problem.item_rows /= 2;
-  refuse_unless(problem.shared_bytes() <= room, "a row needs {} bytes of shared memory",
-                problem.shared_bytes());
   return problem;
 }
 
-GeneratedProgram print_program(const Node& node, const GpuTraits& gpu) {
+// Sets how many rows of the result a block works on at a time: `most`, or as many as shared memory holds.
+void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannelProblem::*bytes)() const,
+                   const GpuTraits& gpu) {
+  const int64_t room = gpu.shared_bytes / kBlocks - kReserved;
+  problem.item_rows = std::min(most, problem.y[1]);
+  while (problem.item_rows > 1 && (problem.*bytes)() > room) problem.item_rows /= 2;
+  refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());
+}
+
+GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
   const Node& main = backend::main_node(node, "convolution");
-  const FewChannelProblem problem = read_problem(main, gpu);
+  FewChannelProblem problem = read_problem(main);
+  set_item_rows(problem, 8, &FewChannelProblem::forward_bytes, gpu);
   const bool statistics = node.body() != nullptr;
   refuse_unless(!statistics || node.outputs().size() == 3,
                 "the body makes {} values, not a result and two sums", node.outputs().size());
@@ -117,14 +132,14 @@ GeneratedProgram print_program(const Node& node, const GpuTraits& gpu) {
              .blocks = std::min(problem.items(), gpu.multiprocessors * kBlocks),
              .threads = kThreads,
              .arguments = {}};
-  run.shared_bytes = problem.shared_bytes();
+  run.shared_bytes = problem.forward_bytes();
   for (const Value* input : {main.input(0), main.input(1)})
     run.arguments.push_back({Argument::Kind::input, static_cast<int64_t>(backend::input_index(node, input))});
   run.arguments.push_back({Argument::Kind::output, 0});
   run.arguments.push_back({Argument::Kind::workspace, 0});
   GeneratedProgram program;
   program.source =
-      problem.print(statistics) +
+      problem.print("few_channels.cuh", statistics) +
       fmt::format(
           "extern \"C\" __global__ void __launch_bounds__({0}, {1}) run(const {2}* x, const {2}* "
           "weight, {2}* y, float* parts) {{\n"
@@ -153,11 +168,46 @@ GeneratedProgram print_program(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
+GeneratedProgram print_gradient(const Node& node, const GpuTraits& gpu) {
+  FewChannelProblem problem = read_problem(node);
+  constexpr int64_t kMostWindowRows = 8;  // each has a warp, and a warp many registers
+  const int64_t window_rows = problem.weight[1];
+  refuse_unless(window_rows <= kMostWindowRows && problem.run_units() <= 3 && problem.outputs() <= 64,
+                "a window of {} x {} for {} outputs", window_rows, problem.weight[2], problem.outputs());
+  set_item_rows(problem, 2, &FewChannelProblem::gradient_bytes, gpu);
+  const int64_t elements = element_count(problem.weight);
+  Launch run{
+      .entry = "run",
+      .blocks = std::min(problem.items(), gpu.multiprocessors * kBlocks),
+      .threads = static_cast<int>(32 * window_rows),
+      .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::workspace, 0}}};
+  run.shared_bytes = problem.gradient_bytes();
+  const Launch combine{.entry = "combine",
+                       .blocks = quotient_rounded_up(elements, int64_t{8}),  // as combine_chunks wants them
+                       .threads = kThreads,
+                       .arguments = {{Argument::Kind::workspace, 0}, {Argument::Kind::output, 0}}};
+  GeneratedProgram program;
+  program.workspace_bytes = run.blocks * elements * static_cast<int64_t>(sizeof(float));
+  const std::string type = device_type(problem.type);
+  program.source =
+      problem.print("few_channel_gradient.cuh", false) +
+      fmt::format(
+          "extern \"C\" __global__ void __launch_bounds__({0}, {1}) run(const {2}* x, const {2}* dy, float* "
+          "parts) "
+          "{{\n  few_channel_gradient<Problem>(x, dy, parts);\n}}\n"
+          "extern \"C\" __global__ void __launch_bounds__({3}) combine(const float* parts, {2}* dw) {{\n"
+          "  combine_chunks<Sum>(parts, {4}, {5}, 1.0, dw);\n}}\n",
+          run.threads, kBlocks, type, kThreads, elements, run.blocks);
+  program.launches = {run, combine};
+  return program;
+}
+
 }  // namespace
 
 KernelCandidate few_channel_candidate(Context& context) {
   const auto program = [&context](const KernelRequest& request) {
-    return print_program(request.node, context.traits());
+    const bool gradient = request.node.operator_name() == "convolution_weight_gradient";
+    return (gradient ? print_gradient : print_forward)(request.node, context.traits());
   };
   return backend::checked_candidate("generated.few_channels", program,
                                     [&context, program](const KernelRequest& request) {

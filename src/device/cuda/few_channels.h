@@ -1,4 +1,5 @@
-// Convolutions of images with few channels by kernels of our own (kernels/few_channels.cuh).
+// Convolutions of images with few channels by kernels of our own (kernels/few_channels.cuh,
+// kernels/few_channel_gradient.cuh).
 #pragma once
 
 #include "tessera/compile/kernel.h"
@@ -7,7 +8,7 @@
 
 namespace tessera::cuda {
 
-// "generated.few_channels", for a convolution, alone or with its statistics.
+// "generated.few_channels", for a convolution, alone or with its statistics, and for a weight gradient.
 KernelCandidate few_channel_candidate(Context& context);
 
 }  // namespace tessera::cuda
