@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
+#include "cli/median.h"
 #include "cli/model_options.h"
 
 namespace tessera::cli {
@@ -26,11 +26,6 @@ int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * int64_t{1024};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // What bench/compare holds against the peers: ten logits, or the losses of two steps, of the network, images
@@ -68,20 +63,13 @@ void run_check(const BenchArguments& arguments) {
 
 void run_bench(const BenchArguments& arguments) {
   CompiledModel compiled = compile_model(arguments.model);
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  compiled.executable->bind(variables);
-  const int64_t classes = models::describe(arguments.model.model).defaults.classes;
-  const auto inputs =
-      made_up_inputs(*compiled.step.graph, arguments.model.classes > 0 ? arguments.model.classes : classes);
-  compiled.executable->stage(inputs);  // as the peers', the images lie where the device reads them
+  make_ready(arguments.model, compiled);
   for (int64_t i = 0; i < arguments.warmup; ++i) compiled.executable->run({});
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     compiled.executable->run({});
-    milliseconds.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    milliseconds.push_back(seconds_since(start) * 1e3);
   }
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);

@@ -3,7 +3,6 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/dot.h"
-#include "tessera/train/checkpoint.h"
 
 #include "cli/model_options.h"
 
@@ -18,16 +17,7 @@ struct ExplainArguments {
   bool times = false;
 };
 
-std::vector<double> measure(CompiledModel& compiled, int64_t classes) {
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  compiled.executable->bind(variables);
-  const auto inputs = made_up_inputs(*compiled.step.graph, classes);
-  compiled.executable->run(inputs);  // warm-up
-  return compiled.executable->profile(inputs);
-}
-
-void print_json(const Executable& executable, const std::vector<double>& times) {
+void print_json(const Executable& executable, const NodeTimes& times) {
   nlohmann::json json = {{"nodes", nlohmann::json::array()}, {"passes", nlohmann::json::array()}};
   for (size_t i = 0; i < executable.nodes().size(); ++i) {
     const NodeReport& node = executable.nodes()[i];
@@ -46,13 +36,15 @@ void print_json(const Executable& executable, const std::vector<double>& times) 
                              {"kernel", node.kernel},
                              {"candidates", std::move(candidates)},
                              {"flops", node.flops},
-                             {"bytes", node.bytes}});
-    if (!times.empty()) json["nodes"].back()["microseconds"] = times[i];
+                             {"bytes", node.bytes},
+                             {"once", node.once}});
+    if (!times.nodes.empty()) json["nodes"].back()["microseconds"] = times.nodes[i].microseconds();
   }
+  if (!times.nodes.empty()) json["times_recorded"] = times.recorded;
   for (const PassReport& pass : executable.passes()) {
     json["passes"].push_back({{"name", pass.name},
                               {"changed", pass.changed},
-                              {"microseconds", pass.microseconds},
+                              {"microseconds", pass.time.microseconds()},
                               {"nodes_before", pass.nodes_before},
                               {"nodes_after", pass.nodes_after}});
   }
@@ -64,23 +56,26 @@ void print_json(const Executable& executable, const std::vector<double>& times) 
   fmt::print("{}\n", json.dump(1));
 }
 
-void print_text(const Executable& executable, const std::vector<double>& times) {
+void print_text(const Executable& executable, const NodeTimes& times) {
   fmt::print("Passes\n");
   for (const PassReport& pass : executable.passes()) {
-    fmt::print("  {:<24} {:>8.1f} ms  nodes {} -> {}\n", pass.name, pass.microseconds / 1e3,
+    fmt::print("  {:<24} {:>8.1f} ms  nodes {} -> {}\n", pass.name, pass.time.seconds() * 1e3,
                pass.nodes_before, pass.nodes_after);
   }
-  fmt::print("\nNodes{}\n", times.empty() ? " (--times measures each)" : "");
+  fmt::print("\nNodes ({})\n", times.nodes.empty() ? "--times measures each"
+                               : times.recorded    ? "each measured by the device, in one recorded run"
+                                                   : "each measured alone: the host waits for it");
   double total = 0;
   for (size_t i = 0; i < executable.nodes().size(); ++i) {
     const NodeReport& node = executable.nodes()[i];
     fmt::print("  {:<44} {:<28} {:<32} {:>9.3f} MFLOP {:>9}", node.name, node.operator_name, node.kernel,
                node.flops * 1e-6, format_bytes(node.bytes));
-    if (!times.empty()) {
-      const double seconds = times[i] * 1e-6;
-      fmt::print(" {:>10.1f} us {:>7.1f} GFLOP/s {:>6.1f} GB/s", times[i], node.flops / seconds * 1e-9,
-                 node.bytes / seconds * 1e-9);
-      total += times[i];
+    if (!times.nodes.empty()) {
+      const double seconds = times.nodes[i].seconds();
+      const auto rate = [&](double amount) { return seconds > 0 ? amount / seconds * 1e-9 : 0; };
+      fmt::print(" {:>10.1f} us {:>7.1f} GFLOP/s {:>6.1f} GB/s", seconds * 1e6, rate(node.flops),
+                 rate(node.bytes));
+      total += seconds;
     }
     fmt::print("\n");
     for (const CandidateReport& candidate : node.candidates) {
@@ -89,7 +84,7 @@ void print_text(const Executable& executable, const std::vector<double>& times) 
         fmt::print("      {} {:.1f} us\n", candidate.name, candidate.microseconds);
     }
   }
-  if (!times.empty()) fmt::print("  total {:.1f} ms\n", total * 1e-3);
+  if (!times.nodes.empty()) fmt::print("  total {:.1f} ms\n", total * 1e3);
   const MemoryPlan& plan = executable.memory_plan();
   fmt::print("\nMemory: arena {} (lower bound of this schedule {}), parameters and states {}\n",
              format_bytes(static_cast<double>(plan.peak_bytes)),
@@ -122,10 +117,11 @@ void add_explain(CLI::App& program) {
     } else if (arguments->text) {
       fmt::print("{}", print(compiled.executable->graph()));
     } else {
-      const int64_t classes = models::describe(arguments->model.model).defaults.classes;
-      std::vector<double> times;
-      if (arguments->times)
-        times = measure(compiled, arguments->model.classes > 0 ? arguments->model.classes : classes);
+      NodeTimes times;
+      if (arguments->times) {
+        make_ready(arguments->model, compiled);
+        times = compiled.executable->profile({});
+      }
       arguments->json ? print_json(*compiled.executable, times) : print_text(*compiled.executable, times);
     }
   });

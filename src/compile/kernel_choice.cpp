@@ -6,6 +6,7 @@
 namespace tessera {
 
 ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* tuner) {
+  const auto begin = Clock::now();
   const Node& node = request.node;
   ChosenKernel choice;
   NodeReport& report = choice.report;
@@ -44,6 +45,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   }
   report.kernel = winner->name;
   if (device.executes() || device.plans_kernels()) choice.kernel = winner->create(request);
+  report.choice = {begin, Clock::now()};
   return choice;
 }
 

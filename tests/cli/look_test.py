@@ -5,7 +5,7 @@ import unittest
 
 from program import ProgramTest
 
-COMMANDS = ("train", "eval", "predict", "bench", "explain", "doctor", "models")
+COMMANDS = ("train", "eval", "predict", "bench", "explain", "profile", "doctor", "models")
 
 
 class HelpTest(ProgramTest):
@@ -52,7 +52,7 @@ class LookTest(ProgramTest):
             plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--json", *words))
             self.assertTrue(plan["nodes"])
             for node in plan["nodes"]:
-                self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes"}, node.keys())
+                self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes", "once"}, node.keys())
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
 

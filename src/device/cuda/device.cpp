@@ -9,6 +9,7 @@
 
 #include "device/cuda/check.h"
 #include "device/cuda/cudnn_graph.h"
+#include "device/cuda/event_timer.h"
 #include "device/cuda/expanded.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
@@ -167,6 +168,10 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   }
   check(driver().cuStreamEndCapture_(context_->stream(), &graph), "recording a run");
   return std::make_unique<GraphRecording>(context_, graph);
+}
+
+std::unique_ptr<DeviceTimer> CudaDevice::timer(size_t marks) {
+  return std::make_unique<EventTimer>(context_, marks);
 }
 
 }  // namespace tessera::cuda
