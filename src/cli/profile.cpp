@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/file.h"
+#include "tessera/compile/limit.h"
 
 #include "cli/chrome_trace.h"
 #include "cli/median.h"
@@ -70,7 +71,7 @@ void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTim
   }
 }
 
-nlohmann::json describe_node(const NodeReport& node, double seconds) {
+nlohmann::json describe_node(const NodeReport& node, double seconds, const DeviceDescription& device) {
   nlohmann::json result = {{"operator", node.operator_name},
                            {"kernel", node.kernel},
                            {"bytes", node.bytes},
@@ -78,12 +79,16 @@ nlohmann::json describe_node(const NodeReport& node, double seconds) {
   if (seconds > 0) {
     result["TB/s"] = node.bytes / seconds * 1e-12;
     result["GFLOP/s"] = node.flops / seconds * 1e-9;
+    const auto limit = limit_of(node, device);
+    if (limit.has_value()) result["share of its limit"] = limit->seconds / seconds;
   }
   return result;
 }
 
 // One slice for each kernel, and the memory that the plan keeps in use meanwhile.
-void add_nodes(ChromeTrace& trace, int device, const Executable& executable, const NodeTimes& times) {
+void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, const NodeTimes& times) {
+  const Executable& executable = *compiled.executable;
+  const DeviceDescription description = compiled.device->description();
   const ChromeTrace::Row row = trace.add_row(device, "nodes");
   const std::vector<NodeReport>& nodes = executable.nodes();
   const MemoryPlan& plan = executable.memory_plan();
@@ -99,7 +104,7 @@ void add_nodes(ChromeTrace& trace, int device, const Executable& executable, con
     const int64_t arena = step < alive.size() ? alive[step] : 0;
     ++step;
     if (nodes[i].candidates.empty()) continue;
-    trace.add_slice(row, nodes[i].name, time, describe_node(nodes[i], time.seconds()));
+    trace.add_slice(row, nodes[i].name, time, describe_node(nodes[i], time.seconds(), description));
     count_memory(time.begin, arena);
   }
   if (!nodes.empty()) count_memory(times.nodes.back().end, 0);
@@ -113,7 +118,7 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
   const int device = trace.add_process(fmt::format("{}: {}", description.name, description.model));
   add_compiler(trace, host, *compiled.executable, measured);
   add_runs(trace, host, device, measured.runs);
-  add_nodes(trace, device, *compiled.executable, measured.nodes);
+  add_nodes(trace, device, compiled, measured.nodes);
   return trace.text({{"tessera", TESSERA_VERSION},
                      {"model", arguments.model.model},
                      {"batch", arguments.model.batch},

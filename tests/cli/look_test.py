@@ -56,6 +56,35 @@ class LookTest(ProgramTest):
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
 
+    def test_explain_limits(self):
+        words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
+        self.assertNotIn("limit_microseconds", json.loads(self.call(*words, "--device", "null"))["total"])
+        process = self.start(*words, "--device", "cuda:plan-h100")
+        output, errors = process.communicate(timeout=120)
+        if process.returncode == 7:
+            self.skipTest("built without the CUDA backend")
+        self.assertEqual(process.returncode, 0, errors)
+        plan = json.loads(output)
+        device, nodes = plan["device"], plan["nodes"]
+        for node in nodes:
+            moving = node["bytes"] / device["bytes_per_second"]
+            computing = node["flops"] / device["flops_per_second"][node["arithmetic"]] if node["flops"] else 0
+            self.assertAlmostEqual(node["limit_microseconds"], 1e6 * max(moving, computing), delta=1e-6)
+            self.assertEqual(node["limited_by"], "memory" if moving >= computing else "arithmetic")
+            self.assertNotIn("share_of_limit", node)
+        self.assertEqual({node["arithmetic"] for node in nodes if "arithmetic" in node}, {"fp16", "fp32"})
+        self.assertAlmostEqual(plan["total"]["limit_microseconds"], sum(node["limit_microseconds"] for node in nodes),
+                               delta=1e-3)
+        self.assertIn("at least", self.call(*words[:-1], "--device", "cuda:plan-h100"))
+
+    def test_explain_times_of_operators(self):
+        plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--times", "--json"))
+        self.assertFalse(plan["times_recorded"])
+        self.assertAlmostEqual(plan["total"]["microseconds"], sum(node["microseconds"] for node in plan["nodes"]), delta=1e-3)
+        text = self.call("explain", "lenet", "--batch", 2, "--times")
+        self.assertIn("Operators", text)
+        self.assertNotIn("limit", text)
+
     def test_explain_otherwise(self):
         self.assertTrue(self.call("explain", "lenet", "--batch", 2, "--dot").startswith("digraph"))
         self.assertIn("images", self.call("explain", "lenet", "--batch", 2, "--text"))

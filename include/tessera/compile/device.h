@@ -19,6 +19,9 @@ struct DeviceDescription {
   std::string model;  // "AMD EPYC ..., 2 threads"
   int64_t memory_bytes = 0;
   std::map<std::string, std::string> versions;  // library -> version
+  // What the hardware can do at best; 0 and left out where that is not known.
+  double bytes_per_second = 0;                   // of its memory
+  std::map<Precision, double> flops_per_second;  // dense; a multiply-add counts two
 };
 
 // Work that was recorded once and is launched many times, such as a CUDA graph.

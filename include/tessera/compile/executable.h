@@ -70,6 +70,8 @@ struct NodeReport {
   std::vector<CandidateReport> candidates;
   double flops = 0;
   double bytes = 0;
+  // In which most of its flops are done; none for types without a precision of their own, such as fp64.
+  std::optional<Precision> arithmetic = {};
   bool once = false;     // runs when variables are bound, not in every run
   TimeSpan choice = {};  // when its kernel was chosen and made
 };

@@ -13,6 +13,7 @@
 #include "device/cuda/expanded.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
+#include "device/cuda/peaks.h"
 
 namespace tessera::cuda {
 namespace {
@@ -79,6 +80,8 @@ DeviceDescription CudaDevice::description() const {
   result.model = fmt::format("{}, compute capability {}.{}", traits.model, traits.architecture / 10,
                              traits.architecture % 10);
   result.memory_bytes = traits.memory_bytes;
+  result.bytes_per_second = traits.bytes_per_second;
+  result.flops_per_second = flops_per_second(traits);
   if (!context_->present()) return result;
   int version = 0;
   driver().cuDriverGetVersion_(&version);
