@@ -107,6 +107,13 @@ class LookTest(ProgramTest):
         for device in ("cpu", "reference"):
             words = ("bench", "mlp", "--batch", 4, "--json", "--check", "--device", device)
             answers[device] = json.loads(self.call(*words))["outputs"] + json.loads(self.call(*words, "--train"))["losses"]
+        steps = ("bench", "mlp", "--batch", 4, "--json", "--check", "--train", "--steps", 5, "--batches", 2)
+        losses = json.loads(self.call(*steps))["losses"]
+        self.assertEqual(losses[0], answers["cpu"][10])  # batch 0 is that of --check alone
+        self.assertNotAlmostEqual(losses[1], losses[0], places=2)  # and batch 1 another
+        self.assertLess(losses[4], losses[2])
+        frozen = json.loads(self.call(*steps, "--learning-rate", 0))["losses"]
+        self.assertEqual(frozen[0::2], [frozen[0]] * 3)
         self.assertEqual(len(answers["cpu"]), 12)
         self.assertLess(answers["cpu"][11], answers["cpu"][10])  # the second loss is the smaller one
         for a, b in zip(answers["cpu"], answers["reference"]):
@@ -119,6 +126,8 @@ class LookTest(ProgramTest):
         self.refuses(["bench", "mlp", "--device", "cuda:99"], 7, "cuda")
         self.refuses(["bench", "mlp", "--device", "null", "--batch", "2"], 7, "null")
         self.refuses(["bench", "mlp", "--precision", "fp17"], 2, "fp17", "fp16")
+        self.refuses(["bench", "mlp", "--train", "--steps", 3], 2, "--steps", "--check")
+        self.refuses(["bench", "mlp", "--train", "--check", "--steps", 0], 2, "--steps")
         self.refuses(["explain", "mlp", "--disable-pass", "fuse_elementwize"], 2, "fuse_elementwize")
         self.refuses(["bench", "lenet", "--image-size", "3"], 3)
 
