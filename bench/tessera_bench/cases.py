@@ -16,6 +16,9 @@ class Case:
     batch: int = 0
     train: bool = False
     precision: str = "fp32"
+    image_size: int = 0  # pixels; 0: the network's own
+    batches: int = 1  # that training takes in turn
+    learning_rate: float = 1e-4
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled

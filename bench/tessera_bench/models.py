@@ -30,9 +30,9 @@ def network(model):
     return made
 
 
-def batch(model, count):
+def batch(model, count, size=0, index=0):
     """Inputs in channels-last memory, and labels [N]."""
-    inputs = torch.from_numpy(data.inputs(model, count))
+    inputs = torch.from_numpy(data.inputs(model, count, size, index))
     if inputs.ndim == 4:
         inputs = inputs.contiguous(memory_format=torch.channels_last)
-    return inputs, torch.from_numpy(data.labels(model, count))
+    return inputs, torch.from_numpy(data.labels(model, count, index))

@@ -21,14 +21,13 @@ class OursError(RuntimeError):
     pass
 
 
-def execute(command, threads, timeout=3600):
+def execute(command, threads, timeout=3600, environment=None):
     """Runs a command; returns its stdout, its peak resident memory in bytes and its wall time in seconds."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         begin = time.perf_counter()
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=machine.environment(threads)
-            )
+            variables = machine.environment(threads) | (environment or {})
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables)
         except OSError as error:
             raise OSError(f"cannot start {command[0]}: {error.strerror}") from error
         pid, status, usage = wait(process, timeout)

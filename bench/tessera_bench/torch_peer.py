@@ -5,6 +5,7 @@ where the case asks for it.
 """
 
 import contextlib
+import itertools
 import re
 
 import torch
@@ -40,9 +41,9 @@ class Training:
     def __init__(self, case, compiled):
         self.arithmetic = prepare(case)
         network = models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train()
-        inputs, labels = models.batch(case["model"], case["batch"])
-        self.inputs, self.labels = inputs.to(case["device"]), labels.to(case["device"])
-        self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-5, fused=True)
+        batches = [models.batch(case["model"], case["batch"], case["image_size"], index) for index in range(case["batches"])]
+        self.batches = itertools.cycle([(inputs.to(case["device"]), labels.to(case["device"])) for inputs, labels in batches])
+        self.optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=0.9, weight_decay=5e-5, fused=True)
         self.scaler = torch.amp.GradScaler(case["device"], enabled=case["precision"] == "fp16")
         self.random = any(isinstance(module, torch.nn.Dropout) for module in network.modules())
 
@@ -53,7 +54,7 @@ class Training:
         self.loss = torch.compile(loss) if compiled else loss
 
     def iterate(self):
-        loss = self.loss(self.inputs, self.labels)
+        loss = self.loss(*next(self.batches))
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
+#include "cli/median.h"
 #include "cli/model_options.h"
 
 namespace tessera::cli {
@@ -20,6 +20,9 @@ struct BenchArguments {
   int64_t warmup = 2;
   bool json = false;
   bool check = false;
+  int64_t steps = 2;  // of --check --train
+  int64_t batches = 1;
+  double learning_rate = kLearningRate;
 };
 
 int64_t peak_resident_bytes() {
@@ -28,13 +31,29 @@ int64_t peak_resident_bytes() {
   return usage.ru_maxrss * int64_t{1024};
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+// Batch 0 of the formula is the one of the golden values.
+std::map<std::string, Tensor> batch_by_formula(const models::Model& model, int64_t size, int64_t index) {
+  const std::string suffix = index == 0 ? "" : fmt::format(".{}", index);
+  return {{"images", models::formula::images("input" + suffix, model.input_type(size).static_shape())},
+          {"labels", models::formula::labels("labels" + suffix, size, model.options.classes)}};
 }
 
-// What bench/compare holds against the peers: ten logits, or the losses of two steps, of the network, images
-// and labels that a formula gives (tests/golden/README.md).
+std::vector<double> losses_of_steps(const BenchArguments& arguments, const models::Model& model,
+                                    Executable& executable) {
+  std::vector<std::map<std::string, Tensor>> batches;
+  for (int64_t index = 0; index < std::min(arguments.batches, arguments.steps); ++index) {
+    batches.push_back(batch_by_formula(model, arguments.model.batch, index));
+    batches.back()["learning_rate"] = Tensor::scalar(DataType::fp32, arguments.learning_rate);
+  }
+  std::vector<double> losses;
+  for (size_t step = 0; step < static_cast<size_t>(arguments.steps); ++step) {
+    losses.push_back(executable.run(batches[step % batches.size()]).at("loss").at(0));
+  }
+  return losses;
+}
+
+// What bench/compare and bench/curves hold against the peers: ten logits, or the losses of some steps, of the
+// network, images and labels that a formula gives (tests/golden/README.md).
 void run_check(const BenchArguments& arguments) {
   const models::Model model = make_model(arguments.model);
   CompiledModel compiled = compile_model(arguments.model);
@@ -43,19 +62,14 @@ void run_check(const BenchArguments& arguments) {
   const models::Network network = models::build(model, 1);
   for (const auto& [name, value] : models::formula::weights(network.variables)) variables->set(name, value);
   compiled.executable->bind(variables);
-  const int64_t batch = arguments.model.batch;
-  std::map<std::string, Tensor> inputs{
-      {"images", models::formula::images("input", model.input_type(batch).static_shape())}};
   std::string name = "outputs";
   std::vector<double> values;
   if (arguments.model.train) {
     name = "losses";
-    inputs["labels"] = models::formula::labels("labels", batch, model.options.classes);
-    inputs["learning_rate"] = Tensor::scalar(DataType::fp32, kLearningRate);
-    for (int step = 0; step < 2; ++step) {
-      values.push_back(compiled.executable->run(inputs).at("loss").at(0));
-    }
+    values = losses_of_steps(arguments, model, *compiled.executable);
   } else {
+    std::map<std::string, Tensor> inputs = batch_by_formula(model, arguments.model.batch, 0);
+    inputs.erase("labels");
     const Tensor logits = compiled.executable->run(inputs).at("logits");
     for (int64_t i = 0; i < std::min<int64_t>(10, model.options.classes); ++i) values.push_back(logits.at(i));
   }
@@ -68,20 +82,13 @@ void run_check(const BenchArguments& arguments) {
 
 void run_bench(const BenchArguments& arguments) {
   CompiledModel compiled = compile_model(arguments.model);
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  compiled.executable->bind(variables);
-  const int64_t classes = models::describe(arguments.model.model).defaults.classes;
-  const auto inputs =
-      made_up_inputs(*compiled.step.graph, arguments.model.classes > 0 ? arguments.model.classes : classes);
-  compiled.executable->stage(inputs);  // as the peers', the images lie where the device reads them
+  make_ready(arguments.model, compiled);
   for (int64_t i = 0; i < arguments.warmup; ++i) compiled.executable->run({});
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     compiled.executable->run({});
-    milliseconds.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    milliseconds.push_back(seconds_since(start) * 1e3);
   }
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
@@ -116,7 +123,10 @@ void run_bench(const BenchArguments& arguments) {
 void add_bench(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("bench", "Time a network's training step or inference on made-up images");
-  command->footer("Example: tessera bench resnet50 --batch 32 --train --iterations 5");
+  command->footer(
+      "Examples:\n"
+      "  tessera bench resnet50 --batch 32 --train --iterations 5\n"
+      "  tessera bench mlp --batch 32 --train --check --steps 20 --batches 4 --learning-rate 0.01");
   auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   command->add_option("--iterations", arguments->iterations, "Timed runs")
@@ -124,8 +134,20 @@ void add_bench(CLI::App& program) {
       ->check(CLI::PositiveNumber);
   command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")->capture_default_str();
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
-  command->add_flag("--check", arguments->check,
-                    "Print outputs instead of times: those of weights and images made by a formula");
+  CLI::Option* check = command->add_flag(
+      "--check", arguments->check,
+      "Print outputs instead of times: those of weights and images made by a formula; with --train losses");
+  CLI::Option* steps = command->add_option("--steps", arguments->steps, "How many losses --check prints")
+                           ->capture_default_str()
+                           ->check(CLI::PositiveNumber);
+  CLI::Option* batches =
+      command->add_option("--batches", arguments->batches, "How many batches they take in turn")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
+  CLI::Option* rate = command->add_option("--learning-rate", arguments->learning_rate, "Of these steps")
+                          ->capture_default_str()
+                          ->check(CLI::NonNegativeNumber);
+  for (CLI::Option* option : {steps, batches, rate}) option->needs(check)->needs("--train");
   command->callback([arguments] { arguments->check ? run_check(*arguments) : run_bench(*arguments); });
 }
 

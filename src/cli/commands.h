@@ -12,6 +12,7 @@ void add_eval(CLI::App& program);
 void add_predict(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_explain(CLI::App& program);
+void add_profile(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_models(CLI::App& program);
 

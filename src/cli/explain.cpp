@@ -1,9 +1,11 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/dot.h"
-#include "tessera/train/checkpoint.h"
+#include "tessera/compile/limit.h"
 
 #include "cli/model_options.h"
 
@@ -18,41 +20,105 @@ struct ExplainArguments {
   bool times = false;
 };
 
-std::vector<double> measure(CompiledModel& compiled, int64_t classes) {
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  compiled.executable->bind(variables);
-  const auto inputs = made_up_inputs(*compiled.step.graph, classes);
-  compiled.executable->run(inputs);  // warm-up
-  return compiled.executable->profile(inputs);
+// Of nodes with a kernel that runs every time: of all, or of one operator.
+struct Total {
+  size_t nodes = 0;
+  double seconds = 0;
+  double limit = 0;  // nodes without a known limit add nothing
+
+  void add(double measured, const std::optional<NodeLimit>& of_node) {
+    ++nodes;
+    seconds += measured;
+    if (of_node.has_value()) limit += of_node->seconds;
+  }
+};
+
+struct Explanation {
+  const Executable& executable;
+  DeviceDescription device;
+  NodeTimes times;  // empty when not asked for
+
+  bool timed() const { return !times.nodes.empty(); }
+  double seconds(size_t node) const { return timed() ? times.nodes[node].seconds() : 0; }
+  bool knows_limits() const { return device.bytes_per_second > 0; }
+};
+
+// How much of a limit was reached; 0 for what takes no time.
+double share(double limit, double seconds) {
+  return seconds > 0 ? limit / seconds : 0;
 }
 
-void print_json(const Executable& executable, const std::vector<double>& times) {
-  nlohmann::json json = {{"nodes", nlohmann::json::array()}, {"passes", nlohmann::json::array()}};
-  for (size_t i = 0; i < executable.nodes().size(); ++i) {
-    const NodeReport& node = executable.nodes()[i];
-    auto candidates = nlohmann::json::array();
-    for (const CandidateReport& candidate : node.candidates) {
-      nlohmann::json entry = {{"name", candidate.name}};
-      if (!candidate.refused.empty()) {
-        entry["refused"] = candidate.refused;
-      } else if (candidate.microseconds >= 0) {
-        entry["microseconds"] = candidate.microseconds;
-      }
-      candidates.push_back(std::move(entry));
-    }
-    json["nodes"].push_back({{"name", node.name},
-                             {"operator", node.operator_name},
-                             {"kernel", node.kernel},
-                             {"candidates", std::move(candidates)},
-                             {"flops", node.flops},
-                             {"bytes", node.bytes}});
-    if (!times.empty()) json["nodes"].back()["microseconds"] = times[i];
+bool is_counted(const NodeReport& node) {
+  return !node.once && !node.candidates.empty();
+}
+
+Total add_up(const Explanation& explained) {
+  Total total;
+  const std::vector<NodeReport>& nodes = explained.executable.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (is_counted(nodes[i])) total.add(explained.seconds(i), limit_of(nodes[i], explained.device));
   }
+  return total;
+}
+
+nlohmann::json node_json(const Explanation& explained, size_t index) {
+  const NodeReport& node = explained.executable.nodes()[index];
+  auto candidates = nlohmann::json::array();
+  for (const CandidateReport& candidate : node.candidates) {
+    nlohmann::json entry = {{"name", candidate.name}};
+    if (!candidate.refused.empty()) {
+      entry["refused"] = candidate.refused;
+    } else if (candidate.microseconds >= 0) {
+      entry["microseconds"] = candidate.microseconds;
+    }
+    candidates.push_back(std::move(entry));
+  }
+  nlohmann::json json = {{"name", node.name},     {"operator", node.operator_name},
+                         {"kernel", node.kernel}, {"candidates", std::move(candidates)},
+                         {"flops", node.flops},   {"bytes", node.bytes},
+                         {"once", node.once}};
+  if (node.arithmetic.has_value()) json["arithmetic"] = to_string(*node.arithmetic);
+  if (explained.timed()) json["microseconds"] = explained.seconds(index) * 1e6;
+  if (const auto limit = limit_of(node, explained.device)) {
+    json["limit_microseconds"] = limit->seconds * 1e6;
+    json["limited_by"] = limit->by_memory ? "memory" : "arithmetic";
+    if (explained.timed()) json["share_of_limit"] = share(limit->seconds, explained.seconds(index));
+  }
+  return json;
+}
+
+nlohmann::json device_json(const DeviceDescription& device) {
+  nlohmann::json json = {{"name", device.name}, {"model", device.model}};
+  if (device.bytes_per_second > 0) json["bytes_per_second"] = device.bytes_per_second;
+  for (const auto& [precision, flops] : device.flops_per_second) {
+    json["flops_per_second"][std::string(to_string(precision))] = flops;
+  }
+  return json;
+}
+
+nlohmann::json total_json(const Explanation& explained) {
+  const Total total = add_up(explained);
+  nlohmann::json json = {{"nodes", total.nodes}};
+  if (explained.timed()) json["microseconds"] = total.seconds * 1e6;
+  if (explained.knows_limits()) json["limit_microseconds"] = total.limit * 1e6;
+  if (explained.timed() && explained.knows_limits()) {
+    json["share_of_limit"] = share(total.limit, total.seconds);
+  }
+  return json;
+}
+
+void print_json(const Explanation& explained) {
+  const Executable& executable = explained.executable;
+  nlohmann::json json = {{"device", device_json(explained.device)},
+                         {"nodes", nlohmann::json::array()},
+                         {"passes", nlohmann::json::array()},
+                         {"total", total_json(explained)}};
+  for (size_t i = 0; i < executable.nodes().size(); ++i) json["nodes"].push_back(node_json(explained, i));
+  if (explained.timed()) json["times_recorded"] = explained.times.recorded;
   for (const PassReport& pass : executable.passes()) {
     json["passes"].push_back({{"name", pass.name},
                               {"changed", pass.changed},
-                              {"microseconds", pass.microseconds},
+                              {"microseconds", pass.time.microseconds()},
                               {"nodes_before", pass.nodes_before},
                               {"nodes_after", pass.nodes_after}});
   }
@@ -64,32 +130,79 @@ void print_json(const Executable& executable, const std::vector<double>& times) 
   fmt::print("{}\n", json.dump(1));
 }
 
-void print_text(const Executable& executable, const std::vector<double>& times) {
+void print_node(const Explanation& explained, size_t index) {
+  const NodeReport& node = explained.executable.nodes()[index];
+  fmt::print("  {:<44} {:<28} {:<32} {:>9.3f} MFLOP {:>9}", node.name, node.operator_name, node.kernel,
+             node.flops * 1e-6, format_bytes(node.bytes));
+  const double seconds = explained.seconds(index);
+  if (explained.timed()) {
+    const auto rate = [&](double amount) { return seconds > 0 ? amount / seconds * 1e-9 : 0; };
+    fmt::print(" {:>10.1f} us {:>7.1f} GFLOP/s {:>6.1f} GB/s", seconds * 1e6, rate(node.flops),
+               rate(node.bytes));
+  }
+  if (const auto limit = limit_of(node, explained.device); limit.has_value() && !node.candidates.empty()) {
+    const char* by = limit->by_memory ? "memory" : "arithmetic";
+    if (explained.timed()) {
+      fmt::print(" {:>4.0f} % of its limit ({})", 100 * share(limit->seconds, seconds), by);
+    } else {
+      fmt::print(" {:>10.1f} us at least ({})", limit->seconds * 1e6, by);
+    }
+  }
+  fmt::print("\n");
+  for (const CandidateReport& candidate : node.candidates) {
+    if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
+    if (candidate.microseconds >= 0)
+      fmt::print("      {} {:.1f} us\n", candidate.name, candidate.microseconds);
+  }
+}
+
+void print_total(const Explanation& explained, const std::string& name, const Total& total) {
+  fmt::print("  {:<44} {:>4} nodes", name, total.nodes);
+  if (explained.timed()) fmt::print(" {:>9.3f} ms", total.seconds * 1e3);
+  if (explained.knows_limits()) {
+    fmt::print(" {:>9.3f} ms at least", total.limit * 1e3);
+    if (explained.timed()) fmt::print(" {:>4.0f} %", 100 * share(total.limit, total.seconds));
+  }
+  fmt::print("\n");
+}
+
+// Operators by their time, or by their limit.
+void print_totals(const Explanation& explained) {
+  if (!explained.timed() && !explained.knows_limits()) return;
+  std::map<std::string, Total> by_operator;
+  const std::vector<NodeReport>& nodes = explained.executable.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!is_counted(nodes[i])) continue;
+    by_operator[nodes[i].operator_name].add(explained.seconds(i), limit_of(nodes[i], explained.device));
+  }
+  std::vector<std::pair<std::string, Total>> sorted(by_operator.begin(), by_operator.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.seconds, a.second.limit) > std::pair(b.second.seconds, b.second.limit);
+  });
+  fmt::print("\nOperators\n");
+  for (const auto& [name, total] : sorted) print_total(explained, name, total);
+  print_total(explained, "total", add_up(explained));
+  if (!explained.knows_limits()) return;
+  std::vector<std::string> peaks;
+  for (const auto& [precision, flops] : explained.device.flops_per_second) {
+    peaks.push_back(fmt::format("{:.0f} TFLOP/s {}", flops * 1e-12, to_string(precision)));
+  }
+  fmt::print("  limits of the hardware: {:.2f} TB/s, {}\n", explained.device.bytes_per_second * 1e-12,
+             fmt::join(peaks, ", "));
+}
+
+void print_text(const Explanation& explained) {
+  const Executable& executable = explained.executable;
   fmt::print("Passes\n");
   for (const PassReport& pass : executable.passes()) {
-    fmt::print("  {:<24} {:>8.1f} ms  nodes {} -> {}\n", pass.name, pass.microseconds / 1e3,
+    fmt::print("  {:<24} {:>8.1f} ms  nodes {} -> {}\n", pass.name, pass.time.seconds() * 1e3,
                pass.nodes_before, pass.nodes_after);
   }
-  fmt::print("\nNodes{}\n", times.empty() ? " (--times measures each)" : "");
-  double total = 0;
-  for (size_t i = 0; i < executable.nodes().size(); ++i) {
-    const NodeReport& node = executable.nodes()[i];
-    fmt::print("  {:<44} {:<28} {:<32} {:>9.3f} MFLOP {:>9}", node.name, node.operator_name, node.kernel,
-               node.flops * 1e-6, format_bytes(node.bytes));
-    if (!times.empty()) {
-      const double seconds = times[i] * 1e-6;
-      fmt::print(" {:>10.1f} us {:>7.1f} GFLOP/s {:>6.1f} GB/s", times[i], node.flops / seconds * 1e-9,
-                 node.bytes / seconds * 1e-9);
-      total += times[i];
-    }
-    fmt::print("\n");
-    for (const CandidateReport& candidate : node.candidates) {
-      if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
-      if (candidate.microseconds >= 0)
-        fmt::print("      {} {:.1f} us\n", candidate.name, candidate.microseconds);
-    }
-  }
-  if (!times.empty()) fmt::print("  total {:.1f} ms\n", total * 1e-3);
+  fmt::print("\nNodes ({})\n", !explained.timed()         ? "--times measures each"
+                               : explained.times.recorded ? "each measured by the device, in one recorded run"
+                                                          : "each measured alone: the host waits for it");
+  for (size_t i = 0; i < executable.nodes().size(); ++i) print_node(explained, i);
+  print_totals(explained);
   const MemoryPlan& plan = executable.memory_plan();
   fmt::print("\nMemory: arena {} (lower bound of this schedule {}), parameters and states {}\n",
              format_bytes(static_cast<double>(plan.peak_bytes)),
@@ -107,14 +220,19 @@ void add_explain(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "explain", "Show what the compiler makes of a network: passes, nodes, candidate kernels, memory plan");
   command->footer(
-      "Examples:\n  tessera explain resnet50 --train --times\n  tessera explain lenet --dot | dot -Tsvg > "
-      "lenet.svg");
+      "Examples:\n"
+      "  tessera explain resnet50 --train --times\n"
+      "  tessera explain resnet50 --train --batch 256 --precision fp16 --device cuda:plan-h100\n"
+      "  tessera explain lenet --dot | dot -Tsvg > lenet.svg\n"
+      "A node's limit is the least time in which the hardware could move its bytes and do its flops; it is\n"
+      "known for GPUs, and --times says what share of it each node reached.");
   auto arguments = std::make_shared<ExplainArguments>();
   add_model_arguments(*command, arguments->model);
   command->add_flag("--json", arguments->json, "Print nodes, candidates and memory as JSON");
   command->add_flag("--dot", arguments->dot, "Print the compiled graph for Graphviz");
   command->add_flag("--text", arguments->text, "Print the compiled graph as text");
-  command->add_flag("--times", arguments->times, "Run it, and add each node's time and rates");
+  command->add_flag("--times", arguments->times,
+                    "Run it, and add each node's time, rates and share of its limit");
   command->callback([arguments] {
     CompiledModel compiled = compile_model(arguments->model);
     if (arguments->dot) {
@@ -122,11 +240,12 @@ void add_explain(CLI::App& program) {
     } else if (arguments->text) {
       fmt::print("{}", print(compiled.executable->graph()));
     } else {
-      const int64_t classes = models::describe(arguments->model.model).defaults.classes;
-      std::vector<double> times;
-      if (arguments->times)
-        times = measure(compiled, arguments->model.classes > 0 ? arguments->model.classes : classes);
-      arguments->json ? print_json(*compiled.executable, times) : print_text(*compiled.executable, times);
+      Explanation explained{*compiled.executable, compiled.device->description(), {}};
+      if (arguments->times) {
+        make_ready(arguments->model, compiled);
+        explained.times = compiled.executable->profile({});
+      }
+      arguments->json ? print_json(explained) : print_text(explained);
     }
   });
 }

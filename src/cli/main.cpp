@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   add_predict(program);
   add_bench(program);
   add_explain(program);
+  add_profile(program);
   add_doctor(program);
   add_models(program);
   try {

@@ -1,8 +1,33 @@
 #include "cli/model_options.h"
 
 #include "tessera/base/random.h"
+#include "tessera/train/checkpoint.h"
 
 namespace tessera::cli {
+namespace {
+
+std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes) {
+  std::map<std::string, Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    if (input->role() != InputRole::input) continue;
+    Tensor tensor(input->data_type(), input->type().static_shape());
+    const Random random(1, hash_name(input->name().data(), input->name().size()));
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      const auto index = static_cast<uint64_t>(i);
+      if (input->name() == "learning_rate") {
+        tensor.set(i, kLearningRate);
+      } else if (is_floating(input->data_type())) {
+        tensor.set(i, random.normal(index));
+      } else {
+        tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(classes))));
+      }
+    }
+    inputs.emplace(input->name(), std::move(tensor));
+  }
+  return inputs;
+}
+
+}  // namespace
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("model", arguments.model, "Network by name; `tessera models` lists them")->required();
@@ -60,25 +85,11 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   return result;
 }
 
-std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes) {
-  std::map<std::string, Tensor> inputs;
-  for (const auto& input : graph.inputs()) {
-    if (input->role() != InputRole::input) continue;
-    Tensor tensor(input->data_type(), input->type().static_shape());
-    const Random random(1, hash_name(input->name().data(), input->name().size()));
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      const auto index = static_cast<uint64_t>(i);
-      if (input->name() == "learning_rate") {
-        tensor.set(i, kLearningRate);
-      } else if (is_floating(input->data_type())) {
-        tensor.set(i, random.normal(index));
-      } else {
-        tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(classes))));
-      }
-    }
-    inputs.emplace(input->name(), std::move(tensor));
-  }
-  return inputs;
+void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
+  auto variables = std::make_shared<Variables>(compiled.device);
+  train::initialise_variables(*variables, compiled.step.variables, 1);
+  compiled.executable->bind(variables);
+  compiled.executable->stage(made_up_inputs(*compiled.step.graph, make_model(arguments).options.classes));
 }
 
 }  // namespace tessera::cli

@@ -1,4 +1,4 @@
-// Options that bench and explain share: which network, at what size, on which device.
+// Options that bench, explain and profile share: which network, at what size, on which device.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
 models::Model make_model(const ModelArguments& arguments);
 
-// Of the training step that bench and explain compile.
+// Of the training step that they compile.
 inline constexpr double kLearningRate = 1e-4;
 
 // The training step or the inference graph, compiled, with its variables' starting values.
@@ -41,7 +41,8 @@ struct CompiledModel {
 };
 CompiledModel compile_model(const ModelArguments& arguments);
 
-// Random images, labels and a learning rate for every input of the graph.
-std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes);
+// Binds the variables' starting values, and stages random images, labels and a learning rate: as the peers of
+// bench/compare have theirs, the images lie where the device reads them. Runs need no inputs then.
+void make_ready(const ModelArguments& arguments, const CompiledModel& compiled);
 
 }  // namespace tessera::cli

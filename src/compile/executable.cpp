@@ -1,6 +1,5 @@
 #include "tessera/compile/executable.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -16,12 +15,6 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
 // NVIDIA_TF32_OVERRIDE=0 is NVIDIA's own switch against TF32 in every library.
 bool allows_tf32(const CompileOptions& options) {
   const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
@@ -29,19 +22,11 @@ bool allows_tf32(const CompileOptions& options) {
   return options.passes.precision == Precision::tf32 && !forbidden;
 }
 
-std::string describe_peak(const MemoryPlan& plan) {
-  std::vector<std::string> parts;
-  for (const MemoryBlock* block : peak_blocks(plan, 5)) {
-    parts.push_back(fmt::format("{} {}", block->name, format_bytes(static_cast<double>(block->bytes))));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 class PlannedExecutable : public Executable {
  public:
   PlannedExecutable(const Graph& graph, std::shared_ptr<Device> device, const CompileOptions& options)
       : device_(std::move(device)), options_(options) {
-    const auto start = Clock::now();
+    const auto begin = Clock::now();
     const std::set<std::string> symbols = free_symbols(graph);
     require(symbols.empty(), ErrorCode::invalid_argument,
             "graph '{}' cannot be compiled while {} {} no number: specialise it", graph.name(),
@@ -51,19 +36,22 @@ class PlannedExecutable : public Executable {
     device_->prepare(options_.passes);
     graph_ = graph.clone();
     passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
+    phases_.push_back({"passes", {begin, Clock::now()}});
     inputs_.emplace(*graph_, *device_);
     schedule_ = schedule(*graph_, options.passes.frozen);
+    end_phase("schedule");
     choose_kernels();
+    end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
-    check_fits();
-    compile_seconds_ = microseconds_since(start) * 1e-6;
+    check_fits(plan_.memory, device_->description().memory_bytes, graph_->name());
+    end_phase("plan memory");
   }
 
   const Graph& graph() const override { return *graph_; }
   const MemoryPlan& memory_plan() const override { return plan_.memory; }
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   const std::vector<PassReport>& passes() const override { return passes_; }
-  double compile_seconds() const override { return compile_seconds_; }
+  const std::vector<PhaseReport>& phases() const override { return phases_; }
 
   void bind(std::shared_ptr<Variables> variables) override {
     require(device_->executes(), ErrorCode::unsupported, "device '{}' plans but does not run",
@@ -88,12 +76,58 @@ class PlannedExecutable : public Executable {
   void stage(const std::map<std::string, Tensor>& inputs) override { inputs_->stage(inputs); }
 
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
-    return execute(inputs, nullptr);
+    take(inputs);
+    work();
+    return read_outputs();
   }
 
-  std::vector<double> profile(const std::map<std::string, Tensor>& inputs) override {
-    std::vector<double> times;
-    execute(inputs, &times);
+  std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) override {
+    const std::unique_ptr<DeviceTimer> timer = device_->timer(2 * runs);
+    const auto mark = [&] {
+      if (timer != nullptr) timer->mark();
+      return Clock::now();
+    };
+    std::vector<RunTimes> times(runs);
+    for (RunTimes& run : times) {
+      run.inputs.begin = Clock::now();
+      take(inputs);
+      run.inputs.end = run.work.begin = mark();
+      run.recorded = work();
+      run.work.end = run.outputs.begin = mark();
+      read_outputs();
+      run.outputs.end = Clock::now();
+    }
+    if (timer != nullptr) {
+      const std::vector<Clock::time_point> points = timer->points();
+      for (size_t i = 0; i < runs; ++i) times[i].device = TimeSpan{points[2 * i], points[2 * i + 1]};
+    }
+    return times;
+  }
+
+  NodeTimes profile(const std::map<std::string, Tensor>& inputs) override {
+    if (!ran_) run(inputs);
+    take(inputs);
+    std::vector<Clock::time_point> points;
+    const std::unique_ptr<DeviceTimer> timer =
+        looks_behind_nodes() ? nullptr : device_->timer(steps_.size() + 1);
+    std::unique_ptr<Recording> recording;
+    if (timer != nullptr) recording = device_->record([&] { run_nodes([&] { timer->mark(); }); });
+    if (recording != nullptr) {
+      recording->launch();
+      points = timer->points();
+    } else {
+      run_nodes([&] {
+        device_->synchronise();
+        points.push_back(Clock::now());
+      });
+    }
+    NodeTimes times{.nodes = std::vector<TimeSpan>(once_.size()), .recorded = recording != nullptr};
+    size_t point = 0;
+    for (const Step& step : steps_) {
+      const auto begin = points[point];
+      if (step.kernel != nullptr) ++point;
+      times.nodes.push_back({begin, points[point]});
+    }
     return times;
   }
 
@@ -117,12 +151,20 @@ class PlannedExecutable : public Executable {
     return pointers;
   }
 
+  void end_phase(const char* name) {
+    const Clock::time_point begin = phases_.back().time.end;
+    phases_.push_back({name, {begin, Clock::now()}});
+  }
+
   void choose_kernels() {
     std::unique_ptr<Tuner> tuner;
     if (options_.tune || !options_.tuning_file.empty()) {
       tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
     }
-    for (const Node* node : schedule_.once) once_.push_back(make_step(*node, nullptr));
+    for (const Node* node : schedule_.once) {
+      once_.push_back(make_step(*node, nullptr));
+      reports_.back().once = true;
+    }
     for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, tuner.get()));
     if (tuner != nullptr) tuner->save();
   }
@@ -142,17 +184,6 @@ class PlannedExecutable : public Executable {
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;
-  }
-
-  void check_fits() const {
-    const int64_t memory = device_->description().memory_bytes;
-    const int64_t needed = plan_.memory.peak_bytes + plan_.memory.variable_bytes;
-    require(memory <= 0 || needed <= memory, ErrorCode::out_of_memory,
-            "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the "
-            "peak: {}",
-            graph_->name(), format_bytes(static_cast<double>(needed)),
-            format_bytes(static_cast<double>(plan_.memory.variable_bytes)),
-            format_bytes(static_cast<double>(memory)), describe_peak(plan_.memory));
   }
 
   static void check_variable(const Value& input, const Variables& variables) {
@@ -223,46 +254,43 @@ class PlannedExecutable : public Executable {
     }
   }
 
-  std::map<std::string, Tensor> execute(const std::map<std::string, Tensor>& inputs,
-                                        std::vector<double>* times) {
+  void take(const std::map<std::string, Tensor>& inputs) {
     require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
             graph_->name());
     inputs_->take(inputs);
-    const bool plain = times != nullptr || options_.check_finite || options_.poison_freed;
-    if (!plain && run_recorded()) return read_outputs();
-    // Reports list the work done once first.
-    if (times != nullptr) times->assign(once_.size(), 0);
+  }
+
+  // True where the host wants to see what each node made.
+  bool looks_behind_nodes() const { return options_.check_finite || options_.poison_freed; }
+
+  // Enqueues a run, or runs where the device is the host. The second run makes a recording of the whole,
+  // which it launches, and so do all later ones: the first one lets kernels load what they load once. Returns
+  // whether it was launched; not every device records.
+  bool work() {
+    const bool recordable = ran_ && !device_->host_accessible() && !looks_behind_nodes();
+    if (recordable && recording_ == nullptr) recording_ = device_->record([this] { run_nodes([] {}); });
+    if (recording_ != nullptr) {
+      recording_->launch();
+      return true;
+    }
+    run_nodes([] {});
+    ran_ = true;
+    return false;
+  }
+
+  // Calls `mark` before the first node and behind each that has a kernel.
+  template <typename Mark>
+  void run_nodes(Mark&& mark) {
+    mark();
     for (size_t index = 0; index < steps_.size(); ++index) {
-      const auto start = Clock::now();
       steps_[index].run();
-      if (times != nullptr) {
-        device_->synchronise();
-        times->push_back(microseconds_since(start));
-      }
+      if (steps_[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
       if (options_.check_finite && steps_[index].kernel != nullptr) check_finite(steps_[index]);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
     keep_outputs();
     copy_updates();
-    ran_ = true;
-    return read_outputs();
-  }
-
-  // Launches the recording of the whole run, which the second run makes: the first one lets kernels load what
-  // they load once. False where the device records nothing.
-  bool run_recorded() {
-    if (!ran_ || device_->host_accessible()) return false;
-    if (recording_ == nullptr) {
-      recording_ = device_->record([this] {
-        for (Step& step : steps_) step.run();
-        keep_outputs();
-        copy_updates();
-      });
-    }
-    if (recording_ == nullptr) return false;
-    recording_->launch();
-    return true;
   }
 
   const void* memory_in_run(const Value* value) const {
@@ -337,7 +365,7 @@ class PlannedExecutable : public Executable {
   std::vector<NodeReport> reports_;
   StoragePlan plan_;
   std::optional<RunInputs> inputs_;
-  double compile_seconds_ = 0;
+  std::vector<PhaseReport> phases_;
 
   std::shared_ptr<Variables> variables_;
   std::shared_ptr<void> arena_;

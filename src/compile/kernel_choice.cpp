@@ -6,8 +6,38 @@
 #include "tessera/graph/operator.h"
 
 namespace tessera {
+namespace {
+
+// The matrix product or convolution that the node is or was fused from; null for other work.
+const Node* find_contraction(const Node& node) {
+  if (node.schema().operator_class == OperatorClass::contraction) return &node;
+  if (node.body() == nullptr) return nullptr;
+  for (const auto& inner : node.body()->nodes()) {
+    if (const Node* found = find_contraction(*inner)) return found;
+  }
+  return nullptr;
+}
+
+// Products are made in the type of their operands. All else computes in fp32, whatever it reads and writes.
+std::optional<Precision> arithmetic_of(const KernelRequest& request) {
+  const Node* contraction = find_contraction(request.node);
+  const bool is_product = contraction != nullptr;
+  switch ((is_product ? contraction->input(0) : request.node.output())->data_type()) {
+    case DataType::fp64:
+      return std::nullopt;
+    case DataType::fp16:
+      return is_product ? Precision::fp16 : Precision::fp32;
+    case DataType::bf16:
+      return is_product ? Precision::bf16 : Precision::fp32;
+    default:
+      return is_product && request.tf32 ? Precision::tf32 : Precision::fp32;
+  }
+}
+
+}  // namespace
 
 ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* tuner) {
+  const auto begin = Clock::now();
   const Node& node = request.node;
   ChosenKernel choice;
   NodeReport& report = choice.report;
@@ -17,6 +47,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   const Cost cost = cost_of(node);
   report.flops = cost.flops;
   report.bytes = cost.bytes;
+  report.arithmetic = arithmetic_of(request);
 
   const std::vector<KernelCandidate> all = device.candidates(node);
   std::vector<const KernelCandidate*> willing;
@@ -48,6 +79,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   }
   report.kernel = winner->name;
   if (device.executes() || device.plans_kernels()) choice.kernel = winner->create(request);
+  report.choice = {begin, Clock::now()};
   return choice;
 }
 

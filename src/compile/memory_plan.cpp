@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
+#include "tessera/base/text.h"
 #include "tessera/compile/kernel.h"
 
 namespace tessera {
@@ -16,19 +17,6 @@ int64_t aligned(int64_t bytes) {
 
 bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
   return a.first <= b.last && b.first <= a.last;
-}
-
-// Bytes alive at each step.
-std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
-  int64_t steps = 0;
-  for (const MemoryBlock& block : plan.blocks) steps = std::max(steps, block.last + 1);
-  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
-  for (const MemoryBlock& block : plan.blocks) {
-    change[static_cast<size_t>(block.first)] += aligned(block.bytes);
-    change[static_cast<size_t>(block.last) + 1] -= aligned(block.bytes);
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
 }
 
 // Places the blocks in the given order, each at the lowest offset that is free over its whole life. Returns
@@ -56,6 +44,19 @@ int64_t place(const std::vector<MemoryBlock>& blocks, const std::vector<size_t>&
 }
 
 }  // namespace
+
+std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
+  int64_t steps = 0;
+  for (const MemoryBlock& block : plan.blocks) steps = std::max(steps, block.last + 1);
+  std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  for (const MemoryBlock& block : plan.blocks) {
+    change[static_cast<size_t>(block.first)] += aligned(block.bytes);
+    change[static_cast<size_t>(block.last) + 1] -= aligned(block.bytes);
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.pop_back();  // nothing is alive behind the last end
+  return change;
+}
 
 void assign_offsets(MemoryPlan& plan) {
   const std::vector<int64_t> alive = alive_bytes(plan);
@@ -118,6 +119,21 @@ std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count
                    [](const auto* a, const auto* b) { return a->bytes > b->bytes; });
   if (result.size() > count) result.resize(count);
   return result;
+}
+
+void check_fits(const MemoryPlan& plan, int64_t memory_bytes, const std::string& graph) {
+  const int64_t needed = plan.peak_bytes + plan.variable_bytes;
+  if (memory_bytes <= 0 || needed <= memory_bytes) return;
+  std::vector<std::string> largest;
+  for (const MemoryBlock* block : peak_blocks(plan, 5)) {
+    largest.push_back(fmt::format("{} {}", block->name, format_bytes(static_cast<double>(block->bytes))));
+  }
+  fail(ErrorCode::out_of_memory,
+       "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the peak: "
+       "{}",
+       graph, format_bytes(static_cast<double>(needed)),
+       format_bytes(static_cast<double>(plan.variable_bytes)),
+       format_bytes(static_cast<double>(memory_bytes)), fmt::join(largest, ", "));
 }
 
 }  // namespace tessera

@@ -1,13 +1,13 @@
 #include "compile/tuner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/clock.h"
 #include "tessera/base/error.h"
 #include "tessera/base/log.h"
 #include "tessera/base/random.h"
@@ -23,10 +23,6 @@ constexpr double kBudgetSeconds = 0.5;  // per candidate; slow kernels run fewer
 constexpr int64_t kCacheBytes = 64 << 20;
 // Of larger tensors this many elements are made up, and repeated, and as many compared at each end.
 constexpr int64_t kSample = 1 << 16;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The first and the last elements of every output.
 std::vector<Tensor> read_outputs(const Node& node, Device& device, const std::vector<void*>& outputs) {
@@ -209,11 +205,11 @@ TuningResult Tuner::measure(const KernelRequest& request,
         continue;
       }
       std::vector<double> times;
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       while (times.size() < kRepetitions && (times.empty() || seconds_since(start) < kBudgetSeconds)) {
         device_.fill(cache.get(), 1, kCacheBytes);
         device_.synchronise();
-        const auto begin = std::chrono::steady_clock::now();
+        const auto begin = Clock::now();
         kernel->run(arguments);
         device_.synchronise();
         times.push_back(seconds_since(begin) * 1e6);

@@ -1,5 +1,7 @@
 #include "tessera/graph/operator.h"
 
+#include <set>
+
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
@@ -118,7 +120,8 @@ std::vector<const OperatorSchema*> OperatorRegistry::all() const {
 
 Cost cost_of(const Node& node) {
   Cost cost;
-  for (const Value* input : node.inputs()) cost.bytes += static_cast<double>(input->type().bytes());
+  const std::set<const Value*> inputs(node.inputs().begin(), node.inputs().end());
+  for (const Value* input : inputs) cost.bytes += static_cast<double>(input->type().bytes());
   for (const auto& output : node.outputs()) cost.bytes += static_cast<double>(output->type().bytes());
   if (node.body() != nullptr) {
     for (const auto& inner : node.body()->nodes()) cost.flops += cost_of(*inner).flops;

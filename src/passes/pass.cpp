@@ -1,7 +1,6 @@
 #include "tessera/passes/pass.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -40,11 +39,10 @@ std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& pass
   std::vector<PassReport> reports;
   for (const Pass& pass : passes) {
     if (pipeline_options.disabled.contains(pass.name)) continue;
-    PassReport report{.name = pass.name, .nodes_before = graph.nodes().size()};
-    const auto start = std::chrono::steady_clock::now();
+    PassReport report{.name = pass.name, .time = {}, .nodes_before = graph.nodes().size()};
+    report.time.begin = Clock::now();
     report.changed = pass.run(graph, options);
-    report.microseconds =
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    report.time.end = Clock::now();
     report.nodes_after = graph.nodes().size();
     if (report.changed && pipeline_options.verify) {
       try {

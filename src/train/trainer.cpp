@@ -1,25 +1,19 @@
 #include "tessera/train/trainer.h"
 
 #include <charconv>
-#include <chrono>
 #include <cmath>
 
+#include "tessera/base/clock.h"
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 
 namespace tessera::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int64_t kSamples = 400;  // of a run's history
 constexpr const char* kFormat = "tessera training state";
 constexpr const char* kVersion = "1";
 constexpr int64_t kSkipped = 40;  // steps in a row that may overflow in 16 bits while the loss scale falls
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 int64_t read_integer(const Checkpoint& state, const std::string& key, const std::string& source) {
   const auto found = state.metadata.find(key);

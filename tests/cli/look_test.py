@@ -5,7 +5,7 @@ import unittest
 
 from program import ProgramTest
 
-COMMANDS = ("train", "eval", "predict", "bench", "explain", "doctor", "models")
+COMMANDS = ("train", "eval", "predict", "bench", "explain", "profile", "doctor", "models")
 
 
 class HelpTest(ProgramTest):
@@ -52,9 +52,38 @@ class LookTest(ProgramTest):
             plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--json", *words))
             self.assertTrue(plan["nodes"])
             for node in plan["nodes"]:
-                self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes"}, node.keys())
+                self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes", "once"}, node.keys())
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
+
+    def test_explain_limits(self):
+        words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
+        self.assertNotIn("limit_microseconds", json.loads(self.call(*words, "--device", "null"))["total"])
+        process = self.start(*words, "--device", "cuda:plan-h100")
+        output, errors = process.communicate(timeout=120)
+        if process.returncode == 7:
+            self.skipTest("built without the CUDA backend")
+        self.assertEqual(process.returncode, 0, errors)
+        plan = json.loads(output)
+        device, nodes = plan["device"], plan["nodes"]
+        for node in nodes:
+            moving = node["bytes"] / device["bytes_per_second"]
+            computing = node["flops"] / device["flops_per_second"][node["arithmetic"]] if node["flops"] else 0
+            self.assertAlmostEqual(node["limit_microseconds"], 1e6 * max(moving, computing), delta=1e-6)
+            self.assertEqual(node["limited_by"], "memory" if moving >= computing else "arithmetic")
+            self.assertNotIn("share_of_limit", node)
+        self.assertEqual({node["arithmetic"] for node in nodes if "arithmetic" in node}, {"fp16", "fp32"})
+        self.assertAlmostEqual(plan["total"]["limit_microseconds"], sum(node["limit_microseconds"] for node in nodes),
+                               delta=1e-3)
+        self.assertIn("at least", self.call(*words[:-1], "--device", "cuda:plan-h100"))
+
+    def test_explain_times_of_operators(self):
+        plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--times", "--json"))
+        self.assertFalse(plan["times_recorded"])
+        self.assertAlmostEqual(plan["total"]["microseconds"], sum(node["microseconds"] for node in plan["nodes"]), delta=1e-3)
+        text = self.call("explain", "lenet", "--batch", 2, "--times")
+        self.assertIn("Operators", text)
+        self.assertNotIn("limit", text)
 
     def test_explain_otherwise(self):
         self.assertTrue(self.call("explain", "lenet", "--batch", 2, "--dot").startswith("digraph"))
@@ -78,6 +107,13 @@ class LookTest(ProgramTest):
         for device in ("cpu", "reference"):
             words = ("bench", "mlp", "--batch", 4, "--json", "--check", "--device", device)
             answers[device] = json.loads(self.call(*words))["outputs"] + json.loads(self.call(*words, "--train"))["losses"]
+        steps = ("bench", "mlp", "--batch", 4, "--json", "--check", "--train", "--steps", 5, "--batches", 2)
+        losses = json.loads(self.call(*steps))["losses"]
+        self.assertEqual(losses[0], answers["cpu"][10])  # batch 0 is that of --check alone
+        self.assertNotAlmostEqual(losses[1], losses[0], places=2)  # and batch 1 another
+        self.assertLess(losses[4], losses[2])
+        frozen = json.loads(self.call(*steps, "--learning-rate", 0))["losses"]
+        self.assertEqual(frozen[0::2], [frozen[0]] * 3)
         self.assertEqual(len(answers["cpu"]), 12)
         self.assertLess(answers["cpu"][11], answers["cpu"][10])  # the second loss is the smaller one
         for a, b in zip(answers["cpu"], answers["reference"]):
@@ -90,6 +126,8 @@ class LookTest(ProgramTest):
         self.refuses(["bench", "mlp", "--device", "cuda:99"], 7, "cuda")
         self.refuses(["bench", "mlp", "--device", "null", "--batch", "2"], 7, "null")
         self.refuses(["bench", "mlp", "--precision", "fp17"], 2, "fp17", "fp16")
+        self.refuses(["bench", "mlp", "--train", "--steps", 3], 2, "--steps", "--check")
+        self.refuses(["bench", "mlp", "--train", "--check", "--steps", 0], 2, "--steps")
         self.refuses(["explain", "mlp", "--disable-pass", "fuse_elementwize"], 2, "fuse_elementwize")
         self.refuses(["bench", "lenet", "--image-size", "3"], 3)
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/clock.h"
 #include "tessera/compile/kernel.h"
 #include "tessera/passes/pass.h"
 
@@ -18,6 +19,9 @@ struct DeviceDescription {
   std::string model;  // "AMD EPYC ..., 2 threads"
   int64_t memory_bytes = 0;
   std::map<std::string, std::string> versions;  // library -> version
+  // What the hardware can do at best; 0 and left out where that is not known.
+  double bytes_per_second = 0;                   // of its memory
+  std::map<Precision, double> flops_per_second;  // dense; a multiply-add counts two
 };
 
 // Work that was recorded once and is launched many times, such as a CUDA graph.
@@ -26,6 +30,16 @@ class Recording {
   virtual ~Recording() = default;
   // Enqueues the whole of it; pointers are those of the recording.
   virtual void launch() = 0;
+};
+
+// Points of time in the work of a device, taken by the device itself.
+class DeviceTimer {
+ public:
+  virtual ~DeviceTimer() = default;
+  // Enqueues the next point. In work that is being recorded it is taken anew at every launch.
+  virtual void mark() = 0;
+  // Waits for the device. All points in the order of their marks, on the host's clock.
+  virtual std::vector<Clock::time_point> points() = 0;
 };
 
 class Device {
@@ -63,6 +77,10 @@ class Device {
   // Records what `work` enqueues (kernels, copies between buffers of the device) instead of running it. Null
   // where the device cannot record; then `work` was not called. What `work` runs must have run before.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) { return nullptr; }
+
+  // A timer for at most so many marks. Null where the device does not measure its own work; the host's clock
+  // can, around work that it waits for.
+  virtual std::unique_ptr<DeviceTimer> timer(size_t marks) { return nullptr; }
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
   // is not there. "auto" takes the fastest present.

@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tessera/base/clock.h"
 #include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
 #include "tessera/compile/memory_plan.h"
@@ -68,6 +70,33 @@ struct NodeReport {
   std::vector<CandidateReport> candidates;
   double flops = 0;
   double bytes = 0;
+  // In which most of its flops are done; none for types without a precision of their own, such as fp64.
+  std::optional<Precision> arithmetic = {};
+  bool once = false;     // runs when variables are bound, not in every run
+  TimeSpan choice = {};  // when its kernel was chosen and made
+};
+
+// A part of compilation.
+struct PhaseReport {
+  std::string name;
+  TimeSpan time;
+};
+
+// What one run did when.
+struct RunTimes {
+  TimeSpan inputs;                      // checked, and copied where the device needs it
+  TimeSpan work;                        // given to the device; done, where the device is the host
+  TimeSpan outputs;                     // waited for and read
+  bool recorded = false;                // the work was one launch of a recording
+  std::optional<TimeSpan> device = {};  // the work by the device's own timer, where it has one
+};
+
+// When each node ran, in the order of Executable::nodes(); an empty span for those that run once.
+struct NodeTimes {
+  std::vector<TimeSpan> nodes;
+  // True: the device measured all in one launch of a recording, without gaps. False: the host did, and waited
+  // for each node.
+  bool recorded = false;
 };
 
 class Executable {
@@ -79,7 +108,11 @@ class Executable {
   virtual const MemoryPlan& memory_plan() const = 0;
   virtual const std::vector<NodeReport>& nodes() const = 0;
   virtual const std::vector<PassReport>& passes() const = 0;
-  virtual double compile_seconds() const = 0;
+  // One after the other, without gaps.
+  virtual const std::vector<PhaseReport>& phases() const = 0;
+  double compile_seconds() const {
+    return TimeSpan{phases().front().time.begin, phases().back().time.end}.seconds();
+  }
 
   // Connects parameters and states. Each must be there with the graph's type; throws Error(invalid_argument)
   // naming the first that is not. Work on frozen parameters happens here, once.
@@ -93,9 +126,12 @@ class Executable {
   // Error(invalid_argument) on a missing input or a wrong type.
   virtual std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) = 0;
 
-  // The time of each node in a run with these inputs, in microseconds, in the order of nodes(). Updates are
-  // applied.
-  virtual std::vector<double> profile(const std::map<std::string, Tensor>& inputs) = 0;
+  // As run(), so many times, with what happened when. The outputs are dropped.
+  virtual std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) = 0;
+
+  // Runs with these inputs and measures each node; the very first run goes ahead of it unmeasured. Updates
+  // are applied.
+  virtual NodeTimes profile(const std::map<std::string, Tensor>& inputs) = 0;
 };
 
 // The graph must be static; it is copied. Throws Error(invalid_argument) naming free symbols,

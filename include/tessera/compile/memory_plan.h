@@ -30,7 +30,14 @@ void assign_offsets(MemoryPlan& plan);
 // Throws Error(internal) naming two blocks that are alive together and overlap, or a block outside the arena.
 void verify(const MemoryPlan& plan);
 
+// The bytes that blocks need at each step; steps behind the last block's end are left out.
+std::vector<int64_t> alive_bytes(const MemoryPlan& plan);
+
 // The blocks of the step at which most memory is alive, largest first; for messages.
 std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count);
+
+// Throws Error(out_of_memory) naming the graph and the largest blocks of the peak when the plan and its
+// variables need more than a device has; 0 stands for memory of unknown size.
+void check_fits(const MemoryPlan& plan, int64_t memory_bytes, const std::string& graph);
 
 }  // namespace tessera

@@ -86,7 +86,7 @@ struct ReferenceCall {
 
 struct Cost {
   double flops = 0;  // a multiply-add counts two
-  double bytes = 0;  // every input read once, every output written once
+  double bytes = 0;  // every value that is an input read once, every output written once
 };
 
 // Inputs for the tests derived from the schema: uniform in [low, high], integers for integer types.

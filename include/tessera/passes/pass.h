@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/clock.h"
 #include "tessera/graph/graph.h"
 
 namespace tessera {
@@ -70,7 +71,7 @@ struct PipelineOptions {
 struct PassReport {
   std::string name;
   bool changed = false;
-  double microseconds = 0;
+  TimeSpan time;
   size_t nodes_before = 0;
   size_t nodes_after = 0;
 };

@@ -39,6 +39,10 @@ Context::Context(int ordinal) {
                          attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   traits_.multiprocessors = attribute(device_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   traits_.shared_bytes = attribute(device_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  traits_.clock_hertz = 1e3 * attribute(device_, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  // Two transfers in a clock on each line of the bus.
+  const double bus_bytes = attribute(device_, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
+  traits_.bytes_per_second = 2 * bus_bytes * 1e3 * attribute(device_, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
   size_t memory = 0;
   check(driver().cuDeviceTotalMem_(&memory, device_), "asking for the GPU's memory");
   traits_.memory_bytes = static_cast<int64_t>(memory);
@@ -52,11 +56,14 @@ Context::Context(int ordinal) {
 }
 
 Context::Context(const std::string& card) {
+  // The SXM modules of NVIDIA's data sheets.
+  constexpr int64_t kKib = int64_t{1} << 10;
+  constexpr int64_t kGib = int64_t{1} << 30;
   static const std::map<std::string, GpuTraits> cards{
-      {"a100", {"NVIDIA A100 80GB (plan only)", 80, 108, int64_t{80} << 30, int64_t{164} << 10}},
-      {"h100", {"NVIDIA H100 80GB (plan only)", 90, 132, int64_t{80} << 30, int64_t{228} << 10}},
-      {"h200", {"NVIDIA H200 141GB (plan only)", 90, 132, int64_t{141} << 30, int64_t{228} << 10}},
-      {"b200", {"NVIDIA B200 180GB (plan only)", 100, 148, int64_t{180} << 30, int64_t{228} << 10}},
+      {"a100", {"NVIDIA A100 80GB (plan only)", 80, 108, 80 * kGib, 164 * kKib, 1.41e9, 2.04e12}},
+      {"h100", {"NVIDIA H100 80GB (plan only)", 90, 132, 80 * kGib, 228 * kKib, 1.98e9, 3.35e12}},
+      {"h200", {"NVIDIA H200 141GB (plan only)", 90, 132, 141 * kGib, 228 * kKib, 1.98e9, 4.8e12}},
+      {"b200", {"NVIDIA B200 180GB (plan only)", 100, 148, 180 * kGib, 228 * kKib, 1.98e9, 8e12}},
   };
   const auto found = cards.find(card);
   require(found != cards.end(), ErrorCode::invalid_argument,

@@ -18,6 +18,8 @@ struct GpuTraits {
   int multiprocessors = 132;
   int64_t memory_bytes = 0;
   int64_t shared_bytes = int64_t{228} << 10;  // shared memory of a multiprocessor
+  double clock_hertz = 0;                     // the highest, of the multiprocessors
+  double bytes_per_second = 0;                // between the chip and its memory
 };
 
 class Context {

@@ -10,9 +10,11 @@
 #include "device/cuda/check.h"
 #include "device/cuda/cluster_source.h"
 #include "device/cuda/cudnn_graph.h"
+#include "device/cuda/event_timer.h"
 #include "device/cuda/grouped_clusters.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
+#include "device/cuda/peaks.h"
 
 namespace tessera::cuda {
 namespace {
@@ -79,6 +81,8 @@ DeviceDescription CudaDevice::description() const {
   result.model = fmt::format("{}, compute capability {}.{}", traits.model, traits.architecture / 10,
                              traits.architecture % 10);
   result.memory_bytes = traits.memory_bytes;
+  result.bytes_per_second = traits.bytes_per_second;
+  result.flops_per_second = flops_per_second(traits);
   if (!context_->present()) return result;
   int version = 0;
   driver().cuDriverGetVersion_(&version);
@@ -170,6 +174,10 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work)
   }
   check(driver().cuStreamEndCapture_(context_->stream(), &graph), "recording a run");
   return std::make_unique<GraphRecording>(context_, graph);
+}
+
+std::unique_ptr<DeviceTimer> CudaDevice::timer(size_t marks) {
+  return std::make_unique<EventTimer>(context_, marks);
 }
 
 }  // namespace tessera::cuda

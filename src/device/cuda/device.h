@@ -31,6 +31,7 @@ class CudaDevice : public Device {
   void fill(void* device, int byte, int64_t bytes) override;
   void synchronise() override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  std::unique_ptr<DeviceTimer> timer(size_t marks) override;
 
  private:
   std::shared_ptr<Context> context_;

@@ -37,6 +37,11 @@ namespace tessera::cuda {
   X(cuStreamSynchronize)            \
   X(cuStreamBeginCapture)           \
   X(cuStreamEndCapture)             \
+  X(cuStreamIsCapturing)            \
+  X(cuEventCreate)                  \
+  X(cuEventDestroy)                 \
+  X(cuEventElapsedTime)             \
+  X(cuEventRecordWithFlags)         \
   X(cuGraphInstantiate)             \
   X(cuGraphLaunch)                  \
   X(cuGraphExecDestroy)             \

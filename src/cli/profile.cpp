@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include "tessera/base/file.h"
+#include "tessera/compile/limit.h"
+
+#include "cli/chrome_trace.h"
+#include "cli/median.h"
+#include "cli/model_options.h"
+
+namespace tessera::cli {
+namespace {
+
+// The first run loads what kernels need, the second one is recorded where the device records.
+constexpr size_t kWarmupRuns = 2;
+
+struct ProfileArguments {
+  ModelArguments model;
+  std::string out = "trace.json";
+  size_t iterations = 5;
+};
+
+struct Measurements {
+  Clock::time_point start;
+  TimeSpan binding;
+  std::vector<RunTimes> runs;  // the warm-up ahead
+  NodeTimes nodes;
+};
+
+const char* how_nodes_were_measured(const NodeTimes& times) {
+  return times.recorded ? "by the device, inside one recorded step" : "one by one: the host waits for each";
+}
+
+void add_compiler(ChromeTrace& trace, int host, const Executable& executable, const Measurements& measured) {
+  const ChromeTrace::Row row = trace.add_row(host, "compiler");
+  const std::vector<PhaseReport>& phases = executable.phases();
+  trace.add_slice(row, "build the graph, open the device", {measured.start, phases.front().time.begin});
+  for (const PhaseReport& phase : phases) trace.add_slice(row, phase.name, phase.time);
+  for (const PassReport& pass : executable.passes()) {
+    trace.add_slice(
+        row, pass.name, pass.time,
+        {{"changed", pass.changed}, {"nodes before", pass.nodes_before}, {"nodes after", pass.nodes_after}});
+  }
+  for (const NodeReport& node : executable.nodes()) {
+    if (node.candidates.empty()) continue;  // nothing to choose: the memory of its input under another shape
+    auto refused = nlohmann::json::object();
+    for (const CandidateReport& candidate : node.candidates) {
+      if (!candidate.refused.empty()) refused[candidate.name] = candidate.refused;
+    }
+    trace.add_slice(row, node.name, node.choice,
+                    {{"operator", node.operator_name}, {"kernel", node.kernel}, {"refused", refused}});
+  }
+  trace.add_slice(row, "bind variables, stage inputs", measured.binding);
+}
+
+// The calls of run(), and the device's own time of their work where it is known.
+void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTimes>& runs) {
+  const ChromeTrace::Row row = trace.add_row(host, "runs");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunTimes& run = runs[i];
+    const bool warmup = i < kWarmupRuns;
+    trace.add_slice(row, warmup ? "run (warm-up)" : "run", {run.inputs.begin, run.outputs.end},
+                    {{"recorded", run.recorded}});
+    trace.add_slice(row, "take inputs", run.inputs);
+    trace.add_slice(row, run.recorded ? "launch" : "run nodes", run.work);
+    trace.add_slice(row, "wait, read outputs", run.outputs);
+  }
+  if (!runs.front().device.has_value()) return;
+  const ChromeTrace::Row steps = trace.add_row(device, "steps");
+  for (const RunTimes& run : runs) {
+    trace.add_slice(steps, run.recorded ? "recorded step" : "step, node by node", run.device.value());
+  }
+}
+
+nlohmann::json describe_node(const NodeReport& node, double seconds, const DeviceDescription& device) {
+  nlohmann::json result = {{"operator", node.operator_name},
+                           {"kernel", node.kernel},
+                           {"bytes", node.bytes},
+                           {"flops", node.flops}};
+  if (seconds > 0) {
+    result["TB/s"] = node.bytes / seconds * 1e-12;
+    result["GFLOP/s"] = node.flops / seconds * 1e-9;
+    const auto limit = limit_of(node, device);
+    if (limit.has_value()) result["share of its limit"] = limit->seconds / seconds;
+  }
+  return result;
+}
+
+// One slice for each kernel, and the memory that the plan keeps in use meanwhile.
+void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, const NodeTimes& times) {
+  const Executable& executable = *compiled.executable;
+  const DeviceDescription description = compiled.device->description();
+  const ChromeTrace::Row row = trace.add_row(device, "nodes");
+  const std::vector<NodeReport>& nodes = executable.nodes();
+  const MemoryPlan& plan = executable.memory_plan();
+  const std::vector<int64_t> alive = alive_bytes(plan);
+  const auto count_memory = [&](Clock::time_point time, int64_t arena) {
+    trace.add_counter(device, "memory in use", time,
+                      {{"arena", arena}, {"parameters and states", plan.variable_bytes}});
+  };
+  size_t step = 0;  // of the memory plan
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].once) continue;
+    const TimeSpan& time = times.nodes[i];
+    const int64_t arena = step < alive.size() ? alive[step] : 0;
+    ++step;
+    if (nodes[i].candidates.empty()) continue;
+    trace.add_slice(row, nodes[i].name, time, describe_node(nodes[i], time.seconds(), description));
+    count_memory(time.begin, arena);
+  }
+  if (!nodes.empty()) count_memory(times.nodes.back().end, 0);
+}
+
+std::string make_trace(const ProfileArguments& arguments, const CompiledModel& compiled,
+                       const Measurements& measured) {
+  const DeviceDescription description = compiled.device->description();
+  ChromeTrace trace(measured.start);
+  const int host = trace.add_process("host");
+  const int device = trace.add_process(fmt::format("{}: {}", description.name, description.model));
+  add_compiler(trace, host, *compiled.executable, measured);
+  add_runs(trace, host, device, measured.runs);
+  add_nodes(trace, device, compiled, measured.nodes);
+  return trace.text({{"tessera", TESSERA_VERSION},
+                     {"model", arguments.model.model},
+                     {"batch", arguments.model.batch},
+                     {"train", arguments.model.train},
+                     {"precision", arguments.model.precision},
+                     {"device", description.name},
+                     {"device_model", description.model},
+                     {"versions", description.versions},
+                     {"nodes_measured", how_nodes_were_measured(measured.nodes)}});
+}
+
+void print_summary(const ProfileArguments& arguments, const CompiledModel& compiled,
+                   const Measurements& measured) {
+  std::vector<double> run, launch, device;  // milliseconds
+  for (size_t i = kWarmupRuns; i < measured.runs.size(); ++i) {
+    const RunTimes& times = measured.runs[i];
+    run.push_back(TimeSpan{times.inputs.begin, times.outputs.end}.seconds() * 1e3);
+    launch.push_back(times.work.seconds() * 1e3);
+    if (times.device.has_value()) device.push_back(times.device->seconds() * 1e3);
+  }
+  double nodes = 0;
+  for (const TimeSpan& node : measured.nodes.nodes) nodes += node.seconds() * 1e3;
+  fmt::print("{} {} batch {} on {}: run {:.2f} ms (median of {})", arguments.model.model,
+             arguments.model.train ? "training" : "inference", arguments.model.batch,
+             compiled.device->description().name, median(run), arguments.iterations);
+  if (!device.empty()) {
+    fmt::print(", of which the host launches for {:.3f} ms and the device works for {:.2f} ms",
+               median(launch), median(device));
+  }
+  fmt::print(
+      "; nodes {:.2f} ms, measured {}\n{}: open it at https://ui.perfetto.dev or in chrome://tracing\n",
+      nodes, how_nodes_were_measured(measured.nodes), arguments.out);
+}
+
+void run_profile(const ProfileArguments& arguments) {
+  AtomicFile file(arguments.out);  // first, so that nothing is measured for a file that cannot be written
+  Measurements measured{.start = Clock::now()};
+  const CompiledModel compiled = compile_model(arguments.model);
+  measured.binding.begin = Clock::now();
+  make_ready(arguments.model, compiled);
+  measured.binding.end = Clock::now();
+  measured.runs = compiled.executable->trace({}, kWarmupRuns + arguments.iterations);
+  measured.nodes = compiled.executable->profile({});
+  file.write(make_trace(arguments, compiled, measured));
+  file.commit();
+  print_summary(arguments, compiled, measured);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "profile", "Run a network and write when what ran, as a trace for Perfetto or chrome://tracing");
+  command->footer(
+      "The trace shows the compiler, each run as the host sees it and, where the device measures its own "
+      "work,\n"
+      "as the device sees it, each node of one more run with its kernel and its rates, and the memory in "
+      "use.\n"
+      "Examples:\n"
+      "  tessera profile lenet --train --batch 8\n"
+      "  tessera profile resnet50 --train --batch 256 --precision fp16 --device cuda --out resnet50.json");
+  auto arguments = std::make_shared<ProfileArguments>();
+  add_model_arguments(*command, arguments->model);
+  command->add_option("--out", arguments->out, "The trace's file")->capture_default_str();
+  command->add_option("--iterations", arguments->iterations, "Runs to show, beside two of warm-up")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->callback([arguments] { run_profile(*arguments); });
+}
+
+}  // namespace tessera::cli
