@@ -61,9 +61,14 @@ def goals_of(case, results, ratios):
     return goals
 
 
-def memory_ratio(results):
+def peak_bytes(device, result):
+    """The peak of what is scarce: the GPU's memory, or the process's; None where it is not known."""
+    return (result.get("memory") or {}).get("peak_bytes" if device == "cpu" else "device_peak_bytes")
+
+
+def memory_ratio(device, results):
     """Our peak memory to the smaller of PyTorch's."""
-    peaks = {name: (r.get("memory") or {}).get("peak_bytes") for name, r in results.items() if "error" not in r}
+    peaks = {name: peak_bytes(device, result) for name, result in results.items() if "error" not in result}
     torch = [peak for name, peak in peaks.items() if name.startswith("torch") and peak]
     return peaks["tessera"] / min(torch) if torch and peaks.get("tessera") else None
 
@@ -85,7 +90,7 @@ def summarise(case, results, options, moment, busy):
         "peer_name": best,
         "ratios": ratios,
         "goals": goals_of(case, results, ratios),
-        "memory_ratio": memory_ratio(results),
+        "memory_ratio": memory_ratio(case.device, results),
         "check": compare_outputs(results, TOLERANCES[case.precision]) if case.kind == "throughput" else None,
         "versions": {name: value for name, value in versions.items() if value},
         "commit": machine.commit(),
@@ -116,7 +121,7 @@ def details(summary):
         text = f"  {name}: {number(result['value'])}"
         if name in ("tessera", "torch-compile") and result.get("compile_seconds") is not None:
             text += f", compiled in {result['compile_seconds']:.1f} s"
-        peak = (result.get("memory") or {}).get("peak_bytes")
+        peak = peak_bytes(summary["device"], result)
         if peak:
             text += f", peak memory {peak / MEGABYTE:.0f} MB"
         yield text

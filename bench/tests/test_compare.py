@@ -92,6 +92,16 @@ class CompareTest(unittest.TestCase):
 class ReportTest(unittest.TestCase):
     CASE = cases.find(["cpu/resnet50-infer-b1-fp32"])[0]
 
+    def test_memory_is_the_gpus_where_one_works(self):
+        results = {
+            "tessera": {"memory": {"peak_bytes": 10, "device_peak_bytes": 90}},
+            "torch-eager": {"memory": {"peak_bytes": 40, "device_peak_bytes": 100}},
+            "torch-compile": {"memory": {"peak_bytes": 20, "device_peak_bytes": 120}},
+        }
+        self.assertEqual(report.memory_ratio("cpu", results), 0.5)
+        self.assertEqual(report.memory_ratio("cuda", results), 0.9)
+        self.assertIsNone(report.memory_ratio("cuda", {"tessera": {"memory": {}}, "torch-eager": {"error": "none"}}))
+
     def test_the_ratio_is_to_the_best_peer_and_goals_to_each(self):
         results = {"tessera": {"value": 30.0}, "torch-eager": {"value": 10.0}, "torch-compile": {"value": 25.0}, "onnxruntime": {"value": 20.0}}
         ratios = report.ratios_of(self.CASE, results)

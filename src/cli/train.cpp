@@ -53,7 +53,7 @@ void add_train(CLI::App& program) {
                    "Change a value of the recipe: --set train.epochs=3 (may be repeated)")
       ->allow_extra_args(false);
   command->add_option("--device", arguments->device,
-                      "auto, cpu or reference; the same as --set train.device=...");
+                      "auto, cpu, cuda, cuda:1 or reference; the same as --set train.device=...");
   command->add_option("--max-steps", arguments->run.max_steps,
                       "Stop, resumable, after so many updates in all");
   command->add_flag("--resume", arguments->run.resume, "Go on from the folder's last checkpoint");

@@ -152,8 +152,10 @@ std::vector<RecipeField> make_fields() {
       {.section = "train",
        .key = "precision",
        .slot = TESSERA_MEMBER(train.precision),
-       .documentation = "Type of activations and gradients; weights and sums stay in fp32",
-       .choices = {"fp32", "bf16", "fp16"}},
+       .documentation =
+           "Type of activations and gradients, where tf32 is fp32 whose factors a GPU may round; weights and "
+           "sums stay in fp32",
+       .choices = {"fp32", "tf32", "bf16", "fp16"}},
       {.section = "train",
        .key = "seed",
        .slot = TESSERA_MEMBER(train.seed),

@@ -63,20 +63,20 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
 }
 
 // Compares every willing candidate with the reference, with and without frozen inputs, and, where it shall be
-// deterministic, twice with itself.
+// deterministic, twice with itself. `only`: the candidate of this name alone.
 // Returns the names of those that ran; the test fails when there is none.
 inline std::vector<std::string> expect_every_kernel(const Node& node, const std::vector<Tensor>& inputs,
                                                     const Tolerances& tolerances,
                                                     const std::vector<bool>& freezable,
                                                     const std::shared_ptr<Device>& device = Device::cpu(),
-                                                    bool deterministic = true) {
+                                                    bool deterministic = true, std::string_view only = {}) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
   const std::vector<Tensor> expected = run_reference(node, pointers);
   std::vector<std::string> names;
   std::string refusals;
   for (const KernelCandidate& candidate : device->candidates(node)) {
-    if (candidate.name == "reference") continue;
+    if (candidate.name == "reference" || (!only.empty() && candidate.name != only)) continue;
     for (const bool frozen : {false, true}) {
       const KernelRequest request{
           .node = node,

@@ -88,11 +88,11 @@ FewChannelProblem read_problem(const Node& main) {
   refuse_unless(main.inputs().size() == 2, "a bias");
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
-  const std::vector<int64_t> dilations = attributes.integers("dilations");
+  const std::vector<int64_t>& dilations = attributes.integers("dilations");
   refuse_unless(std::all_of(dilations.begin(), dilations.end(), [](int64_t value) { return value == 1; }),
                 "dilation");
-  const std::vector<int64_t> strides = attributes.integers("strides");
-  const std::vector<int64_t> padding = attributes.integers("padding_low");
+  const std::vector<int64_t>& strides = attributes.integers("strides");
+  const std::vector<int64_t>& padding = attributes.integers("padding_low");
   refuse_unless(strides[0] == strides[1], "unequal strides");
   refuse_unless(padding[0] >= 0 && padding[1] >= 0, "negative padding");
   problem.stride = strides[0];
