@@ -1,4 +1,4 @@
-# For tests that start OpenMP's threads, on whose stacks the leak detector crashes while it looks for pointers.
+# For tests that start threads of OpenMP or of NVRTC, on whose stacks the leak detector crashes while it looks for pointers.
 set(TESSERA_OPENMP_ENVIRONMENT "")
 if(TESSERA_SANITIZE MATCHES "address")
   set(TESSERA_OPENMP_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
@@ -6,7 +6,7 @@ endif()
 
 # tessera_test_room(NAME [OPENMP] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
-# OPENMP says that the tests start OpenMP's threads. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
+# OPENMP says that the tests start threads of OpenMP, or of NVRTC. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
 function(tessera_test_room NAME)
   cmake_parse_arguments(TEST "OPENMP" "" "LINK" ${ARGN})
   file(GLOB TEST_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
