@@ -1,22 +1,22 @@
 # For tests that start threads of OpenMP or of NVRTC, on whose stacks the leak detector crashes while it looks for pointers.
-set(TESSERA_OPENMP_ENVIRONMENT "")
+set(TESSERA_LIBRARY_THREADS_ENVIRONMENT "")
 if(TESSERA_SANITIZE MATCHES "address")
-  set(TESSERA_OPENMP_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
+  set(TESSERA_LIBRARY_THREADS_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
 endif()
 
-# tessera_test_room(NAME [OPENMP] LINK target...)
+# tessera_test_room(NAME [LIBRARY_THREADS] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
-# OPENMP says that the tests start threads of OpenMP, or of NVRTC. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
+# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
 function(tessera_test_room NAME)
-  cmake_parse_arguments(TEST "OPENMP" "" "LINK" ${ARGN})
+  cmake_parse_arguments(TEST "LIBRARY_THREADS" "" "LINK" ${ARGN})
   file(GLOB TEST_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
   add_executable(${NAME}_tests ${TEST_SOURCES})
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
   target_compile_definitions(${NAME}_tests PRIVATE TESSERA_TEST_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}")
   target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
   set(PROPERTIES)
-  if(TEST_OPENMP AND TESSERA_OPENMP_ENVIRONMENT)
-    set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_OPENMP_ENVIRONMENT}")
+  if(TEST_LIBRARY_THREADS AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
+    set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")
   endif()
   gtest_discover_tests(${NAME}_tests TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${PROPERTIES})
 endfunction()

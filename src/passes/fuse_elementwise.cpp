@@ -279,10 +279,7 @@ class FreeNodes {
     if (std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return !set_.contains(use.node); })) {
       return false;
     }
-    const auto is_output = [&](const Graph::Output& output) { return output.value == node->output(); };
-    const auto is_next = [&](const Graph::Update& update) { return update.next == node->output(); };
-    return std::none_of(graph_.outputs().begin(), graph_.outputs().end(), is_output) &&
-           std::none_of(graph_.updates().begin(), graph_.updates().end(), is_next);
+    return !is_output_or_update(node->output());
   }
 
   Node* own_copy(Node* node) {

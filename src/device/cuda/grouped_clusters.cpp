@@ -7,6 +7,7 @@
 
 #include "tessera/base/rounding.h"
 #include "tessera/device/common/cluster_body.h"
+#include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/cluster_printer.h"
@@ -35,9 +36,9 @@ class Texts {
 
 class GroupPrinter {
  public:
-  explicit GroupPrinter(const Graph& body) : body_(body) {
-    allowed_.assign(body.outputs().size(), std::vector<bool>(body.inputs().size(), false));
-    for (const auto& node : body.nodes()) places_ = std::max(places_, add(*node));
+  explicit GroupPrinter(const Node& group) : group_(group) {
+    allowed_.assign(group.outputs().size(), std::vector<bool>(group.inputs().size(), false));
+    for (const auto& node : group.body()->nodes()) places_ = std::max(places_, add(*node));
     backend::refuse_unless(static_cast<int64_t>(arguments_.size()) <= kValuesOfAGroup,
                            "{} values are more than a launch takes", arguments_.size());
   }
@@ -73,7 +74,7 @@ class GroupPrinter {
     for (const Argument& argument : own) {
       const auto index = static_cast<size_t>(argument.index);
       const bool reads = argument.kind == Argument::Kind::input;
-      const size_t outer = reads ? node.input(index)->index() : output_of(node, index);
+      const size_t outer = reads ? backend::input_index(group_, node.input(index)) : output_of(node, index);
       arguments_.push_back({argument.kind, static_cast<int64_t>(outer)});
     }
     allow_overwriting(node, printer);
@@ -87,10 +88,9 @@ class GroupPrinter {
   }
 
   size_t output_of(const Node& node, size_t index) const {
-    for (size_t i = 0; i < body_.outputs().size(); ++i) {
-      if (body_.outputs()[i].value == node.output(index)) return i;
-    }
-    fail(ErrorCode::unsupported, "nothing reads '{}'", node.output(index)->name());
+    const std::optional<size_t> output = backend::output_index(group_, node.output(index));
+    backend::refuse_unless(output.has_value(), "nothing reads '{}'", node.output(index)->name());
+    return *output;
   }
 
   // An input of another cluster may be read after this one wrote.
@@ -197,7 +197,7 @@ class GroupPrinter {
         kThreads, name, arguments_.size());
   }
 
-  const Graph& body_;
+  const Node& group_;
   std::vector<std::vector<bool>> allowed_;  // by output and input
   std::vector<Argument> arguments_;
   Texts works_;
@@ -209,13 +209,13 @@ class GroupPrinter {
 };
 
 const GeneratedRegistration kGrouped("fused:clusters", [](const Node& node, const GpuTraits&) {
-  return print_grouped_clusters(*node.body());
+  return print_grouped_clusters(node);
 });
 
 }  // namespace
 
-GeneratedProgram print_grouped_clusters(const Graph& body) {
-  return GroupPrinter(body).print();
+GeneratedProgram print_grouped_clusters(const Node& group) {
+  return GroupPrinter(group).print();
 }
 
 }  // namespace tessera::cuda
