@@ -18,6 +18,9 @@ std::vector<ConvolutionCase> cases() {
       {"pointwise_odd", {1, 3, 3, 5}, {7, 1, 1, 5}},
       {"pointwise_strided", {2, 7, 7, 16}, {32, 1, 1, 16}, {.strides = {2, 2}}},
       {"pointwise_in_blocks", {3, 13, 11, 80}, {70, 1, 1, 80}},
+      {"pointwise_of_many_pixels", {7, 11, 13, 48}, {112, 1, 1, 48}},
+      {"pointwise_many_outputs", {2, 9, 10, 32}, {300, 1, 1, 32}},
+      {"pointwise_channels_apart", {2, 9, 10, 528}, {560, 1, 1, 528}},
       {"window", {2, 9, 8, 16}, {16, 3, 3, 16}, {.padding_low = {1, 1}}},
       {"squares_cut", {6, 13, 10, 24}, {40, 3, 3, 24}, {.padding_low = {1, 1}}},
       {"squares_unpadded", {12, 9, 11, 17}, {21, 3, 3, 17}},
@@ -148,6 +151,17 @@ TEST(ConvolutionCandidates, PointwiseIsOfferedAsAMatrixProduct) {
   EXPECT_TRUE(Device::cpu()->worth_tuning(node));
 }
 
+TEST(PointwiseConvolution, LargeResultsGoPastTheCaches) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {1, 240, 241, 8}});
+  Value* weight = graph.add_input(InputRole::input, "weight", {DataType::fp32, {80, 1, 1, 8}});
+  const Node& node = *ops::convolution(x, weight)->producer();
+  const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 8});
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, false});
+  EXPECT_EQ(names.front(), "loops.pointwise");
+}
+
 // The transformed filter is 4 times as large: a product of few squares had better be direct.
 TEST(ConvolutionCandidates, WinogradIsForManySquares) {
   const auto refusal = [](int64_t images, bool frozen) {
@@ -165,7 +179,7 @@ TEST(ConvolutionCandidates, WinogradIsForManySquares) {
   EXPECT_NE(refusal(31, false).find("31 squares"), std::string::npos);
 }
 
-TEST(ConvolutionCandidates, WeightGradientsThatOnednnIsSlowForGoToTheDirectLoops) {
+TEST(ConvolutionCandidates, WeightGradientsThatAreFasterDirectGoToTheLoops) {
   const auto taken = [](const Shape& weight, int64_t stride) {
     Graph graph;
     Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2, 8, 8, weight[3]}});
@@ -179,8 +193,8 @@ TEST(ConvolutionCandidates, WeightGradientsThatOnednnIsSlowForGoToTheDirectLoops
     return std::string();
   };
   EXPECT_EQ(taken({256, 1, 1, 64}, 1), "loops.direct_weight_gradient");
-  EXPECT_EQ(taken({64, 1, 1, 256}, 1), "onednn.convolution_weight_gradient");
-  EXPECT_EQ(taken({512, 1, 1, 256}, 2), "onednn.convolution_weight_gradient");
+  EXPECT_EQ(taken({512, 1, 1, 256}, 2), "loops.direct_weight_gradient");
+  EXPECT_EQ(taken({64, 1, 1, 64}, 1), "onednn.convolution_weight_gradient");
   EXPECT_EQ(taken({128, 3, 3, 128}, 2), "loops.direct_weight_gradient");
   EXPECT_EQ(taken({128, 2, 2, 128}, 1), "onednn.convolution_weight_gradient");
   EXPECT_EQ(taken({64, 3, 3, 5}, 2), "onednn.convolution_weight_gradient");

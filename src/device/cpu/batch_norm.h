@@ -7,23 +7,24 @@
 #include "tessera/device/common/workspace_layout.h"
 
 #include "device/cpu/batch_norm_loops.h"
+#include "device/cpu/blocks.h"
 
 namespace tessera::cpu {
 
 using backend::WorkspaceArray;
 using backend::WorkspaceLayout;
 
-// Results larger than this go past the caches: they would be gone before anything reads them.
-inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
-
 struct ActivationRows {
   DataType type = DataType::fp32;
-  int64_t rows = 0;
   int64_t channels = 0;
-  int64_t parts = 1;  // into which the rows are divided
+  Blocks blocks;  // of rows; how many depends on the shape alone, so that sums are the same on any machine
 
   explicit ActivationRows(const TensorType& tensor);
-  RowRange range(int64_t begin, int64_t end) const { return {type, channels, begin, end}; }
+  int64_t rows() const { return blocks.total; }
+  RowRange block(int64_t index) const {
+    const Range rows = blocks.block(index);
+    return {type, channels, rows.begin, rows.end};
+  }
   bool stream() const;
 };
 
@@ -31,7 +32,7 @@ struct ActivationRows {
 // positive.
 float normalising_factor(float scale, float variance, double epsilon);
 
-// Sums of all parts: 2 numbers per channel and part, added in the order of the parts into the first.
-void add_parts(int64_t parts, int64_t channels, double* sums);
+// Sums of all blocks: 2 numbers per channel and block, added in the order of the blocks into the first.
+void add_blocks(int64_t blocks, int64_t channels, double* sums);
 
 }  // namespace tessera::cpu

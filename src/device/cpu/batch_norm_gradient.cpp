@@ -16,8 +16,8 @@ class BatchNormGradient : public Kernel {
   explicit BatchNormGradient(const Node& node)
       : parts_(backend::parse_batch_norm_gradient(node)), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(4 * rows_.channels);
-    sums_ = workspace_.book<double>(2 * rows_.parts * rows_.channels);
-    blocks_ = workspace_.book<float>(2 * rows_.parts * rows_.channels);
+    sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
+    summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -32,24 +32,25 @@ class BatchNormGradient : public Kernel {
     const int64_t channels = rows_.channels;
     float* coefficients = coefficients_.in(arguments.workspace);
     double* sums = sums_.in(arguments.workspace);
-    float* blocks = blocks_.in(arguments.workspace);
+    float* summed = summed_.in(arguments.workspace);
     const void* x = arguments.inputs[parts_.x];
     GradientSource source = make_source(arguments, coefficients + 3 * channels);
     void* dz = parts_.dz.has_value() ? arguments.outputs[*parts_.dz] : nullptr;
 
-    for_each_part(rows_.parts, rows_.rows, [&](int64_t part, int64_t begin, int64_t end) {
-      run_pass(GradientSumsPass{rows_.range(begin, end), source, x, dz, floats(arguments, parts_.mean),
-                                blocks + part * 2 * channels, sums + part * 2 * channels});
+    const Blocks& blocks = rows_.blocks;
+    for_each_block(blocks.parts, blocks.count(), Order::backwards, [&](int64_t thread, int64_t block) {
+      run_pass(GradientSumsPass{rows_.block(block), source, x, dz, floats(arguments, parts_.mean),
+                                summed + thread * 2 * channels, sums + block * 2 * channels});
     });
-    add_parts(rows_.parts, channels, sums);
+    add_blocks(blocks.count(), channels, sums);
     finish_sums(arguments, sums, coefficients);
     if (!parts_.dx.has_value()) return;
 
     if (dz != nullptr) source = {.dy = dz};
     void* dx = arguments.outputs[*parts_.dx];
     const bool stream = rows_.stream() && dx != x && dx != source.dy && dx != source.dy2 && dx != source.y;
-    for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
-      run_pass(InputGradientPass{rows_.range(begin, end), source, x, dx, floats(arguments, parts_.mean),
+    for_each_block(blocks.parts, blocks.count(), Order::forwards, [&](int64_t, int64_t block) {
+      run_pass(InputGradientPass{rows_.block(block), source, x, dx, floats(arguments, parts_.mean),
                                  coefficients, coefficients + channels, coefficients + 2 * channels, stream});
     });
   }
@@ -76,7 +77,7 @@ class BatchNormGradient : public Kernel {
 
   // With n = (x - mean) r: dx = scale r (dz - mean(dz) - n mean(dz n)), as a function of dz and x - mean.
   void finish_sums(const KernelArguments& arguments, const double* sums, float* coefficients) const {
-    const auto count = static_cast<double>(rows_.rows);
+    const auto count = static_cast<double>(rows_.rows());
     const auto target = [&](std::optional<size_t> output) {
       return output.has_value() ? static_cast<float*>(arguments.outputs[*output]) : nullptr;
     };
@@ -102,7 +103,7 @@ class BatchNormGradient : public Kernel {
   WorkspaceLayout workspace_;
   WorkspaceArray<float> coefficients_;
   WorkspaceArray<double> sums_;
-  WorkspaceArray<float> blocks_;
+  WorkspaceArray<float> summed_;
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {

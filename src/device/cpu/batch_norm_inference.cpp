@@ -52,8 +52,9 @@ class BatchNormInference : public Kernel {
     const ChannelAffine affine{floats(parts_.mean), factor, floats(parts_.bias)};
     const void* x = arguments.inputs[parts_.x];
     void* y = arguments.outputs[0];
-    for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
-      run_pass(NormalisePass{.rows = rows_.range(begin, end),
+    const Blocks& blocks = rows_.blocks;
+    for_each_block(blocks.parts, blocks.count(), Order::forwards, [&](int64_t, int64_t block) {
+      run_pass(NormalisePass{.rows = rows_.block(block),
                              .x = x,
                              .y = y,
                              .affine = affine,

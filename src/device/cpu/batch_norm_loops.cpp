@@ -17,20 +17,19 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows summed in fp32 before the sums go to double; a multiple of kUnrolled.
-constexpr int64_t kBlockRows = 64;
 // Rows read side by side, so that the accumulators in L1 are touched once for all of them.
 constexpr int64_t kUnrolled = 4;
 
-// Runs body(d, c, row, rows) over a thread's rows: `rows` of them from `row` on, for channels from c on.
-// Blocks of rows from the last to the first when `backwards`: what the producer wrote last is still in the
-// cache.
-template <class Body, class AfterBlock>
-HWY_INLINE void for_each_block(const RowRange& range, bool backwards, Body&& body, AfterBlock&& after_block) {
+// Runs body(d, c, row, rows) over the rows: `rows` of them from `row` on, for channels from c on.
+// Some rows at a time, from the last to the first when `backwards`: what the producer wrote last is still in
+// the cache.
+template <class Body, class AfterSome>
+HWY_INLINE void for_each_row(const RowRange& range, bool backwards, Body&& body, AfterSome&& after_some) {
   const int64_t rows = range.end - range.begin;
-  const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
+  const int64_t blocks = (rows + kSummedRows - 1) / kSummedRows;
   for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t begin = range.begin + (backwards ? blocks - 1 - i : i) * kBlockRows;
-    const int64_t end = std::min(begin + kBlockRows, range.end);
+    const int64_t begin = range.begin + (backwards ? blocks - 1 - i : i) * kSummedRows;
+    const int64_t end = std::min(begin + kSummedRows, range.end);
     int64_t row = begin;
     for (; row + kUnrolled <= end; row += kUnrolled) {
       for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, kUnrolled); });
@@ -38,15 +37,15 @@ HWY_INLINE void for_each_block(const RowRange& range, bool backwards, Body&& bod
     for (; row < end; ++row) {
       for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, int64_t{1}); });
     }
-    after_block();
+    after_some();
   }
 }
 
-// Adds a block's sums to the totals and clears them.
-HWY_INLINE void flush(int64_t channels, float* block, double* sums) {
+// Adds the sums of some rows to the totals and clears them.
+HWY_INLINE void flush(int64_t channels, float* summed, double* sums) {
   for (int64_t i = 0; i < 2 * channels; ++i) {
-    sums[i] += static_cast<double>(block[i]);
-    block[i] = 0;
+    sums[i] += static_cast<double>(summed[i]);
+    summed[i] = 0;
   }
 }
 
@@ -59,9 +58,9 @@ template <typename T>
 void statistics(const StatisticsPass& pass) {
   const int64_t channels = pass.rows.channels;
   const T* x = static_cast<const T*>(pass.x);
-  std::fill_n(pass.block, 2 * channels, 0.0F);
+  std::fill_n(pass.summed, 2 * channels, 0.0F);
   std::fill_n(pass.sums, 2 * channels, 0.0);
-  for_each_block(
+  for_each_row(
       pass.rows, /*backwards=*/true,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
         const auto shift = hn::LoadU(d, pass.shift + c);
@@ -74,10 +73,10 @@ void statistics(const StatisticsPass& pass) {
           sum = hn::Add(sum, value);
           squares = hn::MulAdd(value, value, squares);
         }
-        accumulate(d, pass.block + c, sum);
-        accumulate(d, pass.block + channels + c, squares);
+        accumulate(d, pass.summed + c, sum);
+        accumulate(d, pass.summed + channels + c, squares);
       },
-      [&] { flush(channels, pass.block, pass.sums); });
+      [&] { flush(channels, pass.summed, pass.sums); });
 }
 
 template <class D>
@@ -92,7 +91,7 @@ void normalise(const NormalisePass& pass) {
   const T* x = static_cast<const T*>(pass.x);
   const T* residual = static_cast<const T*>(pass.residual);
   T* y = static_cast<T*>(pass.y);
-  for_each_block(
+  for_each_row(
       pass.rows, /*backwards=*/false,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
         for (int64_t r = 0; r < rows; ++r) {
@@ -128,9 +127,9 @@ void gradient_sums(const GradientSumsPass& pass) {
   const int64_t channels = pass.rows.channels;
   const T* x = static_cast<const T*>(pass.x);
   T* written = static_cast<T*>(pass.dz);
-  std::fill_n(pass.block, 2 * channels, 0.0F);
+  std::fill_n(pass.summed, 2 * channels, 0.0F);
   std::fill_n(pass.sums, 2 * channels, 0.0);
-  for_each_block(
+  for_each_row(
       pass.rows, /*backwards=*/true,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
         const auto mean = hn::LoadU(d, pass.mean + c);
@@ -144,10 +143,10 @@ void gradient_sums(const GradientSumsPass& pass) {
           products = hn::MulAdd(dz, hn::Sub(value, mean), products);
           if (written != nullptr) store_floats(dz, d, written + at);
         }
-        accumulate(d, pass.block + c, sum);
-        accumulate(d, pass.block + channels + c, products);
+        accumulate(d, pass.summed + c, sum);
+        accumulate(d, pass.summed + channels + c, products);
       },
-      [&] { flush(channels, pass.block, pass.sums); });
+      [&] { flush(channels, pass.summed, pass.sums); });
 }
 
 template <typename T, bool kSum, Mask kMask, bool kStream>
@@ -155,7 +154,7 @@ void input_gradient(const InputGradientPass& pass) {
   const int64_t channels = pass.rows.channels;
   const T* x = static_cast<const T*>(pass.x);
   T* dx = static_cast<T*>(pass.dx);
-  for_each_block(
+  for_each_row(
       pass.rows, /*backwards=*/false,
       [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
         const auto mean = hn::LoadU(d, pass.mean + c);

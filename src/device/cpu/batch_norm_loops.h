@@ -1,5 +1,5 @@
-// The passes over memory that batch normalisation is made of, for one thread's rows. Activations are [rows,
-// channels]; per-channel numbers are fp32. Sums are kept in fp32 over a block of rows and added up in double.
+// The passes over memory that batch normalisation is made of, for some of the rows. Activations are [rows,
+// channels]; per-channel numbers are fp32. Sums are kept in fp32 over some rows and added up in double.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include "tessera/base/data_type.h"
 
 namespace tessera::cpu {
+
+// Rows that are summed in fp32.
+inline constexpr int64_t kSummedRows = 64;
 
 // Rows to work on, of an activation's type.
 struct RowRange {
@@ -21,7 +24,7 @@ struct StatisticsPass {
   RowRange rows;
   const void* x = nullptr;
   const float* shift = nullptr;  // near the mean, so that nothing cancels
-  float* block = nullptr;        // scratch: 2 * channels
+  float* summed = nullptr;       // scratch: 2 * channels
   double* sums = nullptr;        // 2 * channels
 };
 void run_pass(const StatisticsPass& pass);
@@ -62,7 +65,7 @@ struct GradientSumsPass {
   const void* x = nullptr;
   void* dz = nullptr;  // may be null, and may be dy
   const float* mean = nullptr;
-  float* block = nullptr;
+  float* summed = nullptr;
   double* sums = nullptr;
 };
 void run_pass(const GradientSumsPass& pass);

@@ -14,8 +14,8 @@ class BatchNormTraining : public Kernel {
   explicit BatchNormTraining(const Node& node)
       : parts_(backend::parse_batch_norm(node)), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(3 * rows_.channels);
-    sums_ = workspace_.book<double>(2 * rows_.parts * rows_.channels);
-    blocks_ = workspace_.book<float>(2 * rows_.parts * rows_.channels);
+    sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
+    summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -32,21 +32,22 @@ class BatchNormTraining : public Kernel {
     float* mean = shift + channels;
     float* factor = mean + channels;
     double* sums = sums_.in(arguments.workspace);
-    float* blocks = blocks_.in(arguments.workspace);
+    float* summed = summed_.in(arguments.workspace);
 
     copy_first_row(x, shift);
-    for_each_part(rows_.parts, rows_.rows, [&](int64_t part, int64_t begin, int64_t end) {
-      run_pass(StatisticsPass{rows_.range(begin, end), x, shift, blocks + part * 2 * channels,
-                              sums + part * 2 * channels});
+    const Blocks& blocks = rows_.blocks;
+    for_each_block(blocks.parts, blocks.count(), Order::backwards, [&](int64_t thread, int64_t block) {
+      run_pass(StatisticsPass{rows_.block(block), x, shift, summed + thread * 2 * channels,
+                              sums + block * 2 * channels});
     });
-    add_parts(rows_.parts, channels, sums);
+    add_blocks(blocks.count(), channels, sums);
     finish_statistics(arguments, shift, sums, mean, factor);
     const ChannelAffine affine{mean, factor, static_cast<const float*>(arguments.inputs[parts_.bias])};
 
     const void* residual = parts_.residual.has_value() ? arguments.inputs[*parts_.residual] : nullptr;
     void* y = arguments.outputs[0];
-    for_each_part(rows_.parts, rows_.rows, [&](int64_t, int64_t begin, int64_t end) {
-      run_pass(NormalisePass{rows_.range(begin, end), x, residual, y, affine, parts_.relu,
+    for_each_block(blocks.parts, blocks.count(), Order::forwards, [&](int64_t, int64_t block) {
+      run_pass(NormalisePass{rows_.block(block), x, residual, y, affine, parts_.relu,
                              rows_.stream() && y != x && y != residual});
     });
   }
@@ -62,7 +63,7 @@ class BatchNormTraining : public Kernel {
 
   void finish_statistics(const KernelArguments& arguments, const float* shift, const double* sums,
                          float* mean, float* factor) const {
-    const auto count = static_cast<double>(rows_.rows);
+    const auto count = static_cast<double>(rows_.rows());
     const auto* scale = static_cast<const float*>(arguments.inputs[parts_.scale]);
     const auto target = [&](std::optional<size_t> output) {
       return output.has_value() ? static_cast<float*>(arguments.outputs[*output]) : nullptr;
@@ -85,7 +86,7 @@ class BatchNormTraining : public Kernel {
   WorkspaceLayout workspace_;
   WorkspaceArray<float> coefficients_;
   WorkspaceArray<double> sums_;
-  WorkspaceArray<float> blocks_;
+  WorkspaceArray<float> summed_;
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {

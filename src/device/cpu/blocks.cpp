@@ -12,6 +12,11 @@ Blocks cut_into_blocks(int64_t total, int64_t largest) {
   return cut_into_panels(total, round_up(quotient_rounded_up(total, parts * rounds), kPanelRows));
 }
 
+Blocks cut_evenly(int64_t total, int64_t largest, int64_t multiple) {
+  const int64_t rounds = quotient_rounded_up(total, largest);
+  return cut_into_panels(total, round_up(quotient_rounded_up(total, rounds), multiple));
+}
+
 Blocks cut_into_panels(int64_t total, int64_t size) {
   Blocks blocks{total, size};
   blocks.parts = std::min<int64_t>(omp_get_max_threads(), blocks.count());

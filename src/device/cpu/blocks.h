@@ -19,6 +19,8 @@ struct Blocks {
 };
 // Evenly among the threads, multiples of kPanelRows.
 Blocks cut_into_blocks(int64_t total, int64_t largest);
+// Into as few blocks as `largest` allows, all of one size, a multiple of `multiple`.
+Blocks cut_evenly(int64_t total, int64_t largest, int64_t multiple);
 // Of exactly this size.
 Blocks cut_into_panels(int64_t total, int64_t size);
 

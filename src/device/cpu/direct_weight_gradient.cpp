@@ -2,7 +2,8 @@
 //
 // A weight has few elements beside the pixels that are summed for each, so that these products wait for
 // memory rather than multiply. While one block of pixels is multiplied, the next is fetched to the
-// second-level cache, a few rows between any two steps; from there, operands need not be packed.
+// second-level cache, a few rows between any two steps; from there, operands need not be packed, which would
+// cost more than it saves. Sums are kept where they lie side by side, and copied to the weight at the end.
 #include "device/cpu/direct_weight_gradient.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "device/cpu/blocks.h"
+#include "device/cpu/caches.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/panel_product.h"
 #include "device/cpu/parallel.h"
@@ -19,9 +21,10 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr int64_t kBlock = 128;                     // pixels; fewer would load and store the sums more often
-constexpr int64_t kLargestSums = int64_t{1} << 18;  // floats that stay in the second-level cache
-constexpr int64_t kCacheLine = 16;                  // floats
+constexpr int64_t kBlock = 160;                     // pixels; fewer would load and store the sums more often
+constexpr int64_t kLargestOutputs = 256;            // channels of which a thread keeps sums at a time
+constexpr int64_t kLargestInputs = 512;             // likewise
+constexpr int64_t kLargestSums = int64_t{1} << 18;  // floats that each thread may have for all of the weight
 
 ConvolutionProblem read_problem(const Node& node) {
   const auto shape = [](const Value* value) { return value->type().static_shape(); };
@@ -35,15 +38,8 @@ ConvolutionProblem read_problem(const Node& node) {
   return problem;
 }
 
-// To the second-level cache.
-void fetch(const float* memory, int64_t elements) {
-  for (int64_t i = 0; i < elements; i += kCacheLine) __builtin_prefetch(memory + i, 0, /*locality=*/2);
-  // GCC takes a function that only prefetches for one without effect, and removes the calls.
-  asm volatile("" : : : "memory");
-}
-
 // Two ways to share the work. By pixels, while the sums are small: each thread sums its own pixels. By
-// outputs: each thread sums all pixels for its own output channels.
+// outputs: each thread sums all pixels for some of the output channels.
 class DirectWeightGradient : public Kernel {
  public:
   explicit DirectWeightGradient(const ConvolutionProblem& problem)
@@ -53,10 +49,13 @@ class DirectWeightGradient : public Kernel {
         row_(window_.taps() * inputs_),
         panel_(panel_width()),
         pixels_(cut_into_panels(problem.pixels(), kBlock)),
-        outputs_(cut_into_blocks(problem.output_channels(), std::max(kPanelRows, kLargestSums / inputs_))),
-        by_pixels_(problem.output_channels() * row_ <= kLargestSums) {
-    if (by_pixels_) sums_ = workspace_.shared.book<float>((pixels_.parts - 1) * elements());
-    if (!dense_) gathered_ = workspace_.own.book<float>(kBlock * inputs_);
+        by_pixels_(problem.output_channels() * row_ <= kLargestSums),
+        outputs_(by_pixels_ ? cut_evenly(problem.output_channels(), kLargestOutputs, kPanelRows)
+                            : cut_into_blocks(problem.output_channels(), kLargestOutputs)),
+        columns_(cut_evenly(inputs_, kLargestInputs, panel_)) {
+    if (by_pixels_) parts_ = workspace_.shared.book<float>((pixels_.parts - 1) * elements());
+    if (!dense_) gathered_ = workspace_.own.book<float>(kBlock * columns_.size);
+    sums_ = workspace_.own.book<float>(outputs_.size * columns_.size);
   }
 
   int64_t workspace_bytes() const override {
@@ -78,6 +77,14 @@ class DirectWeightGradient : public Kernel {
     float* dw;
     void* workspace;
   };
+  // What a thread sums at a time.
+  struct Piece {
+    int64_t tap;
+    Range outputs;
+    Range inputs;
+    float* gathered;  // [pixels, inputs]
+    float* sums;      // [panels of inputs, outputs, panel]
+  };
   // Pixels of the result, and what lies under a tap there.
   struct PixelBlock {
     Range pixels;
@@ -87,83 +94,106 @@ class DirectWeightGradient : public Kernel {
   int64_t elements() const { return outputs_.total * row_; }
 
   void sum_by_pixels(const Run& run) const {
-    float* sums = sums_.in(run.workspace);  // of all parts but the first
+    float* parts = parts_.in(run.workspace);  // all but the first
     for_each_part(pixels_.parts, pixels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      sum(run, part, {begin, end}, {0, outputs_.total}, part == 0 ? run.dw : sums + (part - 1) * elements());
+      float* dw = part == 0 ? run.dw : parts + (part - 1) * elements();
+      for (int64_t block = 0; block < outputs_.count(); ++block)
+        sum(run, part, {begin, end}, outputs_.block(block), dw);
     });
     for_each_part(pixels_.parts, elements(), [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t part = 1; part < pixels_.parts; ++part) {
-        const float* more = sums + (part - 1) * elements();
+        const float* more = parts + (part - 1) * elements();
         for (int64_t i = begin; i < end; ++i) run.dw[i] += more[i];
       }
     });
   }
 
   void sum_by_outputs(const Run& run) const {
-    for_each_part(outputs_.parts, outputs_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block)
-        sum(run, part, {0, pixels_.count()}, outputs_.block(block), run.dw);
+    for_each_block(outputs_.parts, outputs_.count(), Order::forwards, [&](int64_t thread, int64_t block) {
+      sum(run, thread, {0, pixels_.count()}, outputs_.block(block), run.dw);
     });
   }
 
-  // sums[outputs, all taps, inputs] over the blocks of pixels
-  void sum(const Run& run, int64_t part, Range blocks, Range outputs, float* sums) const {
-    float* gathered = gathered_.in(workspace_.own_of(run.workspace, part));
-    PixelBlock current;
-    PixelBlock next;
-    const auto find = [&](int64_t tap, int64_t block, PixelBlock& found) {
-      found.pixels = block < blocks.end ? pixels_.block(block) : Range{};
-      window_.find(run.x, tap, found.pixels, found.x.data());
-    };
+  // dw[outputs, all taps, all inputs] over the blocks of pixels
+  void sum(const Run& run, int64_t thread, Range blocks, Range outputs, float* dw) const {
+    void* memory = workspace_.own_of(run.workspace, thread);
     for (int64_t tap = 0; tap < window_.taps(); ++tap) {
-      find(tap, blocks.begin, current);
-      for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-        find(tap, block + 1, next);
-        if (!dense_) gather(current, gathered);
-        multiply(run, current.pixels, outputs, dense_ ? current.x[0] : gathered, sums + tap * inputs_, next,
-                 block > blocks.begin);
-        std::swap(current, next);
+      for (int64_t column = 0; column < columns_.count(); ++column) {
+        const Piece piece{tap, outputs, columns_.block(column), gathered_.in(memory), sums_.in(memory)};
+        sum_piece(run, blocks, piece);
+        store(piece, dw);
       }
     }
   }
 
-  void gather(const PixelBlock& block, float* gathered) const {
-    for (int64_t i = 0; i < block.pixels.size(); ++i, gathered += inputs_) {
-      const float* row = block.x[static_cast<size_t>(i)];
-      row == nullptr ? std::fill_n(gathered, inputs_, 0.0F) : std::copy_n(row, inputs_, gathered);
+  void sum_piece(const Run& run, Range blocks, const Piece& piece) const {
+    PixelBlock current;
+    PixelBlock next;
+    const auto find = [&](int64_t block, PixelBlock& found) {
+      found.pixels = block < blocks.end ? pixels_.block(block) : Range{};
+      window_.find(run.x, piece.tap, found.pixels, found.x.data());
+    };
+    find(blocks.begin, current);
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      find(block + 1, next);
+      if (!dense_) gather(current, piece);
+      multiply(run, current, piece, next, block > blocks.begin);
+      std::swap(current, next);
     }
   }
 
-  // x: [pixels, inputs]; the sums begin at the tap.
-  void multiply(const Run& run, Range pixels, Range outputs, const float* x, float* sums,
-                const PixelBlock& next, bool accumulate) const {
-    const int64_t steps =
-        quotient_rounded_up(inputs_, panel_) * quotient_rounded_up(outputs.size(), kPanelRows);
+  static void gather(const PixelBlock& block, const Piece& piece) {
+    const int64_t inputs = piece.inputs.size();
+    for (int64_t i = 0; i < block.pixels.size(); ++i) {
+      const float* row = block.x[static_cast<size_t>(i)];
+      float* to = piece.gathered + i * inputs;
+      row == nullptr ? std::fill_n(to, inputs, 0.0F) : std::copy_n(row + piece.inputs.begin, inputs, to);
+    }
+  }
+
+  void multiply(const Run& run, const PixelBlock& block, const Piece& piece, const PixelBlock& next,
+                bool accumulate) const {
+    const int64_t inputs = piece.inputs.size();
+    const int64_t outputs = piece.outputs.size();
+    const float* x = dense_ ? block.x[0] + piece.inputs.begin : piece.gathered;
+    const float* dy = run.dy + block.pixels.begin * outputs_.total + piece.outputs.begin;
+    const int64_t steps = quotient_rounded_up(inputs, panel_) * quotient_rounded_up(outputs, kPanelRows);
     int64_t step = 0;
-    for (int64_t column = 0; column < inputs_; column += panel_) {
-      for (int64_t output = outputs.begin; output < outputs.end; output += kPanelRows, ++step) {
+    for (int64_t column = 0; column < inputs; column += panel_) {
+      for (int64_t output = 0; output < outputs; output += kPanelRows, ++step) {
         const int64_t count = next.pixels.size();
-        fetch_rows(run, next, outputs, {count * step / steps, count * (step + 1) / steps});
-        multiply_panel({.a = run.dy + pixels.begin * outputs_.total + output,
+        fetch_rows(run, next, piece, {count * step / steps, count * (step + 1) / steps});
+        multiply_panel({.a = dy + output,
                         .a_row = 1,
                         .a_depth = outputs_.total,
                         .b = x + column,
-                        .b_row = inputs_,
-                        .c = sums + output * row_ + column,
-                        .c_row = row_,
-                        .rows = std::min(kPanelRows, outputs.end - output),
-                        .depth = pixels.size(),
-                        .width = std::min(panel_, inputs_ - column),
+                        .b_row = dense_ ? inputs_ : inputs,
+                        .c = piece.sums + column * outputs + output * panel_,
+                        .c_row = panel_,
+                        .rows = std::min(kPanelRows, outputs - output),
+                        .depth = block.pixels.size(),
+                        .width = std::min(panel_, inputs - column),
                         .accumulate = accumulate});
       }
     }
   }
 
-  void fetch_rows(const Run& run, const PixelBlock& block, Range outputs, Range rows) const {
+  void fetch_rows(const Run& run, const PixelBlock& block, const Piece& piece, Range rows) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       const float* x = block.x[static_cast<size_t>(i)];
-      if (x != nullptr) fetch(x, inputs_);
-      fetch(run.dy + (block.pixels.begin + i) * outputs_.total + outputs.begin, outputs.size());
+      if (x != nullptr) fetch(x + piece.inputs.begin, piece.inputs.size());
+      fetch(run.dy + (block.pixels.begin + i) * outputs_.total + piece.outputs.begin, piece.outputs.size());
+    }
+  }
+
+  void store(const Piece& piece, float* dw) const {
+    const int64_t outputs = piece.outputs.size();
+    for (int64_t output = 0; output < outputs; ++output) {
+      float* to = dw + (piece.outputs.begin + output) * row_ + piece.tap * inputs_ + piece.inputs.begin;
+      for (int64_t column = 0; column < piece.inputs.size(); column += panel_) {
+        std::copy_n(piece.sums + column * outputs + output * panel_,
+                    std::min(panel_, piece.inputs.size() - column), to + column);
+      }
     }
   }
 
@@ -173,11 +203,13 @@ class DirectWeightGradient : public Kernel {
   int64_t row_;     // of the weight: all taps of one output channel
   int64_t panel_;   // input channels that are multiplied at once
   Blocks pixels_;
-  Blocks outputs_;  // channels
   bool by_pixels_;
+  Blocks outputs_;  // channels
+  Blocks columns_;  // input channels
   ThreadWorkspace workspace_;
-  backend::WorkspaceArray<float> sums_;
+  backend::WorkspaceArray<float> parts_;
   backend::WorkspaceArray<float> gathered_;
+  backend::WorkspaceArray<float> sums_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // and for windows of one element the matrix product over pixels.
 #include "device/cpu/convolution_problem.h"
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/pointwise_convolution.h"
 #include "device/cpu/post_operations.h"
 #include "device/cpu/winograd.h"
 
@@ -112,8 +113,8 @@ OnednnPlan plan_pointwise(const KernelRequest& request) {
   return plan;
 }
 
-std::vector<KernelCandidate> candidates(const Node&) {
-  return {
+std::vector<KernelCandidate> candidates(const Node& node) {
+  std::vector<KernelCandidate> found = {
       winograd_convolution_candidate(),
       onednn_candidate("onednn.convolution",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/false); }),
@@ -121,6 +122,8 @@ std::vector<KernelCandidate> candidates(const Node&) {
       onednn_candidate("onednn.convolution_blocked",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/true); }),
   };
+  if (node.body() == nullptr) found.insert(found.begin() + 1, pointwise_convolution_candidate());
+  return found;
 }
 
 bool always(const Node&) {

@@ -40,7 +40,10 @@ void block(const PanelProduct& p, const float* a, float* c) {
     b += p.b_row;
   }
   for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kWidth; ++j) hn::StoreU(sums[i][j], d, c + i * p.c_row + j * lanes);
+    for (int j = 0; j < kWidth; ++j) {
+      float* to = c + i * p.c_row + j * lanes;
+      p.stream ? hn::Stream(sums[i][j], d, to) : hn::StoreU(sums[i][j], d, to);
+    }
   }
 }
 

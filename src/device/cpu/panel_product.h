@@ -19,6 +19,7 @@ struct PanelProduct {
   int64_t depth = 0;
   int64_t width = 0;
   bool accumulate = false;
+  bool stream = false;  // write past the caches; rows of c are aligned to vectors then
 };
 void multiply_panel(const PanelProduct& product);
 

@@ -144,22 +144,19 @@ class WinogradConvolution : public Kernel {
   void run_by_squares(const Run& run) const {
     float* filter = frozen_ ? packed_.get() : filter_.in(run.workspace);
     if (!frozen_) {
-      for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-        float* turned = turned_.in(workspace_.own_of(run.workspace, part));
-        for (int64_t panel = begin; panel < end; ++panel)
-          transform_filter(run.weight, panel, turned, filter + panel * filter_panel_);
+      for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
+        float* turned = turned_.in(workspace_.own_of(run.workspace, thread));
+        transform_filter(run.weight, panel, turned, filter + panel * filter_panel_);
       });
     }
-    for_each_part(squares_.parts, squares_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      void* memory = workspace_.own_of(run.workspace, part);
+    for_each_block(squares_.parts, squares_.count(), Order::forwards, [&](int64_t thread, int64_t block) {
+      void* memory = workspace_.own_of(run.workspace, thread);
       float* transformed = transformed_.in(memory);
-      for (int64_t block = begin; block < end; ++block) {
-        const Range squares = squares_.block(block);
-        winograd_input(input_, run.x, squares, {0, input_.channels},
-                       {transformed, transformed_matrix_, input_.channels});
-        for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-          multiply(run, squares, panel, transformed, filter + panel * filter_panel_, products_.in(memory));
-        }
+      const Range squares = squares_.block(block);
+      winograd_input(input_, run.x, squares, {0, input_.channels},
+                     {transformed, transformed_matrix_, input_.channels});
+      for (int64_t panel = 0; panel < panels_.count(); ++panel) {
+        multiply(run, squares, panel, transformed, filter + panel * filter_panel_, products_.in(memory));
       }
     });
   }
@@ -170,16 +167,14 @@ class WinogradConvolution : public Kernel {
       winograd_input(input_, run.x, {begin, end}, {0, input_.channels},
                      {transformed + begin * input_.channels, transformed_matrix_, input_.channels});
     });
-    for_each_part(panels_.parts, panels_.count(), [&](int64_t part, int64_t begin, int64_t end) {
-      void* memory = workspace_.own_of(run.workspace, part);
-      for (int64_t panel = begin; panel < end; ++panel) {
-        float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
-        if (!frozen_) transform_filter(run.weight, panel, turned_.in(memory), filter);
-        for (int64_t block = 0; block < squares_.count(); ++block) {
-          const Range squares = squares_.block(block);
-          multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
-                   products_.in(memory));
-        }
+    for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
+      void* memory = workspace_.own_of(run.workspace, thread);
+      float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
+      if (!frozen_) transform_filter(run.weight, panel, turned_.in(memory), filter);
+      for (int64_t block = 0; block < squares_.count(); ++block) {
+        const Range squares = squares_.block(block);
+        multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
+                 products_.in(memory));
       }
     });
   }
