@@ -20,22 +20,45 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Rows read side by side, so that the accumulators in L1 are touched once for all of them.
 constexpr int64_t kUnrolled = 4;
 
-// Runs body(d, c, row, rows) over the rows: `rows` of them from `row` on, for channels from c on.
+// About so many elements are fetched before they are needed. The processor does not see by itself what is
+// read next: rows side by side, and some of them from the last to the first.
+constexpr int64_t kFetchedAhead = 4096;
+
+// Fetches the rows ahead of those that `at` is in.
+struct Ahead {
+  int64_t offset;  // in elements, from a row to the one ahead
+  template <typename T>
+  HWY_INLINE void fetch(const T* at) const {
+    __builtin_prefetch(at + offset, /*for writing=*/0, /*locality=*/2);
+  }
+};
+
+// Runs body(d, c, row, rows, ahead) over the rows: `rows` of them from `row` on, for channels from c on.
 // Some rows at a time, from the last to the first when `backwards`: what the producer wrote last is still in
 // the cache.
 template <class Body, class AfterSome>
 HWY_INLINE void for_each_row(const RowRange& range, bool backwards, Body&& body, AfterSome&& after_some) {
   const int64_t rows = range.end - range.begin;
   const int64_t blocks = (rows + kSummedRows - 1) / kSummedRows;
+  const int64_t distance =
+      std::clamp(kFetchedAhead / range.channels / kUnrolled, int64_t{2}, kSummedRows / 2 / kUnrolled) *
+      kUnrolled;
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t begin = range.begin + (backwards ? blocks - 1 - i : i) * kSummedRows;
     const int64_t end = std::min(begin + kSummedRows, range.end);
+    const auto ahead_of = [&](int64_t row) {
+      int64_t ahead = row + distance;
+      if (backwards && ahead >= end) ahead += begin - kSummedRows - end;
+      return Ahead{(std::clamp(ahead, range.begin, std::max(range.end - kUnrolled, range.begin)) - row) *
+                   range.channels};
+    };
     int64_t row = begin;
     for (; row + kUnrolled <= end; row += kUnrolled) {
-      for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, kUnrolled); });
+      const Ahead ahead = ahead_of(row);
+      for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, kUnrolled, ahead); });
     }
     for (; row < end; ++row) {
-      for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, int64_t{1}); });
+      for_each_vector(range.channels, [&](auto d, int64_t c) { body(d, c, row, int64_t{1}, Ahead{0}); });
     }
     after_some();
   }
@@ -62,9 +85,10 @@ void statistics(const StatisticsPass& pass) {
   std::fill_n(pass.sums, 2 * channels, 0.0);
   for_each_row(
       pass.rows, /*backwards=*/true,
-      [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
+      [&](auto d, int64_t c, int64_t row, int64_t rows, Ahead ahead) HWY_ATTR {
         const auto shift = hn::LoadU(d, pass.shift + c);
         const T* at = x + row * channels + c;
+        for (int64_t r = 0; r < rows; ++r) ahead.fetch(at + r * channels);
         auto value = hn::Sub(load_floats(d, at), shift);
         auto sum = value;
         auto squares = hn::Mul(value, value);
@@ -93,9 +117,11 @@ void normalise(const NormalisePass& pass) {
   T* y = static_cast<T*>(pass.y);
   for_each_row(
       pass.rows, /*backwards=*/false,
-      [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
+      [&](auto d, int64_t c, int64_t row, int64_t rows, Ahead ahead) HWY_ATTR {
         for (int64_t r = 0; r < rows; ++r) {
           const int64_t at = (row + r) * channels + c;
+          ahead.fetch(x + at);
+          if constexpr (kResidual) ahead.fetch(residual + at);
           auto value = apply(d, pass.affine, c, load_floats(d, x + at));
           if constexpr (kResidual) value = hn::Add(value, load_floats(d, residual + at));
           if constexpr (kRelu) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
@@ -109,8 +135,11 @@ enum class Mask { none, from_result, from_input };
 
 // dz at one place; `x` is the value there.
 template <typename T, bool kSum, Mask kMask, class D>
-HWY_INLINE hn::Vec<D> masked_gradient(D d, const GradientSource& source, int64_t at, int64_t c,
-                                      hn::Vec<D> x) {
+HWY_INLINE hn::Vec<D> masked_gradient(D d, const GradientSource& source, int64_t at, int64_t c, hn::Vec<D> x,
+                                      Ahead ahead) {
+  ahead.fetch(static_cast<const T*>(source.dy) + at);
+  if constexpr (kSum) ahead.fetch(static_cast<const T*>(source.dy2) + at);
+  if constexpr (kMask == Mask::from_result) ahead.fetch(static_cast<const T*>(source.y) + at);
   auto dz = load_floats(d, static_cast<const T*>(source.dy) + at);
   if constexpr (kSum) dz = hn::Add(dz, load_floats(d, static_cast<const T*>(source.dy2) + at));
   if constexpr (kMask == Mask::from_result) {
@@ -131,14 +160,15 @@ void gradient_sums(const GradientSumsPass& pass) {
   std::fill_n(pass.sums, 2 * channels, 0.0);
   for_each_row(
       pass.rows, /*backwards=*/true,
-      [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
+      [&](auto d, int64_t c, int64_t row, int64_t rows, Ahead ahead) HWY_ATTR {
         const auto mean = hn::LoadU(d, pass.mean + c);
         auto sum = hn::Zero(d);
         auto products = hn::Zero(d);
         for (int64_t r = 0; r < rows; ++r) {
           const int64_t at = (row + r) * channels + c;
+          ahead.fetch(x + at);
           const auto value = load_floats(d, x + at);
-          const auto dz = masked_gradient<T, kSum, kMask>(d, pass.source, at, c, value);
+          const auto dz = masked_gradient<T, kSum, kMask>(d, pass.source, at, c, value, ahead);
           sum = hn::Add(sum, dz);
           products = hn::MulAdd(dz, hn::Sub(value, mean), products);
           if (written != nullptr) store_floats(dz, d, written + at);
@@ -156,15 +186,16 @@ void input_gradient(const InputGradientPass& pass) {
   T* dx = static_cast<T*>(pass.dx);
   for_each_row(
       pass.rows, /*backwards=*/false,
-      [&](auto d, int64_t c, int64_t row, int64_t rows) HWY_ATTR {
+      [&](auto d, int64_t c, int64_t row, int64_t rows, Ahead ahead) HWY_ATTR {
         const auto mean = hn::LoadU(d, pass.mean + c);
         const auto by_gradient = hn::LoadU(d, pass.by_gradient + c);
         const auto by_input = hn::LoadU(d, pass.by_input + c);
         const auto constant = hn::LoadU(d, pass.constant + c);
         for (int64_t r = 0; r < rows; ++r) {
           const int64_t at = (row + r) * channels + c;
+          ahead.fetch(x + at);
           const auto value = load_floats(d, x + at);
-          const auto dz = masked_gradient<T, kSum, kMask>(d, pass.source, at, c, value);
+          const auto dz = masked_gradient<T, kSum, kMask>(d, pass.source, at, c, value, ahead);
           const auto result =
               hn::MulAdd(dz, by_gradient, hn::MulAdd(hn::Sub(value, mean), by_input, constant));
           store_floats<kStream>(result, d, dx + at);

@@ -156,20 +156,27 @@ struct SquarePixels {
 template <class Line>
 void squares_to_rows(const WinogradImages& images, const float* pixels, Range squares, Range channels,
                      const WinogradMatrices<float>& out) {
+  SquarePixels<Line::kIn> places(images, squares.begin);
   for (int64_t square = squares.begin; square < squares.end; ++square) {
-    const SquarePixels<Line::kIn> places(images, square);
+    const SquarePixels<Line::kIn> next(images, std::min(square + 1, squares.end - 1));
     float* row = out.data + (square - squares.begin) * out.row_stride;
     for_each_vector(channels.size(), [&](auto d, int64_t c) {
       transform<Line>(
           d,
           [&](int y, int x) {
             const int64_t offset = places.offsets[y][x];
+            // The first columns of the next square are the last of this one.
+            if (x >= Line::kIn - kSquare && next.offsets[y][x] >= 0) {
+              __builtin_prefetch(pixels + next.offsets[y][x] + channels.begin + c, /*for writing=*/0,
+                                 /*locality=*/3);
+            }
             return offset < 0 ? hn::Zero(d) : hn::LoadU(d, pixels + offset + channels.begin + c);
           },
           [&](int y, int x, auto value) {
             hn::StoreU(value, d, row + (y * kTile + x) * out.matrix_stride + c);
           });
     });
+    places = next;
   }
 }
 
