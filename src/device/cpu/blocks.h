@@ -17,7 +17,7 @@ struct Blocks {
   int64_t count() const { return quotient_rounded_up(total, size); }
   Range block(int64_t index) const { return {index * size, std::min((index + 1) * size, total)}; }
 };
-// Evenly among the threads, multiples of kPanelRows.
+// Evenly among the threads, multiples of kPanelRows unless that would be much less even.
 Blocks cut_into_blocks(int64_t total, int64_t largest);
 // Into as few blocks as `largest` allows, all of one size, a multiple of `multiple`.
 Blocks cut_evenly(int64_t total, int64_t largest, int64_t multiple);

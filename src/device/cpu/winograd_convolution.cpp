@@ -75,6 +75,8 @@ class WinogradConvolution : public Kernel {
     panel_ = std::min(panel_width(), round_up(output_.channels, vector_width()));
     panels_ = cut_into_panels(output_.channels, panel_);
     by_panels_ = output_.channels > squares_.total && panels_.count() >= omp_get_max_threads();
+    // Each block reads a panel of the filter once more: then as few as possible.
+    if (by_panels_) squares_ = cut_evenly(squares_.total, kLargestBlock, kPanelRows);
     filter_panel_ = kWinogradPlaces * input_.channels * panel_;
     transformed_matrix_ = matrix_stride(by_panels_ ? squares_.total : squares_.size, input_.channels);
     product_matrix_ = matrix_stride(squares_.size, panel_);
@@ -163,7 +165,7 @@ class WinogradConvolution : public Kernel {
 
   void run_by_panels(const Run& run) const {
     float* transformed = transformed_.in(run.workspace);
-    for_each_part(squares_.parts, squares_.total, [&](int64_t, int64_t begin, int64_t end) {
+    for_each_part(panels_.parts, squares_.total, [&](int64_t, int64_t begin, int64_t end) {
       winograd_input(input_, run.x, {begin, end}, {0, input_.channels},
                      {transformed + begin * input_.channels, transformed_matrix_, input_.channels});
     });
