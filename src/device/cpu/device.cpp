@@ -55,12 +55,12 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 
 }  // namespace
 
-// What is made again in the cache, from memory that the next node reads anyway, costs next to nothing; larger
-// activations cost two passes over memory. What the system says of its cache is not to be relied on: virtual
-// machines report that of the whole processor.
+// What is made again in the cache, for the most part at least, from memory that the next node reads anyway,
+// costs next to nothing; larger activations cost two passes over memory. What the system says of its cache is
+// not to be relied on: virtual machines report that of the whole processor.
 void CpuDevice::prepare(PassOptions& options) const {
-  constexpr int64_t kCachedBytes = int64_t{16} << 20;
-  options.recompute_limit_bytes = kCachedBytes;
+  constexpr int64_t kMostlyCachedBytes = int64_t{32} << 20;
+  options.recompute_limit_bytes = kMostlyCachedBytes;
 }
 
 DeviceDescription CpuDevice::description() const {
