@@ -41,7 +41,7 @@ std::vector<Blocks> blocks_beside(int64_t slow_block, int64_t count, Order order
 }
 
 TEST(ForEachBlock, TakesEachBlockOnce) {
-  for (const int64_t threads : {1, 2, 3, 5}) {
+  for (const int64_t threads : {1, 2, 3, 5, 70}) {
     for (const int64_t count : {0, 1, 2, 7, 100}) {
       for (const Order order : {Order::forwards, Order::backwards}) {
         Blocks all;

@@ -113,17 +113,16 @@ OnednnPlan plan_pointwise(const KernelRequest& request) {
   return plan;
 }
 
-std::vector<KernelCandidate> candidates(const Node& node) {
-  std::vector<KernelCandidate> found = {
+std::vector<KernelCandidate> candidates(const Node&) {
+  return {
       winograd_convolution_candidate(),
+      pointwise_convolution_candidate(),
       onednn_candidate("onednn.convolution",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/false); }),
       onednn_candidate("onednn.matmul_1x1", plan_pointwise),
       onednn_candidate("onednn.convolution_blocked",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/true); }),
   };
-  if (node.body() == nullptr) found.insert(found.begin() + 1, pointwise_convolution_candidate());
-  return found;
 }
 
 bool always(const Node&) {

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
 #include <omp.h>
 
@@ -36,23 +36,21 @@ enum class Order : uint8_t { forwards, backwards };
 // computed must not depend on it.
 template <typename Function>
 void for_each_block(int64_t threads, int64_t count, Order order, Function&& function) {
-  // A cache line each.
-  struct alignas(64) Share {
-    std::atomic<int64_t> next = 0;
-    int64_t begin = 0;
-    int64_t end = 0;
+  // How many blocks of each share are taken; a cache line each. Beyond so many threads some share theirs.
+  struct alignas(64) Taken {
+    std::atomic<int64_t> blocks = 0;
   };
-  std::vector<Share> shares(static_cast<size_t>(threads));
-  for (int64_t i = 0; i < threads; ++i) {
-    shares[static_cast<size_t>(i)].begin = count * i / threads;
-    shares[static_cast<size_t>(i)].end = count * (i + 1) / threads;
-  }
+  constexpr int64_t kMostShares = 64;
+  std::array<Taken, kMostShares> taken;
+  const int64_t shares = std::min(threads, kMostShares);
   const auto work = [&](int64_t thread) {
-    for (int64_t i = 0; i < threads; ++i) {
-      Share& share = shares[static_cast<size_t>((thread + i) % threads)];
-      const int64_t size = share.end - share.begin;
-      for (int64_t taken = share.next++; taken < size; taken = share.next++)
-        function(thread, order == Order::forwards ? share.begin + taken : share.end - 1 - taken);
+    for (int64_t i = 0; i < shares; ++i) {
+      const int64_t share = (thread + i) % shares;
+      const int64_t begin = count * share / shares;
+      const int64_t end = count * (share + 1) / shares;
+      std::atomic<int64_t>& next = taken[static_cast<size_t>(share)].blocks;
+      for (int64_t block = next++; block < end - begin; block = next++)
+        function(thread, order == Order::forwards ? begin + block : end - 1 - block);
     }
   };
   if (threads == 1) return work(0);

@@ -51,6 +51,7 @@ Product make_product(const KernelRequest& request, const Shape& source, const Sh
 
 Product read_forward(const KernelRequest& request) {
   const Node& node = request.node;
+  refuse_unless(node.body() == nullptr, "something is fused to the convolution");
   return make_product(request, node.input(0)->type().static_shape(), node.output()->type().static_shape(),
                       /*forward=*/true);
 }
@@ -67,14 +68,9 @@ class PointwiseConvolution : public Kernel {
       : product_(product),
         pixels_(cut_into_blocks(product.pixels, kLargestBlock)),
         panels_(cut_into_panels(product.columns, panel_width())),
-        stream_(product.pixels * product.columns * int64_t{sizeof(float)} >= kStreamBytes) {
-    for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-      const int64_t width = panels_.block(panel).size();
-      const backend::StridedView from = product.turned ? backend::StridedView{0, {1, product.depth}}
-                                                       : backend::StridedView{0, {product.columns, 1}};
-      packing_.emplace_back(Shape{product.depth, width}, from, backend::StridedView{0, {panels_.size, 1}},
-                            int64_t{sizeof(float)});
-    }
+        stream_(product.pixels * product.columns * int64_t{sizeof(float)} >= kStreamBytes),
+        pack_panel_(packing(product, panels_.size, panels_.size)),
+        pack_last_panel_(packing(product, panels_.block(panels_.count() - 1).size(), panels_.size)) {
     packed_ = workspace_.book<float>(panels_.count() * packed_panel());
   }
 
@@ -86,15 +82,22 @@ class PointwiseConvolution : public Kernel {
     auto* y = static_cast<float*>(arguments.outputs[0]);
     float* packed = packed_.in(arguments.workspace);
     for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t, int64_t panel) {
+      const StridedCopy& pack = panel + 1 < panels_.count() ? pack_panel_ : pack_last_panel_;
       const int64_t column = panels_.block(panel).begin;
-      packing_[static_cast<size_t>(panel)].run(weight + column * (product_.turned ? product_.depth : 1),
-                                               packed + panel * packed_panel());
+      pack.run(weight + column * (product_.turned ? product_.depth : 1), packed + panel * packed_panel());
     });
     for_each_block(pixels_.parts, pixels_.count(), Order::forwards,
                    [&](int64_t, int64_t block) { multiply(x, packed, y, block); });
   }
 
  private:
+  // Of some columns of the weight to [depth, panel].
+  static StridedCopy packing(const Product& product, int64_t columns, int64_t panel) {
+    const backend::StridedView from{
+        0, {product.turned ? 1 : product.columns, product.turned ? product.depth : 1}};
+    return {{product.depth, columns}, from, {0, {panel, 1}}, int64_t{sizeof(float)}};
+  }
+
   int64_t packed_panel() const { return product_.depth * panels_.size; }
 
   void multiply(const float* x, const float* packed, float* y, int64_t block) const {
@@ -127,7 +130,8 @@ class PointwiseConvolution : public Kernel {
   Blocks pixels_;
   Blocks panels_;  // of columns
   bool stream_;
-  std::vector<StridedCopy> packing_;  // of each panel
+  StridedCopy pack_panel_;
+  StridedCopy pack_last_panel_;
   backend::WorkspaceLayout workspace_;
   backend::WorkspaceArray<float> packed_;  // [panels, depth, panel]
 };
