@@ -6,13 +6,6 @@
 
 namespace tessera {
 
-// Four matrices of 8 x 8 elements of 16 bits, each turned: a thread gets two neighbours of a column.
-__device__ inline void load_turned(uint32 (&to)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(static_cast<uint32>(__cvta_generic_to_shared(row))));
-}
-
 // P as there; as many warps as the window has rows.
 template <typename P>
 class FewChannelGradient {
@@ -100,16 +93,12 @@ class FewChannelGradient {
       const int2 high = *reinterpret_cast<const int2*>(places_ + pixel + 8 + lane_ % 4 * 2);
 #pragma unroll
       for (int unit = 0; unit < F::run_units; ++unit) {
-        const uint32 b0 = pair(own[low.x + unit * 8], own[low.y + unit * 8]);
-        const uint32 b1 = pair(own[high.x + unit * 8], own[high.y + unit * 8]);
+        const uint32 b0 = pair_of(own[low.x + unit * 8], own[low.y + unit * 8]);
+        const uint32 b1 = pair_of(own[high.x + unit * 8], own[high.y + unit * 8]);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile) multiply_16x8x16<T>(sums_[tile][unit], a[tile], b0, b1);
       }
     }
-  }
-
-  static __device__ uint32 pair(T first, T second) {
-    return static_cast<uint32>(first.bits) | static_cast<uint32>(second.bits) << 16;
   }
 
   __device__ void write(float* parts) const {

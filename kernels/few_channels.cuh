@@ -13,6 +13,7 @@
 #pragma once
 
 #include "copies.cuh"
+#include "matrix_products.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -63,26 +64,6 @@ __device__ void fetch_rows(const typename P::Element* x, int item, typename P::E
       *reinterpret_cast<uint4*>(to) = uint4{0, 0, 0, 0};
     }
   }
-}
-
-template <typename T>
-__device__ inline void multiply_16x8x16(float (&sums)[4], const uint32 (&a)[4], uint32 b0, uint32 b1);
-template <>
-__device__ inline void multiply_16x8x16<half>(float (&sums)[4], const uint32 (&a)[4], uint32 b0, uint32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <>
-__device__ inline void multiply_16x8x16<bfloat16>(float (&sums)[4], const uint32 (&a)[4], uint32 b0,
-                                                  uint32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // P, beside: statistics (also sums of the result and of its squares). A warp makes 32 pixels by 32 outputs at
@@ -140,7 +121,7 @@ class FewChannelConvolution {
       const int word = n % 4, lane = n / 4 % 32, pair = n / 128 % 2, group = n / 256 % groups;
       const int step = n / 256 / groups;
       const int tile = 2 * pair + word / 2, column = lane / 4;
-      const int output = 32 * group + 8 * (column / 2) + 2 * tile + column % 2;
+      const int output = 32 * group + dealt_column(4, tile, column);
       const int unit = 2 * step + word % 2;
       const int place = unit % F::run_units * 8 + 2 * (lane % 4) - F::lead;  // in the run
       uint32 both = 0;

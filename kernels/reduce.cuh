@@ -90,13 +90,14 @@ __device__ inline A combine_block(A value, int x, int y, A* room) {
   return result;
 }
 
-// Adds up the parts [chunks, results] that blocks left, in a fixed order. 256 threads work on 8 results.
+// Adds up the parts [chunks, results] that blocks left, in a fixed order. 256 threads work on 8 results,
+// those that begin at 8 * block.
 template <typename Operation, typename T, typename A>
-__device__ void combine_chunks(const A* parts, int64 results, int chunks, double divisor, T* y) {
+__device__ void combine_chunks(int64 block, const A* parts, int64 results, int chunks, double divisor, T* y) {
   constexpr int X = 8, Y = 32;
   __shared__ A room[X * Y];
   const int own = static_cast<int>(threadIdx.x) / X;
-  const int64 r = int64{blockIdx.x} * X + threadIdx.x % X;
+  const int64 r = block * X + threadIdx.x % X;
   A sum = Operation::template start<A>();
   if (r < results) {
     for (int chunk = own; chunk < chunks; chunk += Y)
@@ -104,6 +105,10 @@ __device__ void combine_chunks(const A* parts, int64 results, int chunks, double
   }
   sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, room);
   if (own == 0 && r < results) y[r] = finish<T>(sum, divisor);
+}
+template <typename Operation, typename T, typename A>
+__device__ void combine_chunks(const A* parts, int64 results, int chunks, double divisor, T* y) {
+  combine_chunks<Operation>(int64{blockIdx.x}, parts, results, chunks, divisor, y);
 }
 
 }  // namespace tessera

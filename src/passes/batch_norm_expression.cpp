@@ -33,4 +33,26 @@ Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, 
   return ops::cast(ops::add(ops::multiply(centred, along(factor)), along(bias)), x->data_type());
 }
 
+// With n the normalised x: dbias = sum dy, dscale = sum dy n, dx = scale / deviation (dy - mean(dy) - n
+// mean(dy n)).
+BatchNormGradients gradients_from_sums(const Node& gradient, Value* slopes, Value* products) {
+  Value *dy = gradient.input(0), *x = gradient.input(1), *mean = gradient.input(3);
+  const int64_t rows = x->type().element_count() / x->shape().back().value();
+  const double share = 1 / static_cast<double>(rows);
+  Value* inverse = ops::rsqrt(ops::add(gradient.input(4), gradient.attributes().real("epsilon")));
+  BatchNormGradients result;
+  result.dbias = slopes;
+  result.dscale = ops::multiply(products, inverse);
+  result.factor = ops::multiply(gradient.input(2), inverse);
+  result.slant = ops::multiply(ops::multiply(result.factor, inverse), ops::multiply(result.dscale, -share));
+  Value* level = ops::multiply(ops::multiply(result.factor, slopes), -share);
+  result.offset = ops::subtract(level, ops::multiply(result.slant, mean));
+  const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
+  const auto wide = [&](Value* value) { return ops::cast(value, mean->data_type()); };
+  Value* sum =
+      ops::add(ops::multiply(wide(dy), along(result.factor)), ops::multiply(wide(x), along(result.slant)));
+  result.dx = ops::cast(ops::add(sum, along(result.offset)), x->data_type());
+  return result;
+}
+
 }  // namespace tessera

@@ -18,6 +18,12 @@ std::optional<ReluMask> find_relu_mask(Value* gradient) {
   return mask;
 }
 
+std::optional<ReluMask> mask_behind(const Value* value) {
+  Node* select = sole_reader(value, "select");
+  if (select == nullptr || select->input(1) != value) return std::nullopt;
+  return find_relu_mask(select->output());
+}
+
 Node* masked_normalisation(const Node& gradient, const ReluMask& mask) {
   Node* relu = producer_of(mask.greater->input(0), "relu");
   Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");

@@ -15,6 +15,9 @@ struct ReluMask {
 
 std::optional<ReluMask> find_relu_mask(Value* gradient);
 
+// The mask that alone reads the value.
+std::optional<ReluMask> mask_behind(const Value* value);
+
 // The training normalisation whose relu the mask is of and whose gradient the node is; null when they are not
 // the same.
 Node* masked_normalisation(const Node& gradient, const ReluMask& mask);

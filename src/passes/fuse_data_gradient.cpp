@@ -25,13 +25,6 @@ Node* unstrided_data_gradient(const Node& sum) {
   return nullptr;
 }
 
-std::optional<ReluMask> mask_behind(const Node& sum) {
-  Node* select = sole_reader(sum.output());
-  if (select == nullptr || select->operator_name() != "select" || select->input(1) != sum.output())
-    return std::nullopt;
-  return find_relu_mask(select->output());
-}
-
 }  // namespace
 
 bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
@@ -42,7 +35,7 @@ bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
     Node* gradient = unstrided_data_gradient(*sum);
     if (gradient == nullptr) continue;
     std::vector<Node*> members{gradient, sum};
-    if (const std::optional<ReluMask> mask = mask_behind(*sum)) {
+    if (const std::optional<ReluMask> mask = mask_behind(sum->output())) {
       members.push_back(mask->greater);
       members.push_back(mask->select);
     }

@@ -30,6 +30,10 @@ bool recompute_activations(Graph& graph, const PassOptions& options);
 // "convolution_data_gradient".
 bool fuse_data_gradient(Graph& graph, const PassOptions& options);
 
+// Both gradients of pointwise convolutions with what stands behind and before them: kinds "summed_gradients"
+// and "normalised_gradients".
+bool fuse_pointwise_gradients(Graph& graph, const PassOptions& options);
+
 // Training batch normalisation by given statistics with relu and max pooling, and the gradients of the three:
 // kinds "batch_norm_max_pool" and "max_pool_batch_norm_gradient".
 bool fuse_pooled_batch_norm(Graph& graph, const PassOptions& options);

@@ -20,6 +20,9 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                   passes::fold_batch_norm};
   const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
                        passes::recompute_activations};
+  const Pass pointwise_gradients{"fuse_pointwise_gradients",
+                                 "both gradients of a pointwise convolution with batch normalisation's",
+                                 passes::fuse_pointwise_gradients};
   const Pass data_gradients{"fuse_data_gradient",
                             "data gradient with the sum of gradients and the relu's mask",
                             passes::fuse_data_gradient};
@@ -43,8 +46,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory.
   if (options.fuse)
-    passes.insert(passes.end(),
-                  {recompute, data_gradients, pooled_norms, norms, convolutions, products, clusters, groups});
+    passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms,
+                                 convolutions, products, clusters, groups});
   return passes;
 }
 

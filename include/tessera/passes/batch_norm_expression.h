@@ -25,4 +25,18 @@ BatchStatistics batch_statistics(Value* x, DataType type);
 // x: [..., C]; the others: [C].
 Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);
 
+// From the sums of dy and of dy (x - mean), in the type of the statistics. [C] each, but dx, which is
+// dy factor + x slant + offset in the type of x.
+struct BatchNormGradients {
+  Value* factor = nullptr;
+  Value* slant = nullptr;
+  Value* offset = nullptr;
+  Value* dx = nullptr;
+  Value* dscale = nullptr;
+  Value* dbias = nullptr;
+};
+
+// `gradient`: a batch_norm_gradient, whose inputs are read.
+BatchNormGradients gradients_from_sums(const Node& gradient, Value* slopes, Value* products);
+
 }  // namespace tessera

@@ -36,6 +36,11 @@ struct PassOptions {
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
+  // Whether the device's kernel takes both gradients of a convolution, named by its data gradient: with a
+  // sum, the relu's mask and the sums for so many batch normalisations behind the data gradient; and with the
+  // gradient of a batch normalisation before both. Unset: never.
+  std::function<bool(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
+  std::function<bool(const Node& data_gradient)> takes_normalised_gradients = {};
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // From which size on results of convolutions are added up for batch normalisation where they are made;

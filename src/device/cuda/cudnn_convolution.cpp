@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/gradient_bodies.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
@@ -69,23 +70,6 @@ void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChai
   call.problem.relu = epilogue.activation != nullptr;
 }
 
-// What fuse_data_gradient makes: a sum, and perhaps a relu's mask, behind the data gradient.
-void set_masked_sum(ConvolutionCall& call, const Node& node, const Node& main) {
-  const Node* sum = sole_reader(main.output());
-  refuse_unless(sum != nullptr && sum->operator_name() == "add", "the body is no data gradient with a sum");
-  call.shortcut = backend::input_index(node, sum->input(sum->input(0) == main.output() ? 1 : 0));
-  call.problem.shortcut = true;
-  const Node* last = node.body()->outputs().at(0).value->producer();
-  if (last == sum) return;
-  const bool masked = last->operator_name() == "select" && last->input(1) == sum->output() &&
-                      scalar_constant(last->input(2)) == 0.0;
-  const Node* greater = masked ? producer_of(last->input(0), "greater") : nullptr;
-  refuse_unless(greater != nullptr && scalar_constant(greater->input(1)) == 0.0,
-                "the body is no data gradient with a sum and a mask");
-  call.mask = backend::input_index(node, greater->input(0));
-  call.problem.mask = true;
-}
-
 // What use_convolution_statistics makes: the result, its sum and that of its squares.
 void set_statistics(ConvolutionCall& call, const Node& node, bool deterministic) {
   refuse_unless(!deterministic, "cuDNN adds statistics in no fixed order");
@@ -107,9 +91,12 @@ ConvolutionCall make_call(const KernelRequest& request) {
     call.second = backend::input_index(node, main.input(1));
   };
   if (key == "fused:convolution_data_gradient") {
-    const Node& main = backend::main_node(node, "convolution_data_gradient");
-    set_main(main);
-    set_masked_sum(call, node, main);
+    const backend::MaskedSumBody body = backend::parse_masked_sum(node);
+    set_main(*body.data);
+    call.shortcut = body.addend;
+    call.mask = body.mask;
+    call.problem.shortcut = true;
+    call.problem.mask = body.mask.has_value();
   } else if (key == "fused:convolution_statistics") {
     set_main(backend::main_node(node, "convolution"));
     set_statistics(call, node, request.deterministic);

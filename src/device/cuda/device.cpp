@@ -15,6 +15,7 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
 #include "device/cuda/peaks.h"
+#include "device/cuda/pointwise_gradients.h"
 
 namespace tessera::cuda {
 namespace {
@@ -103,6 +104,12 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;
   options.fuse_pooled_batch_norm = true;
+  options.takes_summed_gradients = [context = context_](const Node& data_gradient, size_t normalisations) {
+    return takes_summed_gradients(data_gradient, normalisations, context->traits());
+  };
+  options.takes_normalised_gradients = [context = context_](const Node& data_gradient) {
+    return takes_normalised_gradients(data_gradient, context->traits());
+  };
   // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
   // statistics are sums in no fixed order, although its notes do not say so.
   if (!options.deterministic) options.convolution_statistics_bytes = int64_t{96} << 20;

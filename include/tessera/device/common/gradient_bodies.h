@@ -1,0 +1,40 @@
+// What gradients of convolutions that are fused with their neighbours read and write: which input or output
+// of the node plays which part.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tessera/graph/graph.h"
+
+namespace tessera::backend {
+
+// A data gradient, to which an addend is added, where `mask` is positive.
+struct MaskedSumBody {
+  const Node* data = nullptr;  // convolution_data_gradient, in the body
+  size_t addend = 0;           // input
+  std::optional<size_t> mask;  // input
+};
+
+// A masked sum z, which is output 0; the weight gradient of the same convolution, output 1, whose x is the
+// mask; the sum of z over all but the channels, output 2, and those of z (x - mean), the outputs from 3 on.
+struct SummedGradientsBody {
+  MaskedSumBody sum;
+  size_t dy = 0, weight = 0;    // inputs
+  std::vector<size_t> x, mean;  // inputs, of each normalisation
+};
+
+// The gradients of a convolution, output 0 to its x and output 1 to its weight, from d = dy * factor + y *
+// slant + offset, rounded to their type.
+struct NormalisedGradientsBody {
+  const Node* data = nullptr;                               // convolution_data_gradient, in the body
+  size_t dy = 0, y = 0, factor = 0, slant = 0, offset = 0;  // inputs
+  size_t x = 0, weight = 0;                                 // inputs
+};
+
+// All throw Error(unsupported) for a node with another body.
+MaskedSumBody parse_masked_sum(const Node& node);
+SummedGradientsBody parse_summed_gradients(const Node& node);
+NormalisedGradientsBody parse_normalised_gradients(const Node& node);
+
+}  // namespace tessera::backend

@@ -1,0 +1,208 @@
+// Both gradients of a pointwise convolution whose result a batch normalisation took: the gradient of that
+// result, d = a * dz + b * x + c with numbers of each channel, is made in shared memory, rounded as it would
+// be in memory, and used there for the data gradient d W and for the weight gradient d^T u, u being the
+// convolution's input. The widest tensors are read once, and d, as wide as they are, is never written.
+//
+// A block keeps the sums of the whole weight gradient in registers and goes over the pixels 32 at a time,
+// with the next such items on their way to shared memory.
+//
+// P: Element (16 bits), pixels, wide (channels of dz and x), narrow (channels of u), stages (items in shared
+// memory).
+#pragma once
+
+#include "copies.cuh"
+#include "matrix_products.cuh"
+#include "reduce.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct NormalisedGradientsPointers {
+  const T* dz;              // [pixels, wide]
+  const T* x;               // [pixels, wide]
+  const T* input;           // [pixels, narrow]
+  const T* weight;          // [wide, narrow]
+  const float* factors[3];  // [wide] each
+  T* result;                // [pixels, narrow]
+  float* parts;             // [blocks, wide, narrow], to be added up to the weight gradient
+};
+
+template <typename P>
+class NormalisedGradients {
+ public:
+  using T = typename P::Element;
+  static constexpr int threads = 256, warps = 8;
+  static constexpr int item = 32;  // pixels
+  static constexpr int items = (P::pixels + item - 1) / item;
+  static constexpr int wide_chunks = P::wide / 8, narrow_chunks = P::narrow / 8;
+  static constexpr int own_chunks = item * wide_chunks / threads;
+  static constexpr int channels = P::wide / warps;  // of the weight gradient, of a warp
+  static constexpr int weight_tiles = channels / 16, narrow_tiles = P::narrow / 8;
+  static constexpr int steps = P::wide / 16;               // of the data gradient
+  static constexpr int columns = P::narrow / (warps / 2);  // of the data gradient, of a warp
+  static_assert(threads % wide_chunks == 0 && channels % 16 == 0 && columns == 16);
+  using Wide = Tile<T, P::wide, true>;
+  using Narrow = Tile<T, P::narrow, true>;
+  static constexpr int stage_elements = item * (2 * P::wide + Narrow::pitch);
+  static constexpr int slope_elements = item * Wide::pitch;
+
+  __device__ NormalisedGradients(const NormalisedGradientsPointers<T>& pointers, uint4* memory)
+      : pointers_(pointers),
+        stages_(reinterpret_cast<T*>(memory)),
+        slopes_(stages_ + P::stages * stage_elements),
+        thread_(static_cast<int>(threadIdx.x)),
+        lane_(thread_ % 32),
+        warp_(thread_ / 32) {}
+
+  __device__ void run() {
+    prepare();
+    const int step = static_cast<int>(gridDim.x);
+    int next = static_cast<int>(blockIdx.x);
+    for (int stage = 0; stage < P::stages - 1; ++stage, next += step) fetch(next, stage);
+    int stage = 0, buffer = 0;
+    for (int now = static_cast<int>(blockIdx.x); now < items; now += step, next += step) {
+      wait_for_copies(P::stages - 2);
+      normalise(now, stages_ + stage * stage_elements, slopes_ + buffer * slope_elements);
+      __syncthreads();
+      fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
+      const Wide slopes(slopes_ + buffer * slope_elements);
+      add_weights(slopes, Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
+      make_result(now, slopes);
+      stage = stage + 1 < P::stages ? stage + 1 : 0;
+      buffer = 1 - buffer;
+    }
+    write_parts();
+  }
+
+ private:
+  __device__ void prepare() {
+    const int first = thread_ % wide_chunks * 8;
+#pragma unroll
+    for (int n = 0; n < 3; ++n) factors_[n] = load<8>(pointers_.factors[n] + first);
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll
+      for (int word = 0; word < 4; ++word) {
+        const int row = step * 16 + lane_ % 4 * 2 + word % 2 * 8;
+        const int column = warp_ / 2 * columns + dealt_column(2, word / 2, lane_ / 4);
+        const T* from = pointers_.weight + row * P::narrow + column;
+        weights_[step][word] = pair_of(from[0], from[P::narrow]);
+      }
+    }
+  }
+
+  // Each thread copies of dz and x what it normalises later.
+  __device__ void fetch(int index, int stage) {
+    T* to = stages_ + stage * stage_elements;
+    const int first = index * item;
+    if (index < items) {
+#pragma unroll
+      for (int n = 0; n < own_chunks; ++n) {
+        const int chunk = thread_ + n * threads;
+        const int row = chunk / wide_chunks;
+        const int64 from = int64{min(first + row, P::pixels - 1)} * P::wide + chunk % wide_chunks * 8;
+        copy_ahead(to + chunk * 8, pointers_.dz + from);
+        copy_ahead(to + item * P::wide + chunk * 8, pointers_.x + from);
+      }
+      for (int chunk = thread_; chunk < item * narrow_chunks; chunk += threads) {
+        const int row = chunk / narrow_chunks, column = chunk % narrow_chunks * 8;
+        copy_ahead(Narrow(to + 2 * item * P::wide).at(row, chunk % narrow_chunks),
+                   pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + column);
+      }
+    }
+    end_of_copies();
+  }
+
+  // Rows behind the last pixel are zero: they add nothing.
+  __device__ void normalise(int index, const T* from, T* to) const {
+#pragma unroll
+    for (int n = 0; n < own_chunks; ++n) {
+      const int chunk = thread_ + n * threads;
+      const int row = chunk / wide_chunks;
+      const Pack<T, 8> dz = load<8>(from + chunk * 8);
+      const Pack<T, 8> x = load<8>(from + item * P::wide + chunk * 8);
+      const bool inside = index * item + row < P::pixels;
+      Pack<T, 8> slope;
+#pragma unroll
+      for (int v = 0; v < 8; ++v) {
+        const float value =
+            factors_[0].at[v] * widen(dz.at[v]) + factors_[1].at[v] * widen(x.at[v]) + factors_[2].at[v];
+        slope.at[v] = narrow<T>(inside ? value : 0);
+      }
+      store(Wide(to).at(row, chunk % wide_chunks), slope);
+    }
+  }
+
+  __device__ void add_weights(const Wide& slopes, const Narrow& input) {
+#pragma unroll
+    for (int pixel = 0; pixel < item; pixel += 16) {
+      uint32 a[weight_tiles][4];
+#pragma unroll
+      for (int tile = 0; tile < weight_tiles; ++tile)
+        slopes.load_a_turned(a[tile], lane_, pixel, warp_ * (channels / 8) + 2 * tile);
+#pragma unroll
+      for (int pair = 0; pair < narrow_tiles / 2; ++pair) {
+        uint32 b[4];
+        input.load_b(b, lane_, pixel, 2 * pair);
+#pragma unroll
+        for (int tile = 0; tile < weight_tiles; ++tile) {
+          multiply_16x8x16<T>(sums_[tile][2 * pair], a[tile], b[0], b[1]);
+          multiply_16x8x16<T>(sums_[tile][2 * pair + 1], a[tile], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  __device__ void make_result(int index, const Wide& slopes) const {
+    const int half_item = warp_ % 2 * 16;
+    float products[2][4] = {};
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      uint32 a[4];
+      slopes.load_a(a, lane_, half_item, 2 * step);
+      multiply_16x8x16<T>(products[0], a, weights_[step][0], weights_[step][1]);
+      multiply_16x8x16<T>(products[1], a, weights_[step][2], weights_[step][3]);
+    }
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int pixel = index * item + half_item + lane_ / 4 + 8 * row;
+      if (pixel >= P::pixels) continue;
+      Pack<T, 4> result;
+#pragma unroll
+      for (int v = 0; v < 4; ++v) result.at[v] = narrow<T>(products[v / 2][2 * row + v % 2]);
+      store(pointers_.result + int64{pixel} * P::narrow + warp_ / 2 * columns + lane_ % 4 * 4, result);
+    }
+  }
+
+  __device__ void write_parts() const {
+    float* own = pointers_.parts + int64{blockIdx.x} * (P::wide * P::narrow);
+#pragma unroll
+    for (int tile = 0; tile < weight_tiles; ++tile) {
+#pragma unroll
+      for (int n = 0; n < narrow_tiles; ++n) {
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const int channel = warp_ * channels + tile * 16 + lane_ / 4 + 8 * row;
+          *reinterpret_cast<float2*>(own + channel * P::narrow + n * 8 + lane_ % 4 * 2) =
+              float2{sums_[tile][n][2 * row], sums_[tile][n][2 * row + 1]};
+        }
+      }
+    }
+  }
+
+  const NormalisedGradientsPointers<T>& pointers_;
+  T* stages_;
+  T* slopes_;  // d
+  int thread_, lane_, warp_;
+  Pack<float, 8> factors_[3];
+  uint32 weights_[steps][4];
+  float sums_[weight_tiles][narrow_tiles][4] = {};
+};
+
+template <typename P>
+__device__ void normalised_gradients(const NormalisedGradientsPointers<typename P::Element>& pointers) {
+  extern __shared__ uint4 memory[];
+  NormalisedGradients<P>(pointers, memory).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,249 @@
+// Both gradients of a pointwise convolution that opens a residual block, in one pass over the wide tensors
+// beside it: the data gradient, with the shortcut's gradient added and the mask of the relu that made the
+// convolution's input; the sums with which the gradients of the batch normalisations in front of that relu
+// begin; and the weight gradient, whose operands are in shared memory already.
+//
+// A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
+// and goes over the pixels 32 at a time, with the next such items on their way to shared memory.
+//
+// P: Element (16 bits), pixels, narrow (channels of dy), wide (of the convolution's input), slice (wide
+// channels of a block), stages (items in shared memory), norms (how many normalisations, 1 or 2).
+#pragma once
+
+#include "copies.cuh"
+#include "matrix_products.cuh"
+#include "reduce.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct SummedGradientsPointers {
+  const T* dy;           // [pixels, narrow]
+  const T* weight;       // [narrow, wide]
+  const T* input;        // [pixels, wide]; where it is positive, the mask lets the gradient through
+  const T* addend;       // [pixels, wide]
+  const T* x[2];         // [pixels, wide], of each normalisation
+  const float* mean[2];  // [wide]
+  T* result;             // [pixels, wide]
+  float* weight_parts;   // [blocks of a slice, narrow, wide], to be added up to the weight gradient
+  float* sum_parts;  // [1 + norms, blocks of a slice, wide]: of the result, and of its products with x - mean
+};
+
+template <typename P>
+class SummedGradients {
+ public:
+  using T = typename P::Element;
+  static constexpr int threads = 256, warps = threads / 32;
+  static constexpr int slices = P::wide / P::slice;
+  static constexpr int item = 32;  // pixels
+  static constexpr int items = (P::pixels + item - 1) / item;
+  static constexpr int operands = 2 + P::norms;  // as wide as the slice
+  static constexpr int sums = 1 + P::norms;
+  static constexpr int columns = P::slice / warps;  // of a warp
+  static constexpr int tiles = columns / 8;
+  static constexpr int neighbours = 2 * tiles;  // columns of a thread
+  static constexpr int wide_elements = item * P::slice;
+  static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
+  static constexpr int shared_bytes = P::stages * stage_elements * static_cast<int>(sizeof(T));
+  using Wide = Tile<T, P::slice, false>;
+  using Narrow = Tile<T, P::narrow, false>;
+  using Row = Pack<T, neighbours>;
+
+  __device__ SummedGradients(const SummedGradientsPointers<T>& pointers, uint4* memory)
+      : pointers_(pointers),
+        stages_(reinterpret_cast<T*>(memory)),
+        thread_(static_cast<int>(threadIdx.x)),
+        lane_(thread_ % 32),
+        column_(thread_ / 32 * columns),
+        slice_(static_cast<int>(blockIdx.x) % slices * P::slice) {}
+
+  __device__ void run() {
+    prepare();
+    const int step = static_cast<int>(gridDim.x) / slices;
+    const int first = static_cast<int>(blockIdx.x) / slices;
+    int next = first, stage = 0;
+    for (; stage < P::stages - 1; ++stage, next += step) fetch(next, stage);
+    for (int now = first; now < items; now += step, next += step) {
+      wait_for_copies(P::stages - 2);
+      __syncthreads();
+      fetch(next, stage);
+      stage = stage + 1 < P::stages ? stage + 1 : 0;
+      work(now, stages_ + stage * stage_elements);
+    }
+    write_parts(first);
+  }
+
+ private:
+  __device__ void prepare() {
+    const int own = slice_ + column_;
+#pragma unroll
+    for (int step = 0; step < P::narrow / 16; ++step) {
+#pragma unroll
+      for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+        for (int word = 0; word < 2; ++word) {
+          const int row = step * 16 + lane_ % 4 * 2 + word * 8;
+          const T* from = pointers_.weight + row * P::wide + own + dealt_column(tiles, tile, lane_ / 4);
+          weights_[step][tile][word] = pair_of(from[0], from[P::wide]);
+        }
+      }
+    }
+#pragma unroll
+    for (int norm = 0; norm < P::norms; ++norm)
+      means_[norm] = load<neighbours>(pointers_.mean[norm] + own + lane_ % 4 * neighbours);
+  }
+
+  __device__ void fetch_wide(const T* from, int first, T* to) const {
+#pragma unroll
+    for (int n = 0; n < item * Wide::chunks / threads; ++n) {
+      const int place = thread_ + n * threads, row = place / Wide::chunks, chunk = place % Wide::chunks;
+      const int64 pixel = min(first + row, P::pixels - 1);
+      copy_ahead(Wide(to).at(row, chunk), from + pixel * P::wide + slice_ + chunk * 8);
+    }
+  }
+
+  // Rows of dy behind the last pixel are zero: they add nothing.
+  __device__ void fetch(int index, int stage) const {
+    const int first = index * item;
+    if (index < items) {
+      T* to = stages_ + stage * stage_elements;
+#pragma unroll
+      for (int n = 0; n < (item * Narrow::chunks + threads - 1) / threads; ++n) {
+        const int place = thread_ + n * threads, row = place / Narrow::chunks, chunk = place % Narrow::chunks;
+        if (row >= item) break;
+        T* own = Narrow(to).at(row, chunk);
+        if (first + row < P::pixels) {
+          copy_ahead(own, pointers_.dy + int64{first + row} * P::narrow + chunk * 8);
+        } else {
+          *reinterpret_cast<uint4*>(own) = uint4{0, 0, 0, 0};
+        }
+      }
+      to += item * P::narrow;
+      fetch_wide(pointers_.input, first, to);
+      fetch_wide(pointers_.addend, first, to + wide_elements);
+#pragma unroll
+      for (int norm = 0; norm < P::norms; ++norm)
+        fetch_wide(pointers_.x[norm], first, to + (2 + norm) * wide_elements);
+    }
+    end_of_copies();
+  }
+
+  __device__ void work(int index, T* stage) {
+    const Narrow dy(stage);
+    const Wide input(stage + item * P::narrow);
+    add_weights(dy, input);
+    float products[item / 16][tiles][4] = {};
+    multiply(dy, products);
+#pragma unroll
+    for (int row = 0; row < item / 8; ++row)
+      finish(index * item, row, products[row / 2], stage + item * P::narrow);
+  }
+
+  __device__ void add_weights(const Narrow& dy, const Wide& input) {
+#pragma unroll
+    for (int pixel = 0; pixel < item; pixel += 16) {
+      uint32 b[tiles / 2][4];
+#pragma unroll
+      for (int pair = 0; pair < tiles / 2; ++pair)
+        input.load_b(b[pair], lane_, pixel, column_ / 8 + 2 * pair);
+#pragma unroll
+      for (int row = 0; row < P::narrow / 16; ++row) {
+        uint32 a[4];
+        dy.load_a_turned(a, lane_, pixel, 2 * row);
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile)
+          multiply_16x8x16<T>(gradient_[row][tile], a, b[tile / 2][tile % 2 * 2],
+                              b[tile / 2][tile % 2 * 2 + 1]);
+      }
+    }
+  }
+
+  __device__ void multiply(const Narrow& dy, float (&products)[item / 16][tiles][4]) const {
+#pragma unroll
+    for (int step = 0; step < P::narrow / 16; ++step) {
+#pragma unroll
+      for (int half_item = 0; half_item < item / 16; ++half_item) {
+        uint32 a[4];
+        dy.load_a(a, lane_, half_item * 16, 2 * step);
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile)
+          multiply_16x8x16<T>(products[half_item][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
+      }
+    }
+  }
+
+  // The columns of this thread in a row of a wide operand.
+  __device__ Row own(T* operand, int row) const {
+    const int column = column_ + lane_ % 4 * neighbours;
+    return load<neighbours>(Wide(operand).at(row, column / 8) + column % 8);
+  }
+
+  __device__ void finish(int first, int part, const float (&products)[tiles][4], T* wide) {
+    const int row = lane_ / 4 + 8 * part;
+    if (first + row >= P::pixels) return;
+    const Row mask = own(wide, row), addend = own(wide + wide_elements, row);
+    Row result;
+#pragma unroll
+    for (int v = 0; v < neighbours; ++v) {
+      const float sum = products[v / 2][2 * (part % 2) + v % 2] + widen(addend.at[v]);
+      result.at[v] = narrow<T>(widen(mask.at[v]) > 0 ? sum : 0);
+      sums_[0][v] += widen(result.at[v]);
+    }
+    store(pointers_.result + int64{first + row} * P::wide + slice_ + column_ + lane_ % 4 * neighbours,
+          result);
+#pragma unroll
+    for (int norm = 0; norm < P::norms; ++norm) {
+      const Row x = own(wide + (2 + norm) * wide_elements, row);
+#pragma unroll
+      for (int v = 0; v < neighbours; ++v)
+        sums_[1 + norm][v] += widen(result.at[v]) * (widen(x.at[v]) - means_[norm].at[v]);
+    }
+  }
+
+  __device__ void write_parts(int block) const {
+    float* own = pointers_.weight_parts + int64{block} * (P::narrow * P::wide) + slice_ + column_;
+#pragma unroll
+    for (int row = 0; row < P::narrow / 16; ++row) {
+#pragma unroll
+      for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          *reinterpret_cast<float2*>(own + (row * 16 + lane_ / 4 + 8 * part) * P::wide + tile * 8 +
+                                     lane_ % 4 * 2) =
+              float2{gradient_[row][tile][2 * part], gradient_[row][tile][2 * part + 1]};
+        }
+      }
+    }
+    const int blocks = static_cast<int>(gridDim.x) / slices;
+#pragma unroll
+    for (int sum = 0; sum < sums; ++sum) {
+      float* row = pointers_.sum_parts + (int64{sum} * blocks + block) * P::wide + slice_ + column_;
+#pragma unroll
+      for (int v = 0; v < neighbours; ++v) {
+        float value = sums_[sum][v];
+#pragma unroll
+        for (int distance = 4; distance < 32; distance *= 2)
+          value += __shfl_xor_sync(0xffffffffu, value, distance);
+        if (lane_ < 4) row[lane_ * neighbours + v] = value;
+      }
+    }
+  }
+
+  const SummedGradientsPointers<T>& pointers_;
+  T* stages_;
+  int thread_, lane_;
+  int column_;  // the warp's first, in the slice
+  int slice_;   // the block's first wide channel
+  uint32 weights_[P::narrow / 16][tiles][2];
+  float gradient_[P::narrow / 16][tiles][4] = {};  // of the weights
+  Pack<float, neighbours> means_[P::norms];
+  float sums_[sums][neighbours] = {};
+};
+
+template <typename P>
+__device__ void summed_gradients(const SummedGradientsPointers<typename P::Element>& pointers) {
+  extern __shared__ uint4 memory[];
+  SummedGradients<P>(pointers, memory).run();
+}
+
+}  // namespace tessera

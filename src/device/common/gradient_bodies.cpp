@@ -1,0 +1,94 @@
+#include "tessera/device/common/gradient_bodies.h"
+
+#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/refusal.h"
+#include "tessera/passes/fuse.h"
+
+namespace tessera::backend {
+namespace {
+
+const Value* output_of_body(const Node& node, size_t index) {
+  return node.body()->outputs().at(index).value;
+}
+
+// The node that makes the value, which is of that operator.
+const Node& made_by(const Value* value, std::string_view operator_name) {
+  const Node* node = producer_of(value, operator_name);
+  refuse_unless(node != nullptr, "the body has no {} where one is looked for", operator_name);
+  return *node;
+}
+
+// The value in front of a cast or a broadcast.
+const Value* behind(const Value* value, std::string_view operator_name) {
+  return made_by(value, operator_name).input(0);
+}
+
+void check_weight_gradient(const Node& data, const Node& weight) {
+  refuse_unless(weight.input(1) == data.input(0), "the gradients are not of one convolution");
+}
+
+}  // namespace
+
+MaskedSumBody parse_masked_sum(const Node& node) {
+  MaskedSumBody body{
+      .data = &main_node(node, "convolution_data_gradient"), .addend = 0, .mask = std::nullopt};
+  const Node* sum = sole_reader(body.data->output());
+  refuse_unless(sum != nullptr && sum->operator_name() == "add", "the body is no data gradient with a sum");
+  body.addend = input_index(node, sum->input(sum->input(0) == body.data->output() ? 1 : 0));
+  const Node* last = output_of_body(node, 0)->producer();
+  if (last == sum) return body;
+  const bool masked = last->operator_name() == "select" && last->input(1) == sum->output() &&
+                      scalar_constant(last->input(2)) == 0.0;
+  const Node* greater = masked ? producer_of(last->input(0), "greater") : nullptr;
+  refuse_unless(greater != nullptr && scalar_constant(greater->input(1)) == 0.0,
+                "the body is no data gradient with a sum and a mask");
+  body.mask = input_index(node, greater->input(0));
+  return body;
+}
+
+SummedGradientsBody parse_summed_gradients(const Node& node) {
+  SummedGradientsBody body{.sum = parse_masked_sum(node)};
+  const Node& data = *body.sum.data;
+  const Node& weight = main_node(node, "convolution_weight_gradient");
+  check_weight_gradient(data, weight);
+  body.dy = input_index(node, data.input(0));
+  body.weight = input_index(node, data.input(1));
+  refuse_unless(body.sum.mask == input_index(node, weight.input(0)),
+                "the mask is not of the convolution's input");
+  const size_t outputs = node.body()->outputs().size();
+  refuse_unless(outputs >= 3 && output_of_body(node, 1) == weight.output(), "the body has {} outputs",
+                outputs);
+  const Node& slopes = made_by(output_of_body(node, 2), "reduce_sum");
+  refuse_unless(behind(slopes.input(0), "cast") == output_of_body(node, 0), "the sum is not of the result");
+  for (size_t output = 3; output < outputs; ++output) {
+    const Node& product = made_by(made_by(output_of_body(node, output), "reduce_sum").input(0), "multiply");
+    refuse_unless(product.input(0) == slopes.input(0), "the product is not with the result");
+    const Node& centred = made_by(product.input(1), "subtract");
+    body.x.push_back(input_index(node, behind(centred.input(0), "cast")));
+    body.mean.push_back(input_index(node, behind(centred.input(1), "broadcast_to")));
+  }
+  return body;
+}
+
+NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
+  NormalisedGradientsBody body{.data = &main_node(node, "convolution_data_gradient")};
+  const Node& weight = main_node(node, "convolution_weight_gradient");
+  check_weight_gradient(*body.data, weight);
+  refuse_unless(output_of_body(node, 0) == body.data->output() && output_of_body(node, 1) == weight.output(),
+                "the outputs are not the two gradients");
+  body.x = input_index(node, weight.input(0));
+  body.weight = input_index(node, body.data->input(1));
+  const Node& sum = made_by(behind(body.data->input(0), "cast"), "add");
+  body.offset = input_index(node, behind(sum.input(1), "broadcast_to"));
+  const Node& products = made_by(sum.input(0), "add");
+  const auto parse_product = [&](const Value* value, size_t& tensor, size_t& channels) {
+    const Node& product = made_by(value, "multiply");
+    tensor = input_index(node, behind(product.input(0), "cast"));
+    channels = input_index(node, behind(product.input(1), "broadcast_to"));
+  };
+  parse_product(products.input(0), body.dy, body.factor);
+  parse_product(products.input(1), body.y, body.slant);
+  return body;
+}
+
+}  // namespace tessera::backend

@@ -1,0 +1,16 @@
+// Both gradients of pointwise convolutions in one kernel, with what fuse_pointwise_gradients puts behind or
+// before them.
+#pragma once
+
+#include "tessera/graph/graph.h"
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+// Whether a kernel of this folder takes the gradients of the convolution whose data gradient the node is, and
+// is the faster way on this GPU.
+bool takes_summed_gradients(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu);
+bool takes_normalised_gradients(const Node& data_gradient, const GpuTraits& gpu);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,167 @@
+// Both gradients of a pointwise convolution in one kernel that reads the widest tensors of a network once.
+//
+// "summed_gradients": of a convolution whose input a relu made and a shortcut reads too. The data gradient
+// gets the shortcut's gradient and the relu's mask; the gradients of the batch normalisations in front of
+// that relu begin with sums of it, made beside; what is left of them is elementwise. The weight gradient
+// reads the same tensors.
+//
+// "normalised_gradients": of the convolution in front of such a normalisation. Its dy is that elementwise
+// rest, made where both gradients read it.
+#include <algorithm>
+
+#include "tessera/passes/batch_norm_expression.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/batch_norm_mask.h"
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+bool all_equal(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
+bool is_pointwise(const Node& data_gradient) {
+  const Attributes& attributes = data_gradient.attributes();
+  const Shape weight = data_gradient.input(1)->type().static_shape();
+  return std::all_of(weight.begin() + 1, weight.end() - 1, [](int64_t extent) { return extent == 1; }) &&
+         all_equal(attributes.integers("strides"), 1) && all_equal(attributes.integers("padding_low"), 0) &&
+         all_equal(attributes.integers("padding_high"), 0) && attributes.integer("groups") == 1;
+}
+
+// The weight gradient of the convolution whose pointwise data gradient the node is.
+Node* weight_gradient_beside(const Node& data_gradient) {
+  for (const Use& use : data_gradient.input(0)->uses()) {
+    Node* reader = use.node;
+    if (reader->operator_name() != "convolution_weight_gradient" ||
+        reader->input(1) != data_gradient.input(0))
+      continue;
+    const Value* x = reader->input(0);
+    if (x->type() == data_gradient.output()->type() &&
+        reader->output()->shape() == data_gradient.input(1)->shape() &&
+        all_equal(reader->attributes().integers("strides"), 1))
+      return reader;
+  }
+  return nullptr;
+}
+
+// The nodes between the sums of a normalisation's gradient and dx.
+std::vector<Node*> elementwise_rest(const BatchNormGradients& gradients, const Node& norm) {
+  const std::vector<const Value*> given{gradients.factor, gradients.slant, gradients.offset, norm.input(0),
+                                        norm.input(1)};
+  std::vector<Node*> members;
+  std::vector<Value*> open{gradients.dx};
+  while (!open.empty()) {
+    Value* value = open.back();
+    open.pop_back();
+    if (std::find(given.begin(), given.end(), value) != given.end()) continue;
+    Node* node = value->producer();
+    if (std::find(members.begin(), members.end(), node) != members.end()) continue;
+    members.push_back(node);
+    for (Value* input : node->inputs()) open.push_back(input);
+  }
+  return members;
+}
+
+// dx, read by both gradients of a convolution and by nothing else, into their node.
+void fuse_behind(Graph& graph, const PassOptions& options, std::vector<Node*> members, Value* dx) {
+  if (!options.takes_normalised_gradients || dx->uses().size() != 2 || is_output_or_update(dx)) return;
+  for (const Use& use : dx->uses()) {
+    Node* data = use.node;
+    if (data->operator_name() != "convolution_data_gradient" || data->input(0) != dx || !is_pointwise(*data))
+      continue;
+    Node* weight = weight_gradient_beside(*data);
+    if (weight == nullptr || !options.takes_normalised_gradients(*data)) continue;
+    members.insert(members.end(), {data, weight});
+    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return;
+    fuse_nodes(graph, "normalised_gradients", members, {data->output(), weight->output()});
+    return;
+  }
+}
+
+void replace_gradient(Graph& graph, const PassOptions& options, Node* norm, Value* slopes, Value* products) {
+  BatchNormGradients gradients;
+  {
+    const InsertionPoint here(graph, norm);
+    graph.set_name_scope(norm->name());
+    gradients = gradients_from_sums(*norm, slopes, products);
+    graph.set_name_scope("");
+  }
+  const std::vector<Node*> rest = elementwise_rest(gradients, *norm);
+  graph.replace_all_uses(norm->output(0), gradients.dx);
+  graph.replace_all_uses(norm->output(1), gradients.dscale);
+  graph.replace_all_uses(norm->output(2), gradients.dbias);
+  graph.erase(norm);
+  fuse_behind(graph, options, rest, gradients.dx);
+}
+
+// The gradients of normalisations that begin with this one, in the graph's order.
+std::vector<Node*> normalisations_behind(const Graph& graph, const Value* gradient) {
+  std::vector<Node*> norms = nodes_of(graph, "batch_norm_gradient");
+  std::erase_if(norms, [&](const Node* norm) {
+    return norm->input(0) != gradient || norm->input(1)->type() != gradient->type() ||
+           norm->input(2)->data_type() != DataType::fp32;
+  });
+  return norms;
+}
+
+// The node of the gradients of `data`'s convolution with `sum` and `mask` behind it, and the sums for `norms`
+// after its two gradients.
+const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const ReluMask& mask,
+                        const std::vector<Node*>& norms) {
+  std::vector<Node*> members{data, weight, sum, mask.greater, mask.select};
+  if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
+  Value* dz = mask.select->output();
+  std::vector<Value*> outputs{dz, weight->output()};
+  const auto keep = [&](Value* value) {
+    members.push_back(value->producer());
+    return value;
+  };
+  {
+    const InsertionPoint here(graph, norms.front());
+    graph.set_name_scope(mask.select->name());
+    const ops::ReduceOptions over = over_all_but_channels(dz);
+    Value* slope = keep(ops::cast(dz, DataType::fp32));
+    outputs.push_back(keep(ops::reduce_sum(slope, over)));
+    for (const Node* norm : norms) {
+      Value* x = keep(ops::cast(norm->input(1), DataType::fp32));
+      Value* centred = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
+      outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(slope, centred)), over)));
+    }
+    graph.set_name_scope("");
+  }
+  return fuse_nodes(graph, "summed_gradients", members, outputs);
+}
+
+bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
+  const std::optional<ReluMask> mask = mask_behind(sum->output());
+  if (!mask.has_value() || sum->input(0)->type() != sum->input(1)->type()) return false;
+  const std::vector<Node*> norms = normalisations_behind(graph, mask->select->output());
+  if (norms.empty()) return false;
+  for (const Value* addend : sum->inputs()) {
+    Node* data = producer_of(addend, "convolution_data_gradient");
+    if (data == nullptr || sole_reader(addend) != sum || !is_pointwise(*data)) continue;
+    Node* weight = weight_gradient_beside(*data);
+    if (weight == nullptr || weight->input(0) != mask->greater->input(0) ||
+        !options.takes_summed_gradients(*data, norms.size()))
+      continue;
+    const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms);
+    if (fused == nullptr) continue;
+    for (size_t i = 0; i < norms.size(); ++i)
+      replace_gradient(graph, options, norms[i], fused->output(2), fused->output(3 + i));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool fuse_pointwise_gradients(Graph& graph, const PassOptions& options) {
+  if (!options.takes_summed_gradients) return false;
+  bool changed = false;
+  for (Node* sum : nodes_of(graph, "add")) changed = fuse_at(graph, options, sum) || changed;
+  return changed;
+}
+
+}  // namespace tessera::passes

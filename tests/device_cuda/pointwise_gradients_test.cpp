@@ -1,0 +1,223 @@
+// Both gradients of pointwise convolutions with those of batch normalisation.
+#include "device/cuda/pointwise_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/models/model.h"
+#include "tessera/passes/fuse.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct PointwiseCase {
+  std::string name;
+  std::string pixels;  // "3, 7, 9"
+  int64_t narrow = 64;
+  int64_t wide = 256;
+  int norms = 1;
+  std::string type = "fp16";
+};
+
+std::string tensor(const PointwiseCase& own, int64_t channels) {
+  return fmt::format("{}[{}, {}]", own.type, own.pixels, channels);
+}
+
+// The gradients around the relu at the end of a block, and those of the convolution before it.
+std::unique_ptr<Graph> gradients_of(const PointwiseCase& own) {
+  const std::string attributes =
+      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
+  const std::string wide = tensor(own, own.wide), narrow = tensor(own, own.narrow);
+  std::string text = fmt::format(
+      "graph g(input %dy: {1}, input %weight: {0}[{2}, 1, 1, {3}], input %y: {4}, input %shortcut: {4}, "
+      "input %u: {1}, input %former: {0}[{3}, 1, 1, {2}]",
+      own.type, narrow, own.narrow, own.wide, wide);
+  for (int norm = 0; norm < own.norms; ++norm)
+    text += fmt::format(
+        ", input %x{0}: {1}, input %scale{0}: fp32[{2}], input %mean{0}: fp32[{2}], input %variance{0}: "
+        "fp32[{2}]",
+        norm, wide, own.wide);
+  text += fmt::format(
+      ") {{\n  %d = convolution_data_gradient(%dy, %weight) {{input_shape = {0}, {1}}}\n"
+      "  %sum = add(%d, %shortcut)\n  %zero = constant() {{value = {2}[] (0)}}\n  %open = greater(%y, "
+      "%zero)\n"
+      "  %dz = select(%open, %sum, %zero)\n"
+      "  %dw = convolution_weight_gradient(%y, %dy) {{weight_shape = [{3}, 1, 1, {4}], {1}}}\n"
+      "  output dz = %dz\n  output dw = %dw\n",
+      wide.substr(4), attributes, own.type, own.narrow, own.wide);
+  for (int norm = 0; norm < own.norms; ++norm)
+    text += fmt::format(
+        "  %dx{0}, %dscale{0}, %dbias{0} = batch_norm_gradient(%dz, %x{0}, %scale{0}, %mean{0}, "
+        "%variance{0})\n"
+        "  output dscale{0} = %dscale{0}\n  output dbias{0} = %dbias{0}\n",
+        norm);
+  text += fmt::format(
+      "  %du = convolution_data_gradient(%dx0, %former) {{input_shape = {0}, {1}}}\n"
+      "  %dformer = convolution_weight_gradient(%u, %dx0) {{weight_shape = [{3}, 1, 1, {2}], {1}}}\n"
+      "  output du = %du\n  output dformer = %dformer\n}}\n",
+      narrow.substr(4), attributes, own.narrow, own.wide);
+  return parse_graph(text);
+}
+
+const Node* fused_node(Graph& graph, const std::string& kind) {
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr && node->attributes().text("kind") == kind) return node.get();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Graph> fused(const PointwiseCase& own) {
+  PassOptions options;
+  options.takes_summed_gradients = [](const Node&, size_t) { return true; };
+  options.takes_normalised_gradients = [](const Node&) { return true; };
+  std::unique_ptr<Graph> graph = gradients_of(own);
+  EXPECT_TRUE(run_pass(*graph, "fuse_pointwise_gradients", options));
+  verify(*graph);
+  return graph;
+}
+
+// One slice of the channels and several; items that are not whole; more items than blocks.
+std::vector<PointwiseCase> summed_cases() {
+  return {{"OneSlice", "3, 7, 9"},
+          {"TwoNormalisations", "2, 8, 8", 64, 256, 2},
+          {"NarrowSlice", "5, 31, 33", 64, 128},
+          {"TwoSlices", "2, 9, 11", 128, 256},
+          {"FourSlicesOfTwo", "1, 5, 7", 128, 512, 2},
+          {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"}};
+}
+
+std::vector<PointwiseCase> normalised_cases() {
+  return {{"OneItem", "1, 3, 5"},
+          {"BrokenItem", "3, 7, 9"},
+          {"ManyItems", "5, 31, 33", 64, 128},
+          {"BrainFloat", "3, 7, 9", 64, 256, 1, "bf16"}};
+}
+
+std::string case_name(const ::testing::TestParamInfo<PointwiseCase>& test) {
+  return test.param.name;
+}
+
+Tolerance contraction(const Node& node, size_t output, int64_t terms, double magnitude) {
+  return tolerance_for(OperatorClass::contraction, node.output(output)->data_type(),
+                       {.terms = terms, .magnitude = magnitude});
+}
+
+class SummedGradients : public ::testing::TestWithParam<PointwiseCase> {};
+
+TEST_P(SummedGradients, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const PointwiseCase& own = GetParam();
+  const std::unique_ptr<Graph> graph = fused(own);
+  const Node& node = *fused_node(*graph, "summed_gradients");
+  const int64_t pixels = node.output(0)->type().element_count() / own.wide;
+  const double u = unit_roundoff(node.output(0)->data_type());
+  const double largest =
+      4 * 4 * std::sqrt(static_cast<double>(own.narrow));  // 4 deviations of sums of products
+  Tolerance result = contraction(node, 0, own.narrow, 4);
+  result.absolute += u * largest;  // the reference rounds the data gradient before the sum
+  // Each term may differ by its rounding; x - mean is below 4.
+  const double one = static_cast<double>(pixels) * (u * largest + result.absolute);
+  Tolerances tolerances{result, contraction(node, 1, pixels, 4), {.absolute = one}};
+  for (int norm = 0; norm < own.norms; ++norm) tolerances.push_back({.absolute = 4 * one});
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
+                          std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  EXPECT_EQ(names.front(), "generated.summed_gradients");
+}
+
+TEST_P(SummedGradients, CudaCompile) {
+  const std::unique_ptr<Graph> graph = fused(GetParam());
+  EXPECT_GT(compile_candidates(*fused_node(*graph, "summed_gradients")), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, SummedGradients, ::testing::ValuesIn(summed_cases()), case_name);
+
+class NormalisedGradients : public ::testing::TestWithParam<PointwiseCase> {};
+
+TEST_P(NormalisedGradients, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const PointwiseCase& own = GetParam();
+  const std::unique_ptr<Graph> graph = fused(own);
+  const Node& node = *fused_node(*graph, "normalised_gradients");
+  const int64_t pixels = node.output(0)->type().element_count() / own.narrow;
+  const double u = unit_roundoff(node.output(0)->data_type());
+  // d = dy factor + y slant + offset is below 10 and may round to the other side.
+  constexpr double kLargest = 10;
+  Tolerance data = contraction(node, 0, own.wide, 2 * kLargest);
+  Tolerance weight = contraction(node, 1, pixels, 2 * kLargest);
+  data.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(own.wide));
+  weight.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(pixels));
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(node, -2, 2), {data, weight},
+                          std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  EXPECT_EQ(names.front(), "generated.normalised_gradients");
+}
+
+TEST_P(NormalisedGradients, CudaCompile) {
+  const std::unique_ptr<Graph> graph = fused(GetParam());
+  EXPECT_GT(compile_candidates(*fused_node(*graph, "normalised_gradients")), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedGradients, ::testing::ValuesIn(normalised_cases()), case_name);
+
+TEST(PointwiseGradients, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](const PointwiseCase& own, const std::string& kind) {
+    const std::unique_ptr<Graph> graph = fused(own);
+    const Node& node = *fused_node(*graph, kind);
+    const KernelCandidate first = Device::open("cuda:plan-h100")->candidates(node).front();
+    EXPECT_EQ(first.name, "generated." + kind);
+    return first.refusal({node, std::vector<bool>(node.inputs().size(), false)});
+  };
+  const auto expect_refusal = [&](const PointwiseCase& own, const std::string& kind,
+                                  const std::string& reason) {
+    EXPECT_NE(refusal(own, kind).find(reason), std::string::npos) << refusal(own, kind);
+  };
+  EXPECT_EQ(refusal({"", "2, 3, 3"}, "summed_gradients"), "");
+  EXPECT_EQ(refusal({"", "2, 3, 3"}, "normalised_gradients"), "");
+  expect_refusal({"", "2, 3, 3", 96, 256}, "summed_gradients", "96 channels of dy");
+  expect_refusal({"", "2, 3, 3", 64, 192}, "summed_gradients", "192 channels of x");
+  expect_refusal({"", "2, 3, 3", 64, 256, 3}, "summed_gradients", "3 normalisations");
+  expect_refusal({"", "2, 3, 3", 32, 256}, "normalised_gradients", "32 channels of x");
+  expect_refusal({"", "2, 3, 3", 64, 512}, "normalised_gradients", "512 channels of dy");
+}
+
+// What a kernel gains does not pay for small tensors.
+TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
+  const cuda::GpuTraits gpu = cuda::Context("h100").traits();
+  const auto data_gradient = [](const Graph& graph) {
+    return nodes_of(graph, "convolution_data_gradient").front();
+  };
+  const std::unique_ptr<Graph> small = gradients_of({"", "2, 56, 56"}),
+                               large = gradients_of({"", "64, 56, 56"});
+  EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*small), 1, gpu));
+  EXPECT_TRUE(cuda::takes_summed_gradients(*data_gradient(*large), 1, gpu));
+  EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*large), 3, gpu));
+  const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
+  EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*wide), 1, gpu));
+  const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };
+  EXPECT_FALSE(cuda::takes_normalised_gradients(*former(*small), gpu));
+  EXPECT_TRUE(cuda::takes_normalised_gradients(*former(*large), gpu));
+}
+
+TEST(PointwiseGradients, CudaPlanOfResnetHasThemInItsFirstTwoStages) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  CompileOptions options;
+  options.passes.precision = Precision::fp16;
+  const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+  const auto count = [&](const std::string& kernel) {
+    return std::count_if(executable->nodes().begin(), executable->nodes().end(),
+                         [&](const NodeReport& node) { return node.kernel == kernel; });
+  };
+  EXPECT_EQ(count("generated.summed_gradients"), 6);
+  EXPECT_EQ(count("generated.normalised_gradients"), 4);
+}
+
+}  // namespace
+}  // namespace tessera::testing

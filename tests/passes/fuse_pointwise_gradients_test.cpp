@@ -1,0 +1,146 @@
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+const std::string kPass = "fuse_pointwise_gradients";
+const std::string kAttributes =
+    "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
+
+PassOptions options(size_t most_normalisations = 2, bool normalised = true) {
+  PassOptions options;
+  options.takes_summed_gradients = [=](const Node& data_gradient, size_t normalisations) {
+    EXPECT_EQ(data_gradient.operator_name(), "convolution_data_gradient");
+    return normalisations <= most_normalisations;
+  };
+  options.takes_normalised_gradients = [=](const Node&) { return normalised; };
+  return options;
+}
+
+// The end of a residual block whose relu's result y the convolution of the next block reads: the gradients of
+// that convolution, and of the normalisation in front of y, whose x a convolution of u made.
+const std::string kInputs = R"(
+  graph g(input %dy: fp32[2, 3, 5, 4], input %weight: fp32[4, 1, 1, 6], input %y: fp32[2, 3, 5, 6],
+          input %shortcut: fp32[2, 3, 5, 6], input %x: fp32[2, 3, 5, 6], input %scale: fp32[6],
+          input %mean: fp32[6], input %variance: fp32[6], input %u: fp32[2, 3, 5, 7],
+          input %former: fp32[6, 1, 1, 7], input %x2: fp32[2, 3, 5, 6], input %scale2: fp32[6],
+          input %mean2: fp32[6], input %variance2: fp32[6]) {
+)";
+const std::string kSum = R"(
+    %d = convolution_data_gradient(%dy, %weight) {input_shape = [2, 3, 5, 6], )" +
+                         kAttributes + R"(}
+    %sum = add(%d, %shortcut)
+    %zero = constant() {value = fp32[] (0)}
+    %open = greater(%y, %zero)
+    %dz = select(%open, %sum, %zero)
+    output dz = %dz
+)";
+const std::string kWeight = R"(
+    %dw = convolution_weight_gradient(%y, %dy) {weight_shape = [4, 1, 1, 6], )" +
+                            kAttributes + R"(}
+    output dw = %dw
+)";
+const std::string kNorm = R"(
+    %dx, %dscale, %dbias = batch_norm_gradient(%dz, %x, %scale, %mean, %variance) {epsilon = 0.01}
+    output dscale = %dscale
+    output dbias = %dbias
+)";
+const std::string kSecondNorm = R"(
+    %dx2, %dscale2, %dbias2 = batch_norm_gradient(%dz, %x2, %scale2, %mean2, %variance2) {epsilon = 0.01}
+    output dx2 = %dx2
+    output dscale2 = %dscale2
+    output dbias2 = %dbias2
+)";
+const std::string kFormer = R"(
+    %du = convolution_data_gradient(%dx, %former) {input_shape = [2, 3, 5, 7], )" +
+                            kAttributes + R"(}
+    %dformer = convolution_weight_gradient(%u, %dx) {weight_shape = [6, 1, 1, 7], )" +
+                            kAttributes + R"(}
+    output du = %du
+    output dformer = %dformer
+)";
+
+std::vector<std::string> kinds(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr) result.push_back(node->attributes().text("kind"));
+  }
+  return result;
+}
+
+// The kinds of the nodes that the pass makes, in the graph's order; what they compute is as before.
+std::vector<std::string> fused(const std::string& text, const PassOptions& options) {
+  const std::unique_ptr<Graph> before = parse_graph(text);
+  const std::unique_ptr<Graph> after = parse_graph(text);
+  EXPECT_TRUE(run_pass(*after, kPass, options));
+  verify(*after);
+  expect_same_results(*before, *after, {.absolute = 1e-4, .relative = 1e-4});
+  return kinds(*after);
+}
+
+using Kinds = std::vector<std::string>;
+
+TEST(FusePointwiseGradients, TakesBothConvolutionsAndTheNormalisationBetweenThem) {
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options()),
+            (Kinds{"summed_gradients", "normalised_gradients"}));
+}
+
+TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalisations) {
+  const std::string text = kInputs + kSum + kWeight + kSecondNorm + kNorm + kFormer + "}";
+  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  for (const auto& node : graph->nodes()) {
+    EXPECT_NE(node->operator_name(), "batch_norm_gradient");
+    if (node->body() != nullptr && node->attributes().text("kind") == "summed_gradients") {
+      EXPECT_EQ(node->outputs().size(), 5U);
+    }
+  }
+}
+
+TEST(FusePointwiseGradients, LeavesTheRestElementwiseWhereTheDeviceOrAReaderWantsIt) {
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options(2, false)),
+            Kinds{"summed_gradients"});
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "output dx = %dx\n}", options()),
+            Kinds{"summed_gradients"});
+}
+
+void expect_left(const std::string& text, const PassOptions& options) {
+  expect_no_change(kPass, text, options);
+}
+
+TEST(FusePointwiseGradients, LeavesWhatTheDeviceRefuses) {
+  const std::string all = kInputs + kSum + kWeight + kNorm + kFormer;
+  expect_left(all + "}", {});
+  expect_left(all + "}", options(0));
+  expect_left(all + kSecondNorm + "}", options(1));
+}
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(FusePointwiseGradients, LeavesWhatIsNotTheSamePattern) {
+  const std::string all = kInputs + kSum + kWeight + kNorm + "output dx = %dx\n}";
+  // The convolution reads something else than what the mask is of.
+  expect_left(with(all, "convolution_weight_gradient(%y,", "convolution_weight_gradient(%x,"), options());
+  // Others read the data gradient, or there is no normalisation, no weight gradient, or no mask.
+  expect_left(with(all, "%zero =", "output d = %d\n %zero ="), options());
+  expect_left(kInputs + kSum + kWeight + "}", options());
+  expect_left(kInputs + kSum + kNorm + "}", options());
+  expect_left(with(all, "select(%open, %sum, %zero)", "select(%open, %zero, %sum)"), options());
+  // A window of more than one pixel.
+  const std::string wide = "padding_high = [1, 1], padding_low = [1, 1]";
+  const auto widened = [&](const std::string& text) {
+    return with(with(text, "padding_high = [0, 0], padding_low = [0, 0]", wide), "4, 1, 1, 6", "4, 3, 3, 6");
+  };
+  expect_left(with(kInputs, "4, 1, 1, 6", "4, 3, 3, 6") +
+                  with(kSum, "padding_high = [0, 0], padding_low = [0, 0]", wide) + widened(kWeight) + kNorm +
+                  "output dx = %dx\n}",
+              options());
+}
+
+}  // namespace
+}  // namespace tessera::testing
