@@ -1,5 +1,9 @@
 #include "tessera/passes/batch_norm_expression.h"
 
+#include <algorithm>
+
+#include "tessera/passes/fuse.h"
+
 namespace tessera {
 
 ops::ReduceOptions over_all_but_channels(const Value* x) {
@@ -31,6 +35,59 @@ Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, 
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
   Value* centred = ops::subtract(ops::cast(x, mean->data_type()), along(mean));
   return ops::cast(ops::add(ops::multiply(centred, along(factor)), along(bias)), x->data_type());
+}
+
+namespace {
+
+// The node of that operator that makes an input of `reader`, which alone reads it; null when there is none,
+// or no reader.
+Node* in_front(const Node* reader, size_t input, std::string_view operator_name) {
+  if (reader == nullptr || sole_reader(reader->input(input)) != reader) return nullptr;
+  return producer_of(reader->input(input), operator_name);
+}
+
+}  // namespace
+
+std::optional<NormalisedChannels> match_normalised_channels(Value* y) {
+  Node* narrow = producer_of(y, "cast");
+  Node* sum = in_front(narrow, 0, "add");
+  Node* product = in_front(sum, 0, "multiply");
+  Node* centred = in_front(product, 0, "subtract");
+  Node* wide = in_front(centred, 0, "cast");
+  Node* mean = in_front(centred, 1, "broadcast_to");
+  Node* factor = in_front(product, 1, "broadcast_to");
+  Node* bias = in_front(sum, 1, "broadcast_to");
+  const std::vector<Node*> nodes{narrow, sum, product, centred, wide, mean, factor, bias};
+  if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end() || wide->input(0)->type() != y->type())
+    return std::nullopt;
+  return NormalisedChannels{wide->input(0), mean->input(0), factor->input(0), bias->input(0), nodes};
+}
+
+std::optional<NormalisedInput> match_normalised_input(Value* y) {
+  NormalisedInput match;
+  Node* relu = producer_of(y, "relu");
+  if (relu == nullptr || sole_reader(relu->input(0)) != relu) return std::nullopt;
+  match.nodes.push_back(relu);
+  std::vector<Value*> addends{relu->input(0)};
+  if (Node* sum = producer_of(relu->input(0), "add")) {
+    match.nodes.push_back(sum);
+    addends = {sum->input(0), sum->input(1)};
+  }
+  for (Value* addend : addends) {
+    if (addend->type() != y->type()) return std::nullopt;
+    std::optional<NormalisedChannels> norm =
+        sole_reader(addend) == nullptr ? std::nullopt : match_normalised_channels(addend);
+    if (norm.has_value()) {
+      match.nodes.insert(match.nodes.end(), norm->nodes.begin(), norm->nodes.end());
+      match.norms.push_back(*std::move(norm));
+    } else if (match.shortcut == nullptr) {
+      match.shortcut = addend;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (match.norms.empty()) return std::nullopt;
+  return match;
 }
 
 // With n the normalised x: dbias = sum dy, dscale = sum dy n, dx = scale / deviation (dy - mean(dy) - n

@@ -12,30 +12,46 @@ struct Statistics {
   Value* squares;
 };
 
-Statistics add_statistics(Graph& graph, Node* convolution, DataType type) {
+// What stands in front of a convolution and goes into its node: kind "normalised_convolution".
+std::optional<NormalisedInput> normalised_input(const Node& convolution, const PassOptions& options) {
+  if (!options.takes_normalised_input) return std::nullopt;
+  std::optional<NormalisedInput> input = match_normalised_input(convolution.input(0));
+  if (!input.has_value() ||
+      !options.takes_normalised_input(convolution, input->norms.size(), input->shortcut != nullptr))
+    return std::nullopt;
+  return input;
+}
+
+Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<NormalisedInput>& input,
+                          DataType type) {
   Value* y = convolution->output();
   const ops::ReduceOptions over = over_all_but_channels(y);
   Value* wide = ops::cast(y, type);
   Value* sum = ops::reduce_sum(wide, over);
   Value* square = ops::square(wide);
   Value* squares = ops::reduce_sum(square, over);
-  const Node* fused =
-      fuse_nodes(graph, "convolution_statistics",
-                 {convolution, wide->producer(), sum->producer(), square->producer(), squares->producer()},
-                 {y, sum, squares});
+  std::vector<Node*> members{convolution, wide->producer(), sum->producer(), square->producer(),
+                             squares->producer()};
+  std::vector<Value*> outputs{y, sum, squares};
+  if (input.has_value()) {
+    members.insert(members.end(), input->nodes.begin(), input->nodes.end());
+    outputs.push_back(convolution->input(0));
+  }
+  const std::string kind = input.has_value() ? "normalised_convolution" : "convolution_statistics";
+  const Node* fused = fuse_nodes(graph, kind, members, outputs);
   return {fused->output(1), fused->output(2)};
 }
 
 // The mean of n numbers and their variance by the difference of two means: 16-bit numbers whose mean is far
 // from zero beside their deviation have lost the deviation already.
-void rewrite(Graph& graph, Node* norm) {
+void rewrite(Graph& graph, Node* norm, const std::optional<NormalisedInput>& input) {
   Value* x = norm->input(0);
   const DataType type = norm->input(1)->data_type();
   const int64_t rows = x->type().element_count() / x->shape().back().value();
   const double share = 1.0 / static_cast<double>(rows);
   const InsertionPoint here(graph, norm);
   graph.set_name_scope(norm->name());
-  const Statistics statistics = add_statistics(graph, x->producer(), type);
+  const Statistics statistics = add_statistics(graph, x->producer(), input, type);
   Value* y = norm->input(0);  // now an output of the fused node
   Value* mean = ops::multiply(statistics.sum, share);
   Value* variance = variance_of_means(ops::multiply(statistics.squares, share), mean);
@@ -54,15 +70,18 @@ void rewrite(Graph& graph, Node* norm) {
 
 bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
   if (options.convolution_statistics_bytes == 0) return false;
-  std::vector<Node*> norms;
+  bool changed = false;
+  // In the graph's order: what one normalisation leaves behind stands in front of the next convolution.
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     const Value* x = norm->input(0);
-    if (producer_of(x, "convolution") != nullptr && size_of(x->data_type()) == 2 &&
-        x->type().bytes() >= options.convolution_statistics_bytes)
-      norms.push_back(norm);
+    Node* convolution = producer_of(x, "convolution");
+    if (convolution == nullptr || size_of(x->data_type()) != 2) continue;
+    const std::optional<NormalisedInput> input = normalised_input(*convolution, options);
+    if (!input.has_value() && x->type().bytes() < options.convolution_statistics_bytes) continue;
+    rewrite(graph, norm, input);
+    changed = true;
   }
-  for (Node* norm : norms) rewrite(graph, norm);
-  return !norms.empty();
+  return changed;
 }
 
 }  // namespace tessera::passes

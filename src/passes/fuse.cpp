@@ -157,6 +157,17 @@ Node* sole_reader(const Value* value) {
   return value->uses().front().node;
 }
 
+bool is_pointwise(const Node& convolution) {
+  const Attributes& attributes = convolution.attributes();
+  const Shape weight = convolution.input(1)->type().static_shape();
+  const auto all = [](const std::vector<int64_t>& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+  };
+  return all({weight.begin() + 1, weight.end() - 1}, 1) && all(attributes.integers("strides"), 1) &&
+         all(attributes.integers("padding_low"), 0) && all(attributes.integers("padding_high"), 0) &&
+         attributes.integer("groups") == 1;
+}
+
 Node* sole_reader(const Value* value, std::string_view operator_name) {
   Node* reader = sole_reader(value);
   return reader != nullptr && reader->operator_name() == operator_name ? reader : nullptr;

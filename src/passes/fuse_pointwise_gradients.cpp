@@ -18,18 +18,6 @@
 namespace tessera::passes {
 namespace {
 
-bool all_equal(const std::vector<int64_t>& values, int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
-}
-
-bool is_pointwise(const Node& data_gradient) {
-  const Attributes& attributes = data_gradient.attributes();
-  const Shape weight = data_gradient.input(1)->type().static_shape();
-  return std::all_of(weight.begin() + 1, weight.end() - 1, [](int64_t extent) { return extent == 1; }) &&
-         all_equal(attributes.integers("strides"), 1) && all_equal(attributes.integers("padding_low"), 0) &&
-         all_equal(attributes.integers("padding_high"), 0) && attributes.integer("groups") == 1;
-}
-
 // The weight gradient of the convolution whose pointwise data gradient the node is.
 Node* weight_gradient_beside(const Node& data_gradient) {
   for (const Use& use : data_gradient.input(0)->uses()) {
@@ -39,8 +27,7 @@ Node* weight_gradient_beside(const Node& data_gradient) {
       continue;
     const Value* x = reader->input(0);
     if (x->type() == data_gradient.output()->type() &&
-        reader->output()->shape() == data_gradient.input(1)->shape() &&
-        all_equal(reader->attributes().integers("strides"), 1))
+        reader->output()->shape() == data_gradient.input(1)->shape())
       return reader;
   }
   return nullptr;

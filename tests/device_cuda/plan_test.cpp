@@ -61,7 +61,7 @@ TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
   };
   EXPECT_EQ(count(true), 0);
   // The stem, all of layer 1, the wide ones of layers 2 and 3.
-  EXPECT_EQ(count(false), 25);
+  EXPECT_EQ(count(false), 19);
 }
 
 // The nodes of the plan that write a tensor of the stem's extents.

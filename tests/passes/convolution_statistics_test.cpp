@@ -79,5 +79,90 @@ TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
   expect_same_results(*parse_graph(graph_text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
 }
 
+// Two convolutions with a normalisation each, the first large, and what stands between them.
+std::string chain(const std::string& between, const std::string& others = "",
+                  const std::string& window = "1, 1") {
+  const std::string kWindow =
+      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
+  return R"(graph g(input %x: bf16[2, 5, 5, 4], input %weight: bf16[6, 1, 1, 4], input %scale: fp32[6],
+      input %bias: fp32[6], input %weight2: bf16[3, )" +
+         window + R"(, 6], input %scale2: fp32[3], input %bias2: fp32[3], input %shortcut: bf16[2, 5, 5, 6],
+      input %weight3: bf16[6, 1, 1, 4], input %scale3: fp32[6], input %bias3: fp32[6]) {
+    %c = convolution(%x, %weight) {)" +
+         kWindow + R"(}
+    %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)
+)" + between +
+         "    %c2 = convolution(%y, %weight2) {" + kWindow + R"(}
+    %n2, %mean2, %variance2 = batch_norm_training(%c2, %scale2, %bias2)
+    output c2 = %c2
+    output n2 = %n2
+    output y = %y
+)" + others +
+         "}";
+}
+
+PassOptions normalising_options(int64_t bytes = kBytes) {
+  PassOptions result = options(bytes);
+  result.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  return result;
+}
+
+// The fused node of that kind, of which there is at most one.
+const Node* fused_node(const Graph& graph, const std::string& kind) {
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr && node->attributes().text("kind") == kind) return node.get();
+  }
+  return nullptr;
+}
+
+void expect_normalised_convolution(const std::string& text, size_t inputs) {
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", normalising_options()));
+  verify(*graph);
+  const Node* fused = fused_node(*graph, "normalised_convolution");
+  ASSERT_NE(fused, nullptr) << print(*graph);
+  EXPECT_EQ(fused->outputs().size(), 4U);
+  EXPECT_EQ(fused->inputs().size(), inputs);
+  EXPECT_EQ(fused->output(3), graph->outputs()[2].value);
+  expect_same_results(*parse_graph(text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
+}
+
+const std::string kWithShortcut = "    %s = add(%n, %shortcut)\n    %y = relu(%s)\n";
+const std::string kTwoNorms = R"(
+    %c3 = convolution(%x, %weight3) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
+    %n3, %mean3, %variance3 = batch_norm_training(%c3, %scale3, %bias3)
+    %s = add(%n, %n3)
+    %y = relu(%s)
+)";
+
+// x, mean, factor and bias of each normalisation, the shortcut and the weight.
+TEST(ConvolutionStatistics, TakeTheNormalisationInFront) {
+  expect_normalised_convolution(chain("    %y = relu(%n)\n"), 5);
+  expect_normalised_convolution(chain(kWithShortcut), 6);
+  expect_normalised_convolution(chain(kTwoNorms), 9);
+}
+
+TEST(ConvolutionStatistics, LeaveTheNormalisationInFrontWhereOthersReadItOrTheDeviceRefuses) {
+  const auto expect_none = [](const std::string& text, const PassOptions& options) {
+    const std::unique_ptr<Graph> graph = parse_graph(text);
+    run_pass(*graph, "fuse_batch_norm", options);
+    EXPECT_EQ(fused_node(*graph, "normalised_convolution"), nullptr) << print(*graph);
+  };
+  expect_none(chain(kWithShortcut, "    output n = %n\n"), normalising_options());
+  expect_none(chain(kWithShortcut, "    output s = %s\n"), normalising_options());
+  expect_none(chain("    %y = sigmoid(%n)\n"), normalising_options());
+  expect_none(chain(kWithShortcut), options(kBytes));
+  // The first result is too small to have its statistics from the convolution.
+  expect_none(chain(kWithShortcut), normalising_options(kBytes + 1));
+  PassOptions refusing = options(kBytes);
+  refusing.takes_normalised_input = [](const Node& convolution, size_t normalisations, bool shortcut) {
+    EXPECT_EQ(convolution.input(0)->name(), "y");
+    EXPECT_EQ(normalisations, 1U);
+    EXPECT_TRUE(shortcut);
+    return false;
+  };
+  expect_none(chain(kWithShortcut), refusing);
+}
+
 }  // namespace
 }  // namespace tessera::testing

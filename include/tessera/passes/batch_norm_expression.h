@@ -2,6 +2,9 @@
 // its own does it.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "tessera/ops/functions.h"
 
 namespace tessera {
@@ -24,6 +27,26 @@ BatchStatistics batch_statistics(Value* x, DataType type);
 // (x - mean) scale / sqrt(variance + epsilon) + bias, computed in the type of the mean, in that of x.
 // x: [..., C]; the others: [C].
 Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);
+
+// What normalise_channels made a value of, of which nothing between is read elsewhere.
+struct NormalisedChannels {
+  Value* x = nullptr;
+  Value* mean = nullptr;
+  Value* factor = nullptr;  // scale / sqrt(variance + epsilon)
+  Value* bias = nullptr;
+  std::vector<Node*> nodes;
+};
+
+std::optional<NormalisedChannels> match_normalised_channels(Value* y);
+
+// y = relu(n), relu(n + shortcut) or relu(n + n'), with n and n' of normalise_channels.
+struct NormalisedInput {
+  std::vector<NormalisedChannels> norms;
+  Value* shortcut = nullptr;  // null without one
+  std::vector<Node*> nodes;   // all of them
+};
+
+std::optional<NormalisedInput> match_normalised_input(Value* y);
 
 // From the sums of dy and of dy (x - mean), in the type of the statistics. [C] each, but dx, which is
 // dy factor + x slant + offset in the type of x.

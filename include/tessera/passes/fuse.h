@@ -44,6 +44,10 @@ bool is_output_or_update(const Value* value);
 // The node that makes the value when it is of that operator, else null.
 Node* producer_of(const Value* value, std::string_view operator_name);
 
+// True for a convolution, or its data gradient, whose windows have one element and no strides, padding or
+// groups.
+bool is_pointwise(const Node& convolution);
+
 // The number held by a constant of one element, also behind broadcasts and casts.
 std::optional<double> scalar_constant(const Value* value);
 

@@ -41,6 +41,10 @@ struct PassOptions {
   // gradient of a batch normalisation before both. Unset: never.
   std::function<bool(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
   std::function<bool(const Node& data_gradient)> takes_normalised_gradients = {};
+  // Whether the device's kernel takes a convolution with the rest of so many batch normalisations, the sum
+  // with a shortcut and the relu before it, and with the sums for the normalisation behind it. Unset: never.
+  std::function<bool(const Node& convolution, size_t normalisations, bool shortcut)> takes_normalised_input =
+      {};
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // From which size on results of convolutions are added up for batch normalisation where they are made;

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "tessera/device/common/fused_chain.h"
-#include "tessera/device/common/gradient_bodies.h"
 #include "tessera/device/common/node_body.h"
+#include "tessera/device/common/normalised_bodies.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"

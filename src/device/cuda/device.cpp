@@ -14,6 +14,7 @@
 #include "device/cuda/grouped_clusters.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
+#include "device/cuda/normalised_convolution.h"
 #include "device/cuda/peaks.h"
 #include "device/cuda/pointwise_gradients.h"
 
@@ -106,6 +107,10 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.fuse_pooled_batch_norm = true;
   options.takes_summed_gradients = [context = context_](const Node& data_gradient, size_t normalisations) {
     return takes_summed_gradients(data_gradient, normalisations, context->traits());
+  };
+  options.takes_normalised_input = [context = context_](const Node& convolution, size_t normalisations,
+                                                        bool shortcut) {
+    return takes_normalised_input(convolution, normalisations, shortcut, context->traits());
   };
   options.takes_normalised_gradients = [context = context_](const Node& data_gradient) {
     return takes_normalised_gradients(data_gradient, context->traits());

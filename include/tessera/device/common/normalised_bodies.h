@@ -1,5 +1,5 @@
-// What gradients of convolutions that are fused with their neighbours read and write: which input or output
-// of the node plays which part.
+// What convolutions and their gradients that are fused with normalisations read and write: which input or
+// output of the node plays which part.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,19 @@ struct NormalisedGradientsBody {
   size_t x = 0, weight = 0;                                 // inputs
 };
 
+// y, output 3, is the relu of normalised tensors, perhaps with a shortcut added; its convolution is output 0,
+// the sums of that and of its squares over all but the channels outputs 1 and 2.
+struct NormalisedConvolutionBody {
+  const Node* convolution = nullptr;          // in the body
+  std::vector<size_t> x, mean, factor, bias;  // inputs, of each normalisation
+  std::optional<size_t> shortcut;             // input
+  size_t weight = 0;                          // input
+};
+
 // All throw Error(unsupported) for a node with another body.
 MaskedSumBody parse_masked_sum(const Node& node);
 SummedGradientsBody parse_summed_gradients(const Node& node);
 NormalisedGradientsBody parse_normalised_gradients(const Node& node);
+NormalisedConvolutionBody parse_normalised_convolution(const Node& node);
 
 }  // namespace tessera::backend

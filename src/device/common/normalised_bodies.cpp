@@ -1,7 +1,8 @@
-#include "tessera/device/common/gradient_bodies.h"
+#include "tessera/device/common/normalised_bodies.h"
 
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/passes/batch_norm_expression.h"
 #include "tessera/passes/fuse.h"
 
 namespace tessera::backend {
@@ -88,6 +89,26 @@ NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
   };
   parse_product(products.input(0), body.dy, body.factor);
   parse_product(products.input(1), body.y, body.slant);
+  return body;
+}
+
+NormalisedConvolutionBody parse_normalised_convolution(const Node& node) {
+  NormalisedConvolutionBody body{.convolution = &main_node(node, "convolution")};
+  const Node& convolution = *body.convolution;
+  refuse_unless(convolution.inputs().size() == 2, "a bias");
+  refuse_unless(node.body()->outputs().size() == 4 && output_of_body(node, 0) == convolution.output() &&
+                    output_of_body(node, 3) == convolution.input(0),
+                "the outputs are not a convolution, two sums and what it reads");
+  const std::optional<NormalisedInput> input = match_normalised_input(convolution.input(0));
+  refuse_unless(input.has_value(), "the convolution does not read normalised channels");
+  for (const NormalisedChannels& norm : input->norms) {
+    body.x.push_back(input_index(node, norm.x));
+    body.mean.push_back(input_index(node, norm.mean));
+    body.factor.push_back(input_index(node, norm.factor));
+    body.bias.push_back(input_index(node, norm.bias));
+  }
+  if (input->shortcut != nullptr) body.shortcut = input_index(node, input->shortcut);
+  body.weight = input_index(node, convolution.input(1));
   return body;
 }
 

@@ -1,0 +1,214 @@
+// A pointwise convolution with what is in front of it: the rest of one or two batch normalisations whose
+// statistics are known, the sum with a shortcut, and the relu, y = relu(x factor + offset [+ ...]); and with
+// what begins the normalisation behind it: the sums of the result and of its squares. y is written for its
+// other readers, and the convolution takes it from shared memory, in place of x there.
+//
+// A block keeps the weights in registers and goes over the pixels 32 at a time, with the next such items on
+// their way to shared memory. Values round where they would in memory.
+//
+// P: Element (16 bits), pixels, inputs, outputs, slice (outputs of a block), stages (items in shared memory),
+// norms (how many normalisations, 1 or 2), shortcut (whether a tensor is added).
+#pragma once
+
+#include "copies.cuh"
+#include "matrix_products.cuh"
+#include "reduce.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct NormalisedConvolutionPointers {
+  const T* x[2];           // [pixels, inputs], of each normalisation
+  const T* shortcut;       // [pixels, inputs]
+  const float* mean[2];    // [inputs]
+  const float* factor[2];  // [inputs]
+  const float* bias[2];    // [inputs]
+  const T* weight;         // [outputs, inputs]
+  T* result;               // [pixels, outputs]
+  T* y;                    // [pixels, inputs]
+  float* parts;            // [2, chunks, outputs]: sums of the result and of its squares, to be added up
+};
+
+template <typename P>
+class NormalisedConvolution {
+ public:
+  using T = typename P::Element;
+  static constexpr int threads = 256, warps = threads / 32;
+  static constexpr int item = 32;  // pixels
+  static constexpr int items = (P::pixels + item - 1) / item;
+  static constexpr int slices = P::outputs / P::slice;
+  static constexpr int columns = P::slice < 128 ? 16 : P::slice / warps;  // outputs of a warp
+  static constexpr int tiles = columns / 8, neighbours = 2 * tiles;
+  static constexpr int groups = P::slice / columns;        // of columns, one for each of so many warps
+  static constexpr int teams = warps / groups;             // of warps, which share the pixels
+  static constexpr int parts_of_item = item / 16 / teams;  // of 16 pixels, of a warp
+  static constexpr int steps = P::inputs / 16;
+  static constexpr int operands = P::norms + (P::shortcut ? 1 : 0);
+  using Input = Tile<T, P::inputs, true>;
+  static constexpr int chunks = Input::chunks;
+  static constexpr int own_chunks = item * chunks / threads;
+  static constexpr int operand_elements = item * Input::pitch;
+  static constexpr int stage_elements = operands * operand_elements;
+  static_assert(threads % chunks == 0 && own_chunks > 0 && parts_of_item > 0);
+
+  __device__ NormalisedConvolution(const NormalisedConvolutionPointers<T>& pointers, uint4* memory)
+      : pointers_(pointers),
+        stages_(reinterpret_cast<T*>(memory)),
+        thread_(static_cast<int>(threadIdx.x)),
+        lane_(thread_ % 32),
+        team_(thread_ / 32 / groups),
+        slice_(static_cast<int>(blockIdx.x) % slices),
+        output_(slice_ * P::slice + thread_ / 32 % groups * columns) {}
+
+  __device__ void run() {
+    prepare();
+    const int step = static_cast<int>(gridDim.x) / slices;
+    const int first = static_cast<int>(blockIdx.x) / slices;
+    int next = first, stage = 0;
+    for (; stage < P::stages - 1; ++stage, next += step) fetch(next, stage);
+    stage = 0;
+    for (int now = first; now < items; now += step, next += step) {
+      T* own = stages_ + stage * stage_elements;
+      wait_for_copies(P::stages - 2);
+      normalise(now, own);
+      __syncthreads();
+      // Every thread is done with the item before, whose place the next one takes.
+      fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
+      make_result(now, Input(own));
+      stage = stage + 1 < P::stages ? stage + 1 : 0;
+    }
+    write_sums(first);
+  }
+
+ private:
+  __device__ void prepare() {
+    const int channel = thread_ % chunks * 8;
+#pragma unroll
+    for (int norm = 0; norm < P::norms; ++norm) {
+      const auto mean = load<8>(pointers_.mean[norm] + channel),
+                 bias = load<8>(pointers_.bias[norm] + channel);
+      factors_[norm] = load<8>(pointers_.factor[norm] + channel);
+#pragma unroll
+      for (int v = 0; v < 8; ++v) offsets_[norm].at[v] = bias.at[v] - mean.at[v] * factors_[norm].at[v];
+    }
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      const T* row = pointers_.weight + (output_ + dealt_column(tiles, tile, lane_ / 4)) * P::inputs;
+#pragma unroll
+      for (int step = 0; step < steps; ++step) {
+#pragma unroll
+        for (int word = 0; word < 2; ++word)
+          weights_[step][tile][word] =
+              *reinterpret_cast<const uint32*>(row + step * 16 + lane_ % 4 * 2 + word * 8);
+      }
+    }
+  }
+
+  // Each thread copies what it normalises later.
+  __device__ void fetch(int index, int stage) const {
+    if (index < items) {
+      T* to = stages_ + stage * stage_elements;
+#pragma unroll
+      for (int n = 0; n < own_chunks; ++n) {
+        const int place = thread_ + n * threads, row = place / chunks, chunk = place % chunks;
+        const int64 from = int64{min(index * item + row, P::pixels - 1)} * P::inputs + chunk * 8;
+#pragma unroll
+        for (int norm = 0; norm < P::norms; ++norm)
+          copy_ahead(Input(to + norm * operand_elements).at(row, chunk), pointers_.x[norm] + from);
+        if constexpr (P::shortcut)
+          copy_ahead(Input(to + P::norms * operand_elements).at(row, chunk), pointers_.shortcut + from);
+      }
+    }
+    end_of_copies();
+  }
+
+  __device__ void normalise(int index, T* stage) const {
+#pragma unroll
+    for (int n = 0; n < own_chunks; ++n) {
+      const int place = thread_ + n * threads, row = place / chunks, chunk = place % chunks;
+      const int pixel = index * item + row;
+      float sums[8];
+#pragma unroll
+      for (int norm = 0; norm < P::norms; ++norm) {
+        const Pack<T, 8> x = load<8>(Input(stage + norm * operand_elements).at(row, chunk));
+#pragma unroll
+        for (int v = 0; v < 8; ++v) {
+          const float own = rounded<T>(widen(x.at[v]) * factors_[norm].at[v] + offsets_[norm].at[v]);
+          sums[v] = norm == 0 ? own : sums[v] + own;
+        }
+      }
+      if constexpr (P::shortcut) {
+        const Pack<T, 8> shortcut = load<8>(Input(stage + P::norms * operand_elements).at(row, chunk));
+#pragma unroll
+        for (int v = 0; v < 8; ++v) sums[v] += widen(shortcut.at[v]);
+      }
+      Pack<T, 8> y;
+#pragma unroll
+      for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
+      store(Input(stage).at(row, chunk), y);
+      if (pixel < P::pixels && slice_ == 0) store(pointers_.y + int64{pixel} * P::inputs + chunk * 8, y);
+    }
+  }
+
+  __device__ void make_result(int index, const Input& y) {
+    float products[parts_of_item][tiles][4] = {};
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+#pragma unroll
+      for (int part = 0; part < parts_of_item; ++part) {
+        uint32 a[4];
+        y.load_a(a, lane_, (team_ * parts_of_item + part) * 16, 2 * step);
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile)
+          multiply_16x8x16<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < 2 * parts_of_item; ++row) {
+      const int pixel = index * item + team_ * parts_of_item * 16 + lane_ / 4 + 8 * row;
+      if (pixel >= P::pixels) continue;
+      Pack<T, neighbours> result;
+#pragma unroll
+      for (int v = 0; v < neighbours; ++v) {
+        result.at[v] = narrow<T>(products[row / 2][v / 2][2 * (row % 2) + v % 2]);
+        sums_[v] += widen(result.at[v]);
+        squares_[v] += widen(result.at[v]) * widen(result.at[v]);
+      }
+      store(pointers_.result + int64{pixel} * P::outputs + output_ + lane_ % 4 * neighbours, result);
+    }
+  }
+
+  __device__ void write_sums(int block) const {
+    const int chunks_of_sums = static_cast<int>(gridDim.x) / slices * teams;
+    float* row = pointers_.parts + int64{block * teams + team_} * P::outputs + output_;
+#pragma unroll
+    for (int v = 0; v < neighbours; ++v) {
+      float sum = sums_[v], square = squares_[v];
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+        square += __shfl_xor_sync(0xffffffffu, square, distance);
+      }
+      if (lane_ >= 4) continue;
+      row[lane_ * neighbours + v] = sum;
+      row[int64{chunks_of_sums} * P::outputs + lane_ * neighbours + v] = square;
+    }
+  }
+
+  const NormalisedConvolutionPointers<T>& pointers_;
+  T* stages_;
+  int thread_, lane_, team_, slice_;
+  int output_;  // the warp's first
+  Pack<float, 8> factors_[P::norms], offsets_[P::norms];
+  uint32 weights_[steps][tiles][2];
+  float sums_[neighbours] = {};
+  float squares_[neighbours] = {};
+};
+
+template <typename P>
+__device__ void normalised_convolution(const NormalisedConvolutionPointers<typename P::Element>& pointers) {
+  extern __shared__ uint4 memory[];
+  NormalisedConvolution<P>(pointers, memory).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// Pointwise convolutions with the rest of the batch normalisations in front of them, in one kernel.
+#pragma once
+
+#include "tessera/graph/graph.h"
+
+#include "device/cuda/context.h"
+
+namespace tessera::cuda {
+
+// Whether the kernel takes the convolution with so many normalisations and perhaps a shortcut, and is the
+// faster way on this GPU.
+bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut,
+                            const GpuTraits& gpu);
+
+}  // namespace tessera::cuda

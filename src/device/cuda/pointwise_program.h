@@ -1,0 +1,74 @@
+// What the kernels for pointwise convolutions with their neighbours share: blocks that stay on the
+// multiprocessors, go over the pixels item by item, and leave parts of sums that a second launch adds up.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/graph.h"
+
+#include "device/cuda/generated_kernel.h"
+
+namespace tessera::cuda {
+
+// A pointwise convolution of `pixels` from `inputs` to `outputs` channels.
+struct PointwiseProblem {
+  static constexpr int64_t item = 32;  // pixels
+
+  DataType type = DataType::fp16;
+  int64_t pixels = 0;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  int64_t stages = 0;  // items in shared memory
+
+  // `node`: a convolution or a data gradient; x and y: the convolution's. Throws Error(unsupported) for
+  // windows of more than one element, for types that are not of 16 bits, and for empty or huge tensors.
+  PointwiseProblem(const Node& node, const Value& x, const Value& y);
+
+  int64_t bytes_of(int64_t elements) const { return elements * static_cast<int64_t>(size_of(type)); }
+  int64_t items() const;
+  // As many as a multiprocessor holds of so many elements each, beside `others` elements. Throws
+  // Error(unsupported) when they are too few.
+  void set_stages(int64_t elements, int64_t others, const GpuTraits& gpu);
+  // The structure P of a header of kernels/, with these constants beside.
+  std::string print(std::string_view header, const std::string& constants) const;
+};
+
+constexpr int64_t floats(int64_t count) {
+  return count * static_cast<int64_t>(sizeof(float));
+}
+
+// Appends entry `run`, which calls `function` with a `structure` of the node's pointers and, after them, of
+// floats in the workspace at the given offsets. Blocks have a multiprocessor each.
+void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
+             std::string_view function, const std::vector<int64_t>& workspace, int64_t blocks,
+             int64_t shared_bytes);
+
+// What is added up of parts [chunks, results] of floats: an output of the node.
+struct Combination {
+  int64_t offset = 0;  // of the parts, in the workspace
+  int64_t results = 0;
+  size_t output = 0;
+};
+
+// Appends entry `combine`: all of them in one launch.
+void add_combine(GeneratedProgram& program, const Node& node, const std::vector<Combination>& all,
+                 int64_t chunks);
+
+// Whether the problem is one of the kernel's, and its widest tensor does not fit the cache, where the passes
+// over it that a kernel saves cost little.
+template <typename Problem, typename... Arguments>
+bool takes(int64_t PointwiseProblem::*widest, const Arguments&... arguments) {
+  constexpr int64_t kLeastBytes = int64_t{32} << 20;
+  try {
+    const Problem problem(arguments...);
+    return problem.bytes_of(problem.pixels * problem.*widest) >= kLeastBytes;
+  } catch (const Error& refusal) {
+    if (refusal.code() != ErrorCode::unsupported) throw;
+    return false;
+  }
+}
+
+}  // namespace tessera::cuda

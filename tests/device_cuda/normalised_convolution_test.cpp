@@ -1,0 +1,171 @@
+// Pointwise convolutions with the rest of the batch normalisations in front of them.
+#include "device/cuda/normalised_convolution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/models/model.h"
+#include "tessera/passes/fuse.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct NormalisedCase {
+  std::string name;
+  std::string pixels;  // "3, 7, 9"
+  int64_t inputs = 256;
+  int64_t outputs = 64;
+  int norms = 1;
+  bool shortcut = true;
+  std::string type = "fp16";
+};
+
+// As use_convolution_statistics makes it of convolutions of one window position.
+std::unique_ptr<Graph> fused(const NormalisedCase& own) {
+  const std::string window =
+      "{dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}";
+  const auto tensor = [&](int64_t channels) {
+    return fmt::format("{}[{}, {}]", own.type, own.pixels, channels);
+  };
+  std::string text = fmt::format(
+      "graph g(input %shortcut: {0}, input %weight: {1}[{2}, 1, 1, {3}], input %scale: "
+      "fp32[{2}], input %bias: fp32[{2}]",
+      tensor(own.inputs), own.type, own.outputs, own.inputs);
+  for (int norm = 0; norm < own.norms; ++norm)
+    text += fmt::format(
+        ", input %u{0}: {1}, input %former{0}: {2}[{3}, 1, 1, 8], input %scale{0}: fp32[{3}], input "
+        "%bias{0}: fp32[{3}]",
+        norm, tensor(8), own.type, own.inputs);
+  text += ") {\n";
+  for (int norm = 0; norm < own.norms; ++norm)
+    text += fmt::format(
+        "  %x{0} = convolution(%u{0}, %former{0}) {1}\n"
+        "  %n{0}, %mean{0}, %variance{0} = batch_norm_training(%x{0}, %scale{0}, %bias{0})\n",
+        norm, window);
+  const std::string other = own.norms == 2 ? "%n1" : "%shortcut";
+  text += own.norms == 2 || own.shortcut ? "  %s = add(%n0, " + other + ")\n  %y = relu(%s)\n"
+                                         : "  %y = relu(%n0)\n";
+  text += "  %c = convolution(%y, %weight) " + window +
+          "\n  %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)\n  output n = %n\n  output y = "
+          "%y\n}\n";
+  PassOptions options;
+  options.convolution_statistics_bytes = 1;
+  options.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  std::unique_ptr<Graph> graph = parse_graph(text);
+  EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
+  verify(*graph);
+  return graph;
+}
+
+const Node& fused_node(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr && node->attributes().text("kind") == "normalised_convolution") return *node;
+  }
+  fail(ErrorCode::internal, "no such node in {}", print(graph));
+}
+
+// Every width of what a warp makes; items that are not whole; more items than blocks; two slices of the
+// outputs.
+std::vector<NormalisedCase> cases() {
+  return {{"Shortcut", "3, 7, 9"},
+          {"TwoNormalisations", "2, 8, 8", 256, 64, 2},
+          {"Alone", "1, 5, 5", 64, 256, 1, false},
+          {"TwoSlices", "2, 9, 11", 128, 512, 1, false},
+          {"ManyInputs", "2, 5, 7", 512, 128},
+          {"ManyItems", "5, 31, 33", 64, 64},
+          {"EightWarpsOfOutputs", "1, 3, 5", 256, 128},
+          {"BrainFloat", "3, 7, 9", 256, 64, 2, true, "bf16"}};
+}
+
+class NormalisedConvolution : public ::testing::TestWithParam<NormalisedCase> {};
+
+TEST_P(NormalisedConvolution, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const NormalisedCase& own = GetParam();
+  const std::unique_ptr<Graph> graph = fused(own);
+  const Node& node = fused_node(*graph);
+  const DataType type = node.output(0)->data_type();
+  const auto pixels = static_cast<double>(node.output(0)->type().element_count() / own.outputs);
+  const double u = unit_roundoff(type);
+  // A product and a bias, twice, are below 20; the result sums products of that and of 2.
+  constexpr double kLargest = 20;
+  const double largest = 2 * kLargest * std::sqrt(static_cast<double>(own.inputs));
+  Tolerance result =
+      tolerance_for(OperatorClass::contraction, type, {.terms = own.inputs, .magnitude = 2 * kLargest});
+  result.absolute += u * largest;  // where y rounds to the other side
+  const double one = u * largest + result.absolute;
+  const Tolerances tolerances{result,
+                              {.absolute = pixels * one},
+                              {.absolute = 2 * pixels * largest * one},
+                              {.absolute = 4 * u * kLargest, .relative = 2 * u}};
+  const std::vector<std::string> names =
+      expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
+                          std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  EXPECT_EQ(names.front(), "generated.normalised_convolution");
+}
+
+TEST_P(NormalisedConvolution, CudaCompile) {
+  EXPECT_GT(compile_candidates(fused_node(*fused(GetParam()))), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedConvolution, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](const NormalisedCase& own) {
+    const std::unique_ptr<Graph> graph = fused(own);
+    const Node& node = fused_node(*graph);
+    const KernelCandidate first = Device::open("cuda:plan-h100")->candidates(node).front();
+    EXPECT_EQ(first.name, "generated.normalised_convolution");
+    return first.refusal({node, std::vector<bool>(node.inputs().size(), false)});
+  };
+  EXPECT_EQ(refusal({"", "2, 3, 3"}), "");
+  EXPECT_NE(refusal({"", "2, 3, 3", 96, 64}).find("96 channels of x"), std::string::npos);
+  EXPECT_NE(refusal({"", "2, 3, 3", 512, 256}).find("256 channels of the result"), std::string::npos);
+  EXPECT_NE(refusal({"", "2, 3, 3", 256, 512}).find("512 channels of the result"), std::string::npos);
+}
+
+TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
+  const cuda::GpuTraits gpu = cuda::Context("h100").traits();
+  const auto takes = [&](const std::string& pixels, const std::string& window, const std::string& type) {
+    const int64_t lost = window == "1, 1" ? 0 : 2;
+    const std::unique_ptr<Graph> graph =
+        parse_graph(fmt::format("graph g(input %x: {0}[{1}, 56, 56, 256], input %weight: {0}[64, {2}, 256]) "
+                                "{{\n  %y: {0}[{1}, {3}, {3}, 64] = "
+                                "convolution(%x, %weight) {{dilations = [1, 1], padding_high = [0, 0], "
+                                "padding_low = [0, 0], strides = [1, "
+                                "1]}}\n  output y = %y\n}}\n",
+                                type, pixels, window, 56 - lost));
+    return cuda::takes_normalised_input(*graph->nodes().front(), 1, true, gpu);
+  };
+  EXPECT_TRUE(takes("64", "1, 1", "fp16"));
+  EXPECT_TRUE(takes("64", "1, 1", "bf16"));
+  EXPECT_FALSE(takes("2", "1, 1", "fp16"));
+  EXPECT_FALSE(takes("64", "3, 3", "fp16"));
+  EXPECT_FALSE(takes("64", "1, 1", "fp32"));
+}
+
+TEST(NormalisedConvolution, CudaPlanOfResnetHasThemWhereRunsMayDiffer) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  const auto count = [&](bool deterministic) {
+    CompileOptions options;
+    options.passes.precision = Precision::fp16;
+    options.passes.deterministic = deterministic;
+    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+    return std::count_if(executable->nodes().begin(), executable->nodes().end(), [](const NodeReport& node) {
+      return node.kernel == "generated.normalised_convolution";
+    });
+  };
+  EXPECT_EQ(count(false), 9);
+  EXPECT_EQ(count(true), 0);
+}
+
+}  // namespace
+}  // namespace tessera::testing
