@@ -66,9 +66,9 @@ __device__ void fetch_rows(const typename P::Element* x, int item, typename P::E
   }
 }
 
-// P, beside: statistics (also sums of the result and of its squares). A warp makes 32 pixels by 32 outputs at
-// a time. The outputs are dealt to the columns of the instruction's tiles so that a thread ends with 8
-// neighbouring ones.
+// P, beside: statistics (also sums of the result and of its squares), bias and relu (before the result is
+// stored). A warp makes 32 pixels by 32 outputs at a time. The outputs are dealt to the columns of the
+// instruction's tiles so that a thread ends with 8 neighbouring ones.
 template <typename P>
 class FewChannelConvolution {
  public:
@@ -90,8 +90,9 @@ class FewChannelConvolution {
         team_(static_cast<int>(threadIdx.x) / 32 / groups) {}
 
   // `parts`: 2 * outputs sums for each block, null without statistics.
-  __device__ void run(const T* weight, float* parts) {
+  __device__ void run(const T* weight, const T* bias, float* parts) {
     deal_weights(weight);
+    if constexpr (P::bias) bias_ = load<8>(bias + 32 * group_ + 8 * (lane_ % 4));
     for (int n = static_cast<int>(threadIdx.x); n < 2 * F::rows * F::pitch / 8; n += F::threads)
       reinterpret_cast<uint4*>(rows_)[n] = uint4{0, 0, 0, 0};
     __syncthreads();
@@ -184,7 +185,10 @@ class FewChannelConvolution {
     Pack<T, 8> result;
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
-      const T value = narrow<T>(sums[v / 2][2 * half_of_tile + v % 2]);
+      float sum = sums[v / 2][2 * half_of_tile + v % 2];
+      if constexpr (P::bias) sum += widen(bias_.at[v]);
+      if constexpr (P::relu) sum = sum > 0 ? sum : 0;
+      const T value = narrow<T>(sum);
       result.at[v] = value;
       if constexpr (P::statistics) {
         total_[v] += widen(value);
@@ -222,15 +226,17 @@ class FewChannelConvolution {
   uint4* weights_;
   T* rows_;
   int lane_, group_, team_;
+  Pack<T, 8> bias_;
   float total_[8] = {};
   float squares_[8] = {};
 };
 
 template <typename P>
 __device__ void few_channel_convolution(const typename P::Element* x, const typename P::Element* weight,
-                                        typename P::Element* y, float* parts) {
+                                        const typename P::Element* bias, typename P::Element* y,
+                                        float* parts) {
   extern __shared__ uint4 memory[];
-  FewChannelConvolution<P>(x, y, memory).run(weight, parts);
+  FewChannelConvolution<P>(x, y, memory).run(weight, bias, parts);
 }
 
 }  // namespace tessera

@@ -64,14 +64,28 @@ std::unique_ptr<Graph> statistics_of(const FewChannelCase& own, const std::strin
       type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
 }
 
+// As fuse_convolution makes it.
+std::unique_ptr<Graph> biased_of(const FewChannelCase& own, const std::string& type) {
+  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
+  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]) {{\n"
+      "  %c: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "  %s = add(%c, %bias)\n  %y = relu(%s)\n  output y = %y\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
+  EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+  return parse_graph(print(*graph));
+}
+
 class FewChannels : public ::testing::TestWithParam<std::tuple<FewChannelCase, std::string>> {};
 
 TEST_P(FewChannels, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [own, type] = GetParam();
-  for (const bool statistics : {false, true}) {
-    const std::unique_ptr<Graph> graph = statistics ? statistics_of(own, type) : convolution_of(own, type);
+  for (const auto& make : {convolution_of, biased_of, statistics_of}) {
+    const std::unique_ptr<Graph> graph = make(own, type);
     const Node& node = *graph->nodes().front();
+    const bool statistics = node.outputs().size() == 3;
     const TensorType& y = node.output()->type();
     const int64_t channels = y.static_shape().back();
     const auto n = static_cast<double>(y.element_count() / channels);
@@ -86,7 +100,8 @@ TEST_P(FewChannels, CudaEveryKernel) {
       tolerances.push_back({.absolute = 2 * n * largest * (u * largest + result.absolute)});
     }
     const std::vector<std::string> names =
-        expect_every_kernel(node, graph_inputs(*graph), tolerances, {false, false}, gpu_or_null());
+        expect_every_kernel(node, graph_inputs(*graph), tolerances,
+                            std::vector<bool>(node.inputs().size(), false), gpu_or_null());
     EXPECT_NE(std::find(names.begin(), names.end(), "generated.few_channels"), names.end());
   }
 }
@@ -112,6 +127,7 @@ TEST_P(FewChannelGradient, CudaKernel) {
 TEST_P(FewChannels, CudaCompile) {
   const auto& [own, type] = GetParam();
   EXPECT_GT(compile_candidates(*statistics_of(own, type)->nodes().front()), 0U);
+  EXPECT_GT(compile_candidates(*biased_of(own, type)->nodes().front()), 0U);
   EXPECT_GT(compile_candidates(*gradient_of(own, type)->nodes().front()), 0U);
 }
 

@@ -194,7 +194,7 @@ std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& c
   return with_few_channels(single(node, context), context);
 }
 
-std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
+std::vector<KernelCandidate> fused_or_few_channels(const Node& node, Context& context) {
   return with_few_channels(fused(node, context), context);
 }
 
@@ -215,13 +215,13 @@ const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
                                           .candidates = single,
                                           .worth_tuning = always});
 const CudaKernelRegistration kFused({.key = "fused:convolution",
-                                     .candidates = fused,
+                                     .candidates = fused_or_few_channels,
                                      .worth_tuning = always});
 const CudaKernelRegistration kMaskedSum({.key = "fused:convolution_data_gradient",
                                          .candidates = fused,
                                          .worth_tuning = always});
 const CudaKernelRegistration kStatistics({.key = "fused:convolution_statistics",
-                                          .candidates = statistics,
+                                          .candidates = fused_or_few_channels,
                                           .worth_tuning = always});
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
+#include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
@@ -61,16 +62,17 @@ struct FewChannelProblem {
     return x_bytes() + 2 * pixels * (outputs() + kUnit) * element_bytes() + pixels * int64_t{sizeof(int)};
   }
 
-  std::string print(std::string_view header, bool statistics) const {
+  // `constants`: of the structure, beside the problem's.
+  std::string print(std::string_view header, const std::string& constants) const {
     return fmt::format(
         "#include \"{}\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
         "  static constexpr int images = {}, height = {}, width = {}, channels = {};\n"
         "  static constexpr int out_height = {}, out_width = {}, outputs = {};\n"
         "  static constexpr int window_rows = {}, window_columns = {}, stride = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {};\n"
-        "  static constexpr bool statistics = {};\n}};\n",
+        "{}}};\n",
         header, device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
-        padding_top, padding_left, item_rows, statistics);
+        padding_top, padding_left, item_rows, constants);
   }
 };
 
@@ -85,7 +87,6 @@ FewChannelProblem read_problem(const Node& main) {
                             .y = shape(gradient ? main.input(1) : main.output())};
   refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16, "not for {}",
                 to_string(problem.type));
-  refuse_unless(main.inputs().size() == 2, "a bias");
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
   const std::vector<int64_t>& dilations = attributes.integers("dilations");
@@ -121,30 +122,38 @@ void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannel
 }
 
 GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
+  const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
+  backend::Epilogue epilogue;
+  if (statistics) {
+    refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
+                  node.outputs().size());
+  } else {
+    epilogue = backend::read_epilogue(node, backend::parse_chain(node, "convolution"), {"relu"});
+    refuse_unless(!epilogue.shortcut.has_value(), "a shortcut");
+  }
   const Node& main = backend::main_node(node, "convolution");
   FewChannelProblem problem = read_problem(main);
   set_item_rows(problem, 8, &FewChannelProblem::forward_bytes, gpu);
-  const bool statistics = node.body() != nullptr;
-  refuse_unless(!statistics || node.outputs().size() == 3,
-                "the body makes {} values, not a result and two sums", node.outputs().size());
-  const std::string type = device_type(problem.type);
   Launch run{.entry = "run",
              .blocks = std::min(problem.items(), gpu.multiprocessors * kBlocks),
              .threads = kThreads,
              .arguments = {}};
   run.shared_bytes = problem.forward_bytes();
-  for (const Value* input : {main.input(0), main.input(1)})
-    run.arguments.push_back({Argument::Kind::input, static_cast<int64_t>(backend::input_index(node, input))});
-  run.arguments.push_back({Argument::Kind::output, 0});
+  PointerList pointers(node);
+  for (const Value* input : {main.input(0), main.input(1)}) pointers.input(backend::input_index(node, input));
+  pointers.input(epilogue.bias);
+  pointers.output(0);
+  run.arguments = pointers.arguments();
   run.arguments.push_back({Argument::Kind::workspace, 0});
   GeneratedProgram program;
   program.source =
-      problem.print("few_channels.cuh", statistics) +
+      problem.print("few_channels.cuh",
+                    fmt::format("  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
+                                statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
       fmt::format(
-          "extern \"C\" __global__ void __launch_bounds__({0}, {1}) run(const {2}* x, const {2}* "
-          "weight, {2}* y, float* parts) {{\n"
-          "  few_channel_convolution<Problem>(x, weight, y, parts);\n}}\n",
-          kThreads, kBlocks, type);
+          "extern \"C\" __global__ void __launch_bounds__({}, {}) run({}, float* parts) {{\n"
+          "  few_channel_convolution<Problem>({}, parts);\n}}\n",
+          kThreads, kBlocks, pointers.parameters(), pointers.fields());
   if (statistics) {
     const int64_t outputs = problem.outputs();
     program.workspace_bytes = 2 * run.blocks * outputs * static_cast<int64_t>(sizeof(float));
@@ -190,7 +199,7 @@ GeneratedProgram print_gradient(const Node& node, const GpuTraits& gpu) {
   program.workspace_bytes = run.blocks * elements * static_cast<int64_t>(sizeof(float));
   const std::string type = device_type(problem.type);
   program.source =
-      problem.print("few_channel_gradient.cuh", false) +
+      problem.print("few_channel_gradient.cuh", "") +
       fmt::format(
           "extern \"C\" __global__ void __launch_bounds__({0}, {1}) run(const {2}* x, const {2}* dy, float* "
           "parts) "
