@@ -95,6 +95,8 @@ TEST_P(FewChannels, CudaEveryKernel) {
     const Tolerance result =
         tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4});
     Tolerances tolerances{result};
+    // The reference rounds the convolution before the sum.
+    if (node.inputs().size() == 3) tolerances.front().absolute += u * largest;
     if (statistics) {
       tolerances.push_back({.absolute = n * (u * largest + result.absolute)});
       tolerances.push_back({.absolute = 2 * n * largest * (u * largest + result.absolute)});

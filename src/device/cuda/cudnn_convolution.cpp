@@ -11,6 +11,7 @@
 #include "device/cuda/cudnn_graph.h"
 #include "device/cuda/few_channels.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/pointwise_convolution.h"
 #include "device/cuda/window_kernels.h"
 
 namespace tessera::cuda {
@@ -194,8 +195,14 @@ std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& c
   return with_few_channels(single(node, context), context);
 }
 
-std::vector<KernelCandidate> fused_or_few_channels(const Node& node, Context& context) {
+std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
   return with_few_channels(fused(node, context), context);
+}
+
+std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {
+  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
+  candidates.insert(candidates.begin(), residual_convolution_candidate(context));
+  return candidates;
 }
 
 bool always(const Node&) {
@@ -215,13 +222,13 @@ const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
                                           .candidates = single,
                                           .worth_tuning = always});
 const CudaKernelRegistration kFused({.key = "fused:convolution",
-                                     .candidates = fused_or_few_channels,
+                                     .candidates = with_epilogue,
                                      .worth_tuning = always});
 const CudaKernelRegistration kMaskedSum({.key = "fused:convolution_data_gradient",
                                          .candidates = fused,
                                          .worth_tuning = always});
 const CudaKernelRegistration kStatistics({.key = "fused:convolution_statistics",
-                                          .candidates = fused_or_few_channels,
+                                          .candidates = with_epilogue,
                                           .worth_tuning = always});
 
 }  // namespace

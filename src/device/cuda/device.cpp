@@ -14,8 +14,8 @@
 #include "device/cuda/grouped_clusters.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
-#include "device/cuda/normalised_convolution.h"
 #include "device/cuda/peaks.h"
+#include "device/cuda/pointwise_convolution.h"
 #include "device/cuda/pointwise_gradients.h"
 
 namespace tessera::cuda {

@@ -1,5 +1,5 @@
 // Pointwise convolutions with the rest of the batch normalisations in front of them.
-#include "device/cuda/normalised_convolution.h"
+#include "device/cuda/pointwise_convolution.h"
 
 #include <algorithm>
 #include <cmath>
@@ -114,6 +114,59 @@ TEST_P(NormalisedConvolution, CudaCompile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedConvolution, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+struct ResidualCase {
+  std::string name;
+  std::string pixels;
+  int64_t inputs = 64;
+  int64_t outputs = 256;
+  std::string type = "fp16";
+};
+
+// As fuse_convolution makes it in inference.
+std::unique_ptr<Graph> residual_of(const ResidualCase& own) {
+  std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+      "graph g(input %x: {0}[{1}, {2}], input %weight: {0}[{3}, 1, 1, {2}], input %bias: {0}[{3}], input "
+      "%residual: {0}[{1}, {3}]) {{\n  %c = convolution(%x, %weight) {{dilations = [1, 1], padding_high = "
+      "[0, 0], "
+      "padding_low = [0, 0], strides = [1, 1]}}\n  %b = add(%c, %bias)\n  %s = add(%b, %residual)\n"
+      "  %y = relu(%s)\n  output y = %y\n}}\n",
+      own.type, own.pixels, own.inputs, own.outputs));
+  EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+  return graph;
+}
+
+// Results that the cache does not hold, of items that are not whole; two slices of the outputs.
+std::vector<ResidualCase> residual_cases() {
+  return {{"OneSlice", "21, 57, 59", 64, 256}, {"TwoSlices", "17, 46, 45", 64, 512, "bf16"}};
+}
+
+class ResidualConvolution : public ::testing::TestWithParam<ResidualCase> {};
+
+TEST_P(ResidualConvolution, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const ResidualCase& own = GetParam();
+  const std::unique_ptr<Graph> graph = residual_of(own);
+  const Node& node = *graph->nodes().front();
+  const Tolerance tolerance = tolerance_for(OperatorClass::contraction, node.output()->data_type(),
+                                            {.terms = own.inputs, .magnitude = 4});
+  // The reference rounds each sum.
+  const double u = unit_roundoff(node.output()->data_type());
+  const Tolerance rounded{
+      .absolute = tolerance.absolute + 2 * u * 4 * 4 * std::sqrt(static_cast<double>(own.inputs)),
+      .relative = tolerance.relative};
+  const std::string name = "generated.residual_convolution";
+  EXPECT_EQ(expect_every_kernel(node, random_inputs(node, -2, 2), {rounded},
+                                std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, name),
+            std::vector<std::string>{name});
+}
+
+TEST_P(ResidualConvolution, CudaCompile) {
+  EXPECT_GT(compile_candidates(*residual_of(GetParam())->nodes().front()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, ResidualConvolution, ::testing::ValuesIn(residual_cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {

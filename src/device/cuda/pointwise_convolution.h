@@ -1,11 +1,16 @@
-// Pointwise convolutions with the rest of the batch normalisations in front of them, in one kernel.
+// Pointwise convolutions with the rest of the batch normalisations in front of them, or a residual behind
+// them, in one kernel.
 #pragma once
 
+#include "tessera/compile/kernel.h"
 #include "tessera/graph/graph.h"
 
 #include "device/cuda/context.h"
 
 namespace tessera::cuda {
+
+// "generated.residual_convolution": of what cuDNN takes, what it is slow for.
+KernelCandidate residual_convolution_candidate(Context& context);
 
 // Whether the kernel takes the convolution with so many normalisations and perhaps a shortcut, and is the
 // faster way on this GPU.

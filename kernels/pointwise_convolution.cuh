@@ -1,13 +1,16 @@
-// A pointwise convolution with what is in front of it: the rest of one or two batch normalisations whose
-// statistics are known, the sum with a shortcut, and the relu, y = relu(x factor + offset [+ ...]); and with
-// what begins the normalisation behind it: the sums of the result and of its squares. y is written for its
-// other readers, and the convolution takes it from shared memory, in place of x there.
+// A pointwise convolution with what may stand in front of it and behind it.
+//
+// In front: the rest of one or two batch normalisations whose statistics are known, the sum with a shortcut,
+// and the relu, y = relu(x factor + offset [+ ...]). y is written for its other readers, and the convolution
+// takes it from shared memory, in place of x there. Behind: the sums of the result and of its squares, with
+// which the next normalisation begins; or a bias, the sum with a residual, and the relu.
 //
 // A block keeps the weights in registers and goes over the pixels 32 at a time, with the next such items on
 // their way to shared memory. Values round where they would in memory.
 //
 // P: Element (16 bits), pixels, inputs, outputs, slice (outputs of a block), stages (items in shared memory),
-// norms (how many normalisations, 1 or 2), shortcut (whether a tensor is added).
+// norms (how many normalisations, 0 to 2), shortcut (whether one is added to them), statistics, bias,
+// residual, relu (behind the result).
 #pragma once
 
 #include "copies.cuh"
@@ -17,20 +20,22 @@
 namespace tessera {
 
 template <typename T>
-struct NormalisedConvolutionPointers {
-  const T* x[2];           // [pixels, inputs], of each normalisation
-  const T* shortcut;       // [pixels, inputs]
-  const float* mean[2];    // [inputs]
-  const float* factor[2];  // [inputs]
-  const float* bias[2];    // [inputs]
-  const T* weight;         // [outputs, inputs]
-  T* result;               // [pixels, outputs]
-  T* y;                    // [pixels, inputs]
-  float* parts;            // [2, chunks, outputs]: sums of the result and of its squares, to be added up
+struct PointwiseConvolutionPointers {
+  const T* x[2];            // [pixels, inputs], of each normalisation
+  const T* shortcut;        // [pixels, inputs]
+  const float* mean[2];     // [inputs]
+  const float* factor[2];   // [inputs]
+  const float* bias[2];     // [inputs]
+  const T* weight;          // [outputs, inputs]
+  const T* bias_of_result;  // [outputs]
+  const T* residual;        // [pixels, outputs]
+  T* result;                // [pixels, outputs]
+  T* y;                     // [pixels, inputs]
+  float* parts;             // [2, chunks, outputs]: sums of the result and of its squares, to be added up
 };
 
 template <typename P>
-class NormalisedConvolution {
+class PointwiseConvolution {
  public:
   using T = typename P::Element;
   static constexpr int threads = 256, warps = threads / 32;
@@ -43,22 +48,25 @@ class NormalisedConvolution {
   static constexpr int teams = warps / groups;             // of warps, which share the pixels
   static constexpr int parts_of_item = item / 16 / teams;  // of 16 pixels, of a warp
   static constexpr int steps = P::inputs / 16;
-  static constexpr int operands = P::norms + (P::shortcut ? 1 : 0);
+  static constexpr int operands = P::norms > 0 ? P::norms + (P::shortcut ? 1 : 0) : 1;
   using Input = Tile<T, P::inputs, true>;
   static constexpr int chunks = Input::chunks;
   static constexpr int own_chunks = item * chunks / threads;
   static constexpr int operand_elements = item * Input::pitch;
-  static constexpr int stage_elements = operands * operand_elements;
+  using Residual = Tile<T, P::slice, false>;
+  static constexpr int stage_elements = operands * operand_elements + (P::residual ? item * P::slice : 0);
+  using Row = Pack<T, neighbours>;
   static_assert(threads % chunks == 0 && own_chunks > 0 && parts_of_item > 0);
 
-  __device__ NormalisedConvolution(const NormalisedConvolutionPointers<T>& pointers, uint4* memory)
+  __device__ PointwiseConvolution(const PointwiseConvolutionPointers<T>& pointers, uint4* memory)
       : pointers_(pointers),
         stages_(reinterpret_cast<T*>(memory)),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
         team_(thread_ / 32 / groups),
         slice_(static_cast<int>(blockIdx.x) % slices),
-        output_(slice_ * P::slice + thread_ / 32 % groups * columns) {}
+        column_(thread_ / 32 % groups * columns),
+        output_(slice_ * P::slice + column_) {}
 
   __device__ void run() {
     prepare();
@@ -70,18 +78,20 @@ class NormalisedConvolution {
     for (int now = first; now < items; now += step, next += step) {
       T* own = stages_ + stage * stage_elements;
       wait_for_copies(P::stages - 2);
-      normalise(now, own);
+      if constexpr (P::norms > 0) normalise(now, own);
       __syncthreads();
       // Every thread is done with the item before, whose place the next one takes.
       fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
-      make_result(now, Input(own));
+      make_result(now, own);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
     }
-    write_sums(first);
+    if constexpr (P::statistics) write_sums(first);
   }
 
  private:
   __device__ void prepare() {
+    if constexpr (P::bias)
+      bias_ = load<neighbours>(pointers_.bias_of_result + output_ + lane_ % 4 * neighbours);
     const int channel = thread_ % chunks * 8;
 #pragma unroll
     for (int norm = 0; norm < P::norms; ++norm) {
@@ -112,11 +122,22 @@ class NormalisedConvolution {
       for (int n = 0; n < own_chunks; ++n) {
         const int place = thread_ + n * threads, row = place / chunks, chunk = place % chunks;
         const int64 from = int64{min(index * item + row, P::pixels - 1)} * P::inputs + chunk * 8;
-#pragma unroll
-        for (int norm = 0; norm < P::norms; ++norm)
-          copy_ahead(Input(to + norm * operand_elements).at(row, chunk), pointers_.x[norm] + from);
+        copy_ahead(Input(to).at(row, chunk), pointers_.x[0] + from);
+        if constexpr (P::norms > 1)
+          copy_ahead(Input(to + operand_elements).at(row, chunk), pointers_.x[1] + from);
         if constexpr (P::shortcut)
           copy_ahead(Input(to + P::norms * operand_elements).at(row, chunk), pointers_.shortcut + from);
+      }
+      if constexpr (P::residual) {
+        const Residual residual(to + operands * operand_elements);
+#pragma unroll
+        for (int n = 0; n < item * Residual::chunks / threads; ++n) {
+          const int place = thread_ + n * threads, row = place / Residual::chunks,
+                    chunk = place % Residual::chunks;
+          const int64 pixel = min(index * item + row, P::pixels - 1);
+          copy_ahead(residual.at(row, chunk),
+                     pointers_.residual + pixel * P::outputs + slice_ * P::slice + chunk * 8);
+        }
       }
     }
     end_of_copies();
@@ -150,7 +171,8 @@ class NormalisedConvolution {
     }
   }
 
-  __device__ void make_result(int index, const Input& y) {
+  __device__ void make_result(int index, T* stage) {
+    const Input y(stage);
     float products[parts_of_item][tiles][4] = {};
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
@@ -164,17 +186,30 @@ class NormalisedConvolution {
       }
     }
 #pragma unroll
-    for (int row = 0; row < 2 * parts_of_item; ++row) {
-      const int pixel = index * item + team_ * parts_of_item * 16 + lane_ / 4 + 8 * row;
+    for (int part = 0; part < 2 * parts_of_item; ++part) {
+      const int row = team_ * parts_of_item * 16 + lane_ / 4 + 8 * part;
+      const int64 pixel = index * item + row;
       if (pixel >= P::pixels) continue;
-      Pack<T, neighbours> result;
+      Row residual;
+      if constexpr (P::residual) {
+        const int column = column_ + lane_ % 4 * neighbours;
+        residual =
+            load<neighbours>(Residual(stage + operands * operand_elements).at(row, column / 8) + column % 8);
+      }
+      Row result;
 #pragma unroll
       for (int v = 0; v < neighbours; ++v) {
-        result.at[v] = narrow<T>(products[row / 2][v / 2][2 * (row % 2) + v % 2]);
-        sums_[v] += widen(result.at[v]);
-        squares_[v] += widen(result.at[v]) * widen(result.at[v]);
+        float value = products[part / 2][v / 2][2 * (part % 2) + v % 2];
+        if constexpr (P::bias) value += widen(bias_.at[v]);
+        if constexpr (P::residual) value += widen(residual.at[v]);
+        if constexpr (P::relu) value = value > 0 ? value : 0;
+        result.at[v] = narrow<T>(value);
+        if constexpr (P::statistics) {
+          sums_[v] += widen(result.at[v]);
+          squares_[v] += widen(result.at[v]) * widen(result.at[v]);
+        }
       }
-      store(pointers_.result + int64{pixel} * P::outputs + output_ + lane_ % 4 * neighbours, result);
+      store(pointers_.result + pixel * P::outputs + output_ + lane_ % 4 * neighbours, result);
     }
   }
 
@@ -195,20 +230,22 @@ class NormalisedConvolution {
     }
   }
 
-  const NormalisedConvolutionPointers<T>& pointers_;
+  const PointwiseConvolutionPointers<T>& pointers_;
   T* stages_;
   int thread_, lane_, team_, slice_;
-  int output_;  // the warp's first
-  Pack<float, 8> factors_[P::norms], offsets_[P::norms];
+  int column_;  // the warp's first output in the slice
+  int output_;  // and in all
+  Row bias_;
+  Pack<float, 8> factors_[P::norms > 0 ? P::norms : 1], offsets_[P::norms > 0 ? P::norms : 1];
   uint32 weights_[steps][tiles][2];
   float sums_[neighbours] = {};
   float squares_[neighbours] = {};
 };
 
 template <typename P>
-__device__ void normalised_convolution(const NormalisedConvolutionPointers<typename P::Element>& pointers) {
+__device__ void pointwise_convolution(const PointwiseConvolutionPointers<typename P::Element>& pointers) {
   extern __shared__ uint4 memory[];
-  NormalisedConvolution<P>(pointers, memory).run();
+  PointwiseConvolution<P>(pointers, memory).run();
 }
 
 }  // namespace tessera

@@ -1,0 +1,159 @@
+#include "device/cuda/pointwise_convolution.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/refusal.h"
+
+#include "device/cuda/pointwise_program.h"
+
+namespace tessera::cuda {
+namespace {
+
+using backend::refuse_unless;
+
+constexpr int64_t kMostWeights = 65536;  // in the registers of a block
+
+// The problem P of kernels/pointwise_convolution.cuh.
+struct PointwiseConvolutionProblem : PointwiseProblem {
+  size_t norms = 0;
+  bool shortcut = false;
+  backend::Epilogue epilogue;
+  int64_t slice = 0;
+
+  explicit PointwiseConvolutionProblem(const Node& convolution)
+      : PointwiseProblem(convolution, *convolution.input(0), *convolution.output()) {
+    refuse_unless(inputs == 64 || inputs == 128 || inputs == 256 || inputs == 512, "{} channels of x",
+                  inputs);
+  }
+
+  int64_t item_elements() const {
+    constexpr int64_t kPadding = 8;
+    const size_t operands = norms > 0 ? norms + (shortcut ? 1 : 0) : 1;
+    return item * (static_cast<int64_t>(operands) * (inputs + kPadding) +
+                   (epilogue.shortcut.has_value() ? slice : 0));
+  }
+  int64_t slices() const { return outputs / slice; }
+  // Of warps, each of which adds up pixels of its own.
+  int64_t teams() const { return slice < 128 ? 2 : 1; }
+  int64_t blocks_of_slice(const GpuTraits& gpu) const {
+    return std::min(items(), std::max<int64_t>(gpu.multiprocessors / slices(), 1));
+  }
+
+  // The first of the wanted widths of a slice that takes the outputs apart evenly.
+  void set_slice(std::initializer_list<int64_t> wanted, const GpuTraits& gpu) {
+    for (const int64_t own : wanted) {
+      if (slice == 0 && outputs % own == 0 && inputs * own <= kMostWeights) slice = own;
+    }
+    refuse_unless(slice > 0, "{} channels of the result", outputs);
+    set_stages(item_elements(), 0, gpu);
+  }
+
+  void add_to(GeneratedProgram& program, const PointerList& pointers, bool statistics,
+              const GpuTraits& gpu) const {
+    program.source = print(
+        "pointwise_convolution.cuh",
+        fmt::format("inputs = {}, outputs = {}, slice = {}, norms = {}, shortcut = {:d}, statistics = {:d}, "
+                    "bias = {:d}, residual = {:d}, relu = {:d}",
+                    inputs, outputs, slice, norms, shortcut, statistics, epilogue.bias.has_value(),
+                    epilogue.shortcut.has_value(), epilogue.activation != nullptr));
+    add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
+            "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
+            bytes_of(stages * item_elements()));
+  }
+};
+
+struct NormalisedInputProblem : PointwiseConvolutionProblem {
+  NormalisedInputProblem(const Node& convolution, size_t normalisations, bool has_shortcut,
+                         const GpuTraits& gpu)
+      : PointwiseConvolutionProblem(convolution) {
+    constexpr int64_t kCheapInputs = 128;  // that each slice may normalise by itself
+    refuse_unless(normalisations == 1 || normalisations == 2, "{} normalisations", normalisations);
+    norms = normalisations;
+    shortcut = has_shortcut;
+    if (inputs <= kCheapInputs) {
+      set_slice({256, 128, 64}, gpu);
+    } else {
+      set_slice({outputs}, gpu);
+    }
+  }
+};
+
+// Up to two of what each normalisation has one of.
+void add_both(PointerList& pointers, const std::vector<size_t>& inputs) {
+  for (size_t norm = 0; norm < 2; ++norm)
+    pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
+}
+
+GeneratedProgram normalised_convolution(const Node& node, const GpuTraits& gpu) {
+  const backend::NormalisedConvolutionBody body = backend::parse_normalised_convolution(node);
+  const NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), gpu);
+  PointerList pointers(node);
+  add_both(pointers, body.x);
+  pointers.input(body.shortcut);
+  for (const auto* inputs : {&body.mean, &body.factor, &body.bias}) add_both(pointers, *inputs);
+  pointers.input(body.weight);
+  for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
+  for (const size_t output : {0, 3}) pointers.output(output);
+
+  const int64_t chunks = problem.blocks_of_slice(gpu) * problem.teams();
+  const int64_t sums = floats(chunks * problem.outputs);
+  GeneratedProgram program;
+  problem.add_to(program, pointers, true, gpu);
+  program.workspace_bytes = 2 * sums;
+  add_combine(program, node,
+              {{.offset = 0, .results = problem.outputs, .output = 1},
+               {.offset = sums, .results = problem.outputs, .output = 2}},
+              chunks);
+  return program;
+}
+
+// cuDNN is as fast without a residual, and where the cache holds the result.
+GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
+  const backend::FusedChain chain = backend::parse_chain(node, "convolution");
+  PointwiseConvolutionProblem problem(*chain.main);
+  problem.epilogue = backend::read_epilogue(node, chain, {"relu"});
+  refuse_unless(problem.epilogue.shortcut.has_value(), "no residual");
+  constexpr int64_t kLeastBytes = int64_t{32} << 20;
+  const int64_t bytes = problem.bytes_of(problem.pixels * problem.outputs);
+  refuse_unless(bytes >= kLeastBytes, "a result of {} bytes", bytes);
+  problem.set_slice({256, 128, 64}, gpu);
+  PointerList pointers(node);
+  pointers.input(backend::input_index(node, chain.main->input(0)));
+  for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
+  pointers.input(backend::input_index(node, chain.main->input(1)));
+  pointers.input(problem.epilogue.bias);
+  pointers.input(problem.epilogue.shortcut);
+  pointers.output(0);
+  pointers.output(std::nullopt);
+  GeneratedProgram program;
+  problem.add_to(program, pointers, false, gpu);
+  return program;
+}
+
+const GeneratedRegistration kNormalised("fused:normalised_convolution", normalised_convolution);
+
+}  // namespace
+
+KernelCandidate residual_convolution_candidate(Context& context) {
+  const auto program = [&context](const KernelRequest& request) {
+    return residual_convolution(request.node, context.traits());
+  };
+  return backend::checked_candidate("generated.residual_convolution", program,
+                                    [&context, program](const KernelRequest& request) {
+                                      return make_generated_kernel(context, program(request));
+                                    });
+}
+
+bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut,
+                            const GpuTraits& gpu) {
+  return takes<NormalisedInputProblem>(&PointwiseProblem::inputs, convolution, normalisations, shortcut, gpu);
+}
+
+}  // namespace tessera::cuda
