@@ -7,7 +7,7 @@
 // with the next such items on their way to shared memory.
 //
 // P: Element (16 bits), pixels, wide (channels of dz and x), narrow (channels of u), stages (items in shared
-// memory).
+// memory), again (whether u is made again), epsilon (of that normalisation).
 #pragma once
 
 #include "copies.cuh"
@@ -20,11 +20,15 @@ template <typename T>
 struct NormalisedGradientsPointers {
   const T* dz;              // [pixels, wide]
   const T* x;               // [pixels, wide]
-  const T* input;           // [pixels, narrow]
+  const T* input;           // [pixels, narrow]: u, or what it is made of
   const T* weight;          // [wide, narrow]
   const float* factors[3];  // [wide] each
-  T* result;                // [pixels, narrow]
-  float* parts;             // [blocks, wide, narrow], to be added up to the weight gradient
+  const float* scale;       // [narrow], as the next three: of the normalisation that makes u
+  const float* bias;
+  const float* mean;
+  const float* variance;
+  T* result;     // [pixels, narrow]
+  float* parts;  // [blocks, wide, narrow], to be added up to the weight gradient
 };
 
 template <typename P>
@@ -40,7 +44,8 @@ class NormalisedGradients {
   static constexpr int weight_tiles = channels / 16, narrow_tiles = P::narrow / 8;
   static constexpr int steps = P::wide / 16;               // of the data gradient
   static constexpr int columns = P::narrow / (warps / 2);  // of the data gradient, of a warp
-  static_assert(threads % wide_chunks == 0 && channels % 16 == 0 && columns == 16);
+  static_assert(threads % wide_chunks == 0 && channels % 16 == 0 && columns == 16 &&
+                threads == item * narrow_chunks);
   using Wide = Tile<T, P::wide, true>;
   using Narrow = Tile<T, P::narrow, true>;
   static constexpr int stage_elements = item * (2 * P::wide + Narrow::pitch);
@@ -63,6 +68,7 @@ class NormalisedGradients {
     for (int now = static_cast<int>(blockIdx.x); now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
       normalise(now, stages_ + stage * stage_elements, slopes_ + buffer * slope_elements);
+      if constexpr (P::again) make_input(Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
       __syncthreads();
       fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
       const Wide slopes(slopes_ + buffer * slope_elements);
@@ -76,6 +82,14 @@ class NormalisedGradients {
 
  private:
   __device__ void prepare() {
+    if constexpr (P::again) {
+      for (int channel = thread_; channel < P::narrow; channel += threads) {
+        const float factor = op_rsqrt(pointers_.variance[channel] + P::epsilon) * pointers_.scale[channel];
+        factors_of_input()[channel] = factor;
+        offsets_of_input()[channel] = pointers_.bias[channel] - pointers_.mean[channel] * factor;
+      }
+      __syncthreads();
+    }
     const int first = thread_ % wide_chunks * 8;
 #pragma unroll
     for (int n = 0; n < 3; ++n) factors_[n] = load<8>(pointers_.factors[n] + first);
@@ -104,13 +118,33 @@ class NormalisedGradients {
         copy_ahead(to + chunk * 8, pointers_.dz + from);
         copy_ahead(to + item * P::wide + chunk * 8, pointers_.x + from);
       }
-      for (int chunk = thread_; chunk < item * narrow_chunks; chunk += threads) {
-        const int row = chunk / narrow_chunks, column = chunk % narrow_chunks * 8;
-        copy_ahead(Narrow(to + 2 * item * P::wide).at(row, chunk % narrow_chunks),
-                   pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + column);
-      }
+      const int row = thread_ / narrow_chunks, chunk = thread_ % narrow_chunks;
+      copy_ahead(Narrow(to + 2 * item * P::wide).at(row, chunk),
+                 pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + chunk * 8);
     }
     end_of_copies();
+  }
+
+  // What this thread has copied.
+  __device__ void make_input(const Narrow& input) const {
+    const int row = thread_ / narrow_chunks, chunk = thread_ % narrow_chunks;
+    Pack<T, 8> own = load<8>(input.at(row, chunk));
+    const auto factors = load<8>(factors_of_input() + chunk * 8),
+               offsets = load<8>(offsets_of_input() + chunk * 8);
+#pragma unroll
+    for (int v = 0; v < 8; ++v) {
+      const float value = widen(own.at[v]) * factors.at[v] + offsets.at[v];
+      own.at[v] = narrow<T>(value > 0 ? value : 0);
+    }
+    store(input.at(row, chunk), own);
+  }
+
+  // Behind the tiles.
+  __device__ float* factors_of_input() const {
+    return reinterpret_cast<float*>(slopes_ + 2 * slope_elements);
+  }
+  __device__ float* offsets_of_input() const {
+    return factors_of_input() + P::narrow;
   }
 
   // Rows behind the last pixel are zero: they add nothing.

@@ -9,8 +9,8 @@
 // their way to shared memory. Values round where they would in memory.
 //
 // P: Element (16 bits), pixels, inputs, outputs, slice (outputs of a block), stages (items in shared memory),
-// norms (how many normalisations, 0 to 2), shortcut (whether one is added to them), statistics, bias,
-// residual, relu (behind the result).
+// norms (how many normalisations, 0 to 2), shortcut (whether one is added to them), keeps (whether y is
+// written), statistics, bias, residual, relu (behind the result).
 #pragma once
 
 #include "copies.cuh"
@@ -167,7 +167,8 @@ class PointwiseConvolution {
 #pragma unroll
       for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
       store(Input(stage).at(row, chunk), y);
-      if (pixel < P::pixels && slice_ == 0) store(pointers_.y + int64{pixel} * P::inputs + chunk * 8, y);
+      if (P::keeps && pixel < P::pixels && slice_ == 0)
+        store(pointers_.y + int64{pixel} * P::inputs + chunk * 8, y);
     }
   }
 

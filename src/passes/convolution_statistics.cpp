@@ -35,7 +35,8 @@ Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<N
   std::vector<Value*> outputs{y, sum, squares};
   if (input.has_value()) {
     members.insert(members.end(), input->nodes.begin(), input->nodes.end());
-    outputs.push_back(convolution->input(0));
+    Value* x = convolution->input(0);
+    if (x->uses().size() > 1 || is_output_or_update(x)) outputs.push_back(x);
   }
   const std::string kind = input.has_value() ? "normalised_convolution" : "convolution_statistics";
   const Node* fused = fuse_nodes(graph, kind, members, outputs);

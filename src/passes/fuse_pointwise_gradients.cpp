@@ -51,6 +51,19 @@ std::vector<Node*> elementwise_rest(const BatchNormGradients& gradients, const N
   return members;
 }
 
+// Nodes that make x again, in place of the relu of a training normalisation, for a gradient that is told so;
+// none for any other x. The relu's result need not be kept then.
+std::vector<Node*> make_again(Graph& graph, Node* weight_gradient) {
+  const Node* relu = producer_of(weight_gradient->input(0), "relu");
+  const Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");
+  if (norm == nullptr || relu->input(0) != norm->output()) return {};
+  const InsertionPoint here(graph, weight_gradient);
+  Value* again = normalised_again(*norm);
+  Value* x = ops::relu(again);
+  graph.set_input(weight_gradient, 0, x);
+  return {again->producer(), x->producer()};
+}
+
 // dx, read by both gradients of a convolution and by nothing else, into their node.
 void fuse_behind(Graph& graph, const PassOptions& options, std::vector<Node*> members, Value* dx) {
   if (!options.takes_normalised_gradients || dx->uses().size() != 2 || is_output_or_update(dx)) return;
@@ -62,6 +75,8 @@ void fuse_behind(Graph& graph, const PassOptions& options, std::vector<Node*> me
     if (weight == nullptr || !options.takes_normalised_gradients(*data)) continue;
     members.insert(members.end(), {data, weight});
     if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return;
+    const std::vector<Node*> again = make_again(graph, weight);
+    members.insert(members.end(), again.begin(), again.end());
     fuse_nodes(graph, "normalised_gradients", members, {data->output(), weight->output()});
     return;
   }

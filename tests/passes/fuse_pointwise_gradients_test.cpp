@@ -85,6 +85,28 @@ TEST(FusePointwiseGradients, TakesBothConvolutionsAndTheNormalisationBetweenThem
             (Kinds{"summed_gradients", "normalised_gradients"}));
 }
 
+// The input of the convolution in front is the relu of a normalisation too: it is made again from that one's
+// x.
+TEST(FusePointwiseGradients, MakesTheInputAgain) {
+  const std::string norm = R"(
+    %n, %mean3, %variance3 = batch_norm_training(%u, %scale3, %bias3) {epsilon = 0.01}
+    %r = relu(%n)
+)";
+  std::string inputs = kInputs;
+  inputs.replace(inputs.find(") {"), 3, ", input %scale3: fp32[7], input %bias3: fp32[7]) {" + norm);
+  std::string former = kFormer;
+  former.replace(former.find("(%u,"), 4, "(%r,");
+  const std::string text = inputs + kSum + kWeight + kNorm + former + "}";
+  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  for (const auto& node : graph->nodes()) {
+    if (node->operator_name() == "relu") {
+      EXPECT_TRUE(node->output()->uses().empty());
+    }
+  }
+}
+
 TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalisations) {
   const std::string text = kInputs + kSum + kWeight + kSecondNorm + kNorm + kFormer + "}";
   EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));

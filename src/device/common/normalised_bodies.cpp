@@ -71,13 +71,32 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
   return body;
 }
 
+namespace {
+
+void parse_input(const Node& node, const Value* x, NormalisedGradientsBody& body) {
+  const Node* relu = producer_of(x, "relu");
+  if (relu == nullptr) {
+    body.x = input_index(node, x);
+    return;
+  }
+  const Node& norm = made_by(relu->input(0), "batch_norm_inference");
+  body.again = NormalisedRelu{.x = input_index(node, norm.input(0)),
+                              .scale = input_index(node, norm.input(1)),
+                              .bias = input_index(node, norm.input(2)),
+                              .mean = input_index(node, norm.input(3)),
+                              .variance = input_index(node, norm.input(4)),
+                              .epsilon = norm.attributes().real("epsilon")};
+}
+
+}  // namespace
+
 NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
   NormalisedGradientsBody body{.data = &main_node(node, "convolution_data_gradient")};
   const Node& weight = main_node(node, "convolution_weight_gradient");
   check_weight_gradient(*body.data, weight);
   refuse_unless(output_of_body(node, 0) == body.data->output() && output_of_body(node, 1) == weight.output(),
                 "the outputs are not the two gradients");
-  body.x = input_index(node, weight.input(0));
+  parse_input(node, weight.input(0), body);
   body.weight = input_index(node, body.data->input(1));
   const Node& sum = made_by(behind(body.data->input(0), "cast"), "add");
   body.offset = input_index(node, behind(sum.input(1), "broadcast_to"));
@@ -96,9 +115,10 @@ NormalisedConvolutionBody parse_normalised_convolution(const Node& node) {
   NormalisedConvolutionBody body{.convolution = &main_node(node, "convolution")};
   const Node& convolution = *body.convolution;
   refuse_unless(convolution.inputs().size() == 2, "a bias");
-  refuse_unless(node.body()->outputs().size() == 4 && output_of_body(node, 0) == convolution.output() &&
-                    output_of_body(node, 3) == convolution.input(0),
-                "the outputs are not a convolution, two sums and what it reads");
+  const size_t outputs = node.body()->outputs().size();
+  body.keeps = outputs == 4 && output_of_body(node, 3) == convolution.input(0);
+  refuse_unless((outputs == 3 || body.keeps) && output_of_body(node, 0) == convolution.output(),
+                "the outputs are not a convolution, two sums and perhaps what it reads");
   const std::optional<NormalisedInput> input = match_normalised_input(convolution.input(0));
   refuse_unless(input.has_value(), "the convolution does not read normalised channels");
   for (const NormalisedChannels& norm : input->norms) {

@@ -24,6 +24,7 @@ constexpr int64_t kMostWeights = 65536;  // in the registers of a block
 struct PointwiseConvolutionProblem : PointwiseProblem {
   size_t norms = 0;
   bool shortcut = false;
+  bool keeps = false;
   backend::Epilogue epilogue;
   int64_t slice = 0;
 
@@ -59,9 +60,9 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
               const GpuTraits& gpu) const {
     program.source = print(
         "pointwise_convolution.cuh",
-        fmt::format("inputs = {}, outputs = {}, slice = {}, norms = {}, shortcut = {:d}, statistics = {:d}, "
-                    "bias = {:d}, residual = {:d}, relu = {:d}",
-                    inputs, outputs, slice, norms, shortcut, statistics, epilogue.bias.has_value(),
+        fmt::format("inputs = {}, outputs = {}, slice = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
+                    "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
+                    inputs, outputs, slice, norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
                     epilogue.shortcut.has_value(), epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
             "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
@@ -93,14 +94,16 @@ void add_both(PointerList& pointers, const std::vector<size_t>& inputs) {
 
 GeneratedProgram normalised_convolution(const Node& node, const GpuTraits& gpu) {
   const backend::NormalisedConvolutionBody body = backend::parse_normalised_convolution(node);
-  const NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), gpu);
+  NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), gpu);
+  problem.keeps = body.keeps;
   PointerList pointers(node);
   add_both(pointers, body.x);
   pointers.input(body.shortcut);
   for (const auto* inputs : {&body.mean, &body.factor, &body.bias}) add_both(pointers, *inputs);
   pointers.input(body.weight);
   for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
-  for (const size_t output : {0, 3}) pointers.output(output);
+  pointers.output(0);
+  pointers.output(body.keeps ? std::optional<size_t>(3) : std::nullopt);
 
   const int64_t chunks = problem.blocks_of_slice(gpu) * problem.teams();
   const int64_t sums = floats(chunks * problem.outputs);

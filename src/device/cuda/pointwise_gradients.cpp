@@ -44,11 +44,15 @@ struct NormalisedProblem : PointwiseProblem {
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0)) {
     refuse_unless(inputs == 64, "{} channels of x", inputs);
     refuse_unless(outputs == 128 || outputs == 256, "{} channels of dy", outputs);
-    set_stages(item_elements(), slopes(), gpu);
+    set_stages(item_elements(), others(), gpu);
   }
 
   int64_t item_elements() const { return item * (2 * outputs + inputs + kPadding); }
-  int64_t slopes() const { return 2 * item * (outputs + kPadding); }
+  // Beside the items: the gradient d of two, and two numbers for each channel of u.
+  int64_t others() const {
+    return 2 * item * (outputs + kPadding) + 2 * inputs * (floats(1) / static_cast<int64_t>(size_of(type)));
+  }
+  int64_t shared_bytes() const { return bytes_of(stages * item_elements() + others()); }
 };
 
 GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
@@ -90,18 +94,27 @@ GeneratedProgram normalised(const Node& node, const GpuTraits& gpu) {
   const backend::NormalisedGradientsBody body = backend::parse_normalised_gradients(node);
   const NormalisedProblem problem(*body.data, gpu);
   PointerList pointers(node);
-  for (const size_t input : {body.dy, body.y, body.x, body.weight, body.factor, body.slant, body.offset})
+  const bool again = body.again.has_value();
+  for (const size_t input :
+       {body.dy, body.y, again ? body.again->x : *body.x, body.weight, body.factor, body.slant, body.offset})
     pointers.input(input);
+  if (again) {
+    for (const size_t input : {body.again->scale, body.again->bias, body.again->mean, body.again->variance})
+      pointers.input(input);
+  } else {
+    for (int unused = 0; unused < 4; ++unused) pointers.input(std::nullopt);
+  }
   pointers.output(0);
 
   const int64_t blocks = std::min<int64_t>(problem.items(), gpu.multiprocessors);
   const int64_t weights = problem.inputs * problem.outputs;
   GeneratedProgram program;
-  program.source = problem.print("normalised_gradients.cuh",
-                                 fmt::format("narrow = {}, wide = {}", problem.inputs, problem.outputs));
+  program.source = problem.print(
+      "normalised_gradients.cuh",
+      fmt::format("narrow = {}, wide = {}, again = {:d};\n  static constexpr float epsilon = {}",
+                  problem.inputs, problem.outputs, again, float_literal(again ? body.again->epsilon : 0)));
   add_run(program, pointers, fmt::format("NormalisedGradientsPointers<{}>", device_type(problem.type)),
-          "normalised_gradients", {0}, blocks,
-          problem.bytes_of(problem.stages * problem.item_elements() + problem.slopes()));
+          "normalised_gradients", {0}, blocks, problem.shared_bytes());
   program.workspace_bytes = floats(blocks * weights);
   add_combine(program, node, {{.offset = 0, .results = weights, .output = 1}}, blocks);
   return program;

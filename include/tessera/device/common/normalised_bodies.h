@@ -24,21 +24,31 @@ struct SummedGradientsBody {
   std::vector<size_t> x, mean;  // inputs, of each normalisation
 };
 
+// relu(batch_norm_inference(x)) by the statistics of a run.
+struct NormalisedRelu {
+  size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
+  double epsilon = 0;
+};
+
 // The gradients of a convolution, output 0 to its x and output 1 to its weight, from d = dy * factor + y *
 // slant + offset, rounded to their type.
 struct NormalisedGradientsBody {
   const Node* data = nullptr;                               // convolution_data_gradient, in the body
   size_t dy = 0, y = 0, factor = 0, slant = 0, offset = 0;  // inputs
-  size_t x = 0, weight = 0;                                 // inputs
+  size_t weight = 0;                                        // input
+  std::optional<size_t> x;                                  // input, or
+  std::optional<NormalisedRelu> again;                      // what x is made of
 };
 
-// y, output 3, is the relu of normalised tensors, perhaps with a shortcut added; its convolution is output 0,
-// the sums of that and of its squares over all but the channels outputs 1 and 2.
+// y, output 3 where something else reads it, is the relu of normalised tensors, perhaps with a shortcut
+// added; its convolution is output 0, the sums of that and of its squares over all but the channels outputs 1
+// and 2.
 struct NormalisedConvolutionBody {
   const Node* convolution = nullptr;          // in the body
   std::vector<size_t> x, mean, factor, bias;  // inputs, of each normalisation
   std::optional<size_t> shortcut;             // input
   size_t weight = 0;                          // input
+  bool keeps = false;                         // y is an output
 };
 
 // All throw Error(unsupported) for a node with another body.
