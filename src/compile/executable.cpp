@@ -1,7 +1,6 @@
 #include "tessera/compile/executable.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 
 #include "tessera/base/error.h"
@@ -14,13 +13,6 @@
 
 namespace tessera {
 namespace {
-
-// NVIDIA_TF32_OVERRIDE=0 is NVIDIA's own switch against TF32 in every library.
-bool allows_tf32(const CompileOptions& options) {
-  const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
-  const bool forbidden = override != nullptr && std::string_view(override) == "0";
-  return options.passes.precision == Precision::tf32 && !forbidden;
-}
 
 class PlannedExecutable : public Executable {
  public:
@@ -179,8 +171,9 @@ class PlannedExecutable : public Executable {
           {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
       return step;
     }
-    ChosenKernel choice = choose_kernel(
-        {node, step.frozen, options_.passes.deterministic, allows_tf32(options_)}, *device_, tuner);
+    const bool tf32 = options_.passes.precision == Precision::tf32 && tf32_allowed();
+    ChosenKernel choice =
+        choose_kernel({node, step.frozen, options_.passes.deterministic, tf32}, *device_, tuner);
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;

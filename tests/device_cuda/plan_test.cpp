@@ -1,5 +1,6 @@
 // Plans for a card that is not there.
 #include <algorithm>
+#include <cstdlib>
 
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
@@ -97,6 +98,19 @@ TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
                                             "max_pool_batch_norm_gradient"};
     EXPECT_EQ(writers_of_stem(executable->graph()), expected);
   }
+}
+
+TEST(CudaPlan, TrainsInTf32UnlessItIsForbidden) {
+  const auto card = Device::open("cuda:plan-h100");
+  const char* before = std::getenv("NVIDIA_TF32_OVERRIDE");
+  const std::string kept = before == nullptr ? "" : before;
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+  EXPECT_EQ(card->training_precision(), Precision::tf32);
+  setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
+  EXPECT_EQ(card->training_precision(), Precision::tf32);
+  setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  EXPECT_EQ(card->training_precision(), Precision::fp32);
+  before == nullptr ? unsetenv("NVIDIA_TF32_OVERRIDE") : setenv("NVIDIA_TF32_OVERRIDE", kept.c_str(), 1);
 }
 
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {

@@ -73,5 +73,14 @@ TEST(CudaTraining, InLowPrecisionStaysNearFp32) {
   }
 }
 
+TEST(CudaTraining, IsInTf32UnlessAPrecisionIsNamed) {
+  TESSERA_NEEDS_GPU();
+  const models::Model model = models::create("lenet", models::describe("lenet").defaults);
+  const train::Trainer trainer(model, {.device = gpu_or_null()});
+  EXPECT_EQ(trainer.precision(), tf32_allowed() ? Precision::tf32 : Precision::fp32);
+  const train::Trainer exact(model, {.precision = Precision::fp32, .device = gpu_or_null()});
+  EXPECT_EQ(exact.precision(), Precision::fp32);
+}
+
 }  // namespace
 }  // namespace tessera::testing

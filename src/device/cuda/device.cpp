@@ -108,6 +108,10 @@ void CudaDevice::prepare(PassOptions& options) const {
   if (!options.deterministic) options.convolution_statistics_bytes = int64_t{96} << 20;
 }
 
+Precision CudaDevice::training_precision() const {
+  return tf32_allowed() ? Precision::tf32 : Precision::fp32;
+}
+
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
   return cuda_candidates(node, *context_);
 }
