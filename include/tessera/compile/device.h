@@ -65,6 +65,11 @@ class Device {
   // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner
   // may time those that do not refuse.
   virtual std::vector<KernelCandidate> candidates(const Node& node) const = 0;
+  // Told before candidates are asked which nodes there will be: begins in the background what takes long to
+  // make for them. The work ends with what is returned, at the latest; the nodes outlive that. Null: none.
+  virtual std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const {
+    return nullptr;
+  }
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
   virtual bool worth_tuning(const Node& node) const { return false; }
 
