@@ -47,6 +47,24 @@ TEST(CudaPlan, RecomputesActivationsOnlyWhereItIsAskedTo) {
   EXPECT_GT(recomputed(true), 0);
 }
 
+TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  for (const bool deterministic : {true, false}) {
+    const auto peak = [&](bool recompute) {
+      CompileOptions options;
+      options.passes.precision = Precision::fp16;
+      options.passes.deterministic = deterministic;
+      options.passes.recompute = recompute;
+      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->memory_plan().peak_bytes;
+    };
+    const int64_t kept = peak(false);
+    const int64_t recomputed = peak(true);
+    EXPECT_LT(recomputed, 0.9 * static_cast<double>(kept)) << kept;
+  }
+}
+
 TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const train::StepGraph step =
