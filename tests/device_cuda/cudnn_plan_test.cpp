@@ -57,6 +57,22 @@ std::vector<ConvolutionProblem> problems() {
   return result;
 }
 
+// Without those that cuDNN has no plan for on this card.
+std::vector<ConvolutionProblem> supported_problems() {
+  std::vector<ConvolutionProblem> result;
+  std::string refusals;
+  for (const ConvolutionProblem& problem : problems()) {
+    try {
+      cuda::build_cudnn_plan(gpu_context(), problem, 0);
+      result.push_back(problem);
+    } catch (const Error& error) {
+      refusals += fmt::format("\n  {}: {}", problem.key(), error.what());
+    }
+  }
+  EXPECT_GE(result.size(), 8U) << refusals;
+  return result;
+}
+
 struct Memory {
   Memory(DataType type, const Shape& shape, uint64_t seed) : host(random_tensor(type, shape, -1, 1, seed)) {
     device = gpu_or_null()->allocate(static_cast<int64_t>(host.bytes()));
@@ -101,7 +117,7 @@ Tensor run_plan(const ConvolutionProblem& problem, ConvolutionPlan& plan) {
   return result.read();
 }
 
-class CudnnPlans : public ::testing::Test {
+class CudaConvolutionPlans : public ::testing::Test {
  protected:
   // As another process has it; counts what it builds.
   std::unique_ptr<PlanCache> new_cache() {
@@ -118,9 +134,9 @@ class CudnnPlans : public ::testing::Test {
   std::atomic<int> built_{0};
 };
 
-TEST_F(CudnnPlans, CudaAreTheSameFromAFile) {
+TEST_F(CudaConvolutionPlans, AreTheSameFromAFile) {
   TESSERA_NEEDS_GPU();
-  for (const ConvolutionProblem& problem : problems()) {
+  for (const ConvolutionProblem& problem : supported_problems()) {
     const auto cache = new_cache();
     const auto plan = cache->get(problem, 0);
     EXPECT_TRUE(std::filesystem::exists(cache->path(problem, 0))) << problem.key();
@@ -134,7 +150,7 @@ TEST_F(CudnnPlans, CudaAreTheSameFromAFile) {
   }
 }
 
-TEST_F(CudnnPlans, CudaAreBuiltAnewFromADamagedFile) {
+TEST_F(CudaConvolutionPlans, AreBuiltAnewFromADamagedFile) {
   TESSERA_NEEDS_GPU();
   const ConvolutionProblem problem = make_problem(ConvolutionKind::forward, DataType::fp16);
   const auto cache = new_cache();
@@ -173,7 +189,7 @@ class MisquotedPlan : public ConvolutionPlan {
   std::string text_;
 };
 
-TEST_F(CudnnPlans, CudaAreBuiltAnewWhereCudnnRefusesTheText) {
+TEST_F(CudaConvolutionPlans, AreBuiltAnewWhereCudnnRefusesTheText) {
   TESSERA_NEEDS_GPU();
   const ConvolutionProblem problem = make_problem(ConvolutionKind::forward, DataType::fp16);
   const auto plan = cuda::build_cudnn_plan(gpu_context(), problem, 0);
@@ -193,13 +209,14 @@ TEST_F(CudnnPlans, CudaAreBuiltAnewWhereCudnnRefusesTheText) {
   }
 }
 
-TEST_F(CudnnPlans, CudaAreTheSameFromSeveralThreads) {
+TEST_F(CudaConvolutionPlans, AreTheSameFromSeveralThreads) {
   TESSERA_NEEDS_GPU();
+  const std::vector<ConvolutionProblem> supported = supported_problems();
   const auto cache = new_cache();
   {
     cuda::BackgroundWork work;
     std::vector<std::future<void>> done;
-    for (const ConvolutionProblem& problem : problems()) {
+    for (const ConvolutionProblem& problem : supported) {
       std::packaged_task<void()> task([&cache, problem] { cache->make_ahead(problem, 0); });
       done.push_back(task.get_future());
       work.add(std::move(task));
@@ -207,7 +224,7 @@ TEST_F(CudnnPlans, CudaAreTheSameFromSeveralThreads) {
     for (std::future<void>& one : done) one.get();
   }
   built_ = 0;
-  for (const ConvolutionProblem& problem : problems()) {
+  for (const ConvolutionProblem& problem : supported) {
     const auto alone = cuda::build_cudnn_plan(gpu_context(), problem, 0);
     const Tensor expected = run_plan(problem, *alone);
     EXPECT_TRUE(run_plan(problem, *cache->get(problem, 0)).identical(expected)) << problem.key();
@@ -216,18 +233,18 @@ TEST_F(CudnnPlans, CudaAreTheSameFromSeveralThreads) {
 }
 
 // Plans with partial sums in 16 bits failed this where the stem's weight gradient has many terms.
-TEST_F(CudnnPlans, CudaSumInFp32WhicheverIsTaken) {
+TEST_F(CudaConvolutionPlans, SumInFp32WhicheverIsTaken) {
   TESSERA_NEEDS_GPU();
   for (const DataType type : {DataType::fp16, DataType::bf16}) {
-    ConvolutionProblem problem{.kind = ConvolutionKind::weight_gradient,
-                               .type = type,
-                               .x = {2, 40, 48, 3},
-                               .weight = {64, 7, 7, 3},
-                               .y = {2, 20, 24, 64},
-                               .strides = {2, 2},
-                               .padding_low = {3, 3},
-                               .padding_high = {3, 3},
-                               .dilations = {1, 1}};
+    const ConvolutionProblem problem{.kind = ConvolutionKind::weight_gradient,
+                                     .type = type,
+                                     .x = {2, 40, 48, 3},
+                                     .weight = {64, 7, 7, 3},
+                                     .y = {2, 20, 24, 64},
+                                     .strides = {2, 2},
+                                     .padding_low = {3, 3},
+                                     .padding_high = {3, 3},
+                                     .dilations = {1, 1}};
     const auto first = cuda::build_cudnn_plan(gpu_context(), problem, 0);
     const std::vector<double> expected = run_plan(problem, *first).to_doubles();
     const Tolerance tolerance =
