@@ -1,6 +1,7 @@
 // What is kept on disk between processes: what is damaged or of another version is as good as not there.
 #include "device/cuda/cache_files.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -57,6 +58,34 @@ TEST_F(CacheFilesTest, IgnoreAFileOfAnotherKind) {
   plans.write("key", "plan");
   EXPECT_EQ(files_.read("key"), "code");
   EXPECT_EQ(plans.read("key"), "plan");
+}
+
+TEST_F(CacheFilesTest, TrimsWhatWasNotReadForLongestAndNothingElse) {
+  const std::string code(1000, 'c');
+  for (const char* key : {"old", "read", "new"}) files_.write(key, code);
+  const auto hours_ago = [](int hours) {
+    return std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours);
+  };
+  std::filesystem::last_write_time(files_.path("old"), hours_ago(2));
+  std::filesystem::last_write_time(files_.path("read"), hours_ago(3));
+  std::filesystem::last_write_time(files_.path("new"), hours_ago(1));
+  const std::string left_over = files_.path("gone") + ".123.4";
+  const std::string foreign = (folder_.path() / "notes.cubin").string();
+  const CacheFiles plans(folder_.path().string(), "plan");
+  plans.write("plan", code);
+  for (const std::string& path : {left_over, foreign}) std::ofstream(path) << code;
+  std::filesystem::last_write_time(left_over, hours_ago(4));
+  EXPECT_EQ(files_.read("read"), code);
+  files_.trim(1 << 20);
+  EXPECT_TRUE(std::filesystem::exists(left_over));
+  files_.trim(2500);
+  EXPECT_FALSE(std::filesystem::exists(left_over));
+  EXPECT_EQ(files_.read("old"), "");
+  EXPECT_EQ(files_.read("read"), code);
+  EXPECT_EQ(files_.read("new"), code);
+  EXPECT_EQ(plans.read("plan"), code);
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  CacheFiles("", "cubin").trim(0);
 }
 
 // As two processes that compile the same at the same time.

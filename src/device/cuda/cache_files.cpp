@@ -1,10 +1,12 @@
 #include "device/cuda/cache_files.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,6 +15,8 @@
 
 namespace tessera::cuda {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kMagic = "tessera-cache-1";
 
@@ -37,7 +41,10 @@ std::string standard_folder() {
 }  // namespace
 
 CacheFiles CacheFiles::standard(std::string suffix) {
-  return {standard_folder(), std::move(suffix)};
+  constexpr uint64_t kBytes = uint64_t{1} << 30;
+  CacheFiles files(standard_folder(), std::move(suffix));
+  files.trim(kBytes);
+  return files;
 }
 
 std::string CacheFiles::path(const std::string& key) const {
@@ -50,13 +57,50 @@ std::string CacheFiles::read(const std::string& key) const {
   std::string header;
   if (!file || !std::getline(file, header)) return "";
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return header + "\n" == header_of(key, bytes) ? bytes : "";
+  if (header + "\n" != header_of(key, bytes)) return "";
+  std::error_code ignored;
+  fs::last_write_time(path(key), fs::file_time_type::clock::now(), ignored);  // for trim()
+  return bytes;
+}
+
+// Whole files and those that a process was killed over.
+bool CacheFiles::is_ours(const std::string& name) const {
+  constexpr size_t kDigits = 16;
+  return name.find_first_not_of("0123456789abcdef") == kDigits &&
+         name.compare(kDigits, suffix_.size() + 1, "." + suffix_) == 0;
+}
+
+void CacheFiles::trim(uint64_t bytes) const {
+  struct Entry {
+    fs::file_time_type last_read;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
+    if (!is_ours(file->path().filename().string())) continue;
+    std::error_code gone;  // another process trims as well
+    const uint64_t size = file->file_size(gone);
+    const fs::file_time_type time = gone ? fs::file_time_type() : file->last_write_time(gone);
+    if (gone) continue;
+    entries.push_back({time, size, file->path()});
+    total += size;
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.last_read < b.last_read; });
+  for (const Entry& entry : entries) {
+    if (total <= bytes) return;
+    fs::remove(entry.path, error);
+    total -= entry.bytes;
+  }
 }
 
 void CacheFiles::write(const std::string& key, const std::string& bytes) const {
   if (folder_.empty()) return;
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);
+  fs::create_directories(folder_, error);
   static std::atomic<int> counter{0};
   const std::string temporary = fmt::format("{}.{}.{}", path(key), getpid(), counter++);
   {
@@ -64,8 +108,8 @@ void CacheFiles::write(const std::string& key, const std::string& bytes) const {
     file << header_of(key, bytes) << bytes;
     if (!file.flush()) error = std::make_error_code(std::errc::io_error);
   }
-  if (!error) std::filesystem::rename(temporary, path(key), error);
-  if (error) std::filesystem::remove(temporary, error);
+  if (!error) fs::rename(temporary, path(key), error);
+  if (error) fs::remove(temporary, error);
 }
 
 }  // namespace tessera::cuda

@@ -1,6 +1,7 @@
 // What is worth keeping from one process to the next: machine code, cuDNN's plans.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace tessera::cuda {
@@ -13,7 +14,7 @@ class CacheFiles {
   // nothing is kept.
   CacheFiles(std::string folder, std::string suffix)
       : folder_(std::move(folder)), suffix_(std::move(suffix)) {}
-  // In $TESSERA_CUDA_CACHE or ~/.cache/tessera/cuda.
+  // In $TESSERA_CUDA_CACHE or ~/.cache/tessera/cuda, trimmed to 1 GiB.
   static CacheFiles standard(std::string suffix);
 
   // Empty when there is none. `key` says all that the bytes depend on.
@@ -21,8 +22,13 @@ class CacheFiles {
   // To a temporary name, then renamed; failures are ignored.
   void write(const std::string& key, const std::string& bytes) const;
   std::string path(const std::string& key) const;
+  // Removes the files of this kind that were not read for longest, until the others take at most so many
+  // bytes.
+  void trim(uint64_t bytes) const;
 
  private:
+  bool is_ours(const std::string& name) const;
+
   std::string folder_;
   std::string suffix_;
 };
