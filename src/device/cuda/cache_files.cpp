@@ -56,7 +56,7 @@ std::string CacheFiles::read(const std::string& key) const {
   std::ifstream file(path(key), std::ios::binary);
   std::string header;
   if (!file || !std::getline(file, header)) return "";
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (header + "\n" != header_of(key, bytes)) return "";
   std::error_code ignored;
   fs::last_write_time(path(key), fs::file_time_type::clock::now(), ignored);  // for trim()
