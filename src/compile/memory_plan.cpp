@@ -130,7 +130,7 @@ void check_fits(const MemoryPlan& plan, int64_t memory_bytes, const std::string&
   }
   fail(ErrorCode::out_of_memory,
        "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the peak: "
-       "{}. A smaller batch needs less, and so does training with train.recompute = true (--recompute)",
+       "{}",
        graph, format_bytes(static_cast<double>(needed)),
        format_bytes(static_cast<double>(plan.variable_bytes)),
        format_bytes(static_cast<double>(memory_bytes)), fmt::join(largest, ", "));
