@@ -22,7 +22,7 @@ struct EnvironmentVariable {
 constexpr EnvironmentVariable kEnvironment[] = {
     {"TESSERA_PLUGIN_PATH", "folder to load libtessera_<device>.so from, instead of the library's own"},
     {"TESSERA_CUDA_PATH", "folder that is searched first for libcudnn, libcublasLt, libnvrtc and libcudart"},
-    {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels (default: ~/.cache/tessera/cuda)"},
+    {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
     {"OMP_NUM_THREADS", "threads of the CPU device (default: all cores)"},
 };

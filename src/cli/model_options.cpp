@@ -45,6 +45,9 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)");
   command.add_flag("--nondeterministic", arguments.nondeterministic,
                    "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
+  command.add_flag(
+      "--recompute,!--no-recompute", arguments.recompute,
+      "Make cheap activations again for the gradients, or keep all (default: as the device likes it)");
   command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
   command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
   command.add_option("--disable-pass", arguments.disabled_passes,
@@ -64,6 +67,7 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   compile_options.passes.precision = parse_precision(arguments.precision);
   compile_options.passes.frozen = !arguments.train;
   compile_options.passes.deterministic = !arguments.nondeterministic;
+  compile_options.passes.recompute = arguments.recompute;
   compile_options.pipeline.disabled = {arguments.disabled_passes.begin(), arguments.disabled_passes.end()};
   compile_options.tune = arguments.tune;
   compile_options.tuning_file = arguments.tuning_file;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tessera/compile/executable.h"
@@ -24,6 +25,7 @@ struct ModelArguments {
   std::string tuning_file;
   std::vector<std::string> disabled_passes;
   bool nondeterministic = false;
+  std::optional<bool> recompute = {};  // PassOptions::recompute
 };
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);

@@ -1,7 +1,6 @@
 #include "tessera/compile/executable.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 
 #include "tessera/base/error.h"
@@ -14,13 +13,6 @@
 
 namespace tessera {
 namespace {
-
-// NVIDIA_TF32_OVERRIDE=0 is NVIDIA's own switch against TF32 in every library.
-bool allows_tf32(const CompileOptions& options) {
-  const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
-  const bool forbidden = override != nullptr && std::string_view(override) == "0";
-  return options.passes.precision == Precision::tf32 && !forbidden;
-}
 
 class PlannedExecutable : public Executable {
  public:
@@ -161,6 +153,13 @@ class PlannedExecutable : public Executable {
     if (options_.tune || !options_.tuning_file.empty()) {
       tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
     }
+    std::vector<KernelRequest> requests;
+    for (const auto* nodes : {&schedule_.once, &schedule_.every_run}) {
+      for (const Node* node : *nodes) {
+        if (!is_alias(*node)) requests.push_back(request_for(*node));
+      }
+    }
+    const std::shared_ptr<void> background = device_->anticipate(requests);
     for (const Node* node : schedule_.once) {
       once_.push_back(make_step(*node, nullptr));
       reports_.back().once = true;
@@ -169,18 +168,29 @@ class PlannedExecutable : public Executable {
     if (tuner != nullptr) tuner->save();
   }
 
+  KernelRequest request_for(const Node& node) const {
+    KernelRequest request{.node = node,
+                          .frozen_inputs = {},
+                          .deterministic = options_.passes.deterministic,
+                          .tf32 = options_.passes.precision == Precision::tf32 && tf32_allowed()};
+    for (const Value* input : node.inputs()) {
+      request.frozen_inputs.push_back(schedule_.settled.contains(input));
+    }
+    return request;
+  }
+
   Step make_step(const Node& node, Tuner* tuner) {
     Step step;
     step.node = &node;
-    for (const Value* input : node.inputs()) step.frozen.push_back(schedule_.settled.contains(input));
     if (is_alias(node)) {
-      step.frozen.assign(step.frozen.size(), false);
+      step.frozen.assign(node.inputs().size(), false);
       reports_.push_back(
           {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
       return step;
     }
-    ChosenKernel choice = choose_kernel(
-        {node, step.frozen, options_.passes.deterministic, allows_tf32(options_)}, *device_, tuner);
+    const KernelRequest request = request_for(node);
+    step.frozen = request.frozen_inputs;
+    ChosenKernel choice = choose_kernel(request, *device_, tuner);
     step.kernel = std::move(choice.kernel);
     reports_.push_back(std::move(choice.report));
     return step;

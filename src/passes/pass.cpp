@@ -1,6 +1,7 @@
 #include "tessera/passes/pass.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -26,6 +27,11 @@ Precision parse_precision(std::string_view text) {
     if (to_string(precision) == text) return precision;
   }
   fail(ErrorCode::invalid_argument, "'{}' is not a precision (fp32, tf32, fp16, bf16)", text);
+}
+
+bool tf32_allowed() {
+  const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
+  return override == nullptr || std::string_view(override) != "0";
 }
 
 std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,

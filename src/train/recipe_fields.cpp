@@ -153,9 +153,11 @@ std::vector<RecipeField> make_fields() {
        .key = "precision",
        .slot = TESSERA_MEMBER(train.precision),
        .documentation =
-           "Type of activations and gradients, where tf32 is fp32 whose factors a GPU may round; weights and "
-           "sums stay in fp32",
-       .choices = {"fp32", "tf32", "bf16", "fp16"}},
+           "Type of activations and gradients; weights and sums stay in fp32. `auto`: tf32 on a GPU unless "
+           "NVIDIA_TF32_OVERRIDE=0 forbids it, fp32 elsewhere; `fp32`; `tf32`: fp32 whose factors a GPU "
+           "rounds to "
+           "11 significant bits, exact on a processor; `bf16`; `fp16`",
+       .choices = {"auto", "fp32", "tf32", "bf16", "fp16"}},
       {.section = "train",
        .key = "seed",
        .slot = TESSERA_MEMBER(train.seed),

@@ -64,8 +64,9 @@ std::string tiles(const Report& report) {
   html += tile("Throughput", with_unit(group_digits(std::llround(summary.images_per_second)), "images/s"),
                "while training");
   html += tile("Parameters", group_digits(summary.parameters), summary.network);
-  html += tile("Device", escape_html(summary.device),
-               fmt::format("{} usable cores", report.machine.usable_cores));
+  html +=
+      tile("Device", escape_html(summary.device),
+           fmt::format("{}, {} usable cores", escape_html(summary.precision), report.machine.usable_cores));
   return html + "</dl>";
 }
 

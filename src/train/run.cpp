@@ -107,6 +107,7 @@ std::unique_ptr<EventLog> begin_run(const std::filesystem::path& folder, const R
 RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResult& result) {
   const DeviceDescription device = trainer.device().description();
   RunSummary summary{.device = device.name,
+                     .precision = std::string(to_string(trainer.precision())),
                      .network = recipe.model.name,
                      .parameters = trainer.parameter_count(),
                      .epochs = result.position.epoch,

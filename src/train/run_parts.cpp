@@ -96,9 +96,11 @@ data::Loader make_evaluation_loader(const Recipe& recipe, data::Split split) {
 }
 
 TrainerOptions make_trainer_options(const Recipe& recipe) {
+  std::optional<Precision> precision;
+  if (recipe.train.precision != "auto") precision = parse_precision(recipe.train.precision);
   return {.loss = nn::cross_entropy({.smoothing = recipe.train.smoothing}),
           .optimizer = make_optimizer(recipe.optimizer),
-          .precision = parse_precision(recipe.train.precision),
+          .precision = precision,
           .device = Device::open(recipe.train.device),
           .seed = static_cast<uint64_t>(recipe.train.seed),
           .accumulate = recipe.train.accumulate,

@@ -97,6 +97,7 @@ RunHistory history_from_json(std::string_view text, std::string_view name) {
 
 std::string to_json(const RunSummary& summary) {
   const Json json{{"device", summary.device},
+                  {"precision", summary.precision},
                   {"network", summary.network},
                   {"parameters", summary.parameters},
                   {"epochs", summary.epochs},

@@ -33,6 +33,7 @@ Trainer::Trainer(models::Model model, TrainerOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
       device_(options_.device != nullptr ? options_.device : Device::open("auto")),
+      precision_(options_.precision.value_or(device_->training_precision())),
       variables_(std::make_shared<Variables>(device_)) {
   network_list_ = models::build(model_, 1).variables;
   const StepOptions steps = step_options(1);
@@ -44,7 +45,7 @@ StepOptions Trainer::step_options(int64_t batch) const {
   return {.batch = batch,
           .loss = options_.loss,
           .optimizer = options_.optimizer,
-          .precision = options_.precision,
+          .precision = precision_,
           .accumulate = options_.accumulate,
           .clip_norm = options_.clip_norm,
           .ema_decay = options_.ema_decay,
@@ -53,7 +54,7 @@ StepOptions Trainer::step_options(int64_t batch) const {
 
 CompileOptions Trainer::compile_options() const {
   CompileOptions options;
-  options.passes.precision = options_.precision;
+  options.passes.precision = precision_;
   options.passes.deterministic = options_.deterministic;
   options.passes.recompute = options_.recompute;
   options.tune = options_.tune;
@@ -205,7 +206,7 @@ void Trainer::check_finite(const std::map<std::string, Tensor>& inputs,
   if (!std::isfinite(loss)) explain_not_finite(inputs, updating, fmt::format("the loss is {}", loss));
   if (updating) skipped_ = std::isfinite(norm) ? 0 : skipped_ + 1;
   // The loss scale has long reached its least value, 1.
-  const bool hopeless = options_.precision != Precision::fp16 || skipped_ > kSkipped;
+  const bool hopeless = precision_ != Precision::fp16 || skipped_ > kSkipped;
   if (!std::isfinite(norm) && hopeless)
     explain_not_finite(inputs, updating, fmt::format("the norm of the gradients is {}", norm));
 }

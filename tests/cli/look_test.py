@@ -56,6 +56,14 @@ class LookTest(ProgramTest):
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
 
+    def test_explain_recomputes_where_it_is_told(self):
+        def peak(*words):
+            words = ("explain", "resnet18", "--batch", 8, "--train", "--device", "null", "--json", *words)
+            return json.loads(self.call(*words))["memory"]["peak_bytes"]
+
+        self.assertLess(peak("--recompute"), peak("--no-recompute"))
+        self.assertEqual(peak("--no-recompute"), peak("--disable-pass", "recompute_activations"))
+
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
         self.assertNotIn("limit_microseconds", json.loads(self.call(*words, "--device", "null"))["total"])

@@ -20,6 +20,7 @@ class TrainTest(ProgramTest):
         self.assertFalse([name for name in names if "partial" in name])
         summary = json.loads((out / "summary.json").read_text())
         self.assertEqual((summary["network"], summary["epochs"], summary["device"]), ("mlp", 4, "cpu"))
+        self.assertEqual(summary["precision"], "fp32")  # left to the device, which is a processor
         self.assertGreater(summary["test_accuracy"], 0.8)
 
         result = json.loads(self.call("eval", out, "--json"))

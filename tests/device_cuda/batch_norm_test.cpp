@@ -38,6 +38,50 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaBatchNorm,
                            return std::get<0>(test.param).name + "_" + name_of(std::get<1>(test.param));
                          });
 
+// A normalisation with relu, and what recompute_activations makes of it.
+std::unique_ptr<Graph> recomputing_graph(const Extents& own) {
+  return batch_norm_graph(R"(graph g(input %x: $X, input %scale: $C, input %bias: $C) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %y = relu(%n)
+    %again = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
+    %copy = relu(%again)
+    output y = %y
+    output copy = %copy
+  })",
+                          own);
+}
+
+class CudaBatchNormExtents : public ::testing::TestWithParam<Extents> {};
+
+TEST_P(CudaBatchNormExtents, RecomputedGivesTheBitsOfTraining) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = recomputing_graph(GetParam());
+  const auto executable = compile(*graph, gpu_or_null());
+  executable->bind(std::make_shared<Variables>(gpu_or_null()));
+  const std::vector<Tensor> values = graph_inputs(*graph);
+  const auto outputs = executable->run({{"x", values[0]}, {"scale", values[1]}, {"bias", values[2]}});
+  EXPECT_TRUE(outputs.at("copy").identical(outputs.at("y")));
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaBatchNormExtents, ::testing::ValuesIn(extents()),
+                         [](const auto& test) { return name_of(test.param); });
+
+TEST(CudaBatchNormKernels, RecomputeByTheExpressionOfTraining) {
+  cuda::Context card("h100");
+  const std::unique_ptr<Graph> graph = recomputing_graph({{8, 14, 14, 64}, DataType::fp16});
+  const auto executable = compile(*graph, Device::open("cuda:plan-h100"));
+  ASSERT_EQ(executable->nodes().size(), 2U);
+  const Node& copy = *executable->graph().nodes().back();
+  const KernelRequest request{.node = copy, .frozen_inputs = std::vector<bool>(copy.inputs().size(), false)};
+  const auto candidates = cuda::cuda_candidates(copy, card);
+  ASSERT_EQ(candidates.size(), 1U);
+  const std::unique_ptr<Kernel> kernel = candidates.front().create(request);
+  std::string source;
+  for (const std::string& part : card.modules().sources()) source += part;
+  EXPECT_NE(source.find("op_rsqrt"), std::string::npos) << source;
+  EXPECT_EQ(source.find("op_divide"), std::string::npos) << source;
+}
+
 TEST(CudaBatchNormKernels, Compile) {
   for (const BatchNormText& text : batch_norm_texts()) {
     const BatchNormCase batch_norm = batch_norm_case(text, {{8, 7, 7, 512}, DataType::fp16});

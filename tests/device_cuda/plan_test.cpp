@@ -1,5 +1,6 @@
 // Plans for a card that is not there.
 #include <algorithm>
+#include <cstdlib>
 
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
@@ -44,6 +45,24 @@ TEST(CudaPlan, RecomputesActivationsOnlyWhereItIsAskedTo) {
   EXPECT_EQ(recomputed(std::nullopt), 0);
   EXPECT_EQ(recomputed(false), 0);
   EXPECT_GT(recomputed(true), 0);
+}
+
+TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step =
+      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
+  for (const bool deterministic : {true, false}) {
+    const auto peak = [&](bool recompute) {
+      CompileOptions options;
+      options.passes.precision = Precision::fp16;
+      options.passes.deterministic = deterministic;
+      options.passes.recompute = recompute;
+      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->memory_plan().peak_bytes;
+    };
+    const int64_t kept = peak(false);
+    const int64_t recomputed = peak(true);
+    EXPECT_LT(recomputed, 0.9 * static_cast<double>(kept)) << kept;
+  }
 }
 
 TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
@@ -97,6 +116,19 @@ TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
                                             "max_pool_batch_norm_gradient"};
     EXPECT_EQ(writers_of_stem(executable->graph()), expected);
   }
+}
+
+TEST(CudaPlan, TrainsInTf32UnlessItIsForbidden) {
+  const auto card = Device::open("cuda:plan-h100");
+  const char* before = std::getenv("NVIDIA_TF32_OVERRIDE");
+  const std::string kept = before == nullptr ? "" : before;
+  unsetenv("NVIDIA_TF32_OVERRIDE");
+  EXPECT_EQ(card->training_precision(), Precision::tf32);
+  setenv("NVIDIA_TF32_OVERRIDE", "1", 1);
+  EXPECT_EQ(card->training_precision(), Precision::tf32);
+  setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  EXPECT_EQ(card->training_precision(), Precision::fp32);
+  before == nullptr ? unsetenv("NVIDIA_TF32_OVERRIDE") : setenv("NVIDIA_TF32_OVERRIDE", kept.c_str(), 1);
 }
 
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {

@@ -20,7 +20,7 @@ struct TrainingRun {
 };
 
 TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device, Precision precision,
-                  bool record) {
+                  bool record, bool recompute = false) {
   models::ModelOptions model_options = models::describe(name).defaults;
   model_options.classes = 10;
   const models::Model model = models::create(name, model_options);
@@ -30,6 +30,7 @@ TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device
                                          .precision = precision});
   CompileOptions options;
   options.passes.precision = precision;
+  options.passes.recompute = recompute;
   options.poison_freed = !record;  // which keeps runs from being recorded
   const auto executable = compile(*step.graph, device, options);
   TrainingRun result{{}, std::make_shared<Variables>(device)};
@@ -71,6 +72,27 @@ TEST(CudaTraining, InLowPrecisionStaysNearFp32) {
       EXPECT_NEAR(actual.losses[i], expected.losses[i], 0.05) << to_string(precision) << " step " << i;
     }
   }
+}
+
+TEST(CudaTraining, RecomputesActivationsWithoutAnotherResult) {
+  TESSERA_NEEDS_GPU();
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    const TrainingRun kept = train("resnet_small", gpu_or_null(), precision, true);
+    const TrainingRun again = train("resnet_small", gpu_or_null(), precision, true, /*recompute=*/true);
+    EXPECT_EQ(kept.losses, again.losses) << to_string(precision);
+    for (const std::string& name : kept.variables->names()) {
+      EXPECT_TRUE(kept.variables->get(name).identical(again.variables->get(name))) << name;
+    }
+  }
+}
+
+TEST(CudaTraining, IsInTf32UnlessAPrecisionIsNamed) {
+  TESSERA_NEEDS_GPU();
+  const models::Model model = models::create("lenet", models::describe("lenet").defaults);
+  const train::Trainer trainer(model, {.device = gpu_or_null()});
+  EXPECT_EQ(trainer.precision(), tf32_allowed() ? Precision::tf32 : Precision::fp32);
+  const train::Trainer exact(model, {.precision = Precision::fp32, .device = gpu_or_null()});
+  EXPECT_EQ(exact.precision(), Precision::fp32);
 }
 
 }  // namespace

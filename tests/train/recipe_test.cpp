@@ -77,6 +77,10 @@ TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
   EXPECT_EQ(unset.train.recompute, std::nullopt);
   EXPECT_EQ(make_trainer_options(unset).recompute, std::nullopt);
   EXPECT_TRUE(make_trainer_options(unset).deterministic);
+  EXPECT_EQ(unset.train.precision, "auto");
+  EXPECT_EQ(make_trainer_options(unset).precision, std::nullopt);
+  const Recipe exact = parse("train.precision = 'fp32'", {"train.device=reference"});
+  EXPECT_EQ(make_trainer_options(exact).precision, Precision::fp32);
   EXPECT_FALSE(
       make_trainer_options(parse("train.deterministic = false", {"train.device=reference"})).deterministic);
   for (const bool chosen : {true, false}) {

@@ -95,7 +95,7 @@ TEST(Report, EscapesAllText) {
   const std::string evil = "<script>alert('&')</script>\"";
   Report report = sample_report();
   report.data = report.date = report.recipe = evil;
-  report.summary.network = report.summary.device = evil;
+  report.summary.network = report.summary.device = report.summary.precision = evil;
   report.summary.versions = {{evil, evil}};
   report.machine.processor = report.machine.operating_system = report.machine.library_version = evil;
   report.classes = std::vector<std::string>(10, evil);

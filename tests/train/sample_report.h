@@ -70,6 +70,7 @@ inline Report sample_report() {
   report.date = "2026-03-14 15:09";
   report.history = sample_history();
   report.summary = {.device = "cpu",
+                    .precision = "fp32",
                     .network = "resnet_small",
                     .parameters = 272186,
                     .epochs = 5,

@@ -47,6 +47,7 @@ RunHistory small_history() {
 TEST(Summary, HoldsTheDocumentedKeys) {
   const testing::TemporaryFolder folder;
   write_summary(folder / "summary.json", {.device = "cpu",
+                                          .precision = "bf16",
                                           .network = "resnet_small",
                                           .parameters = 175258,
                                           .epochs = 5,
@@ -55,7 +56,7 @@ TEST(Summary, HoldsTheDocumentedKeys) {
                                           .images_per_second = 1489,
                                           .versions = {{"tessera", "0.1.0"}, {"onednn", "3.2.0"}}});
   EXPECT_EQ(nlohmann::json::parse(read_text_file(folder / "summary.json")), nlohmann::json::parse(R"({
-    "device": "cpu", "network": "resnet_small", "parameters": 175258, "epochs": 5, "test_accuracy": 0.9312,
+    "device": "cpu", "precision": "bf16", "network": "resnet_small", "parameters": 175258, "epochs": 5, "test_accuracy": 0.9312,
     "train_seconds": 201.5, "images_per_second": 1489.0, "versions": {"onednn": "3.2.0", "tessera": "0.1.0"}})"));
 }
 

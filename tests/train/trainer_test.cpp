@@ -46,6 +46,24 @@ TEST(Trainer, TeachesNetworksOnEachDevice) {
   }
 }
 
+TEST(Trainer, TakesTheDevicesPrecisionUnlessOneIsNamed) {
+  TrainerOptions options = tiny_training();
+  EXPECT_EQ(Trainer(tiny_perceptron(), options).precision(), Precision::fp32);
+  options.precision = Precision::bf16;
+  EXPECT_EQ(Trainer(tiny_perceptron(), options).precision(), Precision::bf16);
+}
+
+// It is a permission to round, of which a processor makes no use.
+TEST(Trainer, ComputesInFp32OnAProcessorWhereTf32IsAskedFor) {
+  std::vector<double> losses;
+  for (const Precision precision : {Precision::fp32, Precision::tf32}) {
+    TrainerOptions options = tiny_training();
+    options.precision = precision;
+    losses.push_back(Trainer(tiny_resnet(), options).fit(tiny_loader(), {}).history.epochs.back().train_loss);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 TEST(Trainer, LowPrecisionReachesTheSameLoss) {
   std::map<Precision, double> losses;
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {

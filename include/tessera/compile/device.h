@@ -58,10 +58,18 @@ class Device {
   // Tells the passes what this device's kernels take and like; called before they run. What the caller
   // chose (PassOptions::recompute) stays.
   virtual void prepare(PassOptions& options) const {}
+  // What training uses where the user names no precision: the fastest arithmetic on tensors in fp32 with
+  // which networks are commonly trained.
+  virtual Precision training_precision() const { return Precision::fp32; }
 
   // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner
   // may time those that do not refuse.
   virtual std::vector<KernelCandidate> candidates(const Node& node) const = 0;
+  // Told before candidates are asked which nodes there will be: begins in the background what takes long to
+  // make for them. The work ends with what is returned, at the latest; the nodes outlive that. Null: none.
+  virtual std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const {
+    return nullptr;
+  }
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
   virtual bool worth_tuning(const Node& node) const { return false; }
 
@@ -93,7 +101,7 @@ class Device {
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.
-inline constexpr int kPluginVersion = 1;
+inline constexpr int kPluginVersion = 2;
 struct Plugin {
   int version = kPluginVersion;
   Device* (*create)(const char* options);  // may throw Error

@@ -45,8 +45,8 @@ struct Recipe {
 
   struct Train {
     int64_t epochs = 10;
-    int64_t batch = 128;  // images of one step of each device, before accumulation
-    std::string precision = "fp32";
+    int64_t batch = 128;             // images of one step of each device, before accumulation
+    std::string precision = "auto";  // the device's own, or as parse_precision() has them
     int64_t seed = 1;
     std::string device = "auto";
     int64_t threads = 0;     // 0: one per physical core

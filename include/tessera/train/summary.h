@@ -55,8 +55,9 @@ RunHistory history_from_json(std::string_view text, std::string_view name);
 
 // The contents of summary.json.
 struct RunSummary {
-  std::string device = {};   // "cpu"
-  std::string network = {};  // "resnet_small"
+  std::string device = {};     // "cpu"
+  std::string precision = {};  // "fp32": what was computed in, also where the recipe left it to the device
+  std::string network = {};    // "resnet_small"
   int64_t parameters = 0;
   int64_t epochs = 0;
   double test_accuracy = kNotMeasured;  // 0..1

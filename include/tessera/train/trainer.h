@@ -22,9 +22,9 @@ namespace tessera::train {
 struct TrainerOptions {
   nn::Loss loss = nn::cross_entropy();
   optim::Optimizer optimizer = optim::sgd();
-  Precision precision = Precision::fp32;
-  std::shared_ptr<Device> device = {};  // none: the fastest present
-  uint64_t seed = 1;                    // of starting values and dropout; the loader has its own
+  std::optional<Precision> precision = {};  // unset: Device::training_precision()
+  std::shared_ptr<Device> device = {};      // none: the fastest present
+  uint64_t seed = 1;                        // of starting values and dropout; the loader has its own
   int64_t accumulate = 1;
   double clip_norm = 0;
   double ema_decay = 0;
@@ -97,6 +97,8 @@ class Trainer {
 
   const models::Model& model() const { return model_; }
   Device& device() const { return *device_; }
+  // What was asked for, or else the device's own.
+  Precision precision() const { return precision_; }
   int64_t parameter_count() const;
   // The training step for batches of that size, compiled.
   const Executable& step(int64_t batch);
@@ -115,6 +117,7 @@ class Trainer {
   models::Model model_;
   TrainerOptions options_;
   std::shared_ptr<Device> device_;
+  Precision precision_;
   std::vector<nn::Variable> variables_list_;  // of the training step
   std::vector<nn::Variable> network_list_;    // of the network alone
   std::shared_ptr<Variables> variables_;

@@ -53,6 +53,12 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
 
 }  // namespace
 
+// inputs: x, scale, bias, mean, variance.
+std::vector<Value*> batch_norm_again(const Node& node, const std::vector<Value*>& inputs) {
+  return {normalise_channels(inputs[0], inputs[3], inputs[4], inputs[1], inputs[2],
+                             node.attributes().real("epsilon"))};
+}
+
 const std::map<std::string, backend::GraphRule>& batch_norm_rules() {
   static const std::map<std::string, backend::GraphRule> rules{{"batch_norm_training", training},
                                                                {"batch_norm_gradient", gradient}};

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tessera/device/common/subgraph_kernel.h"
 
@@ -10,5 +11,9 @@ namespace tessera::cuda {
 
 // By operator.
 const std::map<std::string, backend::GraphRule>& batch_norm_rules();
+
+// Of batch_norm_inference: y by the expression that all kernels of batch_norm_training have, and so to its
+// bits, where the operator's own formula takes fewer steps and rounds otherwise.
+std::vector<Value*> batch_norm_again(const Node& node, const std::vector<Value*>& inputs);
 
 }  // namespace tessera::cuda

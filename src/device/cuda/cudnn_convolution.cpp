@@ -8,9 +8,9 @@
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
 
-#include "device/cuda/cudnn_graph.h"
 #include "device/cuda/few_channels.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/plan_cache.h"
 #include "device/cuda/pointwise_convolution.h"
 #include "device/cuda/window_kernels.h"
 
@@ -154,12 +154,12 @@ KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
       refuse_unless(choice == 0, "plans are counted on the GPU only");
       return;
     }
-    const int64_t plans = convolution_plan(context, call.problem)->choices();
+    const int64_t plans = plans_of(context).get(call.problem, 0)->choices();
     refuse_unless(choice < plans, "cuDNN names {} plans", plans);
   };
   const auto create = [&context, choice](const KernelRequest& request) {
     ConvolutionCall call = make_call(request);
-    auto plan = context.present() ? convolution_plan(context, call.problem, choice) : nullptr;
+    auto plan = context.present() ? plans_of(context).get(call.problem, choice) : nullptr;
     return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
   };
   const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);
@@ -205,31 +205,26 @@ std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {
   return candidates;
 }
 
-bool always(const Node&) {
-  return true;
+// Every choice asks for the first plan: it knows how many there are.
+void make_ahead(const KernelRequest& request, Context& context) {
+  plans_of(context).make_ahead(make_call(request).problem, 0);
 }
 
-const CudaKernelRegistration kForward({.key = "convolution",
-                                       .candidates = single_or_few_channels,
-                                       .worth_tuning = always});
-const CudaKernelRegistration kData({.key = "convolution_data_gradient",
-                                    .candidates = single,
-                                    .worth_tuning = always});
-const CudaKernelRegistration kWeights({.key = "convolution_weight_gradient",
-                                       .candidates = single_or_few_channels,
-                                       .worth_tuning = always});
-const CudaKernelRegistration kTransposed({.key = "transposed_convolution",
-                                          .candidates = single,
-                                          .worth_tuning = always});
-const CudaKernelRegistration kFused({.key = "fused:convolution",
-                                     .candidates = with_epilogue,
-                                     .worth_tuning = always});
-const CudaKernelRegistration kMaskedSum({.key = "fused:convolution_data_gradient",
-                                         .candidates = fused,
-                                         .worth_tuning = always});
-const CudaKernelRegistration kStatistics({.key = "fused:convolution_statistics",
-                                          .candidates = with_epilogue,
-                                          .worth_tuning = always});
+CudaKernels convolutions(const std::string& key,
+                         std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
+  return {.key = key,
+          .candidates = candidates,
+          .worth_tuning = [](const Node&) { return true; },
+          .make_ahead = make_ahead};
+}
+
+const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));
+const CudaKernelRegistration kData(convolutions("convolution_data_gradient", single));
+const CudaKernelRegistration kWeights(convolutions("convolution_weight_gradient", single_or_few_channels));
+const CudaKernelRegistration kTransposed(convolutions("transposed_convolution", single));
+const CudaKernelRegistration kFused(convolutions("fused:convolution", with_epilogue));
+const CudaKernelRegistration kMaskedSum(convolutions("fused:convolution_data_gradient", fused));
+const CudaKernelRegistration kStatistics(convolutions("fused:convolution_statistics", statistics));
 
 }  // namespace
 }  // namespace tessera::cuda

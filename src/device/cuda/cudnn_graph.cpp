@@ -1,5 +1,6 @@
 #include "device/cuda/cudnn_graph.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -48,31 +49,137 @@ std::vector<int64_t> spatial(std::vector<int64_t> values, int64_t missing) {
   return values;
 }
 
-// One handle for each context, for the life of the process: plans hold it.
-cudnnHandle_t handle_of(const Context& context) {
+cudnnHandle_t new_handle(const Context& context) {
+  cudnn_version();  // loads cuDNN
+  context.enter();
+  cudnnHandle_t handle = nullptr;
+  require(fe::detail::create_handle(&handle) == CUDNN_STATUS_SUCCESS, ErrorCode::unsupported,
+          "cuDNN cannot be started on {}", context.traits().model);
+  return handle;
+}
+
+// What plans run with: one handle for each context, for the life of the process.
+cudnnHandle_t running_handle(const Context& context) {
   static std::mutex mutex;
   static std::map<const Context*, cudnnHandle_t> handles;
   const std::lock_guard lock(mutex);
   cudnnHandle_t& handle = handles[&context];
   if (handle == nullptr) {
-    fe::cudnn_dlhandle = cudnn_library();
-    context.enter();
-    require(fe::detail::create_handle(&handle) == CUDNN_STATUS_SUCCESS, ErrorCode::unsupported,
-            "cuDNN cannot be started on {}", context.traits().model);
+    handle = new_handle(context);
     fe::detail::set_stream(handle, context.stream());
   }
   return handle;
 }
 
-class GraphPlan : public ConvolutionPlan {
+// What plans are built with: a handle serves one thread at a time. Kept for the next builder, as handles are
+// slow to make.
+class BuildingHandle {
  public:
-  GraphPlan(Context& context, const ConvolutionProblem& problem, int64_t choice)
-      : context_(context), choice_(choice) {
-    handle_ = handle_of(context);
+  explicit BuildingHandle(const Context& context) : context_(context) {
+    {
+      const std::lock_guard lock(mutex());
+      std::vector<cudnnHandle_t>& idle = idle_handles();
+      if (!idle.empty()) {
+        handle_ = idle.back();
+        idle.pop_back();
+      }
+    }
+    if (handle_ == nullptr) handle_ = new_handle(context);
+    context.enter();
+  }
+  ~BuildingHandle() {
+    const std::lock_guard lock(mutex());
+    idle_handles().push_back(handle_);
+  }
+  BuildingHandle(const BuildingHandle&) = delete;
+  BuildingHandle& operator=(const BuildingHandle&) = delete;
+
+  cudnnHandle_t get() const { return handle_; }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::vector<cudnnHandle_t>& idle_handles() const {
+    static auto& handles = *new std::map<const Context*, std::vector<cudnnHandle_t>>;
+    return handles[&context_];
+  }
+
+  const Context& context_;
+  cudnnHandle_t handle_ = nullptr;
+};
+
+// Plans with one of these notes are left out.
+std::vector<fe::NumericalNote_t> forbidden_notes(const ConvolutionProblem& problem) {
+  std::vector<fe::NumericalNote_t> forbidden{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
+  if (problem.type == DataType::fp32 && !problem.tf32) forbidden.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  if (problem.deterministic) forbidden.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  return forbidden;
+}
+
+bool share_one(const std::vector<fe::NumericalNote_t>& a, const std::vector<fe::NumericalNote_t>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+// Operands by number: all that a plan that was read from a file knows them by.
+enum class Operand : int64_t { first = 1, second, bias, shortcut, mask, result, sums, squares };
+
+int64_t number_of(Operand operand) {
+  return static_cast<int64_t>(operand);
+}
+
+class CudnnPlan : public ConvolutionPlan {
+ public:
+  CudnnPlan(Context& context, std::shared_ptr<fe::ExecutionPlan> plan, int64_t choices)
+      : context_(context), handle_(running_handle(context)), plan_(std::move(plan)), choices_(choices) {}
+
+  int64_t workspace_bytes() const override { return plan_->getWorkspaceSize(); }
+  int64_t choices() const override { return choices_; }
+
+  SavedPlan saved() const override {
+    try {
+      return {choices_, plan_->getJsonRepresentation()};
+    } catch (const fe::cudnnException&) {
+      return {choices_, ""};
+    }
+  }
+
+  void run(const ConvolutionOperands& operands, void* workspace) override {
+    context_.enter();
+    std::vector<int64_t> numbers;
+    std::vector<void*> pointers;
+    const auto give = [&](Operand operand, const void* memory) {
+      if (memory == nullptr) return;
+      numbers.push_back(number_of(operand));
+      pointers.push_back(const_cast<void*>(memory));
+    };
+    give(Operand::first, operands.first);
+    give(Operand::second, operands.second);
+    give(Operand::bias, operands.bias);
+    give(Operand::shortcut, operands.shortcut);
+    give(Operand::mask, operands.mask);
+    give(Operand::result, operands.result);
+    give(Operand::sums, operands.sums);
+    give(Operand::squares, operands.squares);
+    require_good(fe::detail::execute(handle_, plan_.get(), pointers, numbers, workspace), "execution");
+  }
+
+ private:
+  Context& context_;
+  cudnnHandle_t handle_;
+  std::shared_ptr<fe::ExecutionPlan> plan_;
+  int64_t choices_;
+};
+
+// The problem in cuDNN's terms, and the plans for it.
+class ConvolutionGraph : private fe::graph::Graph {
+ public:
+  explicit ConvolutionGraph(const ConvolutionProblem& problem) {
     const fe::DataType_t type = cudnn_type(problem.type);
     const bool wide = problem.type == DataType::fp64;
     const fe::DataType_t accumulator = wide ? fe::DataType_t::DOUBLE : fe::DataType_t::FLOAT;
-    graph_.set_io_data_type(type).set_intermediate_data_type(accumulator).set_compute_data_type(accumulator);
+    set_io_data_type(type).set_intermediate_data_type(accumulator).set_compute_data_type(accumulator);
     switch (problem.kind) {
       case ConvolutionKind::forward:
         forward(problem);
@@ -84,29 +191,33 @@ class GraphPlan : public ConvolutionPlan {
         weight_gradient(problem);
         break;
     }
-    build(problem);
   }
 
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t choices() const override { return graph_.get_execution_plan_count(); }
-
-  void run(const ConvolutionOperands& operands, void* workspace) override {
-    context_.enter();
-    std::unordered_map<Tensor, void*> pack;
-    const auto give = [&](const Tensor& tensor, const void* memory) {
-      if (tensor != nullptr) pack[tensor] = const_cast<void*>(memory);
-    };
-    give(first_, operands.first);
-    give(second_, operands.second);
-    give(bias_, operands.bias);
-    give(shortcut_, operands.shortcut);
-    give(mask_, operands.mask);
-    give(result_, operands.result);
-    give(sums_, operands.sums);
-    give(squares_, operands.squares);
-    require_good(choice_ == 0 ? graph_.execute(handle_, pack, workspace)
-                              : graph_.execute_plan_at_index(handle_, pack, workspace, choice_),
-                 "execution");
+  std::shared_ptr<ConvolutionPlan> build(Context& context, const ConvolutionProblem& problem,
+                                         int64_t choice) {
+    const BuildingHandle handle(context);
+    require_good(validate(), "refuses the graph");
+    require_good(build_operation_graph(handle.get()), "cannot describe it");
+    require_good(create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "has no plan");
+    const std::vector<fe::NumericalNote_t> forbidden = forbidden_notes(problem);
+    deselect_numeric_notes(forbidden);
+    std::vector<int64_t> allowed;
+    for (size_t i = 0; i < plans.numeric_notes.size(); ++i) {
+      if (!share_one(plans.numeric_notes[i], forbidden)) allowed.push_back(static_cast<int64_t>(i));
+    }
+    const auto choices = static_cast<int64_t>(allowed.size());
+    if (choice == 0) {
+      require_good(check_support(handle.get()), "supports no engine for it");
+      require_good(build_plans(handle.get(), fe::BuildPlanPolicy_t::HEURISTICS_CHOICE),
+                   "cannot build a plan");
+    } else {
+      require(choice < choices, ErrorCode::unsupported, "cuDNN names {} plans", choices);
+      require_good(build_plan_at_index(handle.get(), allowed[static_cast<size_t>(choice)]),
+                   "cannot build this plan");
+    }
+    // A plan knows of all its operands; the graph is not needed to run it.
+    const auto built = plans.execution_plans.at(static_cast<size_t>(plans.candidate));
+    return std::make_shared<CudnnPlan>(context, built, choices);
   }
 
  private:
@@ -118,14 +229,13 @@ class GraphPlan : public ConvolutionPlan {
     return attributes.set_dim(dims).set_stride(backend::channels_last_strides(dims));
   }
 
-  Tensor tensor(const char* name, const std::vector<int64_t>& shape) {
+  Tensor input(Operand operand, const std::vector<int64_t>& shape) {
     fe::graph::Tensor_attributes attributes;
-    return graph_.tensor(describe(attributes.set_name(name), shape));
+    return tensor(describe(attributes.set_uid(number_of(operand)), shape));
   }
 
-  void finish(const Tensor& result, const std::vector<int64_t>& shape) {
-    describe(result->set_output(true), shape);
-    result_ = result;
+  static void finish(const Tensor& result, const std::vector<int64_t>& shape) {
+    describe(result->set_output(true).set_uid(number_of(Operand::result)), shape);
   }
 
   template <typename Attributes>
@@ -138,102 +248,53 @@ class GraphPlan : public ConvolutionPlan {
   }
 
   void forward(const ConvolutionProblem& problem) {
-    first_ = tensor("x", problem.x);
-    second_ = tensor("weight", problem.weight);
-    Tensor y = graph_.conv_fprop(first_, second_, window<fe::graph::Conv_fprop_attributes>(problem));
+    Tensor y = conv_fprop(input(Operand::first, problem.x), input(Operand::second, problem.weight),
+                          window<fe::graph::Conv_fprop_attributes>(problem));
     const auto add = [&](const Tensor& other) {
       describe(*y, problem.y);
-      return graph_.pointwise(y, other, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+      return pointwise(y, other, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     };
     if (problem.bias) {
       std::vector<int64_t> shape(problem.y.size(), 1);
       shape.back() = problem.y.back();
-      bias_ = tensor("bias", shape);
-      y = add(bias_);
+      y = add(input(Operand::bias, shape));
     }
-    if (problem.shortcut) {
-      shortcut_ = tensor("shortcut", problem.y);
-      y = add(shortcut_);
-    }
+    if (problem.shortcut) y = add(input(Operand::shortcut, problem.y));
     if (problem.relu) {
-      y = graph_.pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
+      y = pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     }
     finish(y, problem.y);
-    if (problem.statistics) add_statistics(problem);
+    if (problem.statistics) add_statistics(problem, y);
   }
 
-  void add_statistics(const ConvolutionProblem& problem) {
-    auto [sums, squares] = graph_.genstats(result_, fe::graph::Genstats_attributes());
+  void add_statistics(const ConvolutionProblem& problem, const Tensor& y) {
+    auto [sums, squares] = genstats(y, fe::graph::Genstats_attributes());
     std::vector<int64_t> shape(problem.y.size(), 1);
     shape.back() = problem.y.back();
     for (const Tensor& statistic : {sums, squares}) {
       describe(statistic->set_output(true).set_data_type(fe::DataType_t::FLOAT), shape);
     }
-    sums_ = sums;
-    squares_ = squares;
+    sums->set_uid(number_of(Operand::sums));
+    squares->set_uid(number_of(Operand::squares));
   }
 
   void data_gradient(const ConvolutionProblem& problem) {
-    first_ = tensor("dy", problem.y);
-    second_ = tensor("weight", problem.weight);
-    Tensor dx = graph_.conv_dgrad(first_, second_, window<fe::graph::Conv_dgrad_attributes>(problem));
+    Tensor dx = conv_dgrad(input(Operand::first, problem.y), input(Operand::second, problem.weight),
+                           window<fe::graph::Conv_dgrad_attributes>(problem));
     const auto combine = [&](const Tensor& other, fe::PointwiseMode_t mode) {
       describe(*dx, problem.x);
-      return graph_.pointwise(dx, other, fe::graph::Pointwise_attributes().set_mode(mode));
+      return pointwise(dx, other, fe::graph::Pointwise_attributes().set_mode(mode));
     };
-    if (problem.shortcut) {
-      shortcut_ = tensor("shortcut", problem.x);
-      dx = combine(shortcut_, fe::PointwiseMode_t::ADD);
-    }
-    if (problem.mask) {
-      mask_ = tensor("mask", problem.x);
-      dx = combine(mask_, fe::PointwiseMode_t::RELU_BWD);
-    }
+    if (problem.shortcut) dx = combine(input(Operand::shortcut, problem.x), fe::PointwiseMode_t::ADD);
+    if (problem.mask) dx = combine(input(Operand::mask, problem.x), fe::PointwiseMode_t::RELU_BWD);
     finish(dx, problem.x);
   }
 
   void weight_gradient(const ConvolutionProblem& problem) {
-    first_ = tensor("x", problem.x);
-    second_ = tensor("dy", problem.y);
-    finish(graph_.conv_wgrad(second_, first_, window<fe::graph::Conv_wgrad_attributes>(problem)),
-           problem.weight);
+    const Tensor x = input(Operand::first, problem.x);
+    const Tensor dy = input(Operand::second, problem.y);
+    finish(conv_wgrad(dy, x, window<fe::graph::Conv_wgrad_attributes>(problem)), problem.weight);
   }
-
-  void build(const ConvolutionProblem& problem) {
-    context_.enter();
-    require_good(graph_.validate(), "refuses the graph");
-    require_good(graph_.build_operation_graph(handle_), "cannot describe it");
-    require_good(graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "has no plan");
-    std::vector<fe::NumericalNote_t> forbidden;
-    if (problem.type == DataType::fp32 && !problem.tf32)
-      forbidden.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    if (problem.deterministic) forbidden.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-    graph_.deselect_numeric_notes(forbidden);
-    if (choice_ == 0) {
-      require_good(graph_.check_support(handle_), "supports no engine for it");
-      require_good(graph_.build_plans(handle_, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE),
-                   "cannot build a plan");
-      require_good(graph_.get_workspace_size(workspace_bytes_), "cannot size its workspace");
-    } else {
-      require_good(graph_.build_plan_at_index(handle_, choice_), "cannot build this plan");
-      require_good(graph_.get_workspace_size_plan_at_index(choice_, workspace_bytes_),
-                   "cannot size its workspace");
-    }
-  }
-
-  Context& context_;
-  int64_t choice_;
-  cudnnHandle_t handle_ = nullptr;
-  fe::graph::Graph graph_;
-  Tensor first_;
-  Tensor second_;
-  Tensor bias_;
-  Tensor shortcut_;
-  Tensor mask_;
-  Tensor result_;
-  Tensor sums_;
-  Tensor squares_;
-  int64_t workspace_bytes_ = 0;
 };
 
 }  // namespace
@@ -245,35 +306,34 @@ std::string ConvolutionProblem::key() const {
                      groups, tf32, deterministic, bias, shortcut, relu, mask, statistics);
 }
 
-std::shared_ptr<ConvolutionPlan> convolution_plan(Context& context, const ConvolutionProblem& problem,
+std::shared_ptr<ConvolutionPlan> build_cudnn_plan(Context& context, const ConvolutionProblem& problem,
                                                   int64_t choice) {
-  struct Known {
-    std::shared_ptr<ConvolutionPlan> plan;
-    std::string refusal;
-  };
-  static std::mutex mutex;
-  // Never destroyed: at the end of the process cuDNN may be gone before.
-  static auto& plans = *new std::map<std::string, Known>;
-  const std::lock_guard lock(mutex);
-  const std::string key = fmt::format("{} {} {}", static_cast<const void*>(&context), choice, problem.key());
-  const auto [known, added] = plans.try_emplace(key);
-  if (added) {
-    try {
-      known->second.plan = std::make_shared<GraphPlan>(context, problem, choice);
-    } catch (const Error& error) {
-      known->second.refusal = error.what();
-    } catch (const std::exception& error) {
-      known->second.refusal = fmt::format("cuDNN: {}", error.what());
-    }
+  return ConvolutionGraph(problem).build(context, problem, choice);
+}
+
+std::shared_ptr<ConvolutionPlan> load_cudnn_plan(Context& context, const ConvolutionProblem& problem,
+                                                 const SavedPlan& saved) {
+  const BuildingHandle handle(context);
+  std::shared_ptr<fe::ExecutionPlan> plan;
+  require_good(fe::detail::create_cudnn_execution_plan(plan, saved.text, handle.get()), "cannot read a plan");
+  std::vector<fe::NumericalNote_t> notes;
+  for (const cudnnBackendNumericalNote_t note : plan->getAllNumericNotes()) {
+    notes.push_back(fe::detail::convert_from_cudnn_type(note));
   }
-  require(known->second.plan != nullptr, ErrorCode::unsupported, "{}", known->second.refusal);
-  return known->second.plan;
+  require(!share_one(notes, forbidden_notes(problem)), ErrorCode::unsupported,
+          "the saved plan is one that is left out");
+  return std::make_shared<CudnnPlan>(context, std::move(plan), saved.choices);
 }
 
 std::string cudnn_version() {
-  fe::cudnn_dlhandle = cudnn_library();
+  static std::once_flag once;
+  std::call_once(once, [] { fe::cudnn_dlhandle = cudnn_library(); });
   const size_t version = fe::detail::get_backend_version();
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string cudnn_frontend_version() {
+  return std::to_string(CUDNN_FRONTEND_VERSION);
 }
 
 }  // namespace tessera::cuda

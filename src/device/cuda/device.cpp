@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.h"
 
+#include "device/cuda/background_work.h"
 #include "device/cuda/check.h"
 #include "device/cuda/cluster_source.h"
 #include "device/cuda/cudnn_graph.h"
@@ -120,8 +121,26 @@ void CudaDevice::prepare(PassOptions& options) const {
   if (!options.deterministic) options.convolution_statistics_bytes = int64_t{96} << 20;
 }
 
+Precision CudaDevice::training_precision() const {
+  return tf32_allowed() ? Precision::tf32 : Precision::fp32;
+}
+
 std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
   return cuda_candidates(node, *context_);
+}
+
+std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& requests) const {
+  if (!executes()) return nullptr;
+  // Each thread needs a handle of cuDNN, which takes memory.
+  constexpr unsigned kThreads = 8;
+  auto work = std::make_shared<BackgroundWork>(kThreads);
+  for (const KernelRequest& request : requests) {
+    const CudaKernels* kernels = find_kernels(backend::kernel_key(request.node));
+    if (kernels == nullptr || !kernels->make_ahead) continue;
+    work->add(std::packaged_task<void()>(
+        [kernels, request, context = context_] { kernels->make_ahead(request, *context); }));
+  }
+  return work;
 }
 
 bool CudaDevice::worth_tuning(const Node& node) const {

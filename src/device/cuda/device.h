@@ -21,7 +21,9 @@ class CudaDevice : public Device {
   bool host_accessible() const override { return false; }
   bool plans_kernels() const override { return true; }
   void prepare(PassOptions& options) const override;
+  Precision training_precision() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
+  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const override;
   bool worth_tuning(const Node& node) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;

@@ -20,14 +20,22 @@ const backend::GraphRule* find_rule(const std::string& name) {
   return nullptr;
 }
 
+// What recompute_activations makes again has the bits of what it was. Where batch_norm_inference is the mask
+// of a gradient instead, its own formula will do, and the clusters around share more of it.
+bool is_recomputed(const Node& node) {
+  return node.attributes().text("kind") == "batch_norm_inference";
+}
+
 // Appends the nodes of a body, or the node itself, with rules in place of what they define.
 std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) {
   if (node.body() == nullptr) return (*find_rule(node.operator_name()))(node, inputs);
   Graph& graph = inputs.front()->graph();
   ValueMapping mapping;
   for (const auto& input : node.body()->inputs()) mapping[input.get()] = inputs.at(input->index());
+  static const backend::GraphRule again = batch_norm_again;
   for (const auto& inner : node.body()->nodes()) {
-    const backend::GraphRule* rule = find_rule(inner->operator_name());
+    const bool normalises_again = inner->operator_name() == "batch_norm_inference" && is_recomputed(node);
+    const backend::GraphRule* rule = normalises_again ? &again : find_rule(inner->operator_name());
     if (rule == nullptr) {
       copy_node(*inner, graph, mapping);
       continue;

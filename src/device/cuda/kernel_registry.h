@@ -19,6 +19,9 @@ struct CudaKernels {
   std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> candidates;
   // True when timing the candidates of this node pays; empty: never.
   std::function<bool(const Node& node)> worth_tuning = nullptr;
+  // Makes what takes long and is remembered, on a GPU that is there, before the candidates are asked; empty:
+  // there is nothing. Called by several threads; what it throws the candidates say again.
+  std::function<void(const KernelRequest& request, Context& context)> make_ahead = nullptr;
 };
 
 // Registers before main(): static const CudaKernelRegistration kMatmul({.key = "matmul", ...});

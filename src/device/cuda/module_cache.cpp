@@ -1,11 +1,8 @@
 #include "device/cuda/module_cache.h"
 
-#include <condition_variable>
-#include <deque>
-#include <thread>
-
 #include "tessera/base/error.h"
 
+#include "device/cuda/cache_files.h"
 #include "device/cuda/check.h"
 #include "device/cuda/kernel_headers.h"
 
@@ -68,7 +65,7 @@ std::string compile_source(const std::string& source, int architecture) {
 
 std::string machine_code(const std::string& source, int architecture) {
   // Never destroyed: the compiler's threads may be at work when the process ends.
-  static const CodeFiles& files = *new CodeFiles(CodeFiles::standard());
+  static const CacheFiles& files = *new CacheFiles(CacheFiles::standard("cubin"));
   const std::string key = key_of(source, architecture);
   std::string code = files.read(key);
   if (!code.empty()) return code;
@@ -98,60 +95,8 @@ CUfunction Module::function(const std::string& name) {
   return functions_[name] = found;
 }
 
-// Threads that compile, each until nothing waits: none is left when the process ends, where it would meet a
-// compiler that is torn down.
-class ModuleCache::Workers {
- public:
-  // Drops what waits, and waits for what is being compiled.
-  ~Workers() {
-    std::unique_lock lock(state_->mutex);
-    state_->waiting.clear();
-    state_->idle.wait(lock, [this] { return state_->active == 0; });
-  }
-
-  std::shared_future<std::string> add(const std::string& source, int architecture) {
-    std::packaged_task<std::string()> task(
-        [source, architecture] { return machine_code(source, architecture); });
-    std::shared_future<std::string> result = task.get_future().share();
-    const std::lock_guard lock(state_->mutex);
-    state_->waiting.push_back(std::move(task));
-    if (state_->active < std::max(std::thread::hardware_concurrency(), 1u)) {
-      ++state_->active;
-      std::thread([state = state_] { work(*state); }).detach();
-    }
-    return result;
-  }
-
- private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable idle;
-    std::deque<std::packaged_task<std::string()>> waiting;
-    unsigned active = 0;  // threads
-  };
-
-  static void work(State& state) {
-    for (;;) {
-      std::packaged_task<std::string()> task;
-      {
-        const std::lock_guard lock(state.mutex);
-        if (state.waiting.empty()) {
-          --state.active;
-          state.idle.notify_all();
-          return;
-        }
-        task = std::move(state.waiting.front());
-        state.waiting.pop_front();
-      }
-      task();
-    }
-  }
-
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
-
-ModuleCache::ModuleCache(const Context& context) : context_(context), workers_(std::make_unique<Workers>()) {}
-ModuleCache::~ModuleCache() = default;
+ModuleCache::ModuleCache(const Context& context)
+    : context_(context), compilers_(std::make_unique<BackgroundWork>()) {}
 
 std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   const std::lock_guard lock(mutex_);
@@ -159,14 +104,20 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   std::shared_ptr<Module> module = slot.lock();
   if (module != nullptr) return module;
   module = std::make_shared<Module>(context_, source);
-  if (context_.present()) module->code_ = workers_->add(source, context_.traits().architecture);
+  if (context_.present()) {
+    std::packaged_task<std::string()> task([source, architecture = context_.traits().architecture] {
+      return machine_code(source, architecture);
+    });
+    module->code_ = task.get_future().share();
+    compilers_->add(std::packaged_task<void()>(std::move(task)));
+  }
   slot = module;
   return module;
 }
 
 void ModuleCache::stop() {
   const std::lock_guard lock(mutex_);
-  workers_ = std::make_unique<Workers>();
+  compilers_ = std::make_unique<BackgroundWork>();
 }
 
 std::vector<std::string> ModuleCache::sources() {

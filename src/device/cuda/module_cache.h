@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cuda/background_work.h"
 #include "device/cuda/context.h"
 
 namespace tessera::cuda {
@@ -44,7 +45,6 @@ class Module {
 class ModuleCache {
  public:
   explicit ModuleCache(const Context& context);
-  ~ModuleCache();
 
   // Starts to compile unless the code is known; a context without a GPU compiles nothing by itself.
   std::shared_ptr<Module> get(const std::string& source);
@@ -55,30 +55,10 @@ class ModuleCache {
   void stop();
 
  private:
-  class Workers;
-
   const Context& context_;
   std::map<std::string, std::weak_ptr<Module>> modules_;
   std::mutex mutex_;
-  std::unique_ptr<Workers> workers_;
-};
-
-// Machine code on disk: one file for each source, architecture and compiler version, in
-// $TESSERA_CUDA_CACHE or ~/.cache/tessera/cuda. A file that is damaged, or of another version, is ignored.
-class CodeFiles {
- public:
-  // "" for a folder that cannot be made: nothing is kept.
-  explicit CodeFiles(std::string folder) : folder_(std::move(folder)) {}
-  static CodeFiles standard();
-
-  // Empty when there is none. `key` says all that the code depends on.
-  std::string read(const std::string& key) const;
-  // To a temporary name, then renamed; failures are ignored.
-  void write(const std::string& key, const std::string& code) const;
-  std::string path(const std::string& key) const;
-
- private:
-  std::string folder_;
+  std::unique_ptr<BackgroundWork> compilers_;
 };
 
 }  // namespace tessera::cuda

@@ -1,0 +1,29 @@
+// Work that goes on beside the caller: compilers, cuDNN's plans.
+#pragma once
+
+#include <future>
+#include <limits>
+#include <memory>
+
+namespace tessera::cuda {
+
+// Threads that run what is added, in its order, each until nothing waits: none is left idle, which would meet
+// libraries that are torn down when the process ends. May be used by several threads.
+class BackgroundWork {
+ public:
+  // At most so many at a time, and not more than the machine runs.
+  explicit BackgroundWork(unsigned threads = std::numeric_limits<unsigned>::max());
+  // Drops what waits, and waits for what runs.
+  ~BackgroundWork();
+  BackgroundWork(const BackgroundWork&) = delete;
+  BackgroundWork& operator=(const BackgroundWork&) = delete;
+
+  // What the task throws is kept for its future alone.
+  void add(std::packaged_task<void()> task);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera::cuda
