@@ -9,6 +9,7 @@
 
 namespace tessera::cuda {
 
+class MemoryPool;
 class ModuleCache;
 
 // What kernels are printed and compiled for.
@@ -40,14 +41,20 @@ class Context {
   void enter() const;
   void synchronise() const;
 
-  // Zero-filled device memory. Throws Error(out_of_memory).
+  // Zero-filled device memory. When it is freed, it may be handed out again at once: what still uses it must
+  // have been enqueued on the stream, or be waited for. Throws Error(out_of_memory).
   std::shared_ptr<void> allocate(int64_t bytes);
+  // What could still be allocated, in bytes.
+  int64_t free_bytes() const;
+  // Null on a GPU without virtual memory, where each block is the driver's own.
+  const MemoryPool* pool() const { return pool_.get(); }
 
  private:
   GpuTraits traits_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  std::shared_ptr<MemoryPool> pool_;  // blocks keep it
   std::unique_ptr<ModuleCache> modules_;
 };
 

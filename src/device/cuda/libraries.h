@@ -28,6 +28,14 @@ namespace tessera::cuda {
   X(cuMemGetInfo)                   \
   X(cuMemAlloc)                     \
   X(cuMemFree)                      \
+  X(cuMemGetAllocationGranularity)  \
+  X(cuMemAddressReserve)            \
+  X(cuMemAddressFree)               \
+  X(cuMemCreate)                    \
+  X(cuMemRelease)                   \
+  X(cuMemMap)                       \
+  X(cuMemUnmap)                     \
+  X(cuMemSetAccess)                 \
   X(cuMemcpyHtoDAsync)              \
   X(cuMemcpyDtoHAsync)              \
   X(cuMemcpyDtoDAsync)              \
