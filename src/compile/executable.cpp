@@ -43,7 +43,7 @@ class PlannedExecutable : public Executable {
     choose_kernels();
     end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
-    check_fits(plan_.memory, device_->description().memory_bytes, graph_->name());
+    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
     end_phase("plan memory");
   }
 
@@ -194,9 +194,19 @@ class PlannedExecutable : public Executable {
             to_string(variables.data_type(name)), to_string(shape), to_string(input.type()));
   }
 
+  std::shared_ptr<void> allocate_arena() {
+    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes, device_->free_bytes());
+    try {
+      return device_->allocate(std::max<int64_t>(plan_.memory.peak_bytes, 1));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      refuse_memory(plan_.memory, graph_->name(), error.what());
+    }
+  }
+
   void allocate() {
     if (arena_ == nullptr) {
-      arena_ = device_->allocate(std::max<int64_t>(plan_.memory.peak_bytes, 1));
+      arena_ = allocate_arena();
       for (const Value* value : plan_.persistent)
         persistent_.push_back(device_->allocate(value->type().bytes()));
       for (size_t update : plan_.copied_updates) {

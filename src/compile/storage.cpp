@@ -121,16 +121,17 @@ class StoragePlanner {
         overwritten.push_back(block);
         plan_.placements[output.get()] = {StorageKind::arena, block, ""};
       } else {
-        plan_.placements[output.get()] = {StorageKind::arena,
-                                          add_block(output->name(), output->type().bytes(), now), ""};
+        plan_.placements[output.get()] = {
+            StorageKind::arena,
+            add_block(output->name(), output->type().bytes(), now, to_string(output->type())), ""};
       }
     }
     const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
     if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
   }
 
-  size_t add_block(const std::string& name, int64_t bytes, int64_t step) {
-    plan_.memory.blocks.push_back({name, bytes, step, step, -1});
+  size_t add_block(const std::string& name, int64_t bytes, int64_t step, const std::string& type = "") {
+    plan_.memory.blocks.push_back({name, bytes, step, step, -1, type});
     return plan_.memory.blocks.size() - 1;
   }
 

@@ -99,6 +99,13 @@ TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
   }
 }
 
+TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step = train::build_training_step(model, {.batch = 100'000});
+  EXPECT_ERROR(compile(*step.graph, Device::open("cuda:plan-h100")), ErrorCode::out_of_memory, "TiB",
+               "has 80.0 GiB", "fp32[100000, 112, 112, 64] 299.1 GiB", "recompute");
+}
+
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
   const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
   const auto card = Device::open("cuda:plan-h100");

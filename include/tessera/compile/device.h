@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ class Device {
 
   // 64-byte aligned, zero-filled. Throws Error(out_of_memory).
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
+  // The bytes that allocate() could still give; none where the device does not know.
+  virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
   // Between two buffers of the device.

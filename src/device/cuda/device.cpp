@@ -125,6 +125,10 @@ std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
   return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
 }
 
+std::optional<int64_t> CudaDevice::free_bytes() const {
+  return executes() ? std::optional(context_->free_bytes()) : std::nullopt;
+}
+
 void CudaDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
   if (bytes == 0) return;
   context_->enter();
