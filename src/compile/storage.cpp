@@ -180,4 +180,14 @@ StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std
   return StoragePlanner(graph, schedule, kernels, options).run();
 }
 
+std::shared_ptr<void> allocate_arena(const MemoryPlan& plan, const std::string& graph, Device& device) {
+  check_fits(plan, graph, device.description().memory_bytes, device.free_bytes());
+  try {
+    return device.allocate(std::max<int64_t>(plan.peak_bytes, 1));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    refuse_memory(plan, graph, error.what());
+  }
+}
+
 }  // namespace tessera

@@ -126,6 +126,16 @@ class Executable {
   // Error(invalid_argument) on a missing input or a wrong type.
   virtual std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) = 0;
 
+  // run() in two halves, so that the host prepares the next run while a device works. submit() returns as
+  // soon as the run is enqueued; where the device is the host, it has run. receive() waits for the oldest run
+  // that was not received, and for nothing behind it. At most kMostSubmitted may be under way; throws
+  // Error(invalid_argument) on more, on receive() without any, and on other runs meanwhile.
+  static constexpr size_t kMostSubmitted = 2;
+  virtual void submit(const std::map<std::string, Tensor>& inputs) = 0;
+  virtual std::map<std::string, Tensor> receive() = 0;
+  // The outputs of submitted runs are not wanted any more; the runs take place.
+  virtual void discard() = 0;
+
   // As run(), so many times, with what happened when. The outputs are dropped.
   virtual std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) = 0;
 

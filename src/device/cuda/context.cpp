@@ -62,7 +62,8 @@ Context::Context(int ordinal) {
           traits_.architecture % 10);
   check(driver().cuDevicePrimaryCtxRetain_(&context_, device_), "opening the GPU's context");
   enter();
-  check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
+  for (CUstream* stream : {&stream_, &copy_stream_})
+    check(driver().cuStreamCreate_(stream, CU_STREAM_NON_BLOCKING), "creating a stream");
   if (attribute(device_, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0)
     pool_ = make_memory_pool(device_, context_, stream_, traits_.memory_bytes);
   modules_ = std::make_unique<ModuleCache>(*this);
@@ -90,6 +91,7 @@ Context::~Context() {
   if (context_ == nullptr) return;
   driver().cuCtxSetCurrent_(context_);
   pool_.reset();
+  driver().cuStreamDestroy_(copy_stream_);
   driver().cuStreamDestroy_(stream_);
   driver().cuDevicePrimaryCtxRelease_(device_);
 }

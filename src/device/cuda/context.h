@@ -1,4 +1,4 @@
-// One GPU: what it is, its context and the one stream on which everything is enqueued.
+// One GPU: what it is, its context, and the stream on which everything but copies of inputs is enqueued.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,9 @@ class Context {
 
   bool present() const { return context_ != nullptr; }
   const GpuTraits& traits() const { return traits_; }
+  CUcontext handle() const { return context_; }
   CUstream stream() const { return stream_; }
+  CUstream copy_stream() const { return copy_stream_; }  // for copies from the host that overlap the rest
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.
   void enter() const;
@@ -54,6 +56,7 @@ class Context {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  CUstream copy_stream_ = nullptr;
   std::shared_ptr<MemoryPool> pool_;  // blocks keep it
   std::unique_ptr<ModuleCache> modules_;
 };

@@ -31,6 +31,8 @@ class CudaDevice : public Device {
   void copy(void* target, const void* source, int64_t bytes) override;
   void fill(void* device, int byte, int64_t bytes) override;
   void synchronise() override;
+  std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override;
+  std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   std::unique_ptr<DeviceTimer> timer(size_t marks) override;
 

@@ -28,6 +28,8 @@ namespace tessera::cuda {
   X(cuMemGetInfo)                   \
   X(cuMemAlloc)                     \
   X(cuMemFree)                      \
+  X(cuMemHostAlloc)                 \
+  X(cuMemFreeHost)                  \
   X(cuMemGetAllocationGranularity)  \
   X(cuMemAddressReserve)            \
   X(cuMemAddressFree)               \
@@ -43,6 +45,7 @@ namespace tessera::cuda {
   X(cuStreamCreate)                 \
   X(cuStreamDestroy)                \
   X(cuStreamSynchronize)            \
+  X(cuStreamWaitEvent)              \
   X(cuStreamBeginCapture)           \
   X(cuStreamEndCapture)             \
   X(cuStreamIsCapturing)            \
@@ -50,6 +53,7 @@ namespace tessera::cuda {
   X(cuEventDestroy)                 \
   X(cuEventElapsedTime)             \
   X(cuEventRecordWithFlags)         \
+  X(cuEventSynchronize)             \
   X(cuGraphInstantiate)             \
   X(cuGraphLaunch)                  \
   X(cuGraphExecDestroy)             \
