@@ -99,6 +99,20 @@ TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
   }
 }
 
+TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    const auto count = [&](bool halting) {
+      CompileOptions options;
+      options.passes.precision = precision;
+      const train::StepGraph step = train::build_training_step(
+          model, {.batch = 64, .precision = precision, .clip_norm = 1, .halting = halting});
+      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->nodes().size();
+    };
+    EXPECT_LE(count(true), count(false) + 1) << to_string(precision);
+  }
+}
+
 TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const train::StepGraph step = train::build_training_step(model, {.batch = 100'000});

@@ -205,23 +205,6 @@ TEST(Trainer, SaysHowFarItCameAndKeepsTheBestWeights) {
   EXPECT_DOUBLE_EQ(best.evaluate(evaluation).accuracy, result.history.epochs[0].test_accuracy);
 }
 
-// Hands out the tiny data with one broken pixel.
-class BrokenDataset : public data::Dataset {
- public:
-  explicit BrokenDataset(int64_t broken) : broken_(broken) {}
-  int64_t size() const override { return whole_->size(); }
-  const Shape& image_shape() const override { return whole_->image_shape(); }
-  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
-  void read(int64_t index, std::span<float> image, int32_t& label) const override {
-    whole_->read(index, image, label);
-    if (index == broken_) image[7] = std::numeric_limits<float>::quiet_NaN();
-  }
-
- private:
-  std::shared_ptr<const data::Dataset> whole_ = tiny_dataset();
-  int64_t broken_;
-};
-
 // Trains until it throws; the state before the step that threw must be the state after.
 void expect_fails_unchanged(Trainer& trainer, const data::Loader& loader, const FitOptions& given,
                             std::initializer_list<std::string> words) {
@@ -230,16 +213,6 @@ void expect_fails_unchanged(Trainer& trainer, const data::Loader& loader, const 
   options.on_step = [&](const train::StepEvent&) { before = trainer.training_state().tensors; };
   EXPECT_TRUE(throws_error([&] { trainer.fit(loader, options); }, ErrorCode::not_finite, words));
   EXPECT_EQ(different_tensors(trainer.training_state().tensors, before), std::vector<std::string>{});
-}
-
-models::Model tiny_linear() {
-  return {"linear", tiny_options(), [](nn::Context& context, Value* x) {
-            return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
-          }};
-}
-
-data::Loader broken_loader() {
-  return {std::make_shared<BrokenDataset>(20), {.batch_size = 8, .shuffle = false}};
 }
 
 // The CPU's ReLU makes 0 of NaN, so that the loss stays finite while the weights are lost.
