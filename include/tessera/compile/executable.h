@@ -115,7 +115,8 @@ class Executable {
   }
 
   // Connects parameters and states. Each must be there with the graph's type; throws Error(invalid_argument)
-  // naming the first that is not. Work on frozen parameters happens here, once.
+  // naming the first that is not. Memory is allocated at the first time: throws Error(out_of_memory) with
+  // what is free and the largest tensors. Work on frozen parameters happens here, once.
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
   // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.

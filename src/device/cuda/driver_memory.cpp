@@ -1,5 +1,7 @@
 #include "device/cuda/driver_memory.h"
 
+#include "tessera/base/rounding.h"
+
 #include "device/cuda/check.h"
 
 namespace tessera::cuda {
@@ -9,6 +11,7 @@ namespace {
 constexpr int64_t kRangesPerMemory = 4;
 // Of the GPU's memory, kept for later blocks: what tuning and bindings free and need again is mostly less.
 constexpr int64_t kIdleShare = 32;
+constexpr int64_t kLargeGranule = int64_t{32} << 20;
 
 class DriverMemory : public VirtualMemory {
  public:
@@ -92,7 +95,8 @@ struct DriverPool {
   DriverPool(CUdevice device, CUcontext context, CUstream stream, int64_t memory_bytes)
       : memory(device, context, stream),
         pool(memory, {.range_bytes = kRangesPerMemory * memory_bytes,
-                      .idle_limit_bytes = memory_bytes / kIdleShare}) {}
+                      .idle_limit_bytes = memory_bytes / kIdleShare,
+                      .large_granule_bytes = round_up(kLargeGranule, memory.granularity())}) {}
 
   DriverMemory memory;
   MemoryPool pool;

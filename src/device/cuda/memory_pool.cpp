@@ -11,8 +11,9 @@ namespace tessera::cuda {
 
 MemoryPool::MemoryPool(VirtualMemory& memory, const MemoryPoolOptions& options)
     : memory_(memory), options_(options), granularity_(memory.granularity()) {
-  require(options.large_granule_bytes % granularity_ == 0, ErrorCode::invalid_argument,
-          "granules of {} bytes are no multiple of {}", options.large_granule_bytes, granularity_);
+  require(options.large_granule_bytes > 0 && options.large_granule_bytes % granularity_ == 0,
+          ErrorCode::invalid_argument, "granules of {} bytes are no multiple of {}",
+          options.large_granule_bytes, granularity_);
 }
 
 MemoryPool::~MemoryPool() {

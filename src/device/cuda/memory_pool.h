@@ -39,9 +39,9 @@ class VirtualMemory {
 struct MemoryPoolOptions {
   int64_t range_bytes = 0;       // addresses that are reserved at a time, at least
   int64_t idle_limit_bytes = 0;  // how much idle memory is kept for later blocks
-  // Granules of blocks that need so much; what is left of a block is made of the smallest. Mapping costs
-  // mostly by the granule.
-  int64_t large_granule_bytes = int64_t{32} << 20;
+  // Granules of blocks that need so much, a multiple of the smallest, of which what is left of a block is
+  // made. Mapping costs mostly by the granule.
+  int64_t large_granule_bytes = 0;
 };
 
 struct MemoryPoolUse {
