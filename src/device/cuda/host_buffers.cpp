@@ -23,7 +23,8 @@ Pinned allocate_pinned(int64_t bytes) {
   const CUresult status =
       driver().cuMemHostAlloc_(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)), 0);
   require(status != CUDA_ERROR_OUT_OF_MEMORY, ErrorCode::out_of_memory,
-          "cannot pin {} of host memory for copies to the GPU: choose a smaller batch, or raise `ulimit -l`",
+          "cannot pin {} of host memory for copies to the GPU: choose a smaller batch, or free memory of the "
+          "machine",
           format_bytes(static_cast<double>(bytes)));
   check(status, "pinning host memory");
   return Pinned(memory);
