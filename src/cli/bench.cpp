@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <cstdio>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
-#include "tessera/base/text.h"
 #include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
@@ -82,6 +82,12 @@ void run_check(const BenchArguments& arguments) {
 
 void run_bench(const BenchArguments& arguments) {
   CompiledModel compiled = compile_model(arguments.model);
+  const DeviceDescription device = compiled.device->description();
+  const MemoryPlan& plan = compiled.executable->memory_plan();
+  if (!arguments.json) {
+    fmt::print("{}\n", memory_summary(plan, device.memory_bytes));
+    std::fflush(stdout);  // before what may fail for want of it
+  }
   make_ready(arguments.model, compiled);
   for (int64_t i = 0; i < arguments.warmup; ++i) compiled.executable->run({});
   std::vector<double> milliseconds;
@@ -92,9 +98,7 @@ void run_bench(const BenchArguments& arguments) {
   }
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
-  const MemoryPlan& plan = compiled.executable->memory_plan();
   if (arguments.json) {
-    const DeviceDescription device = compiled.device->description();
     const nlohmann::json json = {{"model", arguments.model.model},
                                  {"batch", arguments.model.batch},
                                  {"train", arguments.model.train},
@@ -110,12 +114,10 @@ void run_bench(const BenchArguments& arguments) {
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print(
-      "{} {} batch {} on {}: {:.1f} images/s, {:.2f} ms (median of {}), memory {}, compiled in {:.2f} s\n",
-      arguments.model.model, arguments.model.train ? "training" : "inference", arguments.model.batch,
-      compiled.device->description().name, median(rates), median(milliseconds), arguments.iterations,
-      format_bytes(static_cast<double>(plan.peak_bytes + plan.variable_bytes)),
-      compiled.executable->compile_seconds());
+  fmt::print("{} {} batch {} on {}: {:.1f} images/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
+             arguments.model.model, arguments.model.train ? "training" : "inference", arguments.model.batch,
+             device.name, median(rates), median(milliseconds), arguments.iterations,
+             compiled.executable->compile_seconds());
 }
 
 }  // namespace

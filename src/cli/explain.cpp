@@ -209,7 +209,8 @@ void print_text(const Explanation& explained) {
              format_bytes(static_cast<double>(plan.lower_bound_bytes)),
              format_bytes(static_cast<double>(plan.variable_bytes)));
   for (const MemoryBlock* block : peak_blocks(plan, 8)) {
-    fmt::print("  {:>10}  {}\n", format_bytes(static_cast<double>(block->bytes)), block->name);
+    fmt::print("  {:>10}  {} {}\n", format_bytes(static_cast<double>(block->bytes)), block->name,
+               block->type);
   }
   fmt::print("Compiled in {:.2f} s\n", executable.compile_seconds());
 }

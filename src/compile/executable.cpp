@@ -1,13 +1,14 @@
 #include "tessera/compile/executable.h"
 
-#include <cmath>
 #include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
+#include "compile/finite.h"
 #include "compile/kernel_choice.h"
 #include "compile/run_inputs.h"
+#include "compile/run_outputs.h"
 #include "compile/schedule.h"
 #include "compile/storage.h"
 
@@ -30,12 +31,13 @@ class PlannedExecutable : public Executable {
     passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
     phases_.push_back({"passes", {begin, Clock::now()}});
     inputs_.emplace(*graph_, *device_);
+    outputs_.emplace(*graph_, *device_);
     schedule_ = schedule(*graph_, options.passes.frozen);
     end_phase("schedule");
     choose_kernels();
     end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
-    check_fits(plan_.memory, device_->description().memory_bytes, graph_->name());
+    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
     end_phase("plan memory");
   }
 
@@ -53,6 +55,7 @@ class PlannedExecutable : public Executable {
     }
     variables_ = std::move(variables);
     recording_.reset();
+    outputs_->discard();
     ran_ = false;
     allocate();
     resolve(once_);
@@ -68,12 +71,29 @@ class PlannedExecutable : public Executable {
   void stage(const std::map<std::string, Tensor>& inputs) override { inputs_->stage(inputs); }
 
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
-    take(inputs);
-    work();
-    return read_outputs();
+    check_none_submitted();
+    submit(inputs);
+    return receive();
   }
 
+  void submit(const std::map<std::string, Tensor>& inputs) override {
+    require(!outputs_->full(), ErrorCode::invalid_argument,
+            "graph '{}' has {} runs under way: receive one first", graph_->name(), kMostSubmitted);
+    take(inputs);
+    work();
+    begin_outputs();
+  }
+
+  std::map<std::string, Tensor> receive() override {
+    require(!outputs_->empty(), ErrorCode::invalid_argument, "graph '{}' has no run under way",
+            graph_->name());
+    return outputs_->finish();
+  }
+
+  void discard() override { outputs_->discard(); }
+
   std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) override {
+    check_none_submitted();
     const std::unique_ptr<DeviceTimer> timer = device_->timer(2 * runs);
     const auto mark = [&] {
       if (timer != nullptr) timer->mark();
@@ -86,7 +106,8 @@ class PlannedExecutable : public Executable {
       run.inputs.end = run.work.begin = mark();
       run.recorded = work();
       run.work.end = run.outputs.begin = mark();
-      read_outputs();
+      begin_outputs();
+      outputs_->finish();
       run.outputs.end = Clock::now();
     }
     if (timer != nullptr) {
@@ -97,6 +118,7 @@ class PlannedExecutable : public Executable {
   }
 
   NodeTimes profile(const std::map<std::string, Tensor>& inputs) override {
+    check_none_submitted();
     if (!ran_) run(inputs);
     take(inputs);
     std::vector<Clock::time_point> points;
@@ -206,7 +228,7 @@ class PlannedExecutable : public Executable {
 
   void allocate() {
     if (arena_ == nullptr) {
-      arena_ = device_->allocate(std::max<int64_t>(plan_.memory.peak_bytes, 1));
+      arena_ = allocate_arena(plan_.memory, graph_->name(), *device_);
       for (const Value* value : plan_.persistent)
         persistent_.push_back(device_->allocate(value->type().bytes()));
       for (size_t update : plan_.copied_updates) {
@@ -264,6 +286,11 @@ class PlannedExecutable : public Executable {
     }
   }
 
+  void check_none_submitted() const {
+    require(outputs_->empty(), ErrorCode::invalid_argument,
+            "graph '{}' has a run under way: receive or discard it first", graph_->name());
+  }
+
   void take(const std::map<std::string, Tensor>& inputs) {
     require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
             graph_->name());
@@ -296,7 +323,8 @@ class PlannedExecutable : public Executable {
       steps_[index].run();
       if (steps_[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
-      if (options_.check_finite && steps_[index].kernel != nullptr) check_finite(steps_[index]);
+      if (options_.check_finite && steps_[index].kernel != nullptr)
+        check_finite(*steps_[index].node, steps_[index].outputs, *device_);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
     keep_outputs();
@@ -317,17 +345,13 @@ class PlannedExecutable : public Executable {
     }
   }
 
-  std::map<std::string, Tensor> read_outputs() {
-    std::map<std::string, Tensor> outputs;
-    device_->synchronise();
+  void begin_outputs() {
+    output_memory_.clear();
     for (const auto& [name, value] : graph_->outputs()) {
-      Tensor tensor(value->data_type(), value->type().static_shape());
       const auto kept = kept_outputs_.find(value);
-      const void* memory = kept != kept_outputs_.end() ? kept->second.get() : memory_in_run(value);
-      device_->copy_to_host(tensor.raw(), memory, value->type().bytes());
-      outputs.emplace(name, std::move(tensor));
+      output_memory_.push_back(kept != kept_outputs_.end() ? kept->second.get() : memory_in_run(value));
     }
-    return outputs;
+    outputs_->begin(output_memory_);
   }
 
   void copy_updates() {
@@ -340,20 +364,6 @@ class PlannedExecutable : public Executable {
           device_->copy(variables_->pointer(state->name()),
                         staging_[i] != nullptr ? staging_[i].get() : memory_in_run(next), bytes);
         }
-      }
-    }
-  }
-
-  void check_finite(const Step& step) const {
-    for (size_t i = 0; i < step.node->outputs().size(); ++i) {
-      const TensorType& type = step.node->output(i)->type();
-      if (!is_floating(type.data_type)) continue;
-      Tensor tensor(type.data_type, type.static_shape());
-      device_->copy_to_host(tensor.raw(), step.outputs[i], type.bytes());
-      for (int64_t e = 0; e < tensor.size(); ++e) {
-        require(std::isfinite(tensor.at(e)), ErrorCode::not_finite,
-                "node '{}' made {} at element {} of {}: {}", step.node->name(), tensor.at(e), e,
-                to_string(type), print(*step.node).substr(0, 300));
       }
     }
   }
@@ -375,6 +385,7 @@ class PlannedExecutable : public Executable {
   std::vector<NodeReport> reports_;
   StoragePlan plan_;
   std::optional<RunInputs> inputs_;
+  std::optional<RunOutputs> outputs_;
   std::vector<PhaseReport> phases_;
 
   std::shared_ptr<Variables> variables_;
@@ -383,6 +394,7 @@ class PlannedExecutable : public Executable {
   std::vector<std::shared_ptr<void>> once_workspace_;
   std::vector<std::shared_ptr<void>> staging_;  // beside plan_.copied_updates; null where the copy is direct
   std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
+  std::vector<const void*> output_memory_;
   bool ran_ = false;
   std::unique_ptr<Recording> recording_;
 };

@@ -15,6 +15,10 @@ int64_t aligned(int64_t bytes) {
   return round_up(bytes, kMemoryAlignment);
 }
 
+std::string text(int64_t bytes) {
+  return format_bytes(static_cast<double>(bytes));
+}
+
 bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
   return a.first <= b.last && b.first <= a.last;
 }
@@ -121,19 +125,37 @@ std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count
   return result;
 }
 
-void check_fits(const MemoryPlan& plan, int64_t memory_bytes, const std::string& graph) {
-  const int64_t needed = plan.peak_bytes + plan.variable_bytes;
-  if (memory_bytes <= 0 || needed <= memory_bytes) return;
+std::string memory_summary(const MemoryPlan& plan, int64_t total_bytes) {
+  std::string summary = fmt::format("memory: {} ({} for values between nodes, {} for parameters and states)",
+                                    text(plan.peak_bytes + plan.variable_bytes), text(plan.peak_bytes),
+                                    text(plan.variable_bytes));
+  if (total_bytes > 0) summary += fmt::format(" of {}", text(total_bytes));
+  return summary;
+}
+
+void refuse_memory(const MemoryPlan& plan, const std::string& graph, const std::string& reason) {
+  constexpr size_t kNamed = 5;
   std::vector<std::string> largest;
-  for (const MemoryBlock* block : peak_blocks(plan, 5)) {
-    largest.push_back(fmt::format("{} {}", block->name, format_bytes(static_cast<double>(block->bytes))));
+  for (const MemoryBlock* block : peak_blocks(plan, kNamed)) {
+    const std::string type = block->type.empty() ? "" : block->type + " ";
+    largest.push_back(fmt::format("{} {}{}", block->name, type, text(block->bytes)));
   }
   fail(ErrorCode::out_of_memory,
-       "graph '{}' needs {} ({} of them parameters and states), the device has {}; the largest at the peak: "
-       "{}",
-       graph, format_bytes(static_cast<double>(needed)),
-       format_bytes(static_cast<double>(plan.variable_bytes)),
-       format_bytes(static_cast<double>(memory_bytes)), fmt::join(largest, ", "));
+       "graph '{}' needs {} ({} for values between nodes, {} for parameters and states), but {}; the largest "
+       "at "
+       "the peak: {}; choose a smaller batch or, for training, train.recompute = true",
+       graph, text(plan.peak_bytes + plan.variable_bytes), text(plan.peak_bytes), text(plan.variable_bytes),
+       reason, fmt::join(largest, ", "));
+}
+
+void check_fits(const MemoryPlan& plan, const std::string& graph, int64_t total_bytes,
+                std::optional<int64_t> free_bytes) {
+  const bool exceeds_total = total_bytes > 0 && plan.peak_bytes + plan.variable_bytes > total_bytes;
+  const bool exceeds_free = free_bytes.has_value() && plan.peak_bytes > *free_bytes;
+  if (!exceeds_total && !exceeds_free) return;
+  const std::string available = free_bytes.has_value() ? text(*free_bytes) + " free of " : "";
+  const std::string total = total_bytes > 0 ? text(total_bytes) : "an unknown amount";
+  refuse_memory(plan, graph, fmt::format("the device has {}{}", available, total));
 }
 
 }  // namespace tessera

@@ -52,21 +52,33 @@ void RunInputs::take(const std::map<std::string, Tensor>& tensors) {
     load(one);
     sources_[one.input->index()].staged.reset();
   }
+  for (Source& source : sources_) {
+    if (source.loaded) source.buffer->show();
+    source.loaded = false;
+  }
   for (const Connection& connection : connections_) *connection.argument = memory(connection.input);
 }
 
-// What the device cannot read where it lies is copied into memory that stays the same from run to run, so
-// that recorded runs find it.
 void RunInputs::load(const Given& given) {
   Source& source = sources_[given.input->index()];
   const void* memory = given.tensor->raw();
-  if (!device_.host_accessible() || !is_aligned(memory)) {
-    const int64_t bytes = given.input->type().bytes();
-    if (source.copy == nullptr) source.copy = device_.allocate(bytes);
-    device_.copy_from_host(source.copy.get(), memory, bytes);
-    memory = source.copy.get();
+  const bool readable = device_.host_accessible() && is_aligned(memory);
+  source.memory = readable ? memory : copy_to_device(source, memory, given.input->type().bytes());
+}
+
+// Into memory that stays the same from run to run, so that recorded runs find it.
+const void* RunInputs::copy_to_device(Source& source, const void* memory, int64_t bytes) {
+  if (source.buffer == nullptr && source.copy == nullptr) {
+    source.buffer = device_.input_buffer(bytes);
+    if (source.buffer == nullptr) source.copy = device_.allocate(bytes);
   }
-  source.memory = memory;
+  if (source.buffer == nullptr) {
+    device_.copy_from_host(source.copy.get(), memory, bytes);
+    return source.copy.get();
+  }
+  source.buffer->load(memory);
+  source.loaded = true;
+  return source.buffer->memory();
 }
 
 }  // namespace tessera

@@ -33,7 +33,10 @@ class RunInputs {
  private:
   struct Source {
     const void* memory = nullptr;
-    std::shared_ptr<void> copy;    // null where the run reads the caller's memory
+    // Both null where the run reads the caller's memory.
+    std::unique_ptr<InputBuffer> buffer;
+    std::shared_ptr<void> copy;    // where the device has no such buffers
+    bool loaded = false;           // into the buffer, for the next run
     std::optional<Tensor> staged;  // whose memory is read where it lies
   };
   struct Connection {
@@ -46,6 +49,7 @@ class RunInputs {
   };
 
   void load(const Given& given);
+  const void* copy_to_device(Source& source, const void* memory, int64_t bytes);
 
   const Graph& graph_;
   Device& device_;

@@ -121,16 +121,17 @@ class StoragePlanner {
         overwritten.push_back(block);
         plan_.placements[output.get()] = {StorageKind::arena, block, ""};
       } else {
-        plan_.placements[output.get()] = {StorageKind::arena,
-                                          add_block(output->name(), output->type().bytes(), now), ""};
+        plan_.placements[output.get()] = {
+            StorageKind::arena,
+            add_block(output->name(), output->type().bytes(), now, to_string(output->type())), ""};
       }
     }
     const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
     if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
   }
 
-  size_t add_block(const std::string& name, int64_t bytes, int64_t step) {
-    plan_.memory.blocks.push_back({name, bytes, step, step, -1});
+  size_t add_block(const std::string& name, int64_t bytes, int64_t step, const std::string& type = "") {
+    plan_.memory.blocks.push_back({name, bytes, step, step, -1, type});
     return plan_.memory.blocks.size() - 1;
   }
 
@@ -177,6 +178,16 @@ class StoragePlanner {
 StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
                          const StorageOptions& options) {
   return StoragePlanner(graph, schedule, kernels, options).run();
+}
+
+std::shared_ptr<void> allocate_arena(const MemoryPlan& plan, const std::string& graph, Device& device) {
+  check_fits(plan, graph, device.description().memory_bytes, device.free_bytes());
+  try {
+    return device.allocate(std::max<int64_t>(plan.peak_bytes, 1));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    refuse_memory(plan, graph, error.what());
+  }
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/compile/device.h"
 #include "tessera/compile/kernel.h"
 #include "tessera/compile/memory_plan.h"
 
@@ -41,5 +42,8 @@ StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std
 
 // True for nodes whose output is their input's memory under another shape.
 bool is_alias(const Node& node);
+
+// The memory of a plan's blocks. Throws Error(out_of_memory) as refuse_memory().
+std::shared_ptr<void> allocate_arena(const MemoryPlan& plan, const std::string& graph, Device& device);
 
 }  // namespace tessera

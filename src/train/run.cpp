@@ -207,9 +207,11 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     trainer.restore(state, last.string());
     first_step = std::stoll(state.metadata.at("step"));
   }
-  trainer.step(recipe.train.batch);  // what cannot be compiled leaves no folder
+  // What cannot be compiled leaves no folder.
+  const MemoryPlan& memory = trainer.step(recipe.train.batch).memory_plan();
   const std::unique_ptr<EventLog> events = begin_run(options.folder, recipe, first_step);
   Progress progress;
+  if (!options.quiet) progress.print(memory_summary(memory, trainer.device().description().memory_bytes));
   const int64_t steps_per_epoch = loader.batches_per_epoch() / recipe.train.accumulate;
   FitOptions fit{
       .epochs = recipe.train.epochs,

@@ -139,6 +139,10 @@ class StepBuilder {
   // sums that overflowed start anew with it.
   void guard_updates() {
     Value* finite = ops::is_finite(loss_);
+    if (options_.halting) {
+      halted_ = context_.state(kHaltedState, {}, nn::zeros());
+      finite = ops::logical_and(finite, ops::equal(halted_, ops::constant_like(halted_, 0)));
+    }
     Value* sound =
         gradient_norm_ == nullptr ? finite : ops::logical_and(finite, ops::is_finite(gradient_norm_));
     for (size_t i = 0; i < graph_->updates().size(); ++i) {
@@ -146,6 +150,7 @@ class StepBuilder {
       const bool restarts = loss_scale_ != nullptr && cleared_.contains(state);
       graph_->set_update(i, ops::select(restarts ? finite : sound, next, state));
     }
+    if (halted_ != nullptr) halt(finite, sound);
     if (loss_scale_ == nullptr || gradient_norm_ == nullptr) return;
     Value* good = context_.state("loss_scale_good_steps", {}, nn::zeros());
     Value* counted = ops::add(good, 1);
@@ -160,12 +165,19 @@ class StepBuilder {
     adapt(good, ops::select(grown, zero, counted), zero);
   }
 
+  // With a loss scale, gradients that overflow are no reason to stop.
+  void halt(Value* finite, Value* sound) {
+    Value* goes_on = loss_scale_ != nullptr ? finite : sound;
+    context_.update(halted_, ops::select(goes_on, halted_, ops::constant_like(halted_, 1)));
+  }
+
   const models::Model& model_;
   const StepOptions& options_;
   std::unique_ptr<Graph> graph_;
   nn::Context context_;
   Value* loss_ = nullptr;
   Value* loss_scale_ = nullptr;
+  Value* halted_ = nullptr;
   Value* gradient_norm_ = nullptr;
   std::vector<ParameterGradient> gradients_;
   std::unordered_set<const Value*> cleared_;  // sums that the updating step takes

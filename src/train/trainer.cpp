@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "tessera/base/clock.h"
 #include "tessera/base/error.h"
@@ -39,6 +40,8 @@ Trainer::Trainer(models::Model model, TrainerOptions options)
   const StepOptions steps = step_options(1);
   variables_list_ = build_training_step(model_, steps).variables;
   initialise_variables(*variables_, variables_list_, options_.seed);
+  // Of a run under way, and nothing that the next one depends on.
+  std::erase_if(variables_list_, [](const nn::Variable& variable) { return variable.name == kHaltedState; });
 }
 
 StepOptions Trainer::step_options(int64_t batch) const {
@@ -49,7 +52,13 @@ StepOptions Trainer::step_options(int64_t batch) const {
           .accumulate = options_.accumulate,
           .clip_norm = options_.clip_norm,
           .ema_decay = options_.ema_decay,
-          .decay_all = options_.decay_all};
+          .decay_all = options_.decay_all,
+          .halting = works_ahead()};
+}
+
+// Steps are submitted before the one ahead of them was looked at.
+bool Trainer::works_ahead() const {
+  return !device_->host_accessible();
 }
 
 CompileOptions Trainer::compile_options() const {
@@ -95,11 +104,12 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
       options.schedule ? options.schedule(total_steps, steps_per_epoch) : optim::constant();
   const int64_t sample_every = std::max<int64_t>(1, total_steps / kSamples);
   prepare(batch_size);
+  forget_failure();
 
   FitResult result;
-  const auto interrupted = [&] {
+  const auto interrupted = [&](const Position& position) {
     return (options.stop != nullptr && options.stop->load()) ||
-           (options.max_steps > 0 && position_.step >= options.max_steps);
+           (options.max_steps > 0 && position.step >= options.max_steps);
   };
   const auto save_state = [&](const char* name) {
     if (options.checkpoints.empty()) return;
@@ -110,54 +120,67 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
     save(state, options.checkpoints / name);
   };
 
-  Tensor rate(DataType::fp32, {});
-  while (position_.epoch < options.epochs && !interrupted()) {
+  double learning_rate = 0;
+  while (position_.epoch < options.epochs && !interrupted(position_)) {
     double loss_sum = 0;
     double correct_sum = 0;
     int64_t seen = 0;
     double sample_correct = 0;
     int64_t sample_seen = 0;
     const auto epoch_start = Clock::now();
-    data::Epoch epoch = loader.epoch(static_cast<uint64_t>(position_.epoch), position_.batch);
-    // A tail that would not fill an update is left out.
-    while (position_.batch < steps_per_epoch * options_.accumulate && !interrupted()) {
-      const auto step_start = Clock::now();
-      const std::optional<data::Batch> batch = epoch.next();
-      require(batch.has_value(), ErrorCode::internal, "the loader ended early");
-      const bool updating = (position_.batch + 1) % options_.accumulate == 0;
-      std::map<std::string, Tensor> inputs{{"images", batch->images}, {"labels", batch->labels}};
-      rate.set(0, options_.optimizer.learning_rate * schedule.factor(position_.step));
-      if (updating) inputs.emplace("learning_rate", rate);
-      const auto outputs = (updating ? update_step_ : accumulate_step_)->run(inputs);
+    auto step_start = epoch_start;
+    const auto receive = [&](const SubmittedStep& step) {
+      const auto outputs = step.executable->receive();
       const double loss = outputs.at("loss").at(0);
-      check_finite(inputs, outputs, updating);
-      ++position_.batch;
-      if (updating) ++position_.step;
+      check_finite(step.inputs, outputs, step.updating);
+      position_ = step.position;
+      learning_rate = step.learning_rate;
       const double correct = outputs.at("correct").at(0);
       loss_sum += loss;
       correct_sum += correct;
       seen += batch_size;
       sample_correct += correct;
       sample_seen += batch_size;
+      const double seconds = seconds_since(step_start);
+      step_start = Clock::now();
       const StepEvent event{.position = position_,
                             .loss = loss,
                             .accuracy = correct / static_cast<double>(batch_size),
-                            .learning_rate = rate.at(0),
-                            .images_per_second = static_cast<double>(batch_size) / seconds_since(step_start)};
-      if (updating && (position_.step % sample_every == 0 || position_.step == 1)) {
+                            .learning_rate = learning_rate,
+                            .images_per_second = static_cast<double>(batch_size) / seconds};
+      if (step.updating && (position_.step % sample_every == 0 || position_.step == 1)) {
         const double done = static_cast<double>(position_.epoch) +
                             static_cast<double>(position_.batch) / static_cast<double>(batches);
         history_.samples.push_back({.step = position_.step,
                                     .epoch = done,
                                     .loss = loss,
                                     .accuracy = sample_correct / static_cast<double>(sample_seen),
-                                    .learning_rate = rate.at(0),
+                                    .learning_rate = learning_rate,
                                     .images_per_second = event.images_per_second});
         sample_correct = 0;
         sample_seen = 0;
       }
       if (options.on_step) options.on_step(event);
+    };
+    data::Epoch epoch = loader.epoch(static_cast<uint64_t>(position_.epoch), position_.batch);
+    std::optional<SubmittedStep> under_way;
+    Position next = position_;  // behind all that was submitted
+    // A tail that would not fill an update is left out.
+    while (next.batch < steps_per_epoch * options_.accumulate && !interrupted(next)) {
+      const std::optional<data::Batch> batch = epoch.next();
+      require(batch.has_value(), ErrorCode::internal, "the loader ended early");
+      SubmittedStep step =
+          submit(*batch, next, options_.optimizer.learning_rate * schedule.factor(next.step));
+      next = step.position;
+      if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
+      // The last of many steps that were skipped ends the run: nothing may follow it unseen.
+      if (works_ahead() && skipped_ == 0) {
+        under_way = std::move(step);
+      } else {
+        receive(step);
+      }
     }
+    if (under_way.has_value()) receive(*under_way);
     if (position_.batch < steps_per_epoch * options_.accumulate) break;  // interrupted inside the epoch
     check_variables();
     position_.batch = 0;
@@ -165,7 +188,7 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
 
     EpochRow row{.epoch = position_.epoch,
                  .step = position_.step,
-                 .learning_rate = rate.at(0),
+                 .learning_rate = learning_rate,
                  .seconds = seconds_since(epoch_start)};
     if (seen > 0) {
       row.train_loss = loss_sum * static_cast<double>(batch_size) / static_cast<double>(seen);
@@ -195,6 +218,29 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
   result.position = position_;
   result.history = history_;
   return result;
+}
+
+// Gives the device a step from that position on.
+Trainer::SubmittedStep Trainer::submit(const data::Batch& batch, Position position, double learning_rate) {
+  const Tensor rate = Tensor::scalar(DataType::fp32, learning_rate);
+  SubmittedStep step{.updating = (position.batch + 1) % options_.accumulate == 0,
+                     .learning_rate = rate.at(0),
+                     .inputs = {{"images", batch.images}, {"labels", batch.labels}}};
+  if (step.updating) step.inputs.emplace("learning_rate", rate);
+  step.executable = step.updating ? update_step_.get() : accumulate_step_.get();
+  step.executable->submit(step.inputs);
+  ++position.batch;
+  if (step.updating) ++position.step;
+  step.position = position;
+  return step;
+}
+
+// After a run that threw: what was under way is not wanted, and its steps may count again.
+void Trainer::forget_failure() {
+  for (Executable* executable : {update_step_.get(), accumulate_step_.get()}) {
+    if (executable != nullptr) executable->discard();
+  }
+  if (works_ahead()) variables_->set(kHaltedState, Tensor(DataType::fp32, {}));
 }
 
 // Returns when the step was sound, or when it was skipped because 16-bit gradients overflowed: the loss scale

@@ -10,7 +10,7 @@ from program import ProgramTest, tree
 
 class TrainTest(ProgramTest):
     def test_train_eval_predict(self):
-        self.assertIn("test accuracy", self.train("run"))
+        self.assertRegex(self.train("run"), r"(?s)^memory: .* parameters and states.*test accuracy")
         out = self.root / "run"
         names = set(tree(out))
         for name in ("recipe.toml", "model.safetensors", "summary.json", "report.html",

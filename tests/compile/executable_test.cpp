@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/compile/host_memory.h"
+#include "tessera/compile/reference_kernel.h"
 #include "tessera/graph/graph.h"
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
@@ -159,6 +161,39 @@ TEST(Executable, FindsTheNodeThatMadeTheFirstNaN) {
   executable->run({{"x", Tensor::from<float>({2}, {1, 2})}});
   EXPECT_ERROR(executable->run({{"x", Tensor::from<float>({2}, {1, -2})}}), ErrorCode::not_finite, "'bad'",
                "element 1");
+}
+
+// Has so much memory left, and says so or does not.
+class ScarceDevice : public HostMemoryDevice {
+ public:
+  ScarceDevice(int64_t bytes, bool says_so) : bytes_(bytes), says_so_(says_so) {}
+  DeviceDescription description() const override {
+    return {.name = "scarce", .memory_bytes = int64_t{1} << 30, .versions = {}};
+  }
+  std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
+  std::optional<int64_t> free_bytes() const override {
+    return says_so_ ? std::optional(bytes_) : std::nullopt;
+  }
+  std::shared_ptr<void> allocate(int64_t bytes) override {
+    require(bytes <= bytes_, ErrorCode::out_of_memory, "scarce memory");
+    return HostMemoryDevice::allocate(bytes);
+  }
+
+ private:
+  int64_t bytes_;
+  bool says_so_;
+};
+
+TEST(Executable, SaysWhatItNeedsWhenItsMemoryIsNotFree) {
+  for (const bool says_so : {true, false}) {
+    const auto device = std::make_shared<ScarceDevice>(10'000, says_so);
+    const auto executable = compile(
+        *parse_graph("graph g(input %x: fp32[50, 100]) {\n  %roots = sqrt(%x)\n  output y = %roots\n}"),
+        device);
+    EXPECT_ERROR(executable->bind(std::make_shared<Variables>(device)), ErrorCode::out_of_memory, "'g'",
+                 "19.6 KiB", says_so ? "9.8 KiB free of 1.0 GiB" : "scarce memory", "roots fp32[50, 100]",
+                 "smaller batch");
+  }
 }
 
 // The training step of a real network, planned without running it.

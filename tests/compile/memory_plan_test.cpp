@@ -56,5 +56,26 @@ TEST(MemoryPlan, NamesTheLargestBlocksOfThePeak) {
   EXPECT_EQ(peak[1]->name, "medium");
 }
 
+TEST(MemoryPlan, SaysWhatDoesNotFitAndWhatIsLargest) {
+  MemoryPlan plan;
+  for (int64_t i = 1; i <= 7; ++i) {
+    plan.blocks.push_back(
+        {"value" + std::to_string(i), i << 20, 0, 0, -1, "fp32[" + std::to_string(i) + "]"});
+  }
+  assign_offsets(plan);
+  plan.variable_bytes = int64_t{4} << 20;
+  const int64_t mebibyte = int64_t{1} << 20;
+  check_fits(plan, "g", 32 * mebibyte);
+  check_fits(plan, "g", 0);
+  check_fits(plan, "g", 32 * mebibyte, 28 * mebibyte);  // the variables are there already
+  EXPECT_ERROR(check_fits(plan, "g", 31 * mebibyte), ErrorCode::out_of_memory, "'g'", "32.0 MiB", "31.0 MiB",
+               "value7 fp32[7] 7.0 MiB, value6", "value3 fp32[3]", "smaller batch", "recompute");
+  EXPECT_ERROR(check_fits(plan, "g", 100 * mebibyte, 27 * mebibyte), ErrorCode::out_of_memory,
+               "27.0 MiB free of 100.0 MiB");
+  EXPECT_EQ(
+      memory_summary(plan, 100 * mebibyte),
+      "memory: 32.0 MiB (28.0 MiB for values between nodes, 4.0 MiB for parameters and states) of 100.0 MiB");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -131,6 +131,27 @@ TEST(CudaPlan, TrainsInTf32UnlessItIsForbidden) {
   before == nullptr ? unsetenv("NVIDIA_TF32_OVERRIDE") : setenv("NVIDIA_TF32_OVERRIDE", kept.c_str(), 1);
 }
 
+TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    const auto count = [&](bool halting) {
+      CompileOptions options;
+      options.passes.precision = precision;
+      const train::StepGraph step = train::build_training_step(
+          model, {.batch = 64, .precision = precision, .clip_norm = 1, .halting = halting});
+      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->nodes().size();
+    };
+    EXPECT_LE(count(true), count(false) + 1) << to_string(precision);
+  }
+}
+
+TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const train::StepGraph step = train::build_training_step(model, {.batch = 100'000});
+  EXPECT_ERROR(compile(*step.graph, Device::open("cuda:plan-h100")), ErrorCode::out_of_memory, "TiB",
+               "has 80.0 GiB", "fp32[100000, 112, 112, 64] 299.1 GiB", "recompute");
+}
+
 TEST(CudaPlan, RefusesToRunAndAnUnknownCard) {
   const Case own = text_case("graph g(input %x: fp32[4]) {\n  %y: fp32[4] = relu(%x)\n  output y = %y\n}\n");
   const auto card = Device::open("cuda:plan-h100");

@@ -6,6 +6,8 @@
 
 #include "device_cuda/cuda_case.h"
 #include "support/compare.h"
+#include "support/expect_error.h"
+#include "train/tiny.h"
 
 namespace tessera::testing {
 namespace {
@@ -93,6 +95,48 @@ TEST(CudaTraining, IsInTf32UnlessAPrecisionIsNamed) {
   EXPECT_EQ(trainer.precision(), tf32_allowed() ? Precision::tf32 : Precision::fp32);
   const train::Trainer exact(model, {.precision = Precision::fp32, .device = gpu_or_null()});
   EXPECT_EQ(exact.precision(), Precision::fp32);
+}
+
+train::TrainerOptions on_gpu() {
+  return {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9}), .device = gpu_or_null()};
+}
+
+// One step is under way while the loss of the one before it is read.
+TEST(CudaTrainer, ReportsEachStepAndStopsWhereItIsTold) {
+  TESSERA_NEEDS_GPU();
+  const auto run = [](int64_t max_steps) {
+    train::Trainer trainer(tiny_resnet(0.3), on_gpu());
+    std::vector<double> losses;
+    const auto fit = [&](int64_t steps) {
+      train::FitOptions options{.epochs = 3, .max_steps = steps};
+      options.on_step = [&](const train::StepEvent& event) {
+        losses.push_back(event.loss);
+        EXPECT_EQ(event.position.step, static_cast<int64_t>(losses.size()));
+      };
+      trainer.fit(tiny_loader(), options);
+    };
+    if (max_steps > 0) fit(max_steps);
+    fit(0);
+    return std::pair{losses, trainer.training_state().tensors};
+  };
+  const auto [losses, state] = run(0);
+  ASSERT_EQ(losses.size(), 18U);
+  EXPECT_LT(losses.back(), losses.front());
+  for (const int64_t stop : {1, 8}) {
+    const auto [others, other_state] = run(stop);
+    EXPECT_EQ(others, losses) << stop;
+    EXPECT_EQ(different_tensors(other_state, state), std::vector<std::string>{}) << stop;
+  }
+}
+
+TEST(CudaTrainer, AFailedStepKeepsTheNextFromChangingAnything) {
+  TESSERA_NEEDS_GPU();
+  train::Trainer sound(tiny_linear(), on_gpu());
+  sound.fit({tiny_dataset(), {.batch_size = 8, .shuffle = false}}, {.max_steps = 2});
+  train::Trainer broken(tiny_linear(), on_gpu());
+  EXPECT_ERROR(broken.fit(broken_loader(), {}), ErrorCode::not_finite, "step 3", "images");
+  EXPECT_EQ(different_tensors(broken.training_state().tensors, sound.training_state().tensors),
+            std::vector<std::string>{});
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tessera/base/random.h"
 #include "tessera/data/loader.h"
+#include "tessera/nn/layers.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera::testing {
@@ -79,6 +81,34 @@ inline models::Model tiny_resnet(double dropout = 0) {
   options.blocks = {1, 1};
   options.dropout = dropout;
   return models::resnet_small(options);
+}
+
+inline models::Model tiny_linear() {
+  return {"linear", tiny_options(), [](nn::Context& context, Value* x) {
+            return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+          }};
+}
+
+// Hands out the tiny data with one broken pixel.
+class BrokenDataset : public data::Dataset {
+ public:
+  explicit BrokenDataset(int64_t broken) : broken_(broken) {}
+  int64_t size() const override { return whole_->size(); }
+  const Shape& image_shape() const override { return whole_->image_shape(); }
+  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  void read(int64_t index, std::span<float> image, int32_t& label) const override {
+    whole_->read(index, image, label);
+    if (index == broken_) image[7] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> whole_ = tiny_dataset();
+  int64_t broken_;
+};
+
+// Which meets it in its third batch.
+inline data::Loader broken_loader() {
+  return {std::make_shared<BrokenDataset>(20), {.batch_size = 8, .shuffle = false}};
 }
 
 // The names of the tensors that are not bit for bit the same; empty when all are.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,28 @@ class DeviceTimer {
   virtual std::vector<Clock::time_point> points() = 0;
 };
 
+// Memory of a device that gets its next contents from the host while the device works with the present ones.
+class InputBuffer {
+ public:
+  virtual ~InputBuffer() = default;
+  // Where the device finds the present contents; stays the same.
+  virtual const void* memory() const = 0;
+  // Begins to copy the next contents, beside the device's work. The host's memory is free when this returns.
+  virtual void load(const void* host) = 0;
+  // For the work that is enqueued from now on, what was loaded last are the present contents.
+  virtual void show() = 0;
+};
+
+// A value on its way to the host while the device goes on.
+class OutputBuffer {
+ public:
+  virtual ~OutputBuffer() = default;
+  // Enqueues the copy of a value as it is behind the work enqueued so far.
+  virtual void begin(const void* device) = 0;
+  // Waits for that copy alone; its memory is valid until the next begin().
+  virtual const void* finish() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -75,12 +98,19 @@ class Device {
 
   // 64-byte aligned, zero-filled. Throws Error(out_of_memory).
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
+  // The bytes that allocate() could still give; none where the device does not know.
+  virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
   // Between two buffers of the device.
   virtual void copy(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill(void* device, int byte, int64_t bytes) = 0;
   virtual void synchronise() {}
+
+  // Buffers of so many bytes. Null where the device does not work beside the host; plain copies do as well
+  // there.
+  virtual std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) { return nullptr; }
+  virtual std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) { return nullptr; }
 
   // Records what `work` enqueues (kernels, copies between buffers of the device) instead of running it. Null
   // where the device cannot record; then `work` was not called. What `work` runs must have run before.

@@ -115,7 +115,8 @@ class Executable {
   }
 
   // Connects parameters and states. Each must be there with the graph's type; throws Error(invalid_argument)
-  // naming the first that is not. Work on frozen parameters happens here, once.
+  // naming the first that is not. Memory is allocated at the first time: throws Error(out_of_memory) with
+  // what is free and the largest tensors. Work on frozen parameters happens here, once.
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
   // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.
@@ -125,6 +126,16 @@ class Executable {
   // Runs once: inputs by name, outputs by name; updates change the variables in place. Throws
   // Error(invalid_argument) on a missing input or a wrong type.
   virtual std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) = 0;
+
+  // run() in two halves, so that the host prepares the next run while a device works. submit() returns as
+  // soon as the run is enqueued; where the device is the host, it has run. receive() waits for the oldest run
+  // that was not received, and for nothing behind it. At most kMostSubmitted may be under way; throws
+  // Error(invalid_argument) on more, on receive() without any, and on other runs meanwhile.
+  static constexpr size_t kMostSubmitted = 2;
+  virtual void submit(const std::map<std::string, Tensor>& inputs) = 0;
+  virtual std::map<std::string, Tensor> receive() = 0;
+  // The outputs of submitted runs are not wanted any more; the runs take place.
+  virtual void discard() = 0;
 
   // As run(), so many times, with what happened when. The outputs are dropped.
   virtual std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) = 0;

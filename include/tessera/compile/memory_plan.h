@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct MemoryBlock {
   int64_t first = 0;
   int64_t last = 0;
   int64_t offset = -1;
+  std::string type = {};  // of the value: "fp16[8, 56, 56, 64]"; "" for a kernel's workspace
 };
 
 struct MemoryPlan {
@@ -36,8 +38,17 @@ std::vector<int64_t> alive_bytes(const MemoryPlan& plan);
 // The blocks of the step at which most memory is alive, largest first; for messages.
 std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count);
 
-// Throws Error(out_of_memory) naming the graph and the largest blocks of the peak when the plan and its
-// variables need more than a device has; 0 stands for memory of unknown size.
-void check_fits(const MemoryPlan& plan, int64_t memory_bytes, const std::string& graph);
+// "memory: 2.84 GiB (2.64 GiB for values between nodes, 204 MiB for parameters and states) of 80 GiB", to say
+// before a run; without the end where the device's memory is not known (0).
+std::string memory_summary(const MemoryPlan& plan, int64_t total_bytes);
+
+// Throws Error(out_of_memory) with what the graph needs, why it cannot have it, its largest blocks and
+// advice.
+[[noreturn]] void refuse_memory(const MemoryPlan& plan, const std::string& graph, const std::string& reason);
+
+// As refuse_memory() when the plan and its variables need more than the device has in all, or the plan alone
+// more than it has free. A total of 0, and free bytes left out, are not known.
+void check_fits(const MemoryPlan& plan, const std::string& graph, int64_t total_bytes,
+                std::optional<int64_t> free_bytes = std::nullopt);
 
 }  // namespace tessera

@@ -21,7 +21,13 @@ struct StepOptions {
   double clip_norm = 0;    // 0: off
   double ema_decay = 0;    // 0: off
   bool decay_all = false;  // weight decay also on biases and normalisation
+  // A step that must not be trained on from (a loss that is not finite, without a loss scale also a gradient
+  // norm) sets the state kHaltedState to 1, with which no later step changes a variable: those that were
+  // enqueued before anybody looked.
+  bool halting = false;
 };
+
+inline constexpr const char* kHaltedState = "halted";
 
 // A graph, and the variables it reads, with their starting values and file layouts.
 struct StepGraph {

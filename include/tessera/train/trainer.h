@@ -62,6 +62,8 @@ struct FitOptions {
   const std::atomic<bool>* stop =
       nullptr;  // set from a signal handler: the step is finished, then fit() saves
   std::map<std::string, std::string> metadata = {};  // kept in the checkpoints
+  // On a device that works beside the host the step behind this one is under way: what the trainer saves
+  // there may hold that update already. Nothing is under way at the end of an epoch.
   std::function<void(const StepEvent&)> on_step = {};
   std::function<void(const EpochRow&)> on_epoch = {};
 };
@@ -104,7 +106,19 @@ class Trainer {
   const Executable& step(int64_t batch);
 
  private:
+  // A step whose outputs were not received yet.
+  struct SubmittedStep {
+    Executable* executable = nullptr;
+    bool updating = false;
+    double learning_rate = 0;
+    std::map<std::string, Tensor> inputs;
+    Position position = {};  // behind it
+  };
+
   void prepare(int64_t batch);
+  bool works_ahead() const;
+  SubmittedStep submit(const data::Batch& batch, Position position, double learning_rate);
+  void forget_failure();
   StepOptions step_options(int64_t batch) const;
   CompileOptions compile_options() const;
   void check_finite(const std::map<std::string, Tensor>& inputs, const std::map<std::string, Tensor>& outputs,

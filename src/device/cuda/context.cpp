@@ -1,11 +1,14 @@
 #include "device/cuda/context.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
 #include "device/cuda/check.h"
+#include "device/cuda/driver_memory.h"
 #include "device/cuda/module_cache.h"
 
 namespace tessera::cuda {
@@ -17,6 +20,14 @@ int attribute(CUdevice device, CUdevice_attribute which) {
   int value = 0;
   check(driver().cuDeviceGetAttribute_(&value, which, device), "asking for an attribute of the GPU");
   return value;
+}
+
+std::optional<uint64_t> allocate_from_driver(int64_t bytes) {
+  CUdeviceptr memory = 0;
+  const CUresult status = driver().cuMemAlloc_(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) return std::nullopt;
+  check(status, "allocating memory");
+  return memory;
 }
 
 }  // namespace
@@ -51,7 +62,10 @@ Context::Context(int ordinal) {
           traits_.architecture % 10);
   check(driver().cuDevicePrimaryCtxRetain_(&context_, device_), "opening the GPU's context");
   enter();
-  check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
+  for (CUstream* stream : {&stream_, &copy_stream_})
+    check(driver().cuStreamCreate_(stream, CU_STREAM_NON_BLOCKING), "creating a stream");
+  if (attribute(device_, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0)
+    pool_ = make_memory_pool(device_, context_, stream_, traits_.memory_bytes);
   modules_ = std::make_unique<ModuleCache>(*this);
 }
 
@@ -76,6 +90,8 @@ Context::~Context() {
   modules_.reset();
   if (context_ == nullptr) return;
   driver().cuCtxSetCurrent_(context_);
+  pool_.reset();
+  driver().cuStreamDestroy_(copy_stream_);
   driver().cuStreamDestroy_(stream_);
   driver().cuDevicePrimaryCtxRelease_(device_);
 }
@@ -91,10 +107,9 @@ void Context::synchronise() const {
 
 std::shared_ptr<void> Context::allocate(int64_t bytes) {
   enter();
-  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  CUdeviceptr memory = 0;
-  const CUresult status = driver().cuMemAlloc_(&memory, size);
-  if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+  const std::optional<uint64_t> memory =
+      pool_ != nullptr ? pool_->allocate(bytes) : allocate_from_driver(bytes);
+  if (!memory.has_value()) {
     size_t available = 0;
     size_t total = 0;
     driver().cuMemGetInfo_(&available, &total);
@@ -103,14 +118,28 @@ std::shared_ptr<void> Context::allocate(int64_t bytes) {
          traits_.model, format_bytes(static_cast<double>(available)),
          format_bytes(static_cast<double>(total)), format_bytes(static_cast<double>(bytes)));
   }
-  check(status, "allocating memory");
-  check(driver().cuMemsetD8Async_(memory, 0, size, stream_), "clearing memory");
   // Destructors do not throw; a lost context has nothing left to free.
-  CUcontext context = context_;
-  return {reinterpret_cast<void*>(memory), [context](void* pointer) {
-            driver().cuCtxSetCurrent_(context);
-            driver().cuMemFree_(address(pointer));
-          }};
+  std::shared_ptr<void> block(reinterpret_cast<void*>(*memory),
+                              [pool = pool_, context = context_](void* pointer) {
+                                driver().cuCtxSetCurrent_(context);
+                                if (pool != nullptr) {
+                                  pool->free(address(pointer));
+                                } else {
+                                  driver().cuMemFree_(address(pointer));
+                                }
+                              });
+  if (bytes > 0) {
+    check(driver().cuMemsetD8Async_(*memory, 0, static_cast<size_t>(bytes), stream_), "clearing memory");
+  }
+  return block;
+}
+
+int64_t Context::free_bytes() const {
+  enter();
+  size_t available = 0;
+  size_t total = 0;
+  check(driver().cuMemGetInfo_(&available, &total), "asking for the GPU's free memory");
+  return static_cast<int64_t>(available) + (pool_ != nullptr ? pool_->use().idle_bytes : 0);
 }
 
 }  // namespace tessera::cuda

@@ -1,4 +1,4 @@
-// One GPU: what it is, its context and the one stream on which everything is enqueued.
+// One GPU: what it is, its context, and the stream on which everything but copies of inputs is enqueued.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 namespace tessera::cuda {
 
+class MemoryPool;
 class ModuleCache;
 
 // What kernels are printed and compiled for.
@@ -34,20 +35,29 @@ class Context {
 
   bool present() const { return context_ != nullptr; }
   const GpuTraits& traits() const { return traits_; }
+  CUcontext handle() const { return context_; }
   CUstream stream() const { return stream_; }
+  CUstream copy_stream() const { return copy_stream_; }  // for copies from the host that overlap the rest
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.
   void enter() const;
   void synchronise() const;
 
-  // Zero-filled device memory. Throws Error(out_of_memory).
+  // Zero-filled device memory. When it is freed, it may be handed out again at once: what still uses it must
+  // have been enqueued on the stream, or be waited for. Throws Error(out_of_memory).
   std::shared_ptr<void> allocate(int64_t bytes);
+  // What could still be allocated, in bytes.
+  int64_t free_bytes() const;
+  // Null on a GPU without virtual memory, where each block is the driver's own.
+  const MemoryPool* pool() const { return pool_.get(); }
 
  private:
   GpuTraits traits_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  CUstream copy_stream_ = nullptr;
+  std::shared_ptr<MemoryPool> pool_;  // blocks keep it
   std::unique_ptr<ModuleCache> modules_;
 };
 

@@ -13,6 +13,7 @@
 #include "device/cuda/cudnn_graph.h"
 #include "device/cuda/event_timer.h"
 #include "device/cuda/grouped_clusters.h"
+#include "device/cuda/host_buffers.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/module_cache.h"
 #include "device/cuda/peaks.h"
@@ -156,6 +157,10 @@ std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
   return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
 }
 
+std::optional<int64_t> CudaDevice::free_bytes() const {
+  return executes() ? std::optional(context_->free_bytes()) : std::nullopt;
+}
+
 void CudaDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
   if (bytes == 0) return;
   context_->enter();
@@ -189,6 +194,14 @@ void CudaDevice::fill(void* device, int byte, int64_t bytes) {
 
 void CudaDevice::synchronise() {
   context_->synchronise();
+}
+
+std::unique_ptr<InputBuffer> CudaDevice::input_buffer(int64_t bytes) {
+  return make_input_buffer(context_, bytes);
+}
+
+std::unique_ptr<OutputBuffer> CudaDevice::output_buffer(int64_t bytes) {
+  return make_output_buffer(context_, bytes);
 }
 
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {

@@ -27,11 +27,14 @@ class CudaDevice : public Device {
   bool worth_tuning(const Node& node) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
+  std::optional<int64_t> free_bytes() const override;
   void copy_from_host(void* device, const void* host, int64_t bytes) override;
   void copy_to_host(void* host, const void* device, int64_t bytes) override;
   void copy(void* target, const void* source, int64_t bytes) override;
   void fill(void* device, int byte, int64_t bytes) override;
   void synchronise() override;
+  std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override;
+  std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   std::unique_ptr<DeviceTimer> timer(size_t marks) override;
 

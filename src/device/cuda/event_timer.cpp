@@ -18,19 +18,11 @@ Clock::duration elapsed(CUevent from, CUevent to) {
 EventTimer::EventTimer(std::shared_ptr<Context> context, size_t marks) : context_(std::move(context)) {
   context_->enter();
   // All of them now: nothing should be created while a stream is recorded.
-  for (size_t i = 0; i <= marks; ++i) {
-    CUevent event = nullptr;
-    check(driver().cuEventCreate_(&event, CU_EVENT_DEFAULT), "creating an event");
-    events_.emplace_back(event);
-  }
+  for (size_t i = 0; i <= marks; ++i) events_.push_back(create_event(CU_EVENT_DEFAULT));
   context_->synchronise();
-  record(events_.front(), CU_EVENT_RECORD_DEFAULT);
+  record_event(events_.front(), context_->stream());
   context_->synchronise();
   origin_ = Clock::now();
-}
-
-void EventTimer::record(const Event& event, CUevent_record_flags flags) {
-  check(driver().cuEventRecordWithFlags_(event.get(), context_->stream(), flags), "marking a point of time");
 }
 
 void EventTimer::mark() {
@@ -41,7 +33,8 @@ void EventTimer::mark() {
   check(driver().cuStreamIsCapturing_(context_->stream(), &status), "asking whether a run is recorded");
   // In a recording only an external event becomes a node, which takes the time at every launch.
   const bool recording = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  record(events_[used_++], recording ? CU_EVENT_RECORD_EXTERNAL : CU_EVENT_RECORD_DEFAULT);
+  record_event(events_[used_++], context_->stream(),
+               recording ? CU_EVENT_RECORD_EXTERNAL : CU_EVENT_RECORD_DEFAULT);
 }
 
 std::vector<Clock::time_point> EventTimer::points() {

@@ -7,6 +7,7 @@
 #include "tessera/compile/device.h"
 
 #include "device/cuda/context.h"
+#include "device/cuda/event.h"
 
 namespace tessera::cuda {
 
@@ -19,13 +20,6 @@ class EventTimer : public DeviceTimer {
   std::vector<Clock::time_point> points() override;
 
  private:
-  struct Destroy {
-    void operator()(CUevent event) const { driver().cuEventDestroy_(event); }
-  };
-  using Event = std::unique_ptr<CUevent_st, Destroy>;
-
-  void record(const Event& event, CUevent_record_flags flags);
-
   std::shared_ptr<Context> context_;
   std::vector<Event> events_;  // the first is the origin
   size_t used_ = 1;

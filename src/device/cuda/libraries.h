@@ -28,6 +28,16 @@ namespace tessera::cuda {
   X(cuMemGetInfo)                   \
   X(cuMemAlloc)                     \
   X(cuMemFree)                      \
+  X(cuMemHostAlloc)                 \
+  X(cuMemFreeHost)                  \
+  X(cuMemGetAllocationGranularity)  \
+  X(cuMemAddressReserve)            \
+  X(cuMemAddressFree)               \
+  X(cuMemCreate)                    \
+  X(cuMemRelease)                   \
+  X(cuMemMap)                       \
+  X(cuMemUnmap)                     \
+  X(cuMemSetAccess)                 \
   X(cuMemcpyHtoDAsync)              \
   X(cuMemcpyDtoHAsync)              \
   X(cuMemcpyDtoDAsync)              \
@@ -35,6 +45,7 @@ namespace tessera::cuda {
   X(cuStreamCreate)                 \
   X(cuStreamDestroy)                \
   X(cuStreamSynchronize)            \
+  X(cuStreamWaitEvent)              \
   X(cuStreamBeginCapture)           \
   X(cuStreamEndCapture)             \
   X(cuStreamIsCapturing)            \
@@ -42,6 +53,7 @@ namespace tessera::cuda {
   X(cuEventDestroy)                 \
   X(cuEventElapsedTime)             \
   X(cuEventRecordWithFlags)         \
+  X(cuEventSynchronize)             \
   X(cuGraphInstantiate)             \
   X(cuGraphLaunch)                  \
   X(cuGraphExecDestroy)             \

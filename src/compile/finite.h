@@ -1,0 +1,15 @@
+// The search for the node that made the first NaN.
+#pragma once
+
+#include <vector>
+
+#include "tessera/compile/device.h"
+#include "tessera/graph/graph.h"
+
+namespace tessera {
+
+// Waits for the device. Throws Error(not_finite) naming the node and the element when one of the outputs,
+// which lie in the device's memory, holds a NaN or an infinity.
+void check_finite(const Node& node, const std::vector<void*>& outputs, Device& device);
+
+}  // namespace tessera

@@ -1,0 +1,97 @@
+// Inputs and outputs in pinned memory, and runs that overlap their copies.
+#include "device/cuda/host_buffers.h"
+
+#include <algorithm>
+
+#include "tessera/models/formula.h"
+#include "tessera/models/model.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+
+namespace tessera::testing {
+namespace {
+
+std::vector<int32_t> numbers(int64_t count, int32_t first) {
+  std::vector<int32_t> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<int32_t>(i);
+  return values;
+}
+
+TEST(CudaHostBuffers, ShowWhatWasLoadedLastAndNotBefore) {
+  TESSERA_NEEDS_GPU();
+  const auto device = gpu_or_null();
+  for (const int64_t count : {int64_t{1}, int64_t{1000}, int64_t{10'000'000}}) {
+    const int64_t bytes = count * 4;
+    const auto input = device->input_buffer(bytes);
+    const auto output = device->output_buffer(bytes);
+    const auto expect_present = [&](int32_t first) {
+      output->begin(input->memory());
+      const auto* values = static_cast<const int32_t*>(output->finish());
+      EXPECT_TRUE(std::vector<int32_t>(values, values + count) == numbers(count, first)) << first;
+    };
+    for (int32_t round = 0; round < 5; ++round) {
+      // The host's memory may change as soon as load() returns.
+      std::vector<int32_t> host = numbers(count, round);
+      input->load(host.data());
+      std::fill(host.begin(), host.end(), -1);
+      if (round > 0) expect_present(round - 1);
+      input->show();
+      expect_present(round);
+    }
+    for (int32_t round = 10; round < 15; ++round) input->load(numbers(count, round).data());
+    input->show();
+    expect_present(14);
+  }
+}
+
+// The memory goes back to the pool while copies are under way.
+TEST(CudaHostBuffers, MayBeDroppedAtAnyTime) {
+  TESSERA_NEEDS_GPU();
+  const auto device = gpu_or_null();
+  const std::vector<int32_t> host = numbers(10'000'000, 1);
+  const auto bytes = static_cast<int64_t>(host.size() * 4);
+  for (int round = 0; round < 10; ++round) {
+    const auto input = device->input_buffer(bytes);
+    input->load(host.data());
+    if (round % 2 == 0) input->show();
+    device->output_buffer(bytes)->begin(input->memory());
+  }
+  const auto block = device->allocate(bytes);
+  std::vector<int32_t> read(host.size(), 1);
+  device->copy_to_host(read.data(), block.get(), bytes);
+  EXPECT_TRUE(std::all_of(read.begin(), read.end(), [](int32_t value) { return value == 0; }));
+}
+
+// Steps on batches that differ, one submitted ahead, give the bits of steps that are waited for.
+TEST(CudaHostBuffers, SubmittedStepsAreThoseThatAreWaitedFor) {
+  TESSERA_NEEDS_GPU();
+  constexpr int64_t kBatch = 64;
+  constexpr int kSteps = 12;
+  const models::Model model = models::create("resnet18", {.classes = 10, .image_size = 64});
+  const train::StepGraph step = train::build_training_step(model, {.batch = kBatch});
+  const auto device = gpu_or_null();
+  const auto losses = [&](bool ahead) {
+    const auto executable = compile(*step.graph, device);
+    auto variables = std::make_shared<Variables>(device);
+    train::initialise_variables(*variables, step.variables, 1);
+    executable->bind(variables);
+    std::vector<double> result;
+    for (int i = 0; i < kSteps; ++i) {
+      const std::string name = std::to_string(i);
+      executable->submit({{"images", models::formula::images(name, model.input_type(kBatch).static_shape())},
+                          {"labels", models::formula::labels(name, kBatch, 10)},
+                          {"learning_rate", Tensor::scalar(DataType::fp32, 0.01 * (i + 1))}});
+      if (!ahead || i > 0) result.push_back(executable->receive().at("loss").at(0));
+    }
+    if (ahead) result.push_back(executable->receive().at("loss").at(0));
+    return result;
+  };
+  const std::vector<double> expected = losses(false);
+  EXPECT_EQ(losses(true), expected);
+  EXPECT_EQ(losses(true), expected);
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,86 @@
+// Training on a device that works beside the host.
+#include <gtest/gtest.h>
+
+#include "tessera/train/trainer.h"
+
+#include "support/detached_device.h"
+#include "train/tiny.h"
+
+namespace tessera::testing {
+namespace {
+
+using train::FitOptions;
+using train::FitResult;
+using train::Trainer;
+using train::TrainerOptions;
+
+TrainerOptions training_on(const std::shared_ptr<Device>& device) {
+  return {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9}), .device = device};
+}
+
+// A device that works beside the host has one more step under way; nothing that is reported may differ.
+TEST(DetachedTraining, ReportsTheSame) {
+  struct Seen {
+    std::vector<double> values;
+    std::map<std::string, Tensor> tensors;
+    train::Evaluation evaluation;
+  };
+  for (const int64_t accumulate : {1, 2}) {
+    for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+      const auto train = [&](const std::shared_ptr<Device>& device) {
+        TrainerOptions options = training_on(device);
+        options.accumulate = accumulate;
+        options.precision = precision;
+        Trainer trainer(tiny_resnet(0.3), options);
+        const data::Loader evaluation = tiny_evaluation();
+        Seen seen;
+        FitOptions fit{.epochs = 3, .evaluation = &evaluation, .max_steps = accumulate == 1 ? 15 : 0};
+        fit.schedule = [](int64_t total, int64_t) { return optim::one_cycle(total); };
+        fit.on_step = [&](const train::StepEvent& event) {
+          for (const double value :
+               {static_cast<double>(event.position.epoch), static_cast<double>(event.position.batch),
+                static_cast<double>(event.position.step), event.loss, event.accuracy, event.learning_rate}) {
+            seen.values.push_back(value);
+          }
+        };
+        fit.on_epoch = [&](const train::EpochRow& row) {
+          for (const double value : {row.train_loss, row.train_accuracy, row.test_loss, row.learning_rate})
+            seen.values.push_back(value);
+        };
+        const FitResult result = trainer.fit(tiny_loader(), fit);
+        EXPECT_EQ(result.position.step, accumulate == 1 ? 15 : 9);
+        for (const train::StepSample& sample : result.history.samples) seen.values.push_back(sample.accuracy);
+        seen.tensors = trainer.training_state().tensors;
+        seen.evaluation = result.evaluation;
+        return seen;
+      };
+      const Seen expected = train(Device::reference());
+      const Seen actual = train(std::make_shared<DetachedDevice>());
+      EXPECT_EQ(actual.values, expected.values);
+      EXPECT_EQ(different_tensors(actual.tensors, expected.tensors), std::vector<std::string>{});
+      EXPECT_EQ(actual.evaluation.accuracy, expected.evaluation.accuracy);
+      ASSERT_EQ(actual.evaluation.predictions.size(), expected.evaluation.predictions.size());
+    }
+  }
+}
+
+TEST(DetachedTraining, WaitsOnlyAtTheEndOfAnEpoch) {
+  const auto device = std::make_shared<DetachedDevice>();
+  TrainerOptions options = training_on(device);
+  Trainer trainer(tiny_perceptron(), options);
+  FitOptions fit{.epochs = 2};
+  std::vector<int> waits;
+  std::vector<int> buffers;
+  fit.on_step = [&](const train::StepEvent&) {
+    waits.push_back(device->waits);
+    buffers.push_back(device->buffers);
+  };
+  trainer.fit(tiny_loader(), fit);
+  ASSERT_EQ(waits.size(), 12U);
+  EXPECT_EQ(waits[0], waits[5]);
+  EXPECT_EQ(waits[6], waits[11]);
+  EXPECT_EQ(buffers[0], buffers[11]);
+}
+
+}  // namespace
+}  // namespace tessera::testing
