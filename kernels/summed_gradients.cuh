@@ -6,8 +6,12 @@
 // A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
 // and goes over the pixels 32 at a time, with the next such items on their way to shared memory.
 //
+// Where the relu's input is the sum of two normalisations whose x are read anyway, the mask is made of these
+// again.
+//
 // P: Element (16 bits), pixels, narrow (channels of dy), wide (of the convolution's input), slice (wide
-// channels of a block), stages (items in shared memory), norms (how many normalisations, 1 or 2).
+// channels of a block), stages (items in shared memory), norms (how many normalisations, 1 or 2), again
+// (whether the mask is made again), epsilon (a function of the normalisation).
 #pragma once
 
 #include "copies.cuh"
@@ -18,14 +22,17 @@ namespace tessera {
 
 template <typename T>
 struct SummedGradientsPointers {
-  const T* dy;           // [pixels, narrow]
-  const T* weight;       // [narrow, wide]
-  const T* input;        // [pixels, wide]; where it is positive, the mask lets the gradient through
-  const T* addend;       // [pixels, wide]
-  const T* x[2];         // [pixels, wide], of each normalisation
-  const float* mean[2];  // [wide]
-  T* result;             // [pixels, wide]
-  float* weight_parts;   // [blocks of a slice, narrow, wide], to be added up to the weight gradient
+  const T* dy;            // [pixels, narrow]
+  const T* weight;        // [narrow, wide]
+  const T* input;         // [pixels, wide]; where it is positive, the mask lets the gradient through
+  const T* addend;        // [pixels, wide]
+  const T* x[2];          // [pixels, wide], of each normalisation
+  const float* mean[2];   // [wide]
+  const float* scale[2];  // [wide], as the next two: where the mask is made again
+  const float* bias[2];
+  const float* variance[2];
+  T* result;            // [pixels, wide]
+  float* weight_parts;  // [blocks of a slice, narrow, wide], to be added up to the weight gradient
   float* sum_parts;  // [1 + norms, blocks of a slice, wide]: of the result, and of its products with x - mean
 };
 
@@ -44,7 +51,6 @@ class SummedGradients {
   static constexpr int neighbours = 2 * tiles;  // columns of a thread
   static constexpr int wide_elements = item * P::slice;
   static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
-  static constexpr int shared_bytes = P::stages * stage_elements * static_cast<int>(sizeof(T));
   using Wide = Tile<T, P::slice, false>;
   using Narrow = Tile<T, P::narrow, false>;
   using Row = Pack<T, neighbours>;
@@ -65,6 +71,7 @@ class SummedGradients {
     for (; stage < P::stages - 1; ++stage, next += step) fetch(next, stage);
     for (int now = first; now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
+      if constexpr (P::again) make_input(stages_ + (stage + 1 < P::stages ? stage + 1 : 0) * stage_elements);
       __syncthreads();
       fetch(next, stage);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
@@ -75,6 +82,18 @@ class SummedGradients {
 
  private:
   __device__ void prepare() {
+    if constexpr (P::again) {
+      for (int n = thread_; n < P::norms * P::slice; n += threads) {
+        const int norm = n / P::slice, channel = slice_ + n % P::slice;
+        const auto of = [&](const float* const(&both)[2]) {
+          return (norm == 0 ? both[0] : both[1])[channel];
+        };
+        const float factor = op_rsqrt(of(pointers_.variance) + P::epsilon(norm)) * of(pointers_.scale);
+        factors()[n] = factor;
+        offsets()[n] = of(pointers_.bias) - of(pointers_.mean) * factor;
+      }
+      __syncthreads();
+    }
     const int own = slice_ + column_;
 #pragma unroll
     for (int step = 0; step < P::narrow / 16; ++step) {
@@ -102,6 +121,39 @@ class SummedGradients {
     }
   }
 
+  // Of what this thread has copied.
+  __device__ void make_input(T* stage) const {
+    T* wide = stage + item * P::narrow;
+#pragma unroll
+    for (int n = 0; n < item * Wide::chunks / threads; ++n) {
+      const int place = thread_ + n * threads, row = place / Wide::chunks, chunk = place % Wide::chunks;
+      float sums[8];
+#pragma unroll
+      for (int norm = 0; norm < P::norms; ++norm) {
+        const Pack<T, 8> x = load<8>(Wide(wide + (2 + norm) * wide_elements).at(row, chunk));
+        const int first = norm * P::slice + chunk * 8;
+        const auto factor = load<8>(factors() + first), offset = load<8>(offsets() + first);
+#pragma unroll
+        for (int v = 0; v < 8; ++v) {
+          const float own = rounded<T>(widen(x.at[v]) * factor.at[v] + offset.at[v]);
+          sums[v] = norm == 0 ? own : sums[v] + own;
+        }
+      }
+      Pack<T, 8> y;
+#pragma unroll
+      for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
+      store(Wide(wide).at(row, chunk), y);
+    }
+  }
+
+  // Behind the items.
+  __device__ float* factors() const {
+    return reinterpret_cast<float*>(stages_ + P::stages * stage_elements);
+  }
+  __device__ float* offsets() const {
+    return factors() + P::norms * P::slice;
+  }
+
   // Rows of dy behind the last pixel are zero: they add nothing.
   __device__ void fetch(int index, int stage) const {
     const int first = index * item;
@@ -119,7 +171,7 @@ class SummedGradients {
         }
       }
       to += item * P::narrow;
-      fetch_wide(pointers_.input, first, to);
+      if constexpr (!P::again) fetch_wide(pointers_.input, first, to);
       fetch_wide(pointers_.addend, first, to + wide_elements);
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm)

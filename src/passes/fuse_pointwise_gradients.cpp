@@ -108,12 +108,45 @@ std::vector<Node*> normalisations_behind(const Graph& graph, const Value* gradie
   return norms;
 }
 
+// Nodes that make the relu's result again where it is that of the sum of two normalisations, whose x the sums
+// for their gradients take anyway; none elsewhere. The mask and the weight gradient read that then.
+std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* weight,
+                                   const std::vector<Node*>& norms) {
+  const Node* relu = producer_of(mask.greater->input(0), "relu");
+  const Node* sum = relu == nullptr ? nullptr : producer_of(relu->input(0), "add");
+  if (sum == nullptr || norms.size() != 2) return {};
+  std::vector<const Node*> forward;
+  for (const Value* addend : sum->inputs()) {
+    const Node* norm = producer_of(addend, "batch_norm_training");
+    if (norm == nullptr || norm->output() != addend) return {};
+    const bool known = std::any_of(norms.begin(), norms.end(), [&](const Node* gradient) {
+      return gradient->input(1) == norm->input(0) && gradient->input(3) == norm->output(1);
+    });
+    if (!known) return {};
+    forward.push_back(norm);
+  }
+  if (forward[0] == forward[1]) return {};
+  const auto first = std::find_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    return node.get() == mask.greater || node.get() == weight;
+  });
+  const InsertionPoint here(graph, first->get());
+  Value* left = normalised_again(*forward[0]);
+  Value* right = normalised_again(*forward[1]);
+  Value* both = ops::add(left, right);
+  Value* y = ops::relu(both);
+  graph.set_input(mask.greater, 0, y);
+  graph.set_input(weight, 0, y);
+  return {left->producer(), right->producer(), both->producer(), y->producer()};
+}
+
 // The node of the gradients of `data`'s convolution with `sum` and `mask` behind it, and the sums for `norms`
 // after its two gradients.
 const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const ReluMask& mask,
                         const std::vector<Node*>& norms) {
   std::vector<Node*> members{data, weight, sum, mask.greater, mask.select};
   if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
+  const std::vector<Node*> again = make_mask_again(graph, mask, weight, norms);
+  members.insert(members.end(), again.begin(), again.end());
   Value* dz = mask.select->output();
   std::vector<Value*> outputs{dz, weight->output()};
   const auto keep = [&](Value* value) {

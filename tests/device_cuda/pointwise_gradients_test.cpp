@@ -22,7 +22,8 @@ struct PointwiseCase {
   int64_t wide = 256;
   int norms = 1;
   std::string type = "fp16";
-  bool again = false;  // u is the relu of a normalisation
+  // u is the relu of a normalisation, and y, where there are two, that of the sum of the others.
+  bool again = false;
 };
 
 std::string tensor(const PointwiseCase& own, int64_t channels) {
@@ -39,18 +40,23 @@ std::unique_ptr<Graph> gradients_of(const PointwiseCase& own) {
       "input %v: {1}, input %former: {0}[{3}, 1, 1, {2}], input %scale: fp32[{2}], input %bias: fp32[{2}]",
       own.type, narrow, own.narrow, own.wide, wide);
   for (int norm = 0; norm < own.norms; ++norm)
-    text += fmt::format(
-        ", input %x{0}: {1}, input %scale{0}: fp32[{2}], input %mean{0}: fp32[{2}], input %variance{0}: "
-        "fp32[{2}]",
-        norm, wide, own.wide);
+    text += fmt::format(", input %x{0}: {1}, input %scale{0}: fp32[{2}], input %{3}{0}: fp32[{2}]{4}", norm,
+                        wide, own.wide, own.again ? "bias" : "mean",
+                        own.again ? "" : fmt::format(", input %variance{}: fp32[{}]", norm, own.wide));
+  text += ") {\n";
+  const bool mask_again = own.again && own.norms == 2;
+  for (int norm = 0; own.again && norm < own.norms; ++norm)
+    text += fmt::format("  %n{0}, %mean{0}, %variance{0} = batch_norm_training(%x{0}, %scale{0}, %bias{0})\n",
+                        norm);
+  if (mask_again) text += "  %s = add(%n0, %n1)\n  %q = relu(%s)\n";
   text += fmt::format(
-      ") {{\n  %d = convolution_data_gradient(%dy, %weight) {{input_shape = {0}, {1}}}\n"
-      "  %sum = add(%d, %shortcut)\n  %zero = constant() {{value = {2}[] (0)}}\n  %open = greater(%y, "
+      "  %d = convolution_data_gradient(%dy, %weight) {{input_shape = {0}, {1}}}\n"
+      "  %sum = add(%d, %shortcut)\n  %zero = constant() {{value = {2}[] (0)}}\n  %open = greater({5}, "
       "%zero)\n"
       "  %dz = select(%open, %sum, %zero)\n"
-      "  %dw = convolution_weight_gradient(%y, %dy) {{weight_shape = [{3}, 1, 1, {4}], {1}}}\n"
+      "  %dw = convolution_weight_gradient({5}, %dy) {{weight_shape = [{3}, 1, 1, {4}], {1}}}\n"
       "  output dz = %dz\n  output dw = %dw\n",
-      wide.substr(4), attributes, own.type, own.narrow, own.wide);
+      wide.substr(4), attributes, own.type, own.narrow, own.wide, mask_again ? "%q" : "%y");
   if (own.again) text += "  %n, %mean, %variance = batch_norm_training(%v, %scale, %bias)\n  %r = relu(%n)\n";
   for (int norm = 0; norm < own.norms; ++norm)
     text += fmt::format(
@@ -90,6 +96,8 @@ std::vector<PointwiseCase> summed_cases() {
           {"NarrowSlice", "5, 31, 33", 64, 128},
           {"TwoSlices", "2, 9, 11", 128, 256},
           {"FourSlicesOfTwo", "1, 5, 7", 128, 512, 2},
+          {"MaskAgain", "3, 7, 9", 64, 256, 2, "fp16", true},
+          {"MaskAgainInSlices", "1, 5, 7", 128, 256, 2, "bf16", true},
           {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"}};
 }
 
@@ -103,6 +111,17 @@ std::vector<PointwiseCase> normalised_cases() {
 
 std::string case_name(const ::testing::TestParamInfo<PointwiseCase>& test) {
   return test.param.name;
+}
+
+// Variances are positive.
+std::vector<Tensor> inputs_of(const Node& node) {
+  std::vector<Tensor> inputs = random_inputs(node, -2, 2);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = node.input(i)->type();
+    if (node.input(i)->name().starts_with("variance"))
+      inputs[i] = random_tensor(type.data_type, type.static_shape(), 0.5, 2, 11);
+  }
+  return inputs;
 }
 
 Tolerance contraction(const Node& node, size_t output, int64_t terms, double magnitude) {
@@ -127,9 +146,8 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   const double one = static_cast<double>(pixels) * (u * largest + result.absolute);
   Tolerances tolerances{result, contraction(node, 1, pixels, 4), {.absolute = one}};
   for (int norm = 0; norm < own.norms; ++norm) tolerances.push_back({.absolute = 4 * one});
-  const std::vector<std::string> names =
-      expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
-                          std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  const std::vector<std::string> names = expect_every_kernel(
+      node, inputs_of(node), tolerances, std::vector<bool>(node.inputs().size(), false), gpu_or_null());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 
@@ -155,14 +173,8 @@ TEST_P(NormalisedGradients, CudaEveryKernel) {
   Tolerance weight = contraction(node, 1, pixels, 2 * kLargest);
   data.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(own.wide));
   weight.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(pixels));
-  std::vector<Tensor> inputs = random_inputs(node, -2, 2);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = node.input(i)->type();
-    if (node.input(i)->name().starts_with("variance"))
-      inputs[i] = random_tensor(type.data_type, type.static_shape(), 0.5, 2, 11);
-  }
   const std::vector<std::string> names = expect_every_kernel(
-      node, inputs, {data, weight}, std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+      node, inputs_of(node), {data, weight}, std::vector<bool>(node.inputs().size(), false), gpu_or_null());
   EXPECT_EQ(names.front(), "generated.normalised_gradients");
 }
 

@@ -120,6 +120,32 @@ TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalisations) {
   }
 }
 
+// The relu behind the sum of two normalisations is made again from what their sums read: nothing keeps its
+// result.
+TEST(FusePointwiseGradients, MakesTheMaskAgain) {
+  std::string inputs = kInputs;
+  inputs.replace(inputs.find(") {"), 3, R"(, input %bias: fp32[6], input %bias2: fp32[6]) {
+    %n, %m, %v = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
+    %n2, %m2, %v2 = batch_norm_training(%x2, %scale2, %bias2) {epsilon = 0.02}
+    %s = add(%n2, %n)
+    %r = relu(%s)
+)");
+  const auto replaced = [](std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const std::string text = inputs + replaced(kSum, "(%y,", "(%r,") + replaced(kWeight, "(%y,", "(%r,") +
+                           replaced(kNorm, "%mean, %variance", "%m, %v") +
+                           replaced(kSecondNorm, "%mean2, %variance2", "%m2, %v2") + kFormer + "}";
+  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  for (const auto& node : graph->nodes()) {
+    if (node->operator_name() == "relu") {
+      EXPECT_TRUE(node->output()->uses().empty());
+    }
+  }
+}
+
 TEST(FusePointwiseGradients, LeavesTheRestElementwiseWhereTheDeviceOrAReaderWantsIt) {
   EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options(2, false)),
             Kinds{"summed_gradients"});

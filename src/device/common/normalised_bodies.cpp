@@ -24,6 +24,28 @@ const Value* behind(const Value* value, std::string_view operator_name) {
   return made_by(value, operator_name).input(0);
 }
 
+NormalisedTensor parse_normalised(const Node& node, const Value* value) {
+  const Node& norm = made_by(value, "batch_norm_inference");
+  return {.x = input_index(node, norm.input(0)),
+          .scale = input_index(node, norm.input(1)),
+          .bias = input_index(node, norm.input(2)),
+          .mean = input_index(node, norm.input(3)),
+          .variance = input_index(node, norm.input(4)),
+          .epsilon = norm.attributes().real("epsilon")};
+}
+
+// The mask of a sum as the relu of the sum of two normalisations, in the order of `x`.
+std::vector<NormalisedTensor> parse_mask_again(const Node& node, const Node& relu,
+                                               const std::vector<size_t>& x) {
+  const Node& sum = made_by(relu.input(0), "add");
+  std::vector<NormalisedTensor> norms;
+  for (const Value* addend : sum.inputs()) norms.push_back(parse_normalised(node, addend));
+  if (norms[0].x != x.front()) std::swap(norms[0], norms[1]);
+  refuse_unless(x.size() == 2 && norms[0].x == x[0] && norms[1].x == x[1],
+                "the mask is of other normalisations");
+  return norms;
+}
+
 void check_weight_gradient(const Node& data, const Node& weight) {
   refuse_unless(weight.input(1) == data.input(0), "the gradients are not of one convolution");
 }
@@ -31,8 +53,7 @@ void check_weight_gradient(const Node& data, const Node& weight) {
 }  // namespace
 
 MaskedSumBody parse_masked_sum(const Node& node) {
-  MaskedSumBody body{
-      .data = &main_node(node, "convolution_data_gradient"), .addend = 0, .mask = std::nullopt};
+  MaskedSumBody body{.data = &main_node(node, "convolution_data_gradient"), .addend = 0, .mask = nullptr};
   const Node* sum = sole_reader(body.data->output());
   refuse_unless(sum != nullptr && sum->operator_name() == "add", "the body is no data gradient with a sum");
   body.addend = input_index(node, sum->input(sum->input(0) == body.data->output() ? 1 : 0));
@@ -43,7 +64,7 @@ MaskedSumBody parse_masked_sum(const Node& node) {
   const Node* greater = masked ? producer_of(last->input(0), "greater") : nullptr;
   refuse_unless(greater != nullptr && scalar_constant(greater->input(1)) == 0.0,
                 "the body is no data gradient with a sum and a mask");
-  body.mask = input_index(node, greater->input(0));
+  body.mask = greater->input(0);
   return body;
 }
 
@@ -54,8 +75,7 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
   check_weight_gradient(data, weight);
   body.dy = input_index(node, data.input(0));
   body.weight = input_index(node, data.input(1));
-  refuse_unless(body.sum.mask == input_index(node, weight.input(0)),
-                "the mask is not of the convolution's input");
+  refuse_unless(body.sum.mask == weight.input(0), "the mask is not of the convolution's input");
   const size_t outputs = node.body()->outputs().size();
   refuse_unless(outputs >= 3 && output_of_body(node, 1) == weight.output(), "the body has {} outputs",
                 outputs);
@@ -68,27 +88,13 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
     body.x.push_back(input_index(node, behind(centred.input(0), "cast")));
     body.mean.push_back(input_index(node, behind(centred.input(1), "broadcast_to")));
   }
+  if (const Node* relu = producer_of(body.sum.mask, "relu")) {
+    body.again = parse_mask_again(node, *relu, body.x);
+  } else {
+    body.mask = input_index(node, body.sum.mask);
+  }
   return body;
 }
-
-namespace {
-
-void parse_input(const Node& node, const Value* x, NormalisedGradientsBody& body) {
-  const Node* relu = producer_of(x, "relu");
-  if (relu == nullptr) {
-    body.x = input_index(node, x);
-    return;
-  }
-  const Node& norm = made_by(relu->input(0), "batch_norm_inference");
-  body.again = NormalisedRelu{.x = input_index(node, norm.input(0)),
-                              .scale = input_index(node, norm.input(1)),
-                              .bias = input_index(node, norm.input(2)),
-                              .mean = input_index(node, norm.input(3)),
-                              .variance = input_index(node, norm.input(4)),
-                              .epsilon = norm.attributes().real("epsilon")};
-}
-
-}  // namespace
 
 NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
   NormalisedGradientsBody body{.data = &main_node(node, "convolution_data_gradient")};
@@ -96,7 +102,11 @@ NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
   check_weight_gradient(*body.data, weight);
   refuse_unless(output_of_body(node, 0) == body.data->output() && output_of_body(node, 1) == weight.output(),
                 "the outputs are not the two gradients");
-  parse_input(node, weight.input(0), body);
+  if (const Node* relu = producer_of(weight.input(0), "relu")) {
+    body.again = parse_normalised(node, relu->input(0));
+  } else {
+    body.x = input_index(node, weight.input(0));
+  }
   body.weight = input_index(node, body.data->input(1));
   const Node& sum = made_by(behind(body.data->input(0), "cast"), "add");
   body.offset = input_index(node, behind(sum.input(1), "broadcast_to"));

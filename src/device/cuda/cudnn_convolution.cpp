@@ -95,9 +95,9 @@ ConvolutionCall make_call(const KernelRequest& request) {
     const backend::MaskedSumBody body = backend::parse_masked_sum(node);
     set_main(*body.data);
     call.shortcut = body.addend;
-    call.mask = body.mask;
+    if (body.mask != nullptr) call.mask = backend::input_index(node, body.mask);
     call.problem.shortcut = true;
-    call.problem.mask = body.mask.has_value();
+    call.problem.mask = body.mask != nullptr;
   } else if (key == "fused:convolution_statistics") {
     set_main(backend::main_node(node, "convolution"));
     set_statistics(call, node, request.deterministic);

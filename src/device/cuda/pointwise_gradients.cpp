@@ -31,10 +31,12 @@ struct SummedProblem : PointwiseProblem {
       if (slice == 0 && inputs % wanted == 0 && outputs * wanted <= kMostWeights) slice = wanted;
     }
     refuse_unless(slice > 0, "{} channels of x", inputs);
-    set_stages(item_elements(), 0, gpu);
+    set_stages(item_elements(), others(), gpu);
   }
 
   int64_t item_elements() const { return item * ((2 + static_cast<int64_t>(norms)) * slice + outputs); }
+  // Beside the items: two numbers for each channel of each normalisation, to make the mask again.
+  int64_t others() const { return elements_of_floats(2 * static_cast<int64_t>(norms) * slice); }
   int64_t slices() const { return inputs / slice; }
 };
 
@@ -49,23 +51,30 @@ struct NormalisedProblem : PointwiseProblem {
 
   int64_t item_elements() const { return item * (2 * outputs + inputs + kPadding); }
   // Beside the items: the gradient d of two, and two numbers for each channel of u.
-  int64_t others() const {
-    return 2 * item * (outputs + kPadding) + 2 * inputs * (floats(1) / static_cast<int64_t>(size_of(type)));
-  }
+  int64_t others() const { return 2 * item * (outputs + kPadding) + elements_of_floats(2 * inputs); }
   int64_t shared_bytes() const { return bytes_of(stages * item_elements() + others()); }
 };
 
 GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
   const SummedProblem problem(*body.sum.data, body.x.size(), gpu);
+  const bool again = !body.again.empty();
   PointerList pointers(node);
-  for (const size_t input : {body.dy, body.weight, *body.sum.mask, body.sum.addend}) pointers.input(input);
+  for (const std::optional<size_t> input :
+       {std::optional(body.dy), std::optional(body.weight), body.mask, std::optional(body.sum.addend)})
+    pointers.input(input);
   const auto both = [&](const std::vector<size_t>& inputs) {
-    pointers.input(inputs[0]);
-    pointers.input(inputs.size() > 1 ? std::optional(inputs[1]) : std::nullopt);
+    for (size_t norm = 0; norm < 2; ++norm)
+      pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
   };
   both(body.x);
   both(body.mean);
+  for (const auto part : {&backend::NormalisedTensor::scale, &backend::NormalisedTensor::bias,
+                          &backend::NormalisedTensor::variance}) {
+    std::vector<size_t> inputs;
+    for (const backend::NormalisedTensor& norm : body.again) inputs.push_back(norm.*part);
+    both(inputs);
+  }
   pointers.output(0);
 
   const int64_t slices = problem.slices();
@@ -75,11 +84,15 @@ GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const int64_t sum_parts = floats(blocks * weights);
   GeneratedProgram program;
   program.source = problem.print(
-      "summed_gradients.cuh", fmt::format("narrow = {}, wide = {}, slice = {}, norms = {}", problem.outputs,
-                                          problem.inputs, problem.slice, problem.norms));
+      "summed_gradients.cuh",
+      fmt::format("narrow = {}, wide = {}, slice = {}, norms = {}, again = {:d};\n"
+                  "  static __device__ constexpr float epsilon(int norm) {{ return norm == 0 ? {} : {}; }}",
+                  problem.outputs, problem.inputs, problem.slice, problem.norms, again,
+                  float_literal(again ? body.again[0].epsilon : 0),
+                  float_literal(again ? body.again[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", {0, sum_parts}, blocks * slices,
-          problem.bytes_of(problem.stages * problem.item_elements()));
+          problem.bytes_of(problem.stages * problem.item_elements() + problem.others()));
   std::vector<Combination> combinations{{.offset = 0, .results = weights, .output = 1}};
   for (size_t sum = 0; sum <= problem.norms; ++sum)
     combinations.push_back({.offset = sum_parts + floats(static_cast<int64_t>(sum) * blocks * problem.inputs),

@@ -28,6 +28,9 @@ struct PointwiseProblem {
   PointwiseProblem(const Node& node, const Value& x, const Value& y);
 
   int64_t bytes_of(int64_t elements) const { return elements * static_cast<int64_t>(size_of(type)); }
+  int64_t elements_of_floats(int64_t count) const {
+    return count * static_cast<int64_t>(sizeof(float) / size_of(type));
+  }
   int64_t items() const;
   // As many as a multiprocessor holds of so many elements each, beside `others` elements. Throws
   // Error(unsupported) when they are too few.

@@ -11,23 +11,25 @@ namespace tessera::backend {
 
 // A data gradient, to which an addend is added, where `mask` is positive.
 struct MaskedSumBody {
-  const Node* data = nullptr;  // convolution_data_gradient, in the body
-  size_t addend = 0;           // input
-  std::optional<size_t> mask;  // input
+  const Node* data = nullptr;   // convolution_data_gradient, in the body
+  size_t addend = 0;            // input
+  const Value* mask = nullptr;  // in the body, null without one
+};
+
+// batch_norm_inference(x) by the statistics of a run.
+struct NormalisedTensor {
+  size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
+  double epsilon = 0;
 };
 
 // A masked sum z, which is output 0; the weight gradient of the same convolution, output 1, whose x is the
 // mask; the sum of z over all but the channels, output 2, and those of z (x - mean), the outputs from 3 on.
 struct SummedGradientsBody {
   MaskedSumBody sum;
-  size_t dy = 0, weight = 0;    // inputs
-  std::vector<size_t> x, mean;  // inputs, of each normalisation
-};
-
-// relu(batch_norm_inference(x)) by the statistics of a run.
-struct NormalisedRelu {
-  size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
-  double epsilon = 0;
+  size_t dy = 0, weight = 0;            // inputs
+  std::vector<size_t> x, mean;          // inputs, of each normalisation
+  std::optional<size_t> mask;           // input, or
+  std::vector<NormalisedTensor> again;  // the normalisations whose sum's relu the mask is, of the same x
 };
 
 // The gradients of a convolution, output 0 to its x and output 1 to its weight, from d = dy * factor + y *
@@ -37,7 +39,7 @@ struct NormalisedGradientsBody {
   size_t dy = 0, y = 0, factor = 0, slant = 0, offset = 0;  // inputs
   size_t weight = 0;                                        // input
   std::optional<size_t> x;                                  // input, or
-  std::optional<NormalisedRelu> again;                      // what x is made of
+  std::optional<NormalisedTensor> again;                    // what x is the relu of
 };
 
 // y, output 3 where something else reads it, is the relu of normalised tensors, perhaps with a shortcut
