@@ -124,18 +124,22 @@ class SummedGradients {
   // Of what this thread has copied.
   __device__ void make_input(T* stage) const {
     T* wide = stage + item * P::narrow;
+    const int chunk = thread_ % Wide::chunks;  // in every row
+    Pack<float, 8> factor[P::norms], offset[P::norms];
 #pragma unroll
-    for (int n = 0; n < item * Wide::chunks / threads; ++n) {
-      const int place = thread_ + n * threads, row = place / Wide::chunks, chunk = place % Wide::chunks;
+    for (int norm = 0; norm < P::norms; ++norm) {
+      factor[norm] = load<8>(factors() + norm * P::slice + chunk * 8);
+      offset[norm] = load<8>(offsets() + norm * P::slice + chunk * 8);
+    }
+#pragma unroll
+    for (int row = thread_ / Wide::chunks; row < item; row += threads / Wide::chunks) {
       float sums[8];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
         const Pack<T, 8> x = load<8>(Wide(wide + (2 + norm) * wide_elements).at(row, chunk));
-        const int first = norm * P::slice + chunk * 8;
-        const auto factor = load<8>(factors() + first), offset = load<8>(offsets() + first);
 #pragma unroll
         for (int v = 0; v < 8; ++v) {
-          const float own = rounded<T>(widen(x.at[v]) * factor.at[v] + offset.at[v]);
+          const float own = rounded<T>(widen(x.at[v]) * factor[norm].at[v] + offset[norm].at[v]);
           sums[v] = norm == 0 ? own : sums[v] + own;
         }
       }

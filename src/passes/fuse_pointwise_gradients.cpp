@@ -114,7 +114,7 @@ std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* wei
                                    const std::vector<Node*>& norms) {
   const Node* relu = producer_of(mask.greater->input(0), "relu");
   const Node* sum = relu == nullptr ? nullptr : producer_of(relu->input(0), "add");
-  if (sum == nullptr || norms.size() != 2) return {};
+  if (sum == nullptr) return {};
   std::vector<const Node*> forward;
   for (const Value* addend : sum->inputs()) {
     const Node* norm = producer_of(addend, "batch_norm_training");
@@ -142,11 +142,13 @@ std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* wei
 // The node of the gradients of `data`'s convolution with `sum` and `mask` behind it, and the sums for `norms`
 // after its two gradients.
 const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const ReluMask& mask,
-                        const std::vector<Node*>& norms) {
+                        const std::vector<Node*>& norms, bool mask_again) {
   std::vector<Node*> members{data, weight, sum, mask.greater, mask.select};
   if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
-  const std::vector<Node*> again = make_mask_again(graph, mask, weight, norms);
-  members.insert(members.end(), again.begin(), again.end());
+  if (mask_again) {
+    const std::vector<Node*> again = make_mask_again(graph, mask, weight, norms);
+    members.insert(members.end(), again.begin(), again.end());
+  }
   Value* dz = mask.select->output();
   std::vector<Value*> outputs{dz, weight->output()};
   const auto keep = [&](Value* value) {
@@ -181,7 +183,8 @@ bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
     if (weight == nullptr || weight->input(0) != mask->greater->input(0) ||
         !options.takes_summed_gradients(*data, norms.size()))
       continue;
-    const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms);
+    const bool again = norms.size() == 2 && options.makes_mask_again && options.makes_mask_again(*data);
+    const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms, again);
     if (fused == nullptr) continue;
     for (size_t i = 0; i < norms.size(); ++i)
       replace_gradient(graph, options, norms[i], fused->output(2), fused->output(3 + i));

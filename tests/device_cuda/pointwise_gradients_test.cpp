@@ -83,6 +83,7 @@ std::unique_ptr<Graph> fused(const PointwiseCase& own) {
   PassOptions options;
   options.takes_summed_gradients = [](const Node&, size_t) { return true; };
   options.takes_normalised_gradients = [](const Node&) { return true; };
+  options.makes_mask_again = [](const Node&) { return true; };
   std::unique_ptr<Graph> graph = gradients_of(own);
   EXPECT_TRUE(run_pass(*graph, "fuse_pointwise_gradients", options));
   verify(*graph);
@@ -219,6 +220,8 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*small), 1, gpu));
   EXPECT_TRUE(cuda::takes_summed_gradients(*data_gradient(*large), 1, gpu));
   EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*large), 3, gpu));
+  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), gpu));
+  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*gradients_of({"", "64, 28, 28", 128, 512})), gpu));
   const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
   EXPECT_FALSE(cuda::takes_summed_gradients(*data_gradient(*wide), 1, gpu));
   const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };

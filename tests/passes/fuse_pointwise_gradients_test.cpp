@@ -14,6 +14,7 @@ PassOptions options(size_t most_normalisations = 2, bool normalised = true) {
     return normalisations <= most_normalisations;
   };
   options.takes_normalised_gradients = [=](const Node&) { return normalised; };
+  options.makes_mask_again = [](const Node&) { return true; };
   return options;
 }
 

@@ -44,6 +44,9 @@ struct PassOptions {
   // gradient of a batch normalisation before both. Unset: never.
   std::function<bool(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
   std::function<bool(const Node& data_gradient)> takes_normalised_gradients = {};
+  // Whether the first of the two, where there are two normalisations, shall make the relu's result from them
+  // again instead of keeping it. Unset: never.
+  std::function<bool(const Node& data_gradient)> makes_mask_again = {};
   // Whether the device's kernel takes a convolution with the rest of so many batch normalisations, the sum
   // with a shortcut and the relu before it, and with the sums for the normalisation behind it. Unset: never.
   std::function<bool(const Node& convolution, size_t normalisations, bool shortcut)> takes_normalised_input =

@@ -110,6 +110,9 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.takes_summed_gradients = [context = context_](const Node& data_gradient, size_t normalisations) {
     return takes_summed_gradients(data_gradient, normalisations, context->traits());
   };
+  options.makes_mask_again = [context = context_](const Node& data_gradient) {
+    return makes_mask_again(data_gradient, context->traits());
+  };
   options.takes_normalised_input = [context = context_](const Node& convolution, size_t normalisations,
                                                         bool shortcut) {
     return takes_normalised_input(convolution, normalisations, shortcut, context->traits());

@@ -142,6 +142,11 @@ bool takes_summed_gradients(const Node& data_gradient, size_t normalisations, co
   return takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, gpu);
 }
 
+// With several slices the kernel waits for shared memory already.
+bool makes_mask_again(const Node& data_gradient, const GpuTraits& gpu) {
+  return SummedProblem(data_gradient, 2, gpu).slices() == 1;
+}
+
 bool takes_normalised_gradients(const Node& data_gradient, const GpuTraits& gpu) {
   return takes<NormalisedProblem>(&PointwiseProblem::outputs, data_gradient, gpu);
 }
