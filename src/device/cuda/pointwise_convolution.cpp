@@ -37,8 +37,8 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   int64_t item_elements() const {
     constexpr int64_t kPadding = 8;
     const size_t operands = norms > 0 ? norms + (shortcut ? 1 : 0) : 1;
-    return item * (static_cast<int64_t>(operands) * (inputs + kPadding) +
-                   (epilogue.shortcut.has_value() ? slice : 0));
+    return kItem * (static_cast<int64_t>(operands) * (inputs + kPadding) +
+                    (epilogue.shortcut.has_value() ? slice : 0));
   }
   int64_t slices() const { return outputs / slice; }
   // Of warps, each of which adds up pixels of its own.

@@ -34,7 +34,7 @@ struct SummedProblem : PointwiseProblem {
     set_stages(item_elements(), others(), gpu);
   }
 
-  int64_t item_elements() const { return item * ((2 + static_cast<int64_t>(norms)) * slice + outputs); }
+  int64_t item_elements() const { return kItem * ((2 + static_cast<int64_t>(norms)) * slice + outputs); }
   // Beside the items: two numbers for each channel of each normalisation, to make the mask again.
   int64_t others() const { return elements_of_floats(2 * static_cast<int64_t>(norms) * slice); }
   int64_t slices() const { return inputs / slice; }
@@ -49,9 +49,9 @@ struct NormalisedProblem : PointwiseProblem {
     set_stages(item_elements(), others(), gpu);
   }
 
-  int64_t item_elements() const { return item * (2 * outputs + inputs + kPadding); }
+  int64_t item_elements() const { return kItem * (2 * outputs + inputs + kPadding); }
   // Beside the items: the gradient d of two, and two numbers for each channel of u.
-  int64_t others() const { return 2 * item * (outputs + kPadding) + elements_of_floats(2 * inputs); }
+  int64_t others() const { return 2 * kItem * (outputs + kPadding) + elements_of_floats(2 * inputs); }
   int64_t shared_bytes() const { return bytes_of(stages * item_elements() + others()); }
 };
 

@@ -32,7 +32,7 @@ PointwiseProblem::PointwiseProblem(const Node& node, const Value& x, const Value
 }
 
 int64_t PointwiseProblem::items() const {
-  return quotient_rounded_up(pixels, item);
+  return quotient_rounded_up(pixels, kItem);
 }
 
 void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTraits& gpu) {

@@ -15,7 +15,7 @@ namespace tessera::cuda {
 
 // A pointwise convolution of `pixels` from `inputs` to `outputs` channels.
 struct PointwiseProblem {
-  static constexpr int64_t item = 32;  // pixels
+  static constexpr int64_t kItem = 32;  // pixels
 
   DataType type = DataType::fp16;
   int64_t pixels = 0;
