@@ -10,8 +10,9 @@
 // again.
 //
 // P: Element (16 bits), pixels, narrow (channels of dy), wide (of the convolution's input), slice (wide
-// channels of a block), stages (items in shared memory), norms (how many normalisations, 1 or 2), again
-// (whether the mask is made again), epsilon (a function of the normalisation).
+// channels of a block), stages (items in shared memory), weights (whether the weight gradient is made), norms
+// (how many normalisations, 1 or 2), again (whether the mask is made again), epsilon (a function of the
+// normalisation).
 #pragma once
 
 #include "copies.cuh"
@@ -187,7 +188,7 @@ class SummedGradients {
   __device__ void work(int index, T* stage) {
     const Narrow dy(stage);
     const Wide input(stage + item * P::narrow);
-    add_weights(dy, input);
+    if constexpr (P::weights) add_weights(dy, input);
     float products[item / 16][tiles][4] = {};
     multiply(dy, products);
 #pragma unroll
@@ -256,7 +257,7 @@ class SummedGradients {
     }
   }
 
-  __device__ void write_parts(int block) const {
+  __device__ void write_weight_parts(int block) const {
     float* own = pointers_.weight_parts + int64{block} * (P::narrow * P::wide) + slice_ + column_;
 #pragma unroll
     for (int row = 0; row < P::narrow / 16; ++row) {
@@ -270,6 +271,10 @@ class SummedGradients {
         }
       }
     }
+  }
+
+  __device__ void write_parts(int block) const {
+    if constexpr (P::weights) write_weight_parts(block);
     const int blocks = static_cast<int>(gridDim.x) / slices;
 #pragma unroll
     for (int sum = 0; sum < sums; ++sum) {
@@ -291,7 +296,7 @@ class SummedGradients {
   int column_;  // the warp's first, in the slice
   int slice_;   // the block's first wide channel
   uint32 weights_[P::narrow / 16][tiles][2];
-  float gradient_[P::narrow / 16][tiles][4] = {};  // of the weights
+  float gradient_[P::weights ? P::narrow / 16 : 1][tiles][4] = {};  // of the weights
   Pack<float, neighbours> means_[P::norms];
   float sums_[sums][neighbours] = {};
 };

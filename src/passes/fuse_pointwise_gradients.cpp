@@ -143,14 +143,15 @@ std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* wei
 // after its two gradients.
 const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const ReluMask& mask,
                         const std::vector<Node*>& norms, bool mask_again) {
-  std::vector<Node*> members{data, weight, sum, mask.greater, mask.select};
+  std::vector<Node*> members{data, sum, mask.greater, mask.select};
+  if (weight != nullptr) members.push_back(weight);
   if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
   if (mask_again) {
     const std::vector<Node*> again = make_mask_again(graph, mask, weight, norms);
     members.insert(members.end(), again.begin(), again.end());
   }
   Value* dz = mask.select->output();
-  std::vector<Value*> outputs{dz, weight->output()};
+  std::vector<Value*> outputs{dz};
   const auto keep = [&](Value* value) {
     members.push_back(value->producer());
     return value;
@@ -168,6 +169,7 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
     }
     graph.set_name_scope("");
   }
+  if (weight != nullptr) outputs.push_back(weight->output());
   return fuse_nodes(graph, "summed_gradients", members, outputs);
 }
 
@@ -179,15 +181,17 @@ bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
   for (const Value* addend : sum->inputs()) {
     Node* data = producer_of(addend, "convolution_data_gradient");
     if (data == nullptr || sole_reader(addend) != sum || !is_pointwise(*data)) continue;
-    Node* weight = weight_gradient_beside(*data);
-    if (weight == nullptr || weight->input(0) != mask->greater->input(0) ||
-        !options.takes_summed_gradients(*data, norms.size()))
-      continue;
-    const bool again = norms.size() == 2 && options.makes_mask_again && options.makes_mask_again(*data);
+    const FusedGradients taken = options.takes_summed_gradients(*data, norms.size());
+    if (taken == FusedGradients::none) continue;
+    const bool both = taken == FusedGradients::both;
+    Node* weight = both ? weight_gradient_beside(*data) : nullptr;
+    if (both && (weight == nullptr || weight->input(0) != mask->greater->input(0))) continue;
+    const bool again =
+        both && norms.size() == 2 && options.makes_mask_again && options.makes_mask_again(*data);
     const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms, again);
     if (fused == nullptr) continue;
     for (size_t i = 0; i < norms.size(); ++i)
-      replace_gradient(graph, options, norms[i], fused->output(2), fused->output(3 + i));
+      replace_gradient(graph, options, norms[i], fused->output(1), fused->output(2 + i));
     return true;
   }
   return false;

@@ -1,3 +1,5 @@
+#include "tessera/passes/fuse.h"
+
 #include "passes/run_pass.h"
 
 namespace tessera::testing {
@@ -11,7 +13,7 @@ PassOptions options(size_t most_normalisations = 2, bool normalised = true) {
   PassOptions options;
   options.takes_summed_gradients = [=](const Node& data_gradient, size_t normalisations) {
     EXPECT_EQ(data_gradient.operator_name(), "convolution_data_gradient");
-    return normalisations <= most_normalisations;
+    return normalisations <= most_normalisations ? FusedGradients::both : FusedGradients::none;
   };
   options.takes_normalised_gradients = [=](const Node&) { return normalised; };
   options.makes_mask_again = [](const Node&) { return true; };
@@ -145,6 +147,16 @@ TEST(FusePointwiseGradients, MakesTheMaskAgain) {
       EXPECT_TRUE(node->output()->uses().empty());
     }
   }
+}
+
+TEST(FusePointwiseGradients, LeavesTheWeightGradientWhereTheDeviceWantsIt) {
+  PassOptions data_alone = options();
+  data_alone.takes_summed_gradients = [](const Node&, size_t) { return FusedGradients::data; };
+  const std::string text = kInputs + kSum + kWeight + kNorm + kFormer + "}";
+  EXPECT_EQ(fused(text, data_alone), (Kinds{"summed_gradients", "normalised_gradients"}));
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(run_pass(*graph, kPass, data_alone));
+  EXPECT_EQ(nodes_of(*graph, "convolution_weight_gradient").size(), 1U);
 }
 
 TEST(FusePointwiseGradients, LeavesTheRestElementwiseWhereTheDeviceOrAReaderWantsIt) {

@@ -24,6 +24,9 @@ Precision parse_precision(std::string_view text);
 // 0: NVIDIA's own switch in every library.
 bool tf32_allowed();
 
+// Which gradients of a convolution a kernel makes together with what stands behind them.
+enum class FusedGradients { none, data, both };
+
 // What the device and the purpose of a compilation ask of the passes.
 struct PassOptions {
   Precision precision = Precision::fp32;
@@ -39,10 +42,10 @@ struct PassOptions {
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
-  // Whether the device's kernel takes both gradients of a convolution, named by its data gradient: with a
-  // sum, the relu's mask and the sums for so many batch normalisations behind the data gradient; and with the
-  // gradient of a batch normalisation before both. Unset: never.
-  std::function<bool(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
+  // Which gradients of a convolution, named by its data gradient, the device's kernel takes with a sum, the
+  // relu's mask and the sums for so many batch normalisations behind the data gradient. Unset: none.
+  std::function<FusedGradients(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
+  // Whether it takes both with the gradient of a batch normalisation before them. Unset: never.
   std::function<bool(const Node& data_gradient)> takes_normalised_gradients = {};
   // Whether the first of the two, where there are two normalisations, shall make the relu's result from them
   // again instead of keeping it. Unset: never.

@@ -70,18 +70,21 @@ MaskedSumBody parse_masked_sum(const Node& node) {
 
 SummedGradientsBody parse_summed_gradients(const Node& node) {
   SummedGradientsBody body{.sum = parse_masked_sum(node)};
+  refuse_unless(body.sum.mask != nullptr, "no mask");
   const Node& data = *body.sum.data;
-  const Node& weight = main_node(node, "convolution_weight_gradient");
-  check_weight_gradient(data, weight);
   body.dy = input_index(node, data.input(0));
   body.weight = input_index(node, data.input(1));
-  refuse_unless(body.sum.mask == weight.input(0), "the mask is not of the convolution's input");
-  const size_t outputs = node.body()->outputs().size();
-  refuse_unless(outputs >= 3 && output_of_body(node, 1) == weight.output(), "the body has {} outputs",
-                outputs);
-  const Node& slopes = made_by(output_of_body(node, 2), "reduce_sum");
+  size_t outputs = node.body()->outputs().size();
+  if (const Node* weight = producer_of(output_of_body(node, outputs - 1), "convolution_weight_gradient")) {
+    check_weight_gradient(data, *weight);
+    refuse_unless(body.sum.mask == weight->input(0), "the mask is not of the convolution's input");
+    body.weights = true;
+    --outputs;
+  }
+  refuse_unless(outputs >= 2, "the body has {} outputs", outputs);
+  const Node& slopes = made_by(output_of_body(node, 1), "reduce_sum");
   refuse_unless(behind(slopes.input(0), "cast") == output_of_body(node, 0), "the sum is not of the result");
-  for (size_t output = 3; output < outputs; ++output) {
+  for (size_t output = 2; output < outputs; ++output) {
     const Node& product = made_by(made_by(output_of_body(node, output), "reduce_sum").input(0), "multiply");
     refuse_unless(product.input(0) == slopes.input(0), "the product is not with the result");
     const Node& centred = made_by(product.input(1), "subtract");

@@ -19,16 +19,19 @@ constexpr int64_t kPadding = 8;  // elements, of a row of a padded tile
 // The problem P of kernels/summed_gradients.cuh: narrow are the convolution's outputs, wide its inputs.
 struct SummedProblem : PointwiseProblem {
   size_t norms;
+  bool weights;  // the weight gradient is made too
   int64_t slice = 0;
 
   SummedProblem(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu)
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0)),
-        norms(normalisations) {
-    constexpr int64_t kMostWeights = 16384;  // in the registers of a block
+        norms(normalisations),
+        weights(outputs <= 128) {
+    // In the registers of a block: sums of the weight gradient and half as many weights, or weights alone.
+    const int64_t most_weights = weights ? 16384 : 32768;
     refuse_unless(norms == 1 || norms == 2, "{} normalisations", norms);
-    refuse_unless(outputs == 64 || outputs == 128, "{} channels of dy", outputs);
+    refuse_unless(outputs == 64 || outputs == 128 || outputs == 256, "{} channels of dy", outputs);
     for (const int64_t wanted : {256, 128}) {
-      if (slice == 0 && inputs % wanted == 0 && outputs * wanted <= kMostWeights) slice = wanted;
+      if (slice == 0 && inputs % wanted == 0 && outputs * wanted <= most_weights) slice = wanted;
     }
     refuse_unless(slice > 0, "{} channels of x", inputs);
     set_stages(item_elements(), others(), gpu);
@@ -58,6 +61,7 @@ struct NormalisedProblem : PointwiseProblem {
 GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
   const SummedProblem problem(*body.sum.data, body.x.size(), gpu);
+  refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   const bool again = !body.again.empty();
   PointerList pointers(node);
   for (const std::optional<size_t> input :
@@ -80,25 +84,26 @@ GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const int64_t slices = problem.slices();
   const int64_t blocks =
       std::min(problem.items(), std::max<int64_t>(gpu.multiprocessors / slices, 1));  // of a slice
-  const int64_t weights = problem.inputs * problem.outputs;
+  const int64_t weights = problem.weights ? problem.inputs * problem.outputs : 0;
   const int64_t sum_parts = floats(blocks * weights);
   GeneratedProgram program;
   program.source = problem.print(
       "summed_gradients.cuh",
-      fmt::format("narrow = {}, wide = {}, slice = {}, norms = {}, again = {:d};\n"
+      fmt::format("narrow = {}, wide = {}, slice = {}, weights = {:d}, norms = {}, again = {:d};\n"
                   "  static __device__ constexpr float epsilon(int norm) {{ return norm == 0 ? {} : {}; }}",
-                  problem.outputs, problem.inputs, problem.slice, problem.norms, again,
+                  problem.outputs, problem.inputs, problem.slice, problem.weights, problem.norms, again,
                   float_literal(again ? body.again[0].epsilon : 0),
                   float_literal(again ? body.again[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", {0, sum_parts}, blocks * slices,
           problem.bytes_of(problem.stages * problem.item_elements() + problem.others()));
-  std::vector<Combination> combinations{{.offset = 0, .results = weights, .output = 1}};
+  std::vector<Combination> combinations;
   for (size_t sum = 0; sum <= problem.norms; ++sum)
     combinations.push_back({.offset = sum_parts + floats(static_cast<int64_t>(sum) * blocks * problem.inputs),
                             .results = problem.inputs,
-                            .output = 2 + sum});
+                            .output = 1 + sum});
   program.workspace_bytes = combinations.back().offset + floats(blocks * problem.inputs);
+  if (weights > 0) combinations.push_back({.offset = 0, .results = weights, .output = 2 + problem.norms});
   add_combine(program, node, combinations, blocks);
   return program;
 }
@@ -138,8 +143,12 @@ const GeneratedRegistration kNormalised("fused:normalised_gradients", normalised
 
 }  // namespace
 
-bool takes_summed_gradients(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu) {
-  return takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, gpu);
+FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations,
+                                      const GpuTraits& gpu) {
+  if (!takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, gpu))
+    return FusedGradients::none;
+  return SummedProblem(data_gradient, normalisations, gpu).weights ? FusedGradients::both
+                                                                   : FusedGradients::data;
 }
 
 // With several slices the kernel waits for shared memory already.

@@ -2,7 +2,7 @@
 // before them.
 #pragma once
 
-#include "tessera/graph/graph.h"
+#include "tessera/passes/pass.h"
 
 #include "device/cuda/context.h"
 
@@ -10,7 +10,7 @@ namespace tessera::cuda {
 
 // Whether a kernel of this folder takes the gradients of the convolution whose data gradient the node is, and
 // is the faster way on this GPU.
-bool takes_summed_gradients(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu);
+FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu);
 // Whether the mask costs less to make again than to keep, of gradients with two normalisations that are
 // taken.
 bool makes_mask_again(const Node& data_gradient, const GpuTraits& gpu);

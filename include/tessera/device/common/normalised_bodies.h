@@ -22,11 +22,13 @@ struct NormalisedTensor {
   double epsilon = 0;
 };
 
-// A masked sum z, which is output 0; the weight gradient of the same convolution, output 1, whose x is the
-// mask; the sum of z over all but the channels, output 2, and those of z (x - mean), the outputs from 3 on.
+// A masked sum z, which is output 0; the sum of z over all but the channels, output 1, and those of z (x -
+// mean), the outputs from 2 on; and, as the last output, perhaps the weight gradient of the same convolution,
+// whose x is the mask.
 struct SummedGradientsBody {
   MaskedSumBody sum;
   size_t dy = 0, weight = 0;            // inputs
+  bool weights = false;                 // the weight gradient is made
   std::vector<size_t> x, mean;          // inputs, of each normalisation
   std::optional<size_t> mask;           // input, or
   std::vector<NormalisedTensor> again;  // the normalisations whose sum's relu the mask is, of the same x
