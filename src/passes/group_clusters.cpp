@@ -4,13 +4,15 @@
 // wait for another branch there would keep more alive, and hold up what reads it.
 //
 // Nodes of one group have the same depth, the number of groupable nodes on the longest way to them, so that
-// none depends on another, and neither does a group on one that depends on it.
+// none depends on another, and neither does a group on one that depends on it. Settled values are computed
+// once: they stay out of groups, which would compute them in every run.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/settled_values.h"
 
 #include "passes/clusters.h"
 #include "passes/passes.h"
@@ -62,9 +64,9 @@ bool is_groupable(const Node& node) {
 
 class Groups {
  public:
-  explicit Groups(const Graph& graph) {
+  Groups(const Graph& graph, bool frozen) : settled_(settled_values(graph, frozen)) {
     for (const auto& node : graph.nodes()) {
-      if (is_groupable(*node)) groupable_.insert(node.get());
+      if (!settled_.contains(node->output()) && is_groupable(*node)) groupable_.insert(node.get());
     }
     find_ancestors(graph);
     find_descendants(graph);
@@ -102,7 +104,7 @@ class Groups {
       int depth = groupable ? 1 : 0;
       for (const Value* input : node->inputs()) {
         const Node* producer = input->producer();
-        if (producer == nullptr || producer->operator_name() == "constant") continue;
+        if (producer == nullptr || settled_.contains(input)) continue;
         depth = std::max(depth, depth_.at(producer) + (groupable ? 1 : 0));
         if (!groupable_.contains(producer) || needs_more_.contains(producer)) needs_more_.insert(node.get());
       }
@@ -123,6 +125,7 @@ class Groups {
 
   bool is_last(const Node& node) const { return !serves_more_.contains(&node); }
 
+  const std::unordered_set<const Value*> settled_;
   NodeSet groupable_;
   NodeSet needs_more_;   // what a node that is not groupable leads to
   NodeSet serves_more_;  // what leads to such a node
@@ -139,7 +142,8 @@ Node* as_cluster(Graph& graph, Node* node) {
 
 bool group_clusters(Graph& graph, const PassOptions& options) {
   if (options.values_per_group == 0) return false;
-  const std::vector<std::vector<Node*>> groups = Groups(graph).members(graph, options.values_per_group);
+  const std::vector<std::vector<Node*>> groups =
+      Groups(graph, options.frozen).members(graph, options.values_per_group);
   for (std::vector<Node*> members : groups) {
     for (Node*& node : members) node = as_cluster(graph, node);
     fuse_nodes(graph, "clusters", members, visible_values(graph, members));

@@ -1,8 +1,6 @@
 // Clusters of many shapes in one launch.
-#include "tessera/models/model.h"
-#include "tessera/train/step.h"
-
 #include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
 #include "support/expect_error.h"
@@ -73,21 +71,12 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, GroupedClusters, ::testing::Values("fp16", 
                          [](const auto& test) { return test.param; });
 
 TEST(GroupedClustersPlan, CudaUpdatesAllWeightsInOneLaunch) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   for (const Precision precision : {Precision::fp16, Precision::fp32}) {
-    const train::StepGraph step = train::build_training_step(model, {.batch = 32, .precision = precision});
-    CompileOptions options;
-    options.passes.precision = precision;
-    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-    size_t groups = 0;
-    size_t clusters = 0;
-    for (const NodeReport& node : executable->nodes()) {
-      groups += node.kernel == "generated.clusters" ? 1 : 0;
-      clusters += node.kernel == "generated.cluster" ? 1 : 0;
-    }
+    const auto executable = planned_training("resnet50", 32, {.precision = precision});
+    const size_t groups = count_of_kernel(*executable, "generated.clusters");
     EXPECT_GE(groups, 1U);
     EXPECT_LT(groups, 8U);
-    EXPECT_LT(clusters, 24U);
+    EXPECT_LT(count_of_kernel(*executable, "generated.cluster"), 24U);
   }
 }
 

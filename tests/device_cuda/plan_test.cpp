@@ -1,22 +1,15 @@
 // Plans for a card that is not there.
-#include <algorithm>
 #include <cstdlib>
 
-#include "tessera/models/model.h"
-#include "tessera/train/step.h"
-
 #include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
 #include "support/expect_error.h"
 
 namespace tessera::testing {
 namespace {
 
 TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step = train::build_training_step(model, {.batch = 8, .precision = Precision::fp16});
-  CompileOptions options;
-  options.passes.precision = Precision::fp16;
-  const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
+  const auto executable = planned_training("resnet50", 8, {.precision = Precision::fp16});
   size_t convolutions = 0;
   for (const NodeReport& node : executable->nodes()) {
     EXPECT_NE(node.operator_name, "transpose") << node.name;
@@ -30,34 +23,37 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   EXPECT_GT(executable->memory_plan().peak_bytes, 0);
 }
 
+// Weights are converted and multiplied by the factors of their normalisations when they are bound.
+TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
+  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Network network = models::build(model, 8);
+  for (const Precision precision : {Precision::fp16, Precision::tf32}) {
+    const auto executable = planned(*network.graph, {.precision = precision, .frozen = true});
+    const size_t kernels =
+        count_nodes(*executable, [](const NodeReport& node) { return !node.once && node.kernel != "alias"; });
+    // Convolutions, two poolings, the last layer, and a cast of the images, of what it reads and of what it
+    // makes.
+    EXPECT_EQ(kernels, 53 + 3 + (precision == Precision::fp16 ? 3 : 0)) << to_string(precision);
+  }
+}
+
 TEST(CudaPlan, RecomputesActivationsOnlyWhereItIsAskedTo) {
-  const models::Model model = models::create("resnet18", models::describe("resnet18").defaults);
-  const train::StepGraph step = train::build_training_step(model, {.batch = 8});
-  const auto recomputed = [&](std::optional<bool> recompute) {
-    CompileOptions options;
-    options.passes.recompute = recompute;
-    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-    const auto& nodes = executable->nodes();
-    return std::count_if(nodes.begin(), nodes.end(), [](const NodeReport& node) {
-      return node.name.find(".recomputed/") != std::string::npos;
-    });
+  const auto recomputed = [](std::optional<bool> recompute) {
+    return count_nodes(
+        *planned_training("resnet18", 8, {.recompute = recompute}),
+        [](const NodeReport& node) { return node.name.find(".recomputed/") != std::string::npos; });
   };
-  EXPECT_EQ(recomputed(std::nullopt), 0);
-  EXPECT_EQ(recomputed(false), 0);
-  EXPECT_GT(recomputed(true), 0);
+  EXPECT_EQ(recomputed(std::nullopt), 0u);
+  EXPECT_EQ(recomputed(false), 0u);
+  EXPECT_GT(recomputed(true), 0u);
 }
 
 TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
   for (const bool deterministic : {true, false}) {
     const auto peak = [&](bool recompute) {
-      CompileOptions options;
-      options.passes.precision = Precision::fp16;
-      options.passes.deterministic = deterministic;
-      options.passes.recompute = recompute;
-      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->memory_plan().peak_bytes;
+      const PassOptions passes{
+          .precision = Precision::fp16, .deterministic = deterministic, .recompute = recompute};
+      return planned_training("resnet50", 256, passes)->memory_plan().peak_bytes;
     };
     const int64_t kept = peak(false);
     const int64_t recomputed = peak(true);
@@ -66,21 +62,14 @@ TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
 }
 
 TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
-  const auto count = [&](bool deterministic) {
-    CompileOptions options;
-    options.passes.precision = Precision::fp16;
-    options.passes.deterministic = deterministic;
-    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-    return std::count_if(executable->nodes().begin(), executable->nodes().end(), [](const NodeReport& node) {
-      return node.operator_name == "fused:convolution_statistics";
-    });
+  const auto count = [](bool deterministic) {
+    return count_nodes(
+        *planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic}),
+        [](const NodeReport& node) { return node.operator_name == "fused:convolution_statistics"; });
   };
-  EXPECT_EQ(count(true), 0);
+  EXPECT_EQ(count(true), 0u);
   // The stem, all of layer 1, the wide ones of layers 2 and 3.
-  EXPECT_EQ(count(false), 19);
+  EXPECT_EQ(count(false), 19u);
 }
 
 // The nodes of the plan that write a tensor of the stem's extents.
@@ -96,22 +85,11 @@ std::vector<std::string> writers_of_stem(const Graph& graph) {
 }
 
 TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
   for (const bool deterministic : {true, false}) {
-    CompileOptions options;
-    options.passes.precision = Precision::fp16;
-    options.passes.deterministic = deterministic;
-    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-    for (const char* kind : {"batch_norm_max_pool", "max_pool_batch_norm_gradient"}) {
-      const auto& nodes = executable->nodes();
-      const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeReport& node) {
-        return node.operator_name == std::string("fused:") + kind;
-      });
-      ASSERT_NE(found, nodes.end()) << kind;
-      EXPECT_EQ(found->kernel, std::string("generated.") + kind);
-    }
+    const auto executable =
+        planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic});
+    EXPECT_EQ(count_of_kernel(*executable, "generated.batch_norm_max_pool"), 1u);
+    EXPECT_EQ(count_of_kernel(*executable, "generated.max_pool_batch_norm_gradient"), 1u);
     const std::vector<std::string> expected{deterministic ? "convolution" : "convolution_statistics",
                                             "max_pool_batch_norm_gradient"};
     EXPECT_EQ(writers_of_stem(executable->graph()), expected);
@@ -135,11 +113,9 @@ TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
     const auto count = [&](bool halting) {
-      CompileOptions options;
-      options.passes.precision = precision;
       const train::StepGraph step = train::build_training_step(
           model, {.batch = 64, .precision = precision, .clip_norm = 1, .halting = halting});
-      return compile(*step.graph, Device::open("cuda:plan-h100"), options)->nodes().size();
+      return planned(*step.graph, {.precision = precision})->nodes().size();
     };
     EXPECT_LE(count(true), count(false) + 1) << to_string(precision);
   }

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/models/model.h"
 #include "tessera/passes/fuse.h"
-#include "tessera/train/step.h"
 
 #include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
 
@@ -204,20 +203,13 @@ TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
 }
 
 TEST(NormalisedConvolution, CudaPlanOfResnetHasThemWhereRunsMayDiffer) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
-  const auto count = [&](bool deterministic) {
-    CompileOptions options;
-    options.passes.precision = Precision::fp16;
-    options.passes.deterministic = deterministic;
-    const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-    return std::count_if(executable->nodes().begin(), executable->nodes().end(), [](const NodeReport& node) {
-      return node.kernel == "generated.normalised_convolution";
-    });
+  const auto count = [](bool deterministic) {
+    return count_of_kernel(
+        *planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic}),
+        "generated.normalised_convolution");
   };
-  EXPECT_EQ(count(false), 9);
-  EXPECT_EQ(count(true), 0);
+  EXPECT_EQ(count(false), 9u);
+  EXPECT_EQ(count(true), 0u);
 }
 
 }  // namespace

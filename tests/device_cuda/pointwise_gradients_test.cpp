@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/models/model.h"
 #include "tessera/passes/fuse.h"
-#include "tessera/train/step.h"
 
 #include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
 
@@ -239,18 +238,9 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
 }
 
 TEST(PointwiseGradients, CudaPlanOfResnetHasThemInItsFirstStages) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = 256, .precision = Precision::fp16});
-  CompileOptions options;
-  options.passes.precision = Precision::fp16;
-  const auto executable = compile(*step.graph, Device::open("cuda:plan-h100"), options);
-  const auto count = [&](const std::string& kernel) {
-    return std::count_if(executable->nodes().begin(), executable->nodes().end(),
-                         [&](const NodeReport& node) { return node.kernel == kernel; });
-  };
-  EXPECT_EQ(count("generated.summed_gradients"), 12);
-  EXPECT_EQ(count("generated.normalised_gradients"), 4);
+  const auto executable = planned_training("resnet50", 256, {.precision = Precision::fp16});
+  EXPECT_EQ(count_of_kernel(*executable, "generated.summed_gradients"), 12u);
+  EXPECT_EQ(count_of_kernel(*executable, "generated.normalised_gradients"), 4u);
 }
 
 }  // namespace

@@ -128,6 +128,22 @@ TEST(GroupClusters, IsForDevicesThatAskForIt) {
   expect_untouched("group_clusters", kFour, grouping(0));
 }
 
+// Together they would make the cast of the weight, and all that is computed from it, work of every run.
+TEST(GroupClusters, LeavesWhatIsComputedOnce) {
+  PassOptions options = grouping();
+  options.frozen = true;
+  expect_untouched("group_clusters",
+                   R"(graph g(input %x: fp32[4], parameter %w: fp32[3], parameter %b: fp32[2]) {
+    %x16 = cast(%x) {type = fp16}
+    %w16 = cast(%w) {type = fp16}
+    %b16 = cast(%b) {type = fp16}
+    output x = %x16
+    output w = %w16
+    output b = %b16
+  })",
+                   options);
+}
+
 TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {
   expect_untouched("group_clusters",
                    R"(graph g(input %a: fp32[4, 3], input %b: fp32[3], input %c: fp32[4, 3]) {
