@@ -202,11 +202,8 @@ class FewChannelConvolution {
     auto* room = reinterpret_cast<float*>(rows_);  // [2, teams, outputs]
 #pragma unroll
     for (int v = 0; v < 8; ++v) {
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-        total_[v] += __shfl_xor_sync(0xffffffffu, total_[v], distance);
-        squares_[v] += __shfl_xor_sync(0xffffffffu, squares_[v], distance);
-      }
+      total_[v] = sum_of_rows(total_[v]);
+      squares_[v] = sum_of_rows(squares_[v]);
       if (lane_ >= 4) continue;
       const int output = 32 * group_ + 8 * lane_ + v;
       room[team_ * P::outputs + output] = total_[v];

@@ -35,6 +35,13 @@ __device__ constexpr int dealt_column(int tiles, int tile, int column) {
   return 2 * tiles * (column / 2) + 2 * tile + column % 2;
 }
 
+// The sum over the 8 rows of the lanes that share a column of the sums; the same in all of them.
+__device__ inline float sum_of_rows(float value) {
+#pragma unroll
+  for (int distance = 4; distance < 32; distance *= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+  return value;
+}
+
 // Two numbers as one register of an operand.
 template <typename T>
 __device__ inline uint32 pair_of(T first, T second) {

@@ -12,6 +12,7 @@
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
+#include "normalised.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -84,9 +85,11 @@ class NormalisedGradients {
   __device__ void prepare() {
     if constexpr (P::again) {
       for (int channel = thread_; channel < P::narrow; channel += threads) {
-        const float factor = op_rsqrt(pointers_.variance[channel] + P::epsilon) * pointers_.scale[channel];
-        factors_of_input()[channel] = factor;
-        offsets_of_input()[channel] = pointers_.bias[channel] - pointers_.mean[channel] * factor;
+        const NormalisedBy own =
+            normalised_by(pointers_.scale[channel], pointers_.bias[channel], pointers_.mean[channel],
+                          pointers_.variance[channel], P::epsilon);
+        factors_of_input()[channel] = own.factor;
+        offsets_of_input()[channel] = own.offset;
       }
       __syncthreads();
     }
@@ -128,15 +131,10 @@ class NormalisedGradients {
   // What this thread has copied.
   __device__ void make_input(const Narrow& input) const {
     const int row = thread_ / narrow_chunks, chunk = thread_ % narrow_chunks;
-    Pack<T, 8> own = load<8>(input.at(row, chunk));
-    const auto factors = load<8>(factors_of_input() + chunk * 8),
-               offsets = load<8>(offsets_of_input() + chunk * 8);
-#pragma unroll
-    for (int v = 0; v < 8; ++v) {
-      const float value = widen(own.at[v]) * factors.at[v] + offsets.at[v];
-      own.at[v] = narrow<T>(value > 0 ? value : 0);
-    }
-    store(input.at(row, chunk), own);
+    float u[8];
+    add_normalised(u, true, load<8>(input.at(row, chunk)), load<8>(factors_of_input() + chunk * 8),
+                   load<8>(offsets_of_input() + chunk * 8));
+    store(input.at(row, chunk), relu_of<T>(u));
   }
 
   // Behind the tiles.

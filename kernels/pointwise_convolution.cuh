@@ -15,6 +15,7 @@
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
+#include "normalised.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -151,21 +152,15 @@ class PointwiseConvolution {
       float sums[8];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        const Pack<T, 8> x = load<8>(Input(stage + norm * operand_elements).at(row, chunk));
-#pragma unroll
-        for (int v = 0; v < 8; ++v) {
-          const float own = rounded<T>(widen(x.at[v]) * factors_[norm].at[v] + offsets_[norm].at[v]);
-          sums[v] = norm == 0 ? own : sums[v] + own;
-        }
+        add_normalised(sums, norm == 0, load<8>(Input(stage + norm * operand_elements).at(row, chunk)),
+                       factors_[norm], offsets_[norm]);
       }
       if constexpr (P::shortcut) {
         const Pack<T, 8> shortcut = load<8>(Input(stage + P::norms * operand_elements).at(row, chunk));
 #pragma unroll
         for (int v = 0; v < 8; ++v) sums[v] += widen(shortcut.at[v]);
       }
-      Pack<T, 8> y;
-#pragma unroll
-      for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
+      const Pack<T, 8> y = relu_of<T>(sums);
       store(Input(stage).at(row, chunk), y);
       if (P::keeps && pixel < P::pixels && slice_ == 0)
         store(pointers_.y + int64{pixel} * P::inputs + chunk * 8, y);
@@ -219,12 +214,7 @@ class PointwiseConvolution {
     float* row = pointers_.parts + int64{block * teams + team_} * P::outputs + output_;
 #pragma unroll
     for (int v = 0; v < neighbours; ++v) {
-      float sum = sums_[v], square = squares_[v];
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-        square += __shfl_xor_sync(0xffffffffu, square, distance);
-      }
+      const float sum = sum_of_rows(sums_[v]), square = sum_of_rows(squares_[v]);
       if (lane_ >= 4) continue;
       row[lane_ * neighbours + v] = sum;
       row[int64{chunks_of_sums} * P::outputs + lane_ * neighbours + v] = square;

@@ -17,6 +17,7 @@
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
+#include "normalised.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -89,9 +90,10 @@ class SummedGradients {
         const auto of = [&](const float* const(&both)[2]) {
           return (norm == 0 ? both[0] : both[1])[channel];
         };
-        const float factor = op_rsqrt(of(pointers_.variance) + P::epsilon(norm)) * of(pointers_.scale);
-        factors()[n] = factor;
-        offsets()[n] = of(pointers_.bias) - of(pointers_.mean) * factor;
+        const NormalisedBy own = normalised_by(of(pointers_.scale), of(pointers_.bias), of(pointers_.mean),
+                                               of(pointers_.variance), P::epsilon(norm));
+        factors()[n] = own.factor;
+        offsets()[n] = own.offset;
       }
       __syncthreads();
     }
@@ -137,17 +139,10 @@ class SummedGradients {
       float sums[8];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        const Pack<T, 8> x = load<8>(Wide(wide + (2 + norm) * wide_elements).at(row, chunk));
-#pragma unroll
-        for (int v = 0; v < 8; ++v) {
-          const float own = rounded<T>(widen(x.at[v]) * factor[norm].at[v] + offset[norm].at[v]);
-          sums[v] = norm == 0 ? own : sums[v] + own;
-        }
+        add_normalised(sums, norm == 0, load<8>(Wide(wide + (2 + norm) * wide_elements).at(row, chunk)),
+                       factor[norm], offset[norm]);
       }
-      Pack<T, 8> y;
-#pragma unroll
-      for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
-      store(Wide(wide).at(row, chunk), y);
+      store(Wide(wide).at(row, chunk), relu_of<T>(sums));
     }
   }
 
@@ -281,10 +276,7 @@ class SummedGradients {
       float* row = pointers_.sum_parts + (int64{sum} * blocks + block) * P::wide + slice_ + column_;
 #pragma unroll
       for (int v = 0; v < neighbours; ++v) {
-        float value = sums_[sum][v];
-#pragma unroll
-        for (int distance = 4; distance < 32; distance *= 2)
-          value += __shfl_xor_sync(0xffffffffu, value, distance);
+        const float value = sum_of_rows(sums_[sum][v]);
         if (lane_ < 4) row[lane_ * neighbours + v] = value;
       }
     }
