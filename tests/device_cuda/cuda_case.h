@@ -29,6 +29,12 @@ inline std::shared_ptr<Device> gpu_or_null() {
 #define TESSERA_NEEDS_GPU() \
   if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
 
+inline size_t occurrences(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
 // Compiles for an H100 whatever the candidates of the node would generate; returns how many sources.
 inline size_t compile_candidates(const Node& node) {
   cuda::Context card("h100");
@@ -40,6 +46,8 @@ inline size_t compile_candidates(const Node& node) {
     const std::unique_ptr<Kernel> kernel = candidate.create(request);
     for (const std::string& source : card.modules().sources()) {
       EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty()) << candidate.name;
+      // They are launched before what they read is written.
+      EXPECT_EQ(occurrences(source, "__global__"), occurrences(source, "griddepcontrol.wait")) << source;
       ++compiled;
     }
   }

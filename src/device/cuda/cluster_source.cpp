@@ -25,12 +25,12 @@ GeneratedProgram elementwise(const ClusterPrinter& printer, const GpuTraits& gpu
   const int64_t steps = printer.space().elements() / printer.vector();
   launch.blocks = blocks_for(steps, kThreads, gpu);
   const std::string parameters = printer.parameters(launch.arguments);
-  program.source = prefix(printer) +
-                   fmt::format(
-                       "extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n"
-                       "  for (index i = blockIdx.x * blockDim.x + threadIdx.x; i < {}; "
-                       "i += gridDim.x * blockDim.x) {{\n    const index e = i * V;\n{}{}  }}\n}}\n",
-                       kThreads, parameters, steps, printer.coordinates_of_element(), printer.step(false));
+  program.source =
+      prefix(printer) +
+      entry_text("run", kThreads, parameters,
+                 fmt::format("  for (index i = blockIdx.x * blockDim.x + threadIdx.x; i < {}; "
+                             "i += gridDim.x * blockDim.x) {{\n    const index e = i * V;\n{}{}  }}\n",
+                             steps, printer.coordinates_of_element(), printer.step(false)));
   program.launches = {std::move(launch)};
   return program;
 }
@@ -137,8 +137,7 @@ class ReductionSource {
       cases += fmt::format("  if (blockIdx.y == {0}) combine_chunks<{1}>(s{0}, {2}, {3}, {4:.1f}, y{0});\n",
                            k, reduction.operation, plan_.results, plan_.chunks, divisor(k));
     }
-    program_.source = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) combine({}) {{\n{}}}\n",
-                                  kThreads, fmt::join(pointers, ", "), cases);
+    program_.source = entry_text("combine", kThreads, fmt::format("{}", fmt::join(pointers, ", ")), cases);
     program_.launches.push_back(std::move(combine));
   }
 
@@ -148,15 +147,14 @@ class ReductionSource {
     const int values = plan_.rows ? 1 : printer_.vector();
     const int64_t stride = plan_.chunks * plan_.y;
     std::string text = fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({0}) run({1}) {{\n"
-        "  constexpr int X = {2}, Y = {3}, N = {4};\n"
-        "  const int x = {5}, y = {6};\n"
+        "  constexpr int X = {0}, Y = {1}, N = {2};\n"
+        "  const int x = {3}, y = {4};\n"
         "  const index group = blockIdx.x * static_cast<index>(X) + x;\n"
         "  const index r = group * static_cast<index>(N);\n"
-        "  constexpr index kStride = {7};\n"
-        "  index unit = static_cast<index>({8}) + blockIdx.y * static_cast<index>(Y) + y;\n"
-        "  if (unit >= {9}) unit -= kStride;\n",
-        kThreads, parameters, plan_.x, plan_.y, values, plan_.rows ? "threadIdx.x / Y" : "threadIdx.x % X",
+        "  constexpr index kStride = {5};\n"
+        "  index unit = static_cast<index>({6}) + blockIdx.y * static_cast<index>(Y) + y;\n"
+        "  if (unit >= {7}) unit -= kStride;\n",
+        plan_.x, plan_.y, values, plan_.rows ? "threadIdx.x / Y" : "threadIdx.x % X",
         plan_.rows ? "threadIdx.x % Y" : "threadIdx.x / X", stride, (plan_.units - 1) / stride * stride,
         plan_.units);
     for (size_t k = 0; k < printer_.reductions().size(); ++k) {
@@ -171,7 +169,7 @@ class ReductionSource {
         plan_.groups, plan_.rows ? " * V" : "", split_coordinates(printer_.space()),
         printer_.step(plan_.rows));
     for (size_t k = 0; k < printer_.reductions().size(); ++k) text += ending(k);
-    return text + "}\n";
+    return entry_text("run", kThreads, parameters, text);
   }
 
   std::string ending(size_t k) const {

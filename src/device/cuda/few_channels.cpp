@@ -150,10 +150,8 @@ GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
       problem.print("few_channels.cuh",
                     fmt::format("  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
                                 statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
-      fmt::format(
-          "extern \"C\" __global__ void __launch_bounds__({}, {}) run({}, float* parts) {{\n"
-          "  few_channel_convolution<Problem>({}, parts);\n}}\n",
-          kThreads, kBlocks, pointers.parameters(), pointers.fields());
+      entry_text("run", kThreads, pointers.parameters() + ", float* parts",
+                 fmt::format("  few_channel_convolution<Problem>({}, parts);\n", pointers.fields()), kBlocks);
   if (statistics) {
     const int64_t outputs = problem.outputs();
     program.workspace_bytes = 2 * run.blocks * outputs * static_cast<int64_t>(sizeof(float));
@@ -164,12 +162,11 @@ GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
         .threads = kThreads,
         .arguments = {
             {Argument::Kind::workspace, 0}, {Argument::Kind::output, 1}, {Argument::Kind::output, 2}}};
-    program.source += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({}) combine(const float* parts, float* sums, float* "
-        "squares) {{\n"
-        "  combine_chunks<Sum>(parts + blockIdx.y * {}, {}, {}, 1.0, blockIdx.y == 0 ? sums : "
-        "squares);\n}}\n",
-        kThreads, run.blocks * outputs, outputs, run.blocks);
+    program.source += entry_text(
+        "combine", kThreads, "const float* parts, float* sums, float* squares",
+        fmt::format("  combine_chunks<Sum>(parts + blockIdx.y * {}, {}, {}, 1.0, blockIdx.y == 0 ? sums : "
+                    "squares);\n",
+                    run.blocks * outputs, outputs, run.blocks));
     program.launches = {run, combine};
   } else {
     program.launches = {run};
@@ -200,13 +197,10 @@ GeneratedProgram print_gradient(const Node& node, const GpuTraits& gpu) {
   const std::string type = device_type(problem.type);
   program.source =
       problem.print("few_channel_gradient.cuh", "") +
-      fmt::format(
-          "extern \"C\" __global__ void __launch_bounds__({0}, {1}) run(const {2}* x, const {2}* dy, float* "
-          "parts) "
-          "{{\n  few_channel_gradient<Problem>(x, dy, parts);\n}}\n"
-          "extern \"C\" __global__ void __launch_bounds__({3}) combine(const float* parts, {2}* dw) {{\n"
-          "  combine_chunks<Sum>(parts, {4}, {5}, 1.0, dw);\n}}\n",
-          run.threads, kBlocks, type, kThreads, elements, run.blocks);
+      entry_text("run", run.threads, fmt::format("const {0}* x, const {0}* dy, float* parts", type),
+                 "  few_channel_gradient<Problem>(x, dy, parts);\n", kBlocks) +
+      entry_text("combine", kThreads, fmt::format("const float* parts, {}* dw", type),
+                 fmt::format("  combine_chunks<Sum>(parts, {}, {}, 1.0, dw);\n", elements, run.blocks));
   program.launches = {run, combine};
   return program;
 }

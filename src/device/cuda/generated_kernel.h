@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/compile/kernel.h"
@@ -41,6 +42,11 @@ class PointerList {
   std::vector<std::string> fields_;
   std::vector<Argument> arguments_;
 };
+
+// The text of an entry of a module, from its head to its closing brace. A multiprocessor holds `blocks` of it
+// or more; 0: as many as it may. Entries must begin as this one does: with the wait for the launch before.
+std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
+                       int blocks = 0);
 
 struct Launch {
   std::string entry;

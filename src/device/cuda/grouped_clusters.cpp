@@ -168,13 +168,12 @@ class GroupPrinter {
           i, works_.all()[i]);
       cases += fmt::format("    case {0}: work{0}(at, first, piece.steps, block, sums, room); break;\n", i);
     }
-    text += entry("run") + fmt::format(
-                               "  const int block = static_cast<int>(blockIdx.x);\n"
-                               "  const Piece& piece = piece_of(pieces, block);\n"
-                               "  void* const* at = pointers.at + piece.first_pointer;\n"
-                               "  const int64 first = int64{{block - piece.first_block}} * {};\n"
-                               "  switch (piece.work) {{\n{}  }}\n}}\n",
-                               kThreads * kStepsOfAThread, cases);
+    text += entry("run", fmt::format("  const int block = static_cast<int>(blockIdx.x);\n"
+                                     "  const Piece& piece = piece_of(pieces, block);\n"
+                                     "  void* const* at = pointers.at + piece.first_pointer;\n"
+                                     "  const int64 first = int64{{block - piece.first_block}} * {};\n"
+                                     "  switch (piece.work) {{\n{}  }}\n",
+                                     kThreads * kStepsOfAThread, cases));
     if (sums_.empty()) return text;
     cases.clear();
     for (size_t i = 0; i < combinations_.all().size(); ++i) {
@@ -184,17 +183,17 @@ class GroupPrinter {
     }
     return text +
            fmt::format("__constant__ const PieceSum piece_sums[] = {{{}}};\n", fmt::join(sums_, ", ")) +
-           entry("combine") +
-           fmt::format(
-               "  const PieceSum& own = piece_sums[blockIdx.x];\n  switch (own.work) {{\n{}  }}\n}}\n",
-               cases);
+           entry("combine",
+                 fmt::format(
+                     "  const PieceSum& own = piece_sums[blockIdx.x];\n  switch (own.work) {{\n{}  }}\n",
+                     cases));
   }
 
-  std::string entry(std::string_view name) const {
-    return fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({0}) {1}(const __grid_constant__ Pointers<{2}> "
-        "pointers, uint64* sums) {{\n  __shared__ uint64 room[{0}];\n",
-        kThreads, name, arguments_.size());
+  std::string entry(std::string_view name, const std::string& body) const {
+    return entry_text(
+        name, kThreads,
+        fmt::format("const __grid_constant__ Pointers<{}> pointers, uint64* sums", arguments_.size()),
+        fmt::format("  __shared__ uint64 room[{}];\n", kThreads) + body);
   }
 
   const Node& group_;

@@ -62,8 +62,7 @@ namespace tessera::cuda {
   X(cuModuleUnload)                 \
   X(cuModuleGetFunction)            \
   X(cuFuncSetAttribute)             \
-  X(cuLaunchKernel)                 \
-  X(cuLaunchCooperativeKernel)
+  X(cuLaunchKernelEx)
 
 #define TESSERA_NVRTC_FUNCTIONS(X) \
   X(nvrtcVersion)                  \

@@ -74,9 +74,9 @@ GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
     uint64_t bits = 0;
     std::memcpy(&bits, value.raw(), value.bytes());
     const int64_t count = node.output()->type().element_count();
-    program.source += fmt::format(
-        "extern \"C\" __global__ void pad({0}* y) {{ fill<{0}>(y, {1}, static_cast<{0}>({2:#x}ULL)); }}\n",
-        type, count, bits);
+    program.source +=
+        entry_text("pad", kThreads, type + "* y",
+                   fmt::format("  fill<{0}>(y, {1}, static_cast<{0}>({2:#x}ULL));\n", type, count, bits));
     program.launches.push_back({.entry = "pad",
                                 .blocks = blocks_for(count, kThreads, gpu),
                                 .threads = kThreads,
@@ -87,12 +87,11 @@ GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
     const backend::StridedMove move = merged(own);
     const int64_t count = element_count(move.shape);
     program.source += move_struct(move, number);
-    program.source += fmt::format(
-        "extern \"C\" __global__ void move{0}(const {1}* x, {1}* y) {{ constexpr Move{0} m; strided_move(m, "
-        "x, y, "
-        "{2}); }}\n",
-        number, type, count);
-    program.launches.push_back({.entry = fmt::format("move{}", number),
+    const std::string entry = fmt::format("move{}", number);
+    program.source +=
+        entry_text(entry, kThreads, fmt::format("const {0}* x, {0}* y", type),
+                   fmt::format("  constexpr Move{} m;\n  strided_move(m, x, y, {});\n", number, count));
+    program.launches.push_back({.entry = entry,
                                 .blocks = blocks_for(count, kThreads, gpu),
                                 .threads = kThreads,
                                 .arguments = {{Argument::Kind::input, static_cast<int64_t>(move.input)},

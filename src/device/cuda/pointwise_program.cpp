@@ -63,9 +63,8 @@ void add_run(GeneratedProgram& program, const PointerList& pointers, const std::
     parameters += fmt::format(", float* parts{}", n);
     fields += fmt::format(", parts{}", n);
   }
-  program.source += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({}, 1) run({}) {{\n  {}<Problem>({}{{{}}});\n}}\n",
-      kThreads, parameters, function, structure, fields);
+  program.source += entry_text("run", kThreads, parameters,
+                               fmt::format("  {}<Problem>({}{{{}}});\n", function, structure, fields), 1);
   program.launches.push_back(std::move(launch));
 }
 
@@ -86,10 +85,8 @@ void add_combine(GeneratedProgram& program, const Node& node, const std::vector<
         blocks, n, all[n].results, chunks, all[n].output, blocks);
     launch.blocks += blocks;
   }
-  program.source += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({}) combine({}) {{\n  int block = "
-      "static_cast<int>(blockIdx.x);\n{}}}\n",
-      kThreads, parameters, text);
+  program.source +=
+      entry_text("combine", kThreads, parameters, "  int block = static_cast<int>(blockIdx.x);\n" + text);
   program.launches.push_back(std::move(launch));
 }
 

@@ -84,8 +84,7 @@ class PooledProblem {
 
 std::string entry(std::string_view name, int blocks_of_a_multiprocessor, const std::string& parameters,
                   const std::string& statement) {
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}({}) {{\n  {}\n}}\n", kThreads,
-                     blocks_of_a_multiprocessor, name, parameters, statement);
+  return entry_text(name, kThreads, parameters, "  " + statement + "\n", blocks_of_a_multiprocessor);
 }
 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {

@@ -38,12 +38,14 @@ class ResidentProgram {
     launch.arguments.push_back({Argument::Kind::workspace, 0});
     launch.arguments.push_back({Argument::Kind::counters, 0});
     program.counters = plan_.teams;
-    program.source = fmt::format(
-        "#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n"
-        "extern \"C\" __global__ void __launch_bounds__({}, 2) run({}, float* parts, uint64* arrivals) {{\n"
-        "  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n}}\n",
-        resident_constants(problem_, plan_), constants_, kResidentThreads, pointers_.parameters(), work,
-        pointers_.fields());
+    program.source =
+        fmt::format("#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n",
+                    resident_constants(problem_, plan_), constants_);
+    constexpr int kBlocks = 2;  // of a multiprocessor
+    program.source += entry_text(
+        "run", kResidentThreads, pointers_.parameters() + ", float* parts, uint64* arrivals",
+        fmt::format("  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n", work, pointers_.fields()),
+        kBlocks);
     program.launches = {std::move(launch)};
     return program;
   }
