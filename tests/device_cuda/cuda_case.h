@@ -29,9 +29,9 @@ inline std::shared_ptr<Device> gpu_or_null() {
 #define TESSERA_NEEDS_GPU() \
   if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
 
-// Compiles for an H100 whatever the candidates of the node would generate; returns how many sources.
-inline size_t compile_candidates(const Node& node) {
-  cuda::Context card("h100");
+// Compiles whatever the candidates of the node would generate for a card; returns how many sources.
+inline size_t compile_candidates(const Node& node, const std::string& model = "h100") {
+  cuda::Context card(model);
   size_t compiled = 0;
   for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
     const KernelRequest request{.node = node,
