@@ -12,6 +12,13 @@ __device__ inline void copy_ahead(void* to, const void* from) {
       "l"(from)
       : "memory");
 }
+// The same, or 16 bytes of zeros; `from` is an address that may be read in any case.
+__device__ inline void copy_ahead_or_zero(void* to, const void* from, bool copied) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(copied ? 16 : 0)
+               : "memory");
+}
 __device__ inline void end_of_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -21,7 +28,9 @@ __device__ inline void wait_for_copies(int pending) {
     asm volatile("cp.async.wait_group 12;" ::: "memory");
   } else if (pending >= 6) {
     asm volatile("cp.async.wait_group 6;" ::: "memory");
-  } else if (pending >= 3) {
+  } else if (pending >= 4) {
+    asm volatile("cp.async.wait_group 4;" ::: "memory");
+  } else if (pending == 3) {
     asm volatile("cp.async.wait_group 3;" ::: "memory");
   } else if (pending == 2) {
     asm volatile("cp.async.wait_group 2;" ::: "memory");

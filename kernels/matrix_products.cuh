@@ -41,6 +41,12 @@ __device__ inline float sum_of_rows(float value) {
   for (int distance = 4; distance < 32; distance *= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
   return value;
 }
+// The same over the 4 lanes that share a row.
+__device__ inline float sum_of_columns(float value) {
+#pragma unroll
+  for (int distance = 1; distance < 4; distance *= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+  return value;
+}
 
 // Two numbers as one register of an operand.
 template <typename T>
@@ -59,6 +65,13 @@ __device__ inline void load_turned(uint32 (&to)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(static_cast<uint32>(__cvta_generic_to_shared(row))));
+}
+// What load_turned reads, from compute capability 9.0 on.
+__device__ inline void store_turned(void* row, const uint32 (&from)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   static_cast<uint32>(__cvta_generic_to_shared(row))),
+               "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
 }
 
 // Where the 8 elements `chunk` of a row lie in the row, so that neither 8 rows of one chunk nor few chunks of
@@ -86,7 +99,10 @@ class Tile {
     load_matrices(to, at(row + lane % 16, chunk + lane / 16));
   }
   __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int chunk) const {
-    load_turned(to, at(row + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2));
+    load_turned(to, turned(lane, row, chunk));
+  }
+  __device__ void store_a_turned(const uint32 (&from)[4], int lane, int row, int chunk) const {
+    store_turned(turned(lane, row, chunk), from);
   }
   // The 16 rows by 16 columns at a row and a chunk as `b` for two columns of tiles, two registers each.
   __device__ void load_b(uint32 (&to)[4], int lane, int row, int chunk) const {
@@ -94,6 +110,10 @@ class Tile {
   }
 
  private:
+  __device__ T* turned(int lane, int row, int chunk) const {
+    return at(row + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2);
+  }
+
   T* memory_;
 };
 

@@ -4,39 +4,24 @@
 // begin; and the weight gradient, whose operands are in shared memory already.
 //
 // A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
-// and goes over the pixels 32 at a time, with the next such items on their way to shared memory.
+// and goes over the pixels by items of 32, with the next such items on their way to shared memory.
 //
 // Where the relu's input is the sum of two normalisations whose x are read anyway, the mask is made of these
 // again.
 //
 // P: Element (16 bits), pixels, narrow (channels of dy), wide (of the convolution's input), slice (wide
-// channels of a block), stages (items in shared memory), weights (whether the weight gradient is made), norms
-// (how many normalisations, 1 or 2), again (whether the mask is made again), epsilon (a function of the
-// normalisation).
+// channels of a block), item (pixels), stages (items in shared memory), weights (whether the weight gradient
+// is made), norms (how many normalisations, 1 or 2), again (whether the mask is made again), epsilon (a
+// function of the normalisation).
 #pragma once
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalised.cuh"
 #include "reduce.cuh"
+#include "summed_gradients_pointers.cuh"
 
 namespace tessera {
-
-template <typename T>
-struct SummedGradientsPointers {
-  const T* dy;            // [pixels, narrow]
-  const T* weight;        // [narrow, wide]
-  const T* input;         // [pixels, wide]; where it is positive, the mask lets the gradient through
-  const T* addend;        // [pixels, wide]
-  const T* x[2];          // [pixels, wide], of each normalisation
-  const float* mean[2];   // [wide]
-  const float* scale[2];  // [wide], as the next two: where the mask is made again
-  const float* bias[2];
-  const float* variance[2];
-  T* result;            // [pixels, wide]
-  float* weight_parts;  // [blocks of a slice, narrow, wide], to be added up to the weight gradient
-  float* sum_parts;  // [1 + norms, blocks of a slice, wide]: of the result, and of its products with x - mean
-};
 
 template <typename P>
 class SummedGradients {
@@ -44,7 +29,7 @@ class SummedGradients {
   using T = typename P::Element;
   static constexpr int threads = 256, warps = threads / 32;
   static constexpr int slices = P::wide / P::slice;
-  static constexpr int item = 32;  // pixels
+  static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int operands = 2 + P::norms;  // as wide as the slice
   static constexpr int sums = 1 + P::norms;

@@ -35,9 +35,9 @@ inline size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Compiles for an H100 whatever the candidates of the node would generate; returns how many sources.
-inline size_t compile_candidates(const Node& node) {
-  cuda::Context card("h100");
+// Compiles whatever the candidates of the node would generate for a card; returns how many sources.
+inline size_t compile_candidates(const Node& node, const std::string& model = "h100") {
+  cuda::Context card(model);
   size_t compiled = 0;
   for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
     const KernelRequest request{.node = node,

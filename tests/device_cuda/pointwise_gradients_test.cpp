@@ -91,17 +91,23 @@ std::unique_ptr<Graph> fused(const PointwiseCase& own) {
   return graph;
 }
 
-// One slice of the channels and several; items that are not whole; more items than blocks.
+// One slice of the channels and several; items that are not whole; more items than blocks, and than blocks
+// keep in shared memory.
 std::vector<PointwiseCase> summed_cases() {
   return {{"OneSlice", "3, 7, 9"},
           {"TwoNormalisations", "2, 8, 8", 64, 256, 2},
           {"NarrowSlice", "5, 31, 33", 64, 128},
           {"TwoSlices", "2, 9, 11", 128, 256},
           {"FourSlicesOfTwo", "1, 5, 7", 128, 512, 2},
+          {"ManyItems", "3, 31, 35", 128, 1024},
+          {"ManyItemsOfTwo", "3, 31, 35", 128, 1024, 2, "bf16"},
           {"DataAlone", "3, 7, 9", 256, 512},
+          {"DataAloneOfManyItems", "3, 31, 35", 256, 1024},
           {"DataAloneOfTwo", "2, 5, 7", 256, 128, 2, "bf16"},
           {"MaskAgain", "3, 7, 9", 64, 256, 2, "fp16", true},
           {"MaskAgainInSlices", "1, 5, 7", 128, 256, 2, "bf16", true},
+          {"MaskAgainOfManyItems", "3, 31, 35", 128, 1024, 2, "fp16", true},
+          {"BrainFloatInSlices", "3, 7, 9", 128, 512, 1, "bf16"},
           {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"}};
 }
 
@@ -161,6 +167,7 @@ TEST_P(SummedGradients, CudaEveryKernel) {
 TEST_P(SummedGradients, CudaCompile) {
   const std::unique_ptr<Graph> graph = fused(GetParam());
   EXPECT_GT(compile_candidates(*fused_node(*graph, "summed_gradients")), 0U);
+  EXPECT_GT(compile_candidates(*fused_node(*graph, "summed_gradients"), "b200"), 0U);  // without warpgroups
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, SummedGradients, ::testing::ValuesIn(summed_cases()), case_name);
@@ -228,8 +235,11 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   EXPECT_EQ(summed(*large, 1), FusedGradients::both);
   EXPECT_EQ(summed(*large, 3), FusedGradients::none);
   EXPECT_EQ(summed(*gradients_of({"", "64, 28, 28", 256, 1024}), 1), FusedGradients::data);
-  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), gpu));
-  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*gradients_of({"", "64, 28, 28", 128, 512})), gpu));
+  const std::unique_ptr<Graph> slices = gradients_of({"", "64, 28, 28", 128, 512});
+  const cuda::GpuTraits other = cuda::Context("b200").traits();
+  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*slices), gpu));
+  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), other));
+  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*slices), other));
   const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
   EXPECT_EQ(summed(*wide, 1), FusedGradients::none);
   const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };

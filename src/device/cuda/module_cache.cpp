@@ -22,10 +22,15 @@ std::string headers_text() {
   return text;
 }
 
+// With the instructions that 9.0 has alone, of warpgroups.
+std::string target_of(int architecture) {
+  return fmt::format("sm_{}{}", architecture, architecture == 90 ? "a" : "");
+}
+
 // All that the machine code depends on.
 std::string key_of(const std::string& source, int architecture) {
   static const std::string& headers = *new std::string(headers_text());  // see machine_code
-  return fmt::format("sm_{} {}\n{}\n{}", architecture, compiler_version(), headers, source);
+  return fmt::format("{} {}\n{}\n{}", target_of(architecture), compiler_version(), headers, source);
 }
 
 }  // namespace
@@ -42,7 +47,7 @@ std::string compile_source(const std::string& source, int architecture) {
   check(compiler.nvrtcCreateProgram_(&program, source.c_str(), "generated.cu", static_cast<int>(names.size()),
                                      texts.data(), names.data()),
         "creating a program");
-  const std::string architecture_option = fmt::format("--gpu-architecture=sm_{}", architecture);
+  const std::string architecture_option = "--gpu-architecture=" + target_of(architecture);
   const char* options[] = {architecture_option.c_str(), "--std=c++17", "-default-device"};
   const nvrtcResult status = compiler.nvrtcCompileProgram_(program, 3, options);
   std::string code;

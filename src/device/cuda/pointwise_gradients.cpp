@@ -14,32 +14,45 @@ namespace {
 
 using backend::refuse_unless;
 
-constexpr int64_t kPadding = 8;  // elements, of a row of a padded tile
+constexpr int64_t kPadding = 8;      // elements, of a row of a padded tile
+constexpr int64_t kMostAhead = 192;  // pixels in shared memory, with warpgroups; more gain nothing
 
-// The problem P of kernels/summed_gradients.cuh: narrow are the convolution's outputs, wide its inputs.
+// The problem P of kernels/summed_gradients.cuh, or of its fellow for GPUs whose warpgroups multiply: narrow
+// are the convolution's outputs, wide its inputs.
 struct SummedProblem : PointwiseProblem {
   size_t norms;
+  bool again;    // the mask is made again
   bool weights;  // the weight gradient is made too
+  bool warpgroups;
   int64_t slice = 0;
 
-  SummedProblem(const Node& data_gradient, size_t normalisations, const GpuTraits& gpu)
+  SummedProblem(const Node& data_gradient, size_t normalisations, bool mask_again, const GpuTraits& gpu)
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0)),
         norms(normalisations),
-        weights(outputs <= 128) {
+        again(mask_again),
+        weights(outputs <= 128),
+        warpgroups(gpu.architecture == 90) {
     // In the registers of a block: sums of the weight gradient and half as many weights, or weights alone.
     const int64_t most_weights = weights ? 16384 : 32768;
     refuse_unless(norms == 1 || norms == 2, "{} normalisations", norms);
     refuse_unless(outputs == 64 || outputs == 128 || outputs == 256, "{} channels of dy", outputs);
     for (const int64_t wanted : {256, 128}) {
-      if (slice == 0 && inputs % wanted == 0 && outputs * wanted <= most_weights) slice = wanted;
+      const bool fits = warpgroups ? wanted == 128 : outputs * wanted <= most_weights;
+      if (slice == 0 && inputs % wanted == 0 && fits) slice = wanted;
     }
     refuse_unless(slice > 0, "{} channels of x", inputs);
-    set_stages(item_elements(), others(), gpu);
+    if (warpgroups && stages_in(2 * item_elements(), others(), gpu) >= kLeastStages) item = 2 * kItem;
+    set_stages(item_elements(), others(), gpu, warpgroups ? kMostAhead / item : 4);
   }
 
-  int64_t item_elements() const { return kItem * ((2 + static_cast<int64_t>(norms)) * slice + outputs); }
+  int64_t item_elements() const {
+    const int64_t input = warpgroups && again ? 0 : 1;
+    return item * ((1 + input + static_cast<int64_t>(norms)) * slice + outputs);
+  }
   // Beside the items: two numbers for each channel of each normalisation, to make the mask again.
-  int64_t others() const { return elements_of_floats(2 * static_cast<int64_t>(norms) * slice); }
+  int64_t others() const {
+    return warpgroups ? 0 : elements_of_floats(2 * static_cast<int64_t>(norms) * slice);
+  }
   int64_t slices() const { return inputs / slice; }
 };
 
@@ -60,9 +73,9 @@ struct NormalisedProblem : PointwiseProblem {
 
 GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
-  const SummedProblem problem(*body.sum.data, body.x.size(), gpu);
-  refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   const bool again = !body.again.empty();
+  const SummedProblem problem(*body.sum.data, body.x.size(), again, gpu);
+  refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   PointerList pointers(node);
   for (const std::optional<size_t> input :
        {std::optional(body.dy), std::optional(body.weight), body.mask, std::optional(body.sum.addend)})
@@ -88,11 +101,11 @@ GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   const int64_t sum_parts = floats(blocks * weights);
   GeneratedProgram program;
   program.source = problem.print(
-      "summed_gradients.cuh",
-      fmt::format("narrow = {}, wide = {}, slice = {}, weights = {:d}, norms = {}, again = {:d};\n"
+      problem.warpgroups ? "warpgroup_summed_gradients.cuh" : "summed_gradients.cuh",
+      fmt::format("narrow = {}, wide = {}, slice = {}, item = {}, weights = {:d}, norms = {}, again = {:d};\n"
                   "  static __device__ constexpr float epsilon(int norm) {{ return norm == 0 ? {} : {}; }}",
-                  problem.outputs, problem.inputs, problem.slice, problem.weights, problem.norms, again,
-                  float_literal(again ? body.again[0].epsilon : 0),
+                  problem.outputs, problem.inputs, problem.slice, problem.item, problem.weights,
+                  problem.norms, again, float_literal(again ? body.again[0].epsilon : 0),
                   float_literal(again ? body.again[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", {0, sum_parts}, blocks * slices,
@@ -145,15 +158,16 @@ const GeneratedRegistration kNormalised("fused:normalised_gradients", normalised
 
 FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations,
                                       const GpuTraits& gpu) {
-  if (!takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, gpu))
+  if (!takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, false, gpu))
     return FusedGradients::none;
-  return SummedProblem(data_gradient, normalisations, gpu).weights ? FusedGradients::both
-                                                                   : FusedGradients::data;
+  return SummedProblem(data_gradient, normalisations, false, gpu).weights ? FusedGradients::both
+                                                                          : FusedGradients::data;
 }
 
-// With several slices the kernel waits for shared memory already.
+// With several slices the kernel without warpgroups waits for shared memory already.
 bool makes_mask_again(const Node& data_gradient, const GpuTraits& gpu) {
-  return SummedProblem(data_gradient, 2, gpu).slices() == 1;
+  const SummedProblem problem(data_gradient, 2, true, gpu);
+  return problem.warpgroups || problem.slices() == 1;
 }
 
 bool takes_normalised_gradients(const Node& data_gradient, const GpuTraits& gpu) {

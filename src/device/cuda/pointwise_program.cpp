@@ -32,17 +32,16 @@ PointwiseProblem::PointwiseProblem(const Node& node, const Value& x, const Value
 }
 
 int64_t PointwiseProblem::items() const {
-  return quotient_rounded_up(pixels, kItem);
+  return quotient_rounded_up(pixels, item);
 }
 
-void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTraits& gpu) {
-  const int64_t room = gpu.shared_bytes - kReserved;
-  for (const int64_t wanted : {4, 3}) {
-    if (bytes_of(wanted * elements + others) > room) continue;
-    stages = wanted;
-    return;
-  }
-  refuse_unless(false, "items of {} bytes", bytes_of(elements));
+int64_t PointwiseProblem::stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const {
+  return (gpu.shared_bytes - kReserved - bytes_of(others)) / bytes_of(elements);
+}
+
+void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTraits& gpu, int64_t most) {
+  stages = std::min(stages_in(elements, others, gpu), most);
+  refuse_unless(stages >= kLeastStages, "items of {} bytes", bytes_of(elements));
 }
 
 std::string PointwiseProblem::print(std::string_view header, const std::string& constants) const {

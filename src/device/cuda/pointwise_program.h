@@ -16,11 +16,13 @@ namespace tessera::cuda {
 // A pointwise convolution of `pixels` from `inputs` to `outputs` channels.
 struct PointwiseProblem {
   static constexpr int64_t kItem = 32;  // pixels
+  static constexpr int64_t kLeastStages = 3;
 
   DataType type = DataType::fp16;
   int64_t pixels = 0;
   int64_t inputs = 0;
   int64_t outputs = 0;
+  int64_t item = kItem;
   int64_t stages = 0;  // items in shared memory
 
   // `node`: a convolution or a data gradient; x and y: the convolution's. Throws Error(unsupported) for
@@ -32,9 +34,10 @@ struct PointwiseProblem {
     return count * static_cast<int64_t>(sizeof(float) / size_of(type));
   }
   int64_t items() const;
-  // As many as a multiprocessor holds of so many elements each, beside `others` elements. Throws
-  // Error(unsupported) when they are too few.
-  void set_stages(int64_t elements, int64_t others, const GpuTraits& gpu);
+  // How many of so many elements each a multiprocessor holds beside `others` elements.
+  int64_t stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const;
+  // As many, or `most`. Throws Error(unsupported) when they are too few.
+  void set_stages(int64_t elements, int64_t others, const GpuTraits& gpu, int64_t most = 4);
   // The structure P of a header of kernels/, with these constants beside.
   std::string print(std::string_view header, const std::string& constants) const;
 };

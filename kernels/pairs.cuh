@@ -1,0 +1,46 @@
+// Two 16-bit numbers as one register.
+#pragma once
+
+#include "types.cuh"
+
+namespace tessera {
+
+template <typename T>
+struct IsHalf {
+  static constexpr bool value = false;
+};
+template <>
+struct IsHalf<half> {
+  static constexpr bool value = true;
+};
+
+template <typename T>
+__device__ inline void widen_pair(float (&to)[2], uint32 pair) {
+  to[0] = widen(T{static_cast<unsigned short>(pair)});
+  to[1] = widen(T{static_cast<unsigned short>(pair >> 16)});
+}
+
+template <typename T>
+__device__ inline uint32 narrow_pair(float first, float second) {
+  uint32 pair;
+  if constexpr (IsHalf<T>::value) {
+    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+  }
+  return pair;
+}
+
+// All bits of the numbers that are above zero.
+template <typename T>
+__device__ inline uint32 bits_of_positive(uint32 pair) {
+  uint32 bits;
+  if constexpr (IsHalf<T>::value) {
+    asm("set.gt.u32.f16x2 %0, %1, %2;" : "=r"(bits) : "r"(pair), "r"(0u));
+  } else {
+    asm("set.gt.u32.bf16x2 %0, %1, %2;" : "=r"(bits) : "r"(pair), "r"(0u));
+  }
+  return bits;
+}
+
+}  // namespace tessera
