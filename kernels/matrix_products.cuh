@@ -1,5 +1,5 @@
-// The Tensor Cores' instruction for 16-bit numbers, how its operands are read, and how their tiles lie in
-// shared memory.
+// The Tensor Cores' instructions for 16-bit numbers and for TF32, how their operands are read, and how tiles
+// of them lie in shared memory.
 #pragma once
 
 #include "types.cuh"
@@ -29,11 +29,80 @@ __device__ inline void multiply_16x8x16<bfloat16>(float (&sums)[4], const uint32
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The same for 16 x 8 numbers by 8 x 8 in TF32: of what is added over, a thread has t and t + 4.
+__device__ inline void multiply_16x8x8(float (&sums)[4], const uint32 (&a)[4], uint32 b0, uint32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// To the nearest number of TF32: the instruction alone would cut the last bits off.
+__device__ inline uint32 rounded_to_tf32(float value) {
+  uint32 result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  return result;
+}
+
+// Elements of 16 bytes, and so many as an instruction adds over: it takes the same registers for both widths.
+template <typename T>
+inline constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T));
+template <typename T>
+inline constexpr int depth = 2 * chunk_elements<T>;
+
+// sums += a * b, for 16 x depth numbers by depth x 8, in TF32 for numbers of 32 bits.
+template <typename T>
+__device__ inline void multiply(float (&sums)[4], const uint32 (&a)[4], uint32 b0, uint32 b1) {
+  if constexpr (sizeof(T) == 4) {
+    multiply_16x8x8(sums, a, b0, b1);
+  } else {
+    multiply_16x8x16<T>(sums, a, b0, b1);
+  }
+}
+
 // Which of 8 * `tiles` columns the column `column` of the tile `tile` stands for, so that a thread ends with
 // 2 * `tiles` neighbours: at 2 * `tiles` * t.
 __device__ constexpr int dealt_column(int tiles, int tile, int column) {
   return 2 * tiles * (column / 2) + 2 * tile + column % 2;
 }
+
+// The columns of a thread in so many tiles: whole runs of neighbours, of at most 16 bytes each, so that what
+// it reads and writes of a row are whole accesses.
+template <typename T, int Tiles>
+struct DealtColumns {
+  static constexpr int count = 2 * Tiles;
+  static constexpr int run = count < chunk_elements<T> ? count : chunk_elements<T>;
+  static constexpr int run_tiles = run / 2;
+
+  // Which column the column `column` of the tile `tile` stands for.
+  __device__ static constexpr int of(int tile, int column) {
+    return tile / run_tiles * (8 * run_tiles) + dealt_column(run_tiles, tile % run_tiles, column);
+  }
+  // Where the `v`-th column of a thread lies; v is a multiple of `run`.
+  __device__ static constexpr int at(int lane, int v) { return 4 * v + lane % 4 * run; }
+
+  template <typename S>
+  __device__ static Pack<S, count> load_all(const S* row, int lane) {
+    Pack<S, count> all;
+#pragma unroll
+    for (int v = 0; v < count; v += run) {
+      const Pack<S, run> own = load<run>(row + at(lane, v));
+#pragma unroll
+      for (int n = 0; n < run; ++n) all.at[v + n] = own.at[n];
+    }
+    return all;
+  }
+  template <typename S>
+  __device__ static void store_all(S* row, int lane, const Pack<S, count>& all) {
+#pragma unroll
+    for (int v = 0; v < count; v += run) {
+      Pack<S, run> own;
+#pragma unroll
+      for (int n = 0; n < run; ++n) own.at[n] = all.at[v + n];
+      store(row + at(lane, v), own);
+    }
+  }
+};
 
 // The sum over the 8 rows of the lanes that share a column of the sums; the same in all of them.
 __device__ inline float sum_of_rows(float value) {
@@ -52,6 +121,17 @@ __device__ inline float sum_of_columns(float value) {
 template <typename T>
 __device__ inline uint32 pair_of(T first, T second) {
   return static_cast<uint32>(first.bits) | static_cast<uint32>(second.bits) << 16;
+}
+
+// A register of `b`, whose numbers lie `stride` apart from `first` on, in the thread's column.
+template <typename T>
+__device__ inline uint32 operand_of_column(const T* first, int stride, int lane, int word) {
+  if constexpr (sizeof(T) == 4) {
+    return rounded_to_tf32(first[(lane % 4 + 4 * word) * stride]);
+  } else {
+    const T* from = first + (lane % 4 * 2 + 8 * word) * stride;
+    return pair_of(from[0], from[stride]);
+  }
 }
 
 // Four matrices of 8 x 8 numbers of 16 bits; each lane names a row. A thread gets two neighbours of a row.
@@ -74,44 +154,67 @@ __device__ inline void store_turned(void* row, const uint32 (&from)[4]) {
                : "memory");
 }
 
-// Where the 8 elements `chunk` of a row lie in the row, so that neither 8 rows of one chunk nor few chunks of
+// Where the 16 bytes `chunk` of a row lie in the row, so that neither 8 rows of one chunk nor few chunks of
 // few rows share banks of shared memory. Rows have a multiple of 8 chunks.
 __device__ inline int dealt_chunk(int row, int chunk) {
   return chunk ^ ((row & 1) << 2 | (row & 2) | (row >> 2 & 1));
 }
 
-// Rows of 16-bit elements in shared memory, `Columns` wide. Chunks are dealt, or rows padded: that costs
-// room, less arithmetic where many places of a row are read, and conflicts where a warp reads few chunks of
-// many rows.
+// Rows of elements in shared memory, `Columns` wide. Chunks are dealt, or rows padded: that costs room, less
+// arithmetic where many places of a row are read, and conflicts where a warp reads few chunks of many rows,
+// as it always does of transposed numbers of 32 bits.
 template <typename T, int Columns, bool Padded>
 class Tile {
  public:
-  static constexpr int chunks = Columns / 8;
-  static constexpr int pitch = Columns + (Padded ? 8 : 0);
+  static constexpr int chunk = chunk_elements<T>;
+  static constexpr int chunks = Columns / chunk;
+  static constexpr bool padded = Padded && sizeof(T) == 2;
+  static constexpr int pitch = Columns + (padded ? chunk : 0);
 
   __device__ explicit Tile(T* memory) : memory_(memory) {}
-  __device__ T* at(int row, int chunk) const {
-    return memory_ + row * pitch + (Padded ? chunk : dealt_chunk(row, chunk)) * 8;
+  __device__ T* at(int row, int chunk_of_row) const {
+    return memory_ + row * pitch + (padded ? chunk_of_row : dealt_chunk(row, chunk_of_row)) * chunk;
   }
 
-  // The 16 x 16 numbers at a row and a chunk as `a` of the instruction; turned, their transposed.
-  __device__ void load_a(uint32 (&to)[4], int lane, int row, int chunk) const {
-    load_matrices(to, at(row + lane % 16, chunk + lane / 16));
+  // The 16 x depth numbers at a row and a column as `a` of the instruction; turned, `depth` rows of 16
+  // columns, as their transposed.
+  __device__ void load_a(uint32 (&to)[4], int lane, int row, int column) const {
+    load_matrices(to, at(row + lane % 16, column / chunk + lane / 16));
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n) to[n] = rounded_to_tf32(__uint_as_float(to[n]));
+    }
   }
-  __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int chunk) const {
-    load_turned(to, turned(lane, row, chunk));
+  __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int column) const {
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n) to[n] = single(lane, row + n / 2 * 4, column + n % 2 * 8);
+    } else {
+      load_turned(to, turned(lane, row, column));
+    }
   }
-  __device__ void store_a_turned(const uint32 (&from)[4], int lane, int row, int chunk) const {
-    store_turned(turned(lane, row, chunk), from);
+  // Of 16 bits only.
+  __device__ void store_a_turned(const uint32 (&from)[4], int lane, int row, int column) const {
+    store_turned(turned(lane, row, column), from);
   }
-  // The 16 rows by 16 columns at a row and a chunk as `b` for two columns of tiles, two registers each.
-  __device__ void load_b(uint32 (&to)[4], int lane, int row, int chunk) const {
-    load_turned(to, at(row + lane % 16, chunk + lane / 16));
+  // The depth x 16 numbers at a row and a column as `b` for two columns of tiles, two registers each.
+  __device__ void load_b(uint32 (&to)[4], int lane, int row, int column) const {
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n) to[n] = single(lane, row + n % 2 * 4, column + n / 2 * 8);
+    } else {
+      load_turned(to, at(row + lane % 16, column / chunk + lane / 16));
+    }
   }
 
  private:
-  __device__ T* turned(int lane, int row, int chunk) const {
-    return at(row + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2);
+  __device__ T* turned(int lane, int row, int column) const {
+    return at(row + lane % 8 + lane / 16 * 8, column / chunk + lane / 8 % 2);
+  }
+  // A number of the thread's row in 4 and column in 8.
+  __device__ uint32 single(int lane, int row, int column) const {
+    const int own = column + lane / 4;
+    return rounded_to_tf32(at(row + lane % 4, own / chunk)[own % chunk]);
   }
 
   T* memory_;

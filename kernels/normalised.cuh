@@ -1,5 +1,5 @@
-// What kernels that read the x of batch normalisations with known statistics make of 8 channels of it. Values
-// round where they would in memory.
+// What kernels that read the x of batch normalisations with known statistics make of a few channels of it.
+// Values round where they would in memory.
 #pragma once
 
 #include "primitives.cuh"
@@ -18,21 +18,21 @@ __device__ inline NormalisedBy normalised_by(float scale, float bias, float mean
 }
 
 // sums = the normalised x, or += after the first.
-template <typename T>
-__device__ inline void add_normalised(float (&sums)[8], bool first, const Pack<T, 8>& x,
-                                      const Pack<float, 8>& factor, const Pack<float, 8>& offset) {
+template <typename T, int V>
+__device__ inline void add_normalised(float (&sums)[V], bool first, const Pack<T, V>& x,
+                                      const Pack<float, V>& factor, const Pack<float, V>& offset) {
 #pragma unroll
-  for (int v = 0; v < 8; ++v) {
+  for (int v = 0; v < V; ++v) {
     const float own = rounded<T>(widen(x.at[v]) * factor.at[v] + offset.at[v]);
     sums[v] = first ? own : sums[v] + own;
   }
 }
 
-template <typename T>
-__device__ inline Pack<T, 8> relu_of(const float (&sums)[8]) {
-  Pack<T, 8> y;
+template <typename T, int V>
+__device__ inline Pack<T, V> relu_of(const float (&sums)[V]) {
+  Pack<T, V> y;
 #pragma unroll
-  for (int v = 0; v < 8; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
+  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
   return y;
 }
 

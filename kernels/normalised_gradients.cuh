@@ -4,10 +4,11 @@
 // convolution's input. The widest tensors are read once, and d, as wide as they are, is never written.
 //
 // A block keeps the sums of the whole weight gradient in registers and goes over the pixels 32 at a time,
-// with the next such items on their way to shared memory.
+// half as many of 32 bits, with the next such items on their way to shared memory.
 //
-// P: Element (16 bits), pixels, wide (channels of dz and x), narrow (channels of u), stages (items in shared
-// memory), again (whether u is made again), epsilon (of that normalisation).
+// P: Element (16 bits, or float, with products in TF32), pixels, wide (channels of dz and x), narrow
+// (channels of u), item (pixels), stages (items in shared memory), again (whether u is made again), epsilon
+// (of that normalisation).
 #pragma once
 
 #include "copies.cuh"
@@ -37,15 +38,19 @@ class NormalisedGradients {
  public:
   using T = typename P::Element;
   static constexpr int threads = 256, warps = 8;
-  static constexpr int item = 32;  // pixels
+  static constexpr int chunk = chunk_elements<T>;
+  static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
-  static constexpr int wide_chunks = P::wide / 8, narrow_chunks = P::narrow / 8;
+  static constexpr int wide_chunks = P::wide / chunk, narrow_chunks = P::narrow / chunk;
   static constexpr int own_chunks = item * wide_chunks / threads;
   static constexpr int channels = P::wide / warps;  // of the weight gradient, of a warp
   static constexpr int weight_tiles = channels / 16, narrow_tiles = P::narrow / 8;
-  static constexpr int steps = P::wide / 16;               // of the data gradient
-  static constexpr int columns = P::narrow / (warps / 2);  // of the data gradient, of a warp
-  static_assert(threads % wide_chunks == 0 && channels % 16 == 0 && columns == 16 &&
+  static constexpr int steps = P::wide / depth<T>;                     // of the data gradient
+  static constexpr int parts_of_item = item / 16;                      // of which a warp makes one
+  static constexpr int columns = P::narrow / (warps / parts_of_item);  // of the data gradient, of a warp
+  static constexpr int result_tiles = columns / 8;
+  using Columns = DealtColumns<T, result_tiles>;
+  static_assert(threads % wide_chunks == 0 && channels % 16 == 0 && columns % 8 == 0 &&
                 threads == item * narrow_chunks);
   using Wide = Tile<T, P::wide, true>;
   using Narrow = Tile<T, P::narrow, true>;
@@ -58,7 +63,8 @@ class NormalisedGradients {
         slopes_(stages_ + P::stages * stage_elements),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
-        warp_(thread_ / 32) {}
+        warp_(thread_ / 32),
+        column_(warp_ / parts_of_item * columns) {}
 
   __device__ void run() {
     prepare();
@@ -93,17 +99,18 @@ class NormalisedGradients {
       }
       __syncthreads();
     }
-    const int first = thread_ % wide_chunks * 8;
+    const int first = thread_ % wide_chunks * chunk;
 #pragma unroll
-    for (int n = 0; n < 3; ++n) factors_[n] = load<8>(pointers_.factors[n] + first);
+    for (int n = 0; n < 3; ++n) factors_[n] = load<chunk>(pointers_.factors[n] + first);
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
-      for (int word = 0; word < 4; ++word) {
-        const int row = step * 16 + lane_ % 4 * 2 + word % 2 * 8;
-        const int column = warp_ / 2 * columns + dealt_column(2, word / 2, lane_ / 4);
-        const T* from = pointers_.weight + row * P::narrow + column;
-        weights_[step][word] = pair_of(from[0], from[P::narrow]);
+      for (int tile = 0; tile < result_tiles; ++tile) {
+        const T* from =
+            pointers_.weight + step * depth<T> * P::narrow + column_ + Columns::of(tile, lane_ / 4);
+#pragma unroll
+        for (int word = 0; word < 2; ++word)
+          weights_[step][tile][word] = operand_of_column(from, P::narrow, lane_, word);
       }
     }
   }
@@ -115,26 +122,26 @@ class NormalisedGradients {
     if (index < items) {
 #pragma unroll
       for (int n = 0; n < own_chunks; ++n) {
-        const int chunk = thread_ + n * threads;
-        const int row = chunk / wide_chunks;
-        const int64 from = int64{min(first + row, P::pixels - 1)} * P::wide + chunk % wide_chunks * 8;
-        copy_ahead(to + chunk * 8, pointers_.dz + from);
-        copy_ahead(to + item * P::wide + chunk * 8, pointers_.x + from);
+        const int place = thread_ + n * threads;
+        const int row = place / wide_chunks;
+        const int64 from = int64{min(first + row, P::pixels - 1)} * P::wide + place % wide_chunks * chunk;
+        copy_ahead(to + place * chunk, pointers_.dz + from);
+        copy_ahead(to + item * P::wide + place * chunk, pointers_.x + from);
       }
-      const int row = thread_ / narrow_chunks, chunk = thread_ % narrow_chunks;
-      copy_ahead(Narrow(to + 2 * item * P::wide).at(row, chunk),
-                 pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + chunk * 8);
+      const int row = thread_ / narrow_chunks, part = thread_ % narrow_chunks;
+      copy_ahead(Narrow(to + 2 * item * P::wide).at(row, part),
+                 pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + part * chunk);
     }
     end_of_copies();
   }
 
   // What this thread has copied.
   __device__ void make_input(const Narrow& input) const {
-    const int row = thread_ / narrow_chunks, chunk = thread_ % narrow_chunks;
-    float u[8];
-    add_normalised(u, true, load<8>(input.at(row, chunk)), load<8>(factors_of_input() + chunk * 8),
-                   load<8>(offsets_of_input() + chunk * 8));
-    store(input.at(row, chunk), relu_of<T>(u));
+    const int row = thread_ / narrow_chunks, part = thread_ % narrow_chunks;
+    float u[chunk];
+    add_normalised(u, true, load<chunk>(input.at(row, part)), load<chunk>(factors_of_input() + part * chunk),
+                   load<chunk>(offsets_of_input() + part * chunk));
+    store(input.at(row, part), relu_of<T>(u));
   }
 
   // Behind the tiles.
@@ -149,60 +156,61 @@ class NormalisedGradients {
   __device__ void normalise(int index, const T* from, T* to) const {
 #pragma unroll
     for (int n = 0; n < own_chunks; ++n) {
-      const int chunk = thread_ + n * threads;
-      const int row = chunk / wide_chunks;
-      const Pack<T, 8> dz = load<8>(from + chunk * 8);
-      const Pack<T, 8> x = load<8>(from + item * P::wide + chunk * 8);
+      const int place = thread_ + n * threads;
+      const int row = place / wide_chunks;
+      const auto dz = load<chunk>(from + place * chunk),
+                 x = load<chunk>(from + item * P::wide + place * chunk);
       const bool inside = index * item + row < P::pixels;
-      Pack<T, 8> slope;
+      Pack<T, chunk> slope;
 #pragma unroll
-      for (int v = 0; v < 8; ++v) {
+      for (int v = 0; v < chunk; ++v) {
         const float value =
             factors_[0].at[v] * widen(dz.at[v]) + factors_[1].at[v] * widen(x.at[v]) + factors_[2].at[v];
         slope.at[v] = narrow<T>(inside ? value : 0);
       }
-      store(Wide(to).at(row, chunk % wide_chunks), slope);
+      store(Wide(to).at(row, place % wide_chunks), slope);
     }
   }
 
   __device__ void add_weights(const Wide& slopes, const Narrow& input) {
 #pragma unroll
-    for (int pixel = 0; pixel < item; pixel += 16) {
+    for (int pixel = 0; pixel < item; pixel += depth<T>) {
       uint32 a[weight_tiles][4];
 #pragma unroll
       for (int tile = 0; tile < weight_tiles; ++tile)
-        slopes.load_a_turned(a[tile], lane_, pixel, warp_ * (channels / 8) + 2 * tile);
+        slopes.load_a_turned(a[tile], lane_, pixel, warp_ * channels + 16 * tile);
 #pragma unroll
       for (int pair = 0; pair < narrow_tiles / 2; ++pair) {
         uint32 b[4];
-        input.load_b(b, lane_, pixel, 2 * pair);
+        input.load_b(b, lane_, pixel, 16 * pair);
 #pragma unroll
         for (int tile = 0; tile < weight_tiles; ++tile) {
-          multiply_16x8x16<T>(sums_[tile][2 * pair], a[tile], b[0], b[1]);
-          multiply_16x8x16<T>(sums_[tile][2 * pair + 1], a[tile], b[2], b[3]);
+          multiply<T>(sums_[tile][2 * pair], a[tile], b[0], b[1]);
+          multiply<T>(sums_[tile][2 * pair + 1], a[tile], b[2], b[3]);
         }
       }
     }
   }
 
   __device__ void make_result(int index, const Wide& slopes) const {
-    const int half_item = warp_ % 2 * 16;
-    float products[2][4] = {};
+    const int part = warp_ % parts_of_item * 16;
+    float products[result_tiles][4] = {};
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       uint32 a[4];
-      slopes.load_a(a, lane_, half_item, 2 * step);
-      multiply_16x8x16<T>(products[0], a, weights_[step][0], weights_[step][1]);
-      multiply_16x8x16<T>(products[1], a, weights_[step][2], weights_[step][3]);
+      slopes.load_a(a, lane_, part, step * depth<T>);
+#pragma unroll
+      for (int tile = 0; tile < result_tiles; ++tile)
+        multiply<T>(products[tile], a, weights_[step][tile][0], weights_[step][tile][1]);
     }
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const int pixel = index * item + half_item + lane_ / 4 + 8 * row;
+      const int pixel = index * item + part + lane_ / 4 + 8 * row;
       if (pixel >= P::pixels) continue;
-      Pack<T, 4> result;
+      Pack<T, Columns::count> result;
 #pragma unroll
-      for (int v = 0; v < 4; ++v) result.at[v] = narrow<T>(products[v / 2][2 * row + v % 2]);
-      store(pointers_.result + int64{pixel} * P::narrow + warp_ / 2 * columns + lane_ % 4 * 4, result);
+      for (int v = 0; v < Columns::count; ++v) result.at[v] = narrow<T>(products[v / 2][2 * row + v % 2]);
+      Columns::store_all(pointers_.result + int64{pixel} * P::narrow + column_, lane_, result);
     }
   }
 
@@ -226,8 +234,9 @@ class NormalisedGradients {
   T* stages_;
   T* slopes_;  // d
   int thread_, lane_, warp_;
-  Pack<float, 8> factors_[3];
-  uint32 weights_[steps][4];
+  int column_;  // of the data gradient, the warp's first
+  Pack<float, chunk> factors_[3];
+  uint32 weights_[steps][result_tiles][2];
   float sums_[weight_tiles][narrow_tiles][4] = {};
 };
 

@@ -175,7 +175,7 @@ class PointwiseConvolution {
 #pragma unroll
       for (int part = 0; part < parts_of_item; ++part) {
         uint32 a[4];
-        y.load_a(a, lane_, (team_ * parts_of_item + part) * 16, 2 * step);
+        y.load_a(a, lane_, (team_ * parts_of_item + part) * 16, 16 * step);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile)
           multiply_16x8x16<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);

@@ -4,15 +4,16 @@
 // begin; and the weight gradient, whose operands are in shared memory already.
 //
 // A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
-// and goes over the pixels by items of 32, with the next such items on their way to shared memory.
+// and goes over the pixels by items of 32, of 16 in 32 bits, with the next such items on their way to shared
+// memory.
 //
 // Where the relu's input is the sum of two normalisations whose x are read anyway, the mask is made of these
 // again.
 //
-// P: Element (16 bits), pixels, narrow (channels of dy), wide (of the convolution's input), slice (wide
-// channels of a block), item (pixels), stages (items in shared memory), weights (whether the weight gradient
-// is made), norms (how many normalisations, 1 or 2), again (whether the mask is made again), epsilon (a
-// function of the normalisation).
+// P: Element (16 bits, or float, with products in TF32), pixels, narrow (channels of dy), wide (of the
+// convolution's input), slice (wide channels of a block), item (pixels), stages (items in shared memory),
+// weights (whether the weight gradient is made), norms (how many normalisations, 1 or 2), again (whether the
+// mask is made again), epsilon (a function of the normalisation).
 #pragma once
 
 #include "copies.cuh"
@@ -35,12 +36,14 @@ class SummedGradients {
   static constexpr int sums = 1 + P::norms;
   static constexpr int columns = P::slice / warps;  // of a warp
   static constexpr int tiles = columns / 8;
-  static constexpr int neighbours = 2 * tiles;  // columns of a thread
+  using Columns = DealtColumns<T, tiles>;
+  static constexpr int own_columns = Columns::count;  // of a thread
   static constexpr int wide_elements = item * P::slice;
   static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
   using Wide = Tile<T, P::slice, false>;
   using Narrow = Tile<T, P::narrow, false>;
-  using Row = Pack<T, neighbours>;
+  static constexpr int chunk = Wide::chunk;
+  using Row = Pack<T, own_columns>;
 
   __device__ SummedGradients(const SummedGradientsPointers<T>& pointers, uint4* memory)
       : pointers_(pointers),
@@ -84,50 +87,48 @@ class SummedGradients {
     }
     const int own = slice_ + column_;
 #pragma unroll
-    for (int step = 0; step < P::narrow / 16; ++step) {
+    for (int step = 0; step < P::narrow / depth<T>; ++step) {
 #pragma unroll
       for (int tile = 0; tile < tiles; ++tile) {
+        const T* first = pointers_.weight + step * depth<T> * P::wide + own + Columns::of(tile, lane_ / 4);
 #pragma unroll
-        for (int word = 0; word < 2; ++word) {
-          const int row = step * 16 + lane_ % 4 * 2 + word * 8;
-          const T* from = pointers_.weight + row * P::wide + own + dealt_column(tiles, tile, lane_ / 4);
-          weights_[step][tile][word] = pair_of(from[0], from[P::wide]);
-        }
+        for (int word = 0; word < 2; ++word)
+          weights_[step][tile][word] = operand_of_column(first, P::wide, lane_, word);
       }
     }
 #pragma unroll
     for (int norm = 0; norm < P::norms; ++norm)
-      means_[norm] = load<neighbours>(pointers_.mean[norm] + own + lane_ % 4 * neighbours);
+      means_[norm] = Columns::load_all(pointers_.mean[norm] + own, lane_);
   }
 
   __device__ void fetch_wide(const T* from, int first, T* to) const {
 #pragma unroll
     for (int n = 0; n < item * Wide::chunks / threads; ++n) {
-      const int place = thread_ + n * threads, row = place / Wide::chunks, chunk = place % Wide::chunks;
+      const int place = thread_ + n * threads, row = place / Wide::chunks, part = place % Wide::chunks;
       const int64 pixel = min(first + row, P::pixels - 1);
-      copy_ahead(Wide(to).at(row, chunk), from + pixel * P::wide + slice_ + chunk * 8);
+      copy_ahead(Wide(to).at(row, part), from + pixel * P::wide + slice_ + part * chunk);
     }
   }
 
   // Of what this thread has copied.
   __device__ void make_input(T* stage) const {
     T* wide = stage + item * P::narrow;
-    const int chunk = thread_ % Wide::chunks;  // in every row
-    Pack<float, 8> factor[P::norms], offset[P::norms];
+    const int part = thread_ % Wide::chunks;  // of every row
+    Pack<float, chunk> factor[P::norms], offset[P::norms];
 #pragma unroll
     for (int norm = 0; norm < P::norms; ++norm) {
-      factor[norm] = load<8>(factors() + norm * P::slice + chunk * 8);
-      offset[norm] = load<8>(offsets() + norm * P::slice + chunk * 8);
+      factor[norm] = load<chunk>(factors() + norm * P::slice + part * chunk);
+      offset[norm] = load<chunk>(offsets() + norm * P::slice + part * chunk);
     }
 #pragma unroll
     for (int row = thread_ / Wide::chunks; row < item; row += threads / Wide::chunks) {
-      float sums[8];
+      float sums[chunk];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        add_normalised(sums, norm == 0, load<8>(Wide(wide + (2 + norm) * wide_elements).at(row, chunk)),
+        add_normalised(sums, norm == 0, load<chunk>(Wide(wide + (2 + norm) * wide_elements).at(row, part)),
                        factor[norm], offset[norm]);
       }
-      store(Wide(wide).at(row, chunk), relu_of<T>(sums));
+      store(Wide(wide).at(row, part), relu_of<T>(sums));
     }
   }
 
@@ -146,11 +147,11 @@ class SummedGradients {
       T* to = stages_ + stage * stage_elements;
 #pragma unroll
       for (int n = 0; n < (item * Narrow::chunks + threads - 1) / threads; ++n) {
-        const int place = thread_ + n * threads, row = place / Narrow::chunks, chunk = place % Narrow::chunks;
+        const int place = thread_ + n * threads, row = place / Narrow::chunks, part = place % Narrow::chunks;
         if (row >= item) break;
-        T* own = Narrow(to).at(row, chunk);
+        T* own = Narrow(to).at(row, part);
         if (first + row < P::pixels) {
-          copy_ahead(own, pointers_.dy + int64{first + row} * P::narrow + chunk * 8);
+          copy_ahead(own, pointers_.dy + int64{first + row} * P::narrow + part * chunk);
         } else {
           *reinterpret_cast<uint4*>(own) = uint4{0, 0, 0, 0};
         }
@@ -170,7 +171,7 @@ class SummedGradients {
     const Wide input(stage + item * P::narrow);
     if constexpr (P::weights) add_weights(dy, input);
     float products[item / 16][tiles][4] = {};
-    multiply(dy, products);
+    make_products(dy, products);
 #pragma unroll
     for (int row = 0; row < item / 8; ++row)
       finish(index * item, row, products[row / 2], stage + item * P::narrow);
@@ -178,41 +179,46 @@ class SummedGradients {
 
   __device__ void add_weights(const Narrow& dy, const Wide& input) {
 #pragma unroll
-    for (int pixel = 0; pixel < item; pixel += 16) {
+    for (int pixel = 0; pixel < item; pixel += depth<T>) {
       uint32 b[tiles / 2][4];
 #pragma unroll
-      for (int pair = 0; pair < tiles / 2; ++pair)
-        input.load_b(b[pair], lane_, pixel, column_ / 8 + 2 * pair);
+      for (int pair = 0; pair < tiles / 2; ++pair) input.load_b(b[pair], lane_, pixel, column_ + 16 * pair);
 #pragma unroll
       for (int row = 0; row < P::narrow / 16; ++row) {
         uint32 a[4];
-        dy.load_a_turned(a, lane_, pixel, 2 * row);
+        dy.load_a_turned(a, lane_, pixel, 16 * row);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile)
-          multiply_16x8x16<T>(gradient_[row][tile], a, b[tile / 2][tile % 2 * 2],
-                              b[tile / 2][tile % 2 * 2 + 1]);
+          multiply<T>(gradient_[row][tile], a, b[tile / 2][tile % 2 * 2], b[tile / 2][tile % 2 * 2 + 1]);
       }
     }
   }
 
-  __device__ void multiply(const Narrow& dy, float (&products)[item / 16][tiles][4]) const {
+  __device__ void make_products(const Narrow& dy, float (&products)[item / 16][tiles][4]) const {
 #pragma unroll
-    for (int step = 0; step < P::narrow / 16; ++step) {
+    for (int step = 0; step < P::narrow / depth<T>; ++step) {
 #pragma unroll
-      for (int half_item = 0; half_item < item / 16; ++half_item) {
+      for (int part = 0; part < item / 16; ++part) {
         uint32 a[4];
-        dy.load_a(a, lane_, half_item * 16, 2 * step);
+        dy.load_a(a, lane_, part * 16, step * depth<T>);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile)
-          multiply_16x8x16<T>(products[half_item][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
+          multiply<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
       }
     }
   }
 
   // The columns of this thread in a row of a wide operand.
   __device__ Row own(T* operand, int row) const {
-    const int column = column_ + lane_ % 4 * neighbours;
-    return load<neighbours>(Wide(operand).at(row, column / 8) + column % 8);
+    Row all;
+#pragma unroll
+    for (int v = 0; v < own_columns; v += Columns::run) {
+      const int column = column_ + Columns::at(lane_, v);
+      const auto own = load<Columns::run>(Wide(operand).at(row, column / chunk) + column % chunk);
+#pragma unroll
+      for (int n = 0; n < Columns::run; ++n) all.at[v + n] = own.at[n];
+    }
+    return all;
   }
 
   __device__ void finish(int first, int part, const float (&products)[tiles][4], T* wide) {
@@ -221,18 +227,17 @@ class SummedGradients {
     const Row mask = own(wide, row), addend = own(wide + wide_elements, row);
     Row result;
 #pragma unroll
-    for (int v = 0; v < neighbours; ++v) {
+    for (int v = 0; v < own_columns; ++v) {
       const float sum = products[v / 2][2 * (part % 2) + v % 2] + widen(addend.at[v]);
       result.at[v] = narrow<T>(widen(mask.at[v]) > 0 ? sum : 0);
       sums_[0][v] += widen(result.at[v]);
     }
-    store(pointers_.result + int64{first + row} * P::wide + slice_ + column_ + lane_ % 4 * neighbours,
-          result);
+    Columns::store_all(pointers_.result + int64{first + row} * P::wide + slice_ + column_, lane_, result);
 #pragma unroll
     for (int norm = 0; norm < P::norms; ++norm) {
       const Row x = own(wide + (2 + norm) * wide_elements, row);
 #pragma unroll
-      for (int v = 0; v < neighbours; ++v)
+      for (int v = 0; v < own_columns; ++v)
         sums_[1 + norm][v] += widen(result.at[v]) * (widen(x.at[v]) - means_[norm].at[v]);
     }
   }
@@ -260,9 +265,9 @@ class SummedGradients {
     for (int sum = 0; sum < sums; ++sum) {
       float* row = pointers_.sum_parts + (int64{sum} * blocks + block) * P::wide + slice_ + column_;
 #pragma unroll
-      for (int v = 0; v < neighbours; ++v) {
+      for (int v = 0; v < own_columns; ++v) {
         const float value = sum_of_rows(sums_[sum][v]);
-        if (lane_ < 4) row[lane_ * neighbours + v] = value;
+        if (lane_ < 4) row[Columns::at(lane_, v / Columns::run * Columns::run) + v % Columns::run] = value;
       }
     }
   }
@@ -272,10 +277,10 @@ class SummedGradients {
   int thread_, lane_;
   int column_;  // the warp's first, in the slice
   int slice_;   // the block's first wide channel
-  uint32 weights_[P::narrow / 16][tiles][2];
+  uint32 weights_[P::narrow / depth<T>][tiles][2];
   float gradient_[P::weights ? P::narrow / 16 : 1][tiles][4] = {};  // of the weights
-  Pack<float, neighbours> means_[P::norms];
-  float sums_[sums][neighbours] = {};
+  Pack<float, own_columns> means_[P::norms];
+  float sums_[sums][own_columns] = {};
 };
 
 template <typename P>

@@ -119,7 +119,7 @@ class WarpgroupSummedGradients {
 
   // The channels of this warp at 16 pixels of an operand, as rows.
   __device__ void load_part(uint32 (&to)[4], T* wide, int operand, int part) const {
-    Wide(wide + operand * wide_elements).load_a_turned(to, lane_, 16 * part, column_ / 8);
+    Wide(wide + operand * wide_elements).load_a_turned(to, lane_, 16 * part, column_);
   }
 
   __device__ void load_input(uint32 (&to)[4], T* wide, int part) const {
@@ -209,7 +209,7 @@ class WarpgroupSummedGradients {
         for (int v = 0; v < 2; ++v) sums_[1 + norm][half] += values[v] * (own[v] - means_[norm][half]);
       }
     }
-    Wide(wide + addend * wide_elements).store_a_turned(results, lane_, 16 * part, column_ / 8);
+    Wide(wide + addend * wide_elements).store_a_turned(results, lane_, 16 * part, column_);
   }
 
   // What this warpgroup has made, 128 bytes of each row.

@@ -156,14 +156,17 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
     members.push_back(value->producer());
     return value;
   };
+  const auto widened = [&](Value* value) {
+    return value->data_type() == DataType::fp32 ? value : keep(ops::cast(value, DataType::fp32));
+  };
   {
     const InsertionPoint here(graph, norms.front());
     graph.set_name_scope(mask.select->name());
     const ops::ReduceOptions over = over_all_but_channels(dz);
-    Value* slope = keep(ops::cast(dz, DataType::fp32));
+    Value* slope = widened(dz);
     outputs.push_back(keep(ops::reduce_sum(slope, over)));
     for (const Node* norm : norms) {
-      Value* x = keep(ops::cast(norm->input(1), DataType::fp32));
+      Value* x = widened(norm->input(1));
       Value* centred = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
       outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(slope, centred)), over)));
     }

@@ -35,13 +35,14 @@ inline size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Compiles whatever the candidates of the node would generate for a card; returns how many sources.
-inline size_t compile_candidates(const Node& node, const std::string& model = "h100") {
+// Compiles whatever the candidates of the node would generate for a card, where products may be in TF32 or
+// not; returns how many sources.
+inline size_t compile_candidates(const Node& node, bool tf32 = false, const std::string& model = "h100") {
   cuda::Context card(model);
   size_t compiled = 0;
   for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
-    const KernelRequest request{.node = node,
-                                .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+    const KernelRequest request{
+        .node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false), .tf32 = tf32};
     if (!candidate.refusal(request).empty()) continue;
     const std::unique_ptr<Kernel> kernel = candidate.create(request);
     for (const std::string& source : card.modules().sources()) {

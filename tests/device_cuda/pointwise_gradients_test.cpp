@@ -23,6 +23,8 @@ struct PointwiseCase {
   std::string type = "fp16";
   // u is the relu of a normalisation, and y, where there are two, that of the sum of the others.
   bool again = false;
+
+  bool tf32() const { return type == "fp32"; }
 };
 
 std::string tensor(const PointwiseCase& own, int64_t channels) {
@@ -108,7 +110,11 @@ std::vector<PointwiseCase> summed_cases() {
           {"MaskAgainInSlices", "1, 5, 7", 128, 256, 2, "bf16", true},
           {"MaskAgainOfManyItems", "3, 31, 35", 128, 1024, 2, "fp16", true},
           {"BrainFloatInSlices", "3, 7, 9", 128, 512, 1, "bf16"},
-          {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"}};
+          {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"},
+          {"Tf32", "3, 7, 9", 64, 256, 1, "fp32"},
+          {"Tf32MaskAgain", "5, 31, 33", 64, 256, 2, "fp32", true},
+          {"Tf32InSlices", "3, 31, 35", 128, 512, 2, "fp32"},
+          {"Tf32DataAlone", "3, 31, 35", 256, 1024, 1, "fp32"}};
 }
 
 std::vector<PointwiseCase> normalised_cases() {
@@ -116,7 +122,9 @@ std::vector<PointwiseCase> normalised_cases() {
           {"BrokenItem", "3, 7, 9"},
           {"ManyItems", "5, 31, 33", 64, 128},
           {"MadeAgain", "3, 7, 9", 64, 256, 1, "fp16", true},
-          {"BrainFloat", "3, 7, 9", 64, 256, 1, "bf16", true}};
+          {"BrainFloat", "3, 7, 9", 64, 256, 1, "bf16", true},
+          {"Tf32", "5, 31, 33", 64, 128, 1, "fp32"},
+          {"Tf32MadeAgain", "3, 31, 35", 64, 256, 1, "fp32", true}};
 }
 
 std::string case_name(const ::testing::TestParamInfo<PointwiseCase>& test) {
@@ -134,9 +142,14 @@ std::vector<Tensor> inputs_of(const Node& node) {
   return inputs;
 }
 
+// In TF32 both factors of a product round to 11 bits.
 Tolerance contraction(const Node& node, size_t output, int64_t terms, double magnitude) {
-  return tolerance_for(OperatorClass::contraction, node.output(output)->data_type(),
-                       {.terms = terms, .magnitude = magnitude});
+  const DataType type = node.output(output)->data_type();
+  Tolerance result =
+      tolerance_for(OperatorClass::contraction, type, {.terms = terms, .magnitude = magnitude});
+  if (type == DataType::fp32)
+    result.absolute += 2 * 0x1p-11 * magnitude * std::sqrt(static_cast<double>(terms));
+  return result;
 }
 
 class SummedGradients : public ::testing::TestWithParam<PointwiseCase> {};
@@ -159,15 +172,17 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   Tolerances tolerances{result, {.absolute = one}};
   for (int norm = 0; norm < own.norms; ++norm) tolerances.push_back({.absolute = 4 * one});
   if (own.narrow <= 128) tolerances.push_back(weight);
-  const std::vector<std::string> names = expect_every_kernel(
-      node, inputs_of(node), tolerances, std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  const std::vector<std::string> names =
+      expect_every_kernel(node, inputs_of(node), tolerances, std::vector<bool>(node.inputs().size(), false),
+                          gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 
 TEST_P(SummedGradients, CudaCompile) {
   const std::unique_ptr<Graph> graph = fused(GetParam());
-  EXPECT_GT(compile_candidates(*fused_node(*graph, "summed_gradients")), 0U);
-  EXPECT_GT(compile_candidates(*fused_node(*graph, "summed_gradients"), "b200"), 0U);  // without warpgroups
+  const Node& node = *fused_node(*graph, "summed_gradients");
+  EXPECT_GT(compile_candidates(node, GetParam().tf32()), 0U);
+  EXPECT_GT(compile_candidates(node, GetParam().tf32(), "b200"), 0U);  // without warpgroups
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, SummedGradients, ::testing::ValuesIn(summed_cases()), case_name);
@@ -187,14 +202,15 @@ TEST_P(NormalisedGradients, CudaEveryKernel) {
   Tolerance weight = contraction(node, 1, pixels, 2 * kLargest);
   data.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(own.wide));
   weight.absolute += u * kLargest * 2 * std::sqrt(static_cast<double>(pixels));
-  const std::vector<std::string> names = expect_every_kernel(
-      node, inputs_of(node), {data, weight}, std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  const std::vector<std::string> names = expect_every_kernel(node, inputs_of(node), {data, weight},
+                                                             std::vector<bool>(node.inputs().size(), false),
+                                                             gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.normalised_gradients");
 }
 
 TEST_P(NormalisedGradients, CudaCompile) {
   const std::unique_ptr<Graph> graph = fused(GetParam());
-  EXPECT_GT(compile_candidates(*fused_node(*graph, "normalised_gradients")), 0U);
+  EXPECT_GT(compile_candidates(*fused_node(*graph, "normalised_gradients"), GetParam().tf32()), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedGradients, ::testing::ValuesIn(normalised_cases()), case_name);
@@ -218,6 +234,8 @@ TEST(PointwiseGradients, CudaRefusesOthersAndSaysWhy) {
   expect_refusal({"", "2, 3, 3", 64, 256, 3}, "summed_gradients", "3 normalisations");
   expect_refusal({"", "2, 3, 3", 32, 256}, "normalised_gradients", "32 channels of x");
   expect_refusal({"", "2, 3, 3", 64, 512}, "normalised_gradients", "512 channels of dy");
+  expect_refusal({"", "2, 3, 3", 64, 256, 1, "fp32"}, "summed_gradients", "exact fp32");
+  expect_refusal({"", "2, 3, 3", 64, 256, 1, "fp32"}, "normalised_gradients", "exact fp32");
 }
 
 // What a kernel gains does not pay for small tensors.
@@ -229,7 +247,7 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   const std::unique_ptr<Graph> small = gradients_of({"", "2, 56, 56"}),
                                large = gradients_of({"", "64, 56, 56"});
   const auto summed = [&](const Graph& graph, size_t norms) {
-    return cuda::takes_summed_gradients(*data_gradient(graph), norms, gpu);
+    return cuda::takes_summed_gradients(*data_gradient(graph), norms, false, gpu);
   };
   EXPECT_EQ(summed(*small, 1), FusedGradients::none);
   EXPECT_EQ(summed(*large, 1), FusedGradients::both);
@@ -237,20 +255,23 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   EXPECT_EQ(summed(*gradients_of({"", "64, 28, 28", 256, 1024}), 1), FusedGradients::data);
   const std::unique_ptr<Graph> slices = gradients_of({"", "64, 28, 28", 128, 512});
   const cuda::GpuTraits other = cuda::Context("b200").traits();
-  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*slices), gpu));
-  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), other));
-  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*slices), other));
+  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*slices), false, gpu));
+  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), false, other));
+  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*slices), false, other));
   const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
   EXPECT_EQ(summed(*wide, 1), FusedGradients::none);
+  EXPECT_EQ(cuda::takes_summed_gradients(*data_gradient(*wide), 1, true, gpu), FusedGradients::both);
   const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };
-  EXPECT_FALSE(cuda::takes_normalised_gradients(*former(*small), gpu));
-  EXPECT_TRUE(cuda::takes_normalised_gradients(*former(*large), gpu));
+  EXPECT_FALSE(cuda::takes_normalised_gradients(*former(*small), false, gpu));
+  EXPECT_TRUE(cuda::takes_normalised_gradients(*former(*large), false, gpu));
 }
 
 TEST(PointwiseGradients, CudaPlanOfResnetHasThemInItsFirstStages) {
-  const auto executable = planned_training("resnet50", 256, {.precision = Precision::fp16});
-  EXPECT_EQ(count_of_kernel(*executable, "generated.summed_gradients"), 12u);
-  EXPECT_EQ(count_of_kernel(*executable, "generated.normalised_gradients"), 4u);
+  for (const Precision precision : {Precision::fp16, Precision::tf32}) {
+    const auto executable = planned_training("resnet50", 256, {.precision = precision});
+    EXPECT_EQ(count_of_kernel(*executable, "generated.summed_gradients"), 12u);
+    EXPECT_EQ(count_of_kernel(*executable, "generated.normalised_gradients"), 4u);
+  }
 }
 
 }  // namespace

@@ -19,9 +19,14 @@ const Node& made_by(const Value* value, std::string_view operator_name) {
   return *node;
 }
 
-// The value in front of a cast or a broadcast.
-const Value* behind(const Value* value, std::string_view operator_name) {
-  return made_by(value, operator_name).input(0);
+const Value* before_broadcast(const Value* value) {
+  return made_by(value, "broadcast_to").input(0);
+}
+
+// What is cast to fp32 or, if the value is not, the value, of fp32 already.
+const Value* before_cast(const Value* value) {
+  const Node* cast = producer_of(value, "cast");
+  return cast == nullptr ? value : cast->input(0);
 }
 
 NormalisedTensor parse_normalised(const Node& node, const Value* value) {
@@ -83,13 +88,13 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
   }
   refuse_unless(outputs >= 2, "the body has {} outputs", outputs);
   const Node& slopes = made_by(output_of_body(node, 1), "reduce_sum");
-  refuse_unless(behind(slopes.input(0), "cast") == output_of_body(node, 0), "the sum is not of the result");
+  refuse_unless(before_cast(slopes.input(0)) == output_of_body(node, 0), "the sum is not of the result");
   for (size_t output = 2; output < outputs; ++output) {
     const Node& product = made_by(made_by(output_of_body(node, output), "reduce_sum").input(0), "multiply");
     refuse_unless(product.input(0) == slopes.input(0), "the product is not with the result");
     const Node& centred = made_by(product.input(1), "subtract");
-    body.x.push_back(input_index(node, behind(centred.input(0), "cast")));
-    body.mean.push_back(input_index(node, behind(centred.input(1), "broadcast_to")));
+    body.x.push_back(input_index(node, before_cast(centred.input(0))));
+    body.mean.push_back(input_index(node, before_broadcast(centred.input(1))));
   }
   if (const Node* relu = producer_of(body.sum.mask, "relu")) {
     body.again = parse_mask_again(node, *relu, body.x);
@@ -111,13 +116,13 @@ NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
     body.x = input_index(node, weight.input(0));
   }
   body.weight = input_index(node, body.data->input(1));
-  const Node& sum = made_by(behind(body.data->input(0), "cast"), "add");
-  body.offset = input_index(node, behind(sum.input(1), "broadcast_to"));
+  const Node& sum = made_by(before_cast(body.data->input(0)), "add");
+  body.offset = input_index(node, before_broadcast(sum.input(1)));
   const Node& products = made_by(sum.input(0), "add");
   const auto parse_product = [&](const Value* value, size_t& tensor, size_t& channels) {
     const Node& product = made_by(value, "multiply");
-    tensor = input_index(node, behind(product.input(0), "cast"));
-    channels = input_index(node, behind(product.input(1), "broadcast_to"));
+    tensor = input_index(node, before_cast(product.input(0)));
+    channels = input_index(node, before_broadcast(product.input(1)));
   };
   parse_product(products.input(0), body.dy, body.factor);
   parse_product(products.input(1), body.y, body.slant);

@@ -107,18 +107,20 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.recompute_limit_bytes = 0;
   options.fuse_data_gradients = true;
   options.fuse_pooled_batch_norm = true;
-  options.takes_summed_gradients = [context = context_](const Node& data_gradient, size_t normalisations) {
-    return takes_summed_gradients(data_gradient, normalisations, context->traits());
+  const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
+  options.takes_summed_gradients = [context = context_, tf32](const Node& data_gradient,
+                                                              size_t normalisations) {
+    return takes_summed_gradients(data_gradient, normalisations, tf32, context->traits());
   };
-  options.makes_mask_again = [context = context_](const Node& data_gradient) {
-    return makes_mask_again(data_gradient, context->traits());
+  options.makes_mask_again = [context = context_, tf32](const Node& data_gradient) {
+    return makes_mask_again(data_gradient, tf32, context->traits());
   };
   options.takes_normalised_input = [context = context_](const Node& convolution, size_t normalisations,
                                                         bool shortcut) {
     return takes_normalised_input(convolution, normalisations, shortcut, context->traits());
   };
-  options.takes_normalised_gradients = [context = context_](const Node& data_gradient) {
-    return takes_normalised_gradients(data_gradient, context->traits());
+  options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
+    return takes_normalised_gradients(data_gradient, tf32, context->traits());
   };
   // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
   // statistics are sums in no fixed order, although its notes do not say so.

@@ -121,19 +121,27 @@ std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram
 }
 
 GeneratedRegistration::GeneratedRegistration(
-    const std::string& key, std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make) {
+    const std::string& key,
+    std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)> make) {
   const std::string name = key.substr(key.find(':') + 1);  // a fused node by its kind
   CudaKernelRegistration(
       {.key = key, .candidates = [name, make = std::move(make)](const Node&, Context& context) {
          const auto check = [make, &context](const KernelRequest& request) {
-           make(request.node, context.traits());
+           make(request, context.traits());
          };
          const auto create = [make, &context](const KernelRequest& request) {
-           return make_generated_kernel(context, make(request.node, context.traits()));
+           return make_generated_kernel(context, make(request, context.traits()));
          };
          return std::vector{backend::checked_candidate("generated." + name, check, create)};
        }});
 }
+
+GeneratedRegistration::GeneratedRegistration(
+    const std::string& key, std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make)
+    : GeneratedRegistration(key,
+                            [make = std::move(make)](const KernelRequest& request, const GpuTraits& gpu) {
+                              return make(request.node, gpu);
+                            }) {}
 
 void PointerList::add(Argument::Kind kind, std::optional<size_t> index) {
   if (!index.has_value()) {

@@ -74,6 +74,9 @@ std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram
 // Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` throws
 // Error(unsupported) for a node that it refuses.
 struct GeneratedRegistration {
+  GeneratedRegistration(
+      const std::string& key,
+      std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)> make);
   GeneratedRegistration(const std::string& key,
                         std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
 };

@@ -29,13 +29,13 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   int64_t slice = 0;
 
   explicit PointwiseConvolutionProblem(const Node& convolution)
-      : PointwiseProblem(convolution, *convolution.input(0), *convolution.output()) {
+      : PointwiseProblem(convolution, *convolution.input(0), *convolution.output(), false) {
     refuse_unless(inputs == 64 || inputs == 128 || inputs == 256 || inputs == 512, "{} channels of x",
                   inputs);
   }
 
   int64_t item_elements() const {
-    constexpr int64_t kPadding = 8;
+    constexpr int64_t kPadding = 8;  // elements of a row
     const size_t operands = norms > 0 ? norms + (shortcut ? 1 : 0) : 1;
     return kItem * (static_cast<int64_t>(operands) * (inputs + kPadding) +
                     (epilogue.shortcut.has_value() ? slice : 0));
@@ -86,12 +86,6 @@ struct NormalisedInputProblem : PointwiseConvolutionProblem {
   }
 };
 
-// Up to two of what each normalisation has one of.
-void add_both(PointerList& pointers, const std::vector<size_t>& inputs) {
-  for (size_t norm = 0; norm < 2; ++norm)
-    pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
-}
-
 GeneratedProgram normalised_convolution(const Node& node, const GpuTraits& gpu) {
   const backend::NormalisedConvolutionBody body = backend::parse_normalised_convolution(node);
   NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), gpu);
@@ -123,9 +117,8 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   PointwiseConvolutionProblem problem(*chain.main);
   problem.epilogue = backend::read_epilogue(node, chain, {"relu"});
   refuse_unless(problem.epilogue.shortcut.has_value(), "no residual");
-  constexpr int64_t kLeastBytes = int64_t{32} << 20;
   const int64_t bytes = problem.bytes_of(problem.pixels * problem.outputs);
-  refuse_unless(bytes >= kLeastBytes, "a result of {} bytes", bytes);
+  refuse_unless(bytes >= kLeastUncachedBytes, "a result of {} bytes", bytes);
   problem.set_slice({256, 128, 64}, gpu);
   PointerList pointers(node);
   pointers.input(backend::input_index(node, chain.main->input(0)));
@@ -156,7 +149,9 @@ KernelCandidate residual_convolution_candidate(Context& context) {
 
 bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut,
                             const GpuTraits& gpu) {
-  return takes<NormalisedInputProblem>(&PointwiseProblem::inputs, convolution, normalisations, shortcut, gpu);
+  return worthwhile<NormalisedInputProblem>(&PointwiseProblem::inputs, convolution, normalisations, shortcut,
+                                            gpu)
+      .has_value();
 }
 
 }  // namespace tessera::cuda

@@ -14,7 +14,6 @@ namespace {
 
 using backend::refuse_unless;
 
-constexpr int64_t kPadding = 8;      // elements, of a row of a padded tile
 constexpr int64_t kMostAhead = 192;  // pixels in shared memory, with warpgroups; more gain nothing
 
 // The problem P of kernels/summed_gradients.cuh, or of its fellow for GPUs whose warpgroups multiply: narrow
@@ -26,12 +25,13 @@ struct SummedProblem : PointwiseProblem {
   bool warpgroups;
   int64_t slice = 0;
 
-  SummedProblem(const Node& data_gradient, size_t normalisations, bool mask_again, const GpuTraits& gpu)
-      : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0)),
+  SummedProblem(const Node& data_gradient, size_t normalisations, bool mask_again, bool tf32,
+                const GpuTraits& gpu)
+      : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0), tf32),
         norms(normalisations),
         again(mask_again),
         weights(outputs <= 128),
-        warpgroups(gpu.architecture == 90) {
+        warpgroups(gpu.architecture == 90 && type != DataType::fp32) {
     // In the registers of a block: sums of the weight gradient and half as many weights, or weights alone.
     const int64_t most_weights = weights ? 16384 : 32768;
     refuse_unless(norms == 1 || norms == 2, "{} normalisations", norms);
@@ -58,39 +58,37 @@ struct SummedProblem : PointwiseProblem {
 
 // The problem P of kernels/normalised_gradients.cuh: wide are the convolution's outputs, narrow its inputs.
 struct NormalisedProblem : PointwiseProblem {
-  NormalisedProblem(const Node& data_gradient, const GpuTraits& gpu)
-      : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0)) {
+  NormalisedProblem(const Node& data_gradient, bool tf32, const GpuTraits& gpu)
+      : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0), tf32) {
     refuse_unless(inputs == 64, "{} channels of x", inputs);
     refuse_unless(outputs == 128 || outputs == 256, "{} channels of dy", outputs);
     set_stages(item_elements(), others(), gpu);
   }
 
-  int64_t item_elements() const { return kItem * (2 * outputs + inputs + kPadding); }
+  int64_t padding() const { return type == DataType::fp32 ? 0 : 8; }  // elements of a row
+  int64_t item_elements() const { return item * (2 * outputs + inputs + padding()); }
   // Beside the items: the gradient d of two, and two numbers for each channel of u.
-  int64_t others() const { return 2 * kItem * (outputs + kPadding) + elements_of_floats(2 * inputs); }
+  int64_t others() const { return 2 * item * (outputs + padding()) + elements_of_floats(2 * inputs); }
   int64_t shared_bytes() const { return bytes_of(stages * item_elements() + others()); }
 };
 
-GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
+GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
+  const Node& node = request.node;
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
   const bool again = !body.again.empty();
-  const SummedProblem problem(*body.sum.data, body.x.size(), again, gpu);
+  const SummedProblem problem(*body.sum.data, body.x.size(), again, request.tf32, gpu);
   refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   PointerList pointers(node);
   for (const std::optional<size_t> input :
        {std::optional(body.dy), std::optional(body.weight), body.mask, std::optional(body.sum.addend)})
     pointers.input(input);
-  const auto both = [&](const std::vector<size_t>& inputs) {
-    for (size_t norm = 0; norm < 2; ++norm)
-      pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
-  };
-  both(body.x);
-  both(body.mean);
+  add_both(pointers, body.x);
+  add_both(pointers, body.mean);
   for (const auto part : {&backend::NormalisedTensor::scale, &backend::NormalisedTensor::bias,
                           &backend::NormalisedTensor::variance}) {
     std::vector<size_t> inputs;
     for (const backend::NormalisedTensor& norm : body.again) inputs.push_back(norm.*part);
-    both(inputs);
+    add_both(pointers, inputs);
   }
   pointers.output(0);
 
@@ -102,10 +100,10 @@ GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   GeneratedProgram program;
   program.source = problem.print(
       problem.warpgroups ? "warpgroup_summed_gradients.cuh" : "summed_gradients.cuh",
-      fmt::format("narrow = {}, wide = {}, slice = {}, item = {}, weights = {:d}, norms = {}, again = {:d};\n"
+      fmt::format("narrow = {}, wide = {}, slice = {}, weights = {:d}, norms = {}, again = {:d};\n"
                   "  static __device__ constexpr float epsilon(int norm) {{ return norm == 0 ? {} : {}; }}",
-                  problem.outputs, problem.inputs, problem.slice, problem.item, problem.weights,
-                  problem.norms, again, float_literal(again ? body.again[0].epsilon : 0),
+                  problem.outputs, problem.inputs, problem.slice, problem.weights, problem.norms, again,
+                  float_literal(again ? body.again[0].epsilon : 0),
                   float_literal(again ? body.again[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", {0, sum_parts}, blocks * slices,
@@ -121,9 +119,10 @@ GeneratedProgram summed(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
-GeneratedProgram normalised(const Node& node, const GpuTraits& gpu) {
+GeneratedProgram normalised(const KernelRequest& request, const GpuTraits& gpu) {
+  const Node& node = request.node;
   const backend::NormalisedGradientsBody body = backend::parse_normalised_gradients(node);
-  const NormalisedProblem problem(*body.data, gpu);
+  const NormalisedProblem problem(*body.data, request.tf32, gpu);
   PointerList pointers(node);
   const bool again = body.again.has_value();
   for (const size_t input :
@@ -156,22 +155,22 @@ const GeneratedRegistration kNormalised("fused:normalised_gradients", normalised
 
 }  // namespace
 
-FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations,
+FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations, bool tf32,
                                       const GpuTraits& gpu) {
-  if (!takes<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, false, gpu))
-    return FusedGradients::none;
-  return SummedProblem(data_gradient, normalisations, false, gpu).weights ? FusedGradients::both
-                                                                          : FusedGradients::data;
+  const auto problem =
+      worthwhile<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, false, tf32, gpu);
+  if (!problem.has_value()) return FusedGradients::none;
+  return problem->weights ? FusedGradients::both : FusedGradients::data;
 }
 
 // With several slices the kernel without warpgroups waits for shared memory already.
-bool makes_mask_again(const Node& data_gradient, const GpuTraits& gpu) {
-  const SummedProblem problem(data_gradient, 2, true, gpu);
+bool makes_mask_again(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
+  const SummedProblem problem(data_gradient, 2, true, tf32, gpu);
   return problem.warpgroups || problem.slices() == 1;
 }
 
-bool takes_normalised_gradients(const Node& data_gradient, const GpuTraits& gpu) {
-  return takes<NormalisedProblem>(&PointwiseProblem::outputs, data_gradient, gpu);
+bool takes_normalised_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
+  return worthwhile<NormalisedProblem>(&PointwiseProblem::outputs, data_gradient, tf32, gpu).has_value();
 }
 
 }  // namespace tessera::cuda

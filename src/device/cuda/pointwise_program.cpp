@@ -18,13 +18,15 @@ constexpr int64_t kReserved = 1024;  // bytes of shared memory, by the driver fo
 
 }  // namespace
 
-PointwiseProblem::PointwiseProblem(const Node& node, const Value& x, const Value& y)
+PointwiseProblem::PointwiseProblem(const Node& node, const Value& x, const Value& y, bool tf32)
     : type(x.data_type()),
       pixels(x.type().element_count()),
       inputs(x.type().static_shape().back()),
       outputs(y.type().static_shape().back()) {
   refuse_unless(is_pointwise(node), "windows, strides, padding or groups");
-  refuse_unless(type == DataType::fp16 || type == DataType::bf16, "not for {}", to_string(type));
+  refuse_unless(type == DataType::fp16 || type == DataType::bf16 || (type == DataType::fp32 && tf32),
+                "not for exact {}", to_string(type));
+  if (type == DataType::fp32) item = kItem / 2;
   refuse_unless(pixels > 0, "a tensor without elements");
   pixels /= inputs;
   constexpr int64_t kMostPixels = int64_t{1} << 30;  // an int holds those of the items ahead too
@@ -44,11 +46,16 @@ void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTra
   refuse_unless(stages >= kLeastStages, "items of {} bytes", bytes_of(elements));
 }
 
+void add_both(PointerList& pointers, const std::vector<size_t>& inputs) {
+  for (size_t norm = 0; norm < 2; ++norm)
+    pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
+}
+
 std::string PointwiseProblem::print(std::string_view header, const std::string& constants) const {
   return fmt::format(
       "#include \"{}\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
-      "  static constexpr int pixels = {}, stages = {}, {};\n}};\n",
-      header, device_type(type), pixels, stages, constants);
+      "  static constexpr int pixels = {}, item = {}, stages = {}, {};\n}};\n",
+      header, device_type(type), pixels, item, stages, constants);
 }
 
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,

@@ -2,6 +2,7 @@
 // multiprocessors, go over the pixels item by item, and leave parts of sums that a second launch adds up.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace tessera::cuda {
 
 // A pointwise convolution of `pixels` from `inputs` to `outputs` channels.
 struct PointwiseProblem {
-  static constexpr int64_t kItem = 32;  // pixels
+  static constexpr int64_t kItem = 32;  // pixels of 16 bits
   static constexpr int64_t kLeastStages = 3;
 
   DataType type = DataType::fp16;
@@ -26,8 +27,9 @@ struct PointwiseProblem {
   int64_t stages = 0;  // items in shared memory
 
   // `node`: a convolution or a data gradient; x and y: the convolution's. Throws Error(unsupported) for
-  // windows of more than one element, for types that are not of 16 bits, and for empty or huge tensors.
-  PointwiseProblem(const Node& node, const Value& x, const Value& y);
+  // windows of more than one element, for types that are not of 16 bits, but for fp32 where it may be in
+  // TF32, and for empty or huge tensors.
+  PointwiseProblem(const Node& node, const Value& x, const Value& y, bool tf32);
 
   int64_t bytes_of(int64_t elements) const { return elements * static_cast<int64_t>(size_of(type)); }
   int64_t elements_of_floats(int64_t count) const {
@@ -63,18 +65,23 @@ struct Combination {
 void add_combine(GeneratedProgram& program, const Node& node, const std::vector<Combination>& all,
                  int64_t chunks);
 
-// Whether the problem is one of the kernel's, and its widest tensor does not fit the cache, where the passes
-// over it that a kernel saves cost little.
+// Smaller tensors stay in the cache, where the passes over them that a kernel saves cost little.
+constexpr int64_t kLeastUncachedBytes = int64_t{32} << 20;
+
+// The problem, if it is one of the kernel's and its widest tensor does not fit the cache.
 template <typename Problem, typename... Arguments>
-bool takes(int64_t PointwiseProblem::*widest, const Arguments&... arguments) {
-  constexpr int64_t kLeastBytes = int64_t{32} << 20;
+std::optional<Problem> worthwhile(int64_t PointwiseProblem::*widest, const Arguments&... arguments) {
   try {
     const Problem problem(arguments...);
-    return problem.bytes_of(problem.pixels * problem.*widest) >= kLeastBytes;
+    if (problem.bytes_of(problem.pixels * problem.*widest) < kLeastUncachedBytes) return std::nullopt;
+    return problem;
   } catch (const Error& refusal) {
     if (refusal.code() != ErrorCode::unsupported) throw;
-    return false;
+    return std::nullopt;
   }
 }
+
+// Up to two of what each normalisation has one of.
+void add_both(PointerList& pointers, const std::vector<size_t>& inputs);
 
 }  // namespace tessera::cuda
