@@ -12,6 +12,13 @@ __device__ inline void copy_ahead(void* to, const void* from) {
       "l"(from)
       : "memory");
 }
+// The same, or 16 bytes of zeros: nothing is read then.
+__device__ inline void copy_ahead_or_clear(void* to, const void* from, bool copied) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(copied ? 16 : 0)
+               : "memory");
+}
 __device__ inline void end_of_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

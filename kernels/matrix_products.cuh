@@ -1,5 +1,5 @@
-// The Tensor Cores' instruction for 16-bit numbers, how its operands are read, and how their tiles lie in
-// shared memory.
+// The Tensor Cores' instructions for 16-bit numbers and for TF32, how their operands are read, and how tiles
+// of 16-bit numbers lie in shared memory.
 #pragma once
 
 #include "types.cuh"
@@ -27,6 +27,21 @@ __device__ inline void multiply_16x8x16<bfloat16>(float (&sums)[4], const uint32
       "{%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The same for 16 x 8 numbers by 8 x 8 in TF32: of what is added over, a thread has t and t + 4.
+__device__ inline void multiply_16x8x8(float (&sums)[4], const uint32 (&a)[4], uint32 b0, uint32 b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// To the nearest number of TF32: the instruction alone would cut the last bits off.
+__device__ inline uint32 rounded_to_tf32(float value) {
+  uint32 result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  return result;
 }
 
 // Which of 8 * `tiles` columns the column `column` of the tile `tile` stands for, so that a thread ends with

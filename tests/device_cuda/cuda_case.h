@@ -30,12 +30,12 @@ inline std::shared_ptr<Device> gpu_or_null() {
   if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
 
 // Compiles for an H100 whatever the candidates of the node would generate; returns how many sources.
-inline size_t compile_candidates(const Node& node) {
+inline size_t compile_candidates(const Node& node, bool tf32 = false) {
   cuda::Context card("h100");
   size_t compiled = 0;
   for (const KernelCandidate& candidate : cuda::cuda_candidates(node, card)) {
-    const KernelRequest request{.node = node,
-                                .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+    const KernelRequest request{
+        .node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false), .tf32 = tf32};
     if (!candidate.refusal(request).empty()) continue;
     const std::unique_ptr<Kernel> kernel = candidate.create(request);
     for (const std::string& source : card.modules().sources()) {

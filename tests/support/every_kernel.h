@@ -63,13 +63,14 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
 }
 
 // Compares every willing candidate with the reference, with and without frozen inputs, and, where it shall be
-// deterministic, twice with itself. `only`: the candidate of this name alone.
-// Returns the names of those that ran; the test fails when there is none.
+// deterministic, twice with itself. `only`: the candidate of this name alone. `tf32`: products may be in
+// TF32. Returns the names of those that ran; the test fails when there is none.
 inline std::vector<std::string> expect_every_kernel(const Node& node, const std::vector<Tensor>& inputs,
                                                     const Tolerances& tolerances,
                                                     const std::vector<bool>& freezable,
                                                     const std::shared_ptr<Device>& device = Device::cpu(),
-                                                    bool deterministic = true, std::string_view only = {}) {
+                                                    bool deterministic = true, std::string_view only = {},
+                                                    bool tf32 = false) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
   const std::vector<Tensor> expected = run_reference(node, pointers);
@@ -81,7 +82,8 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
       const KernelRequest request{
           .node = node,
           .frozen_inputs = frozen ? freezable : std::vector<bool>(inputs.size(), false),
-          .deterministic = deterministic};
+          .deterministic = deterministic,
+          .tf32 = tf32};
       if (const std::string refusal = candidate.refusal(request); !refusal.empty()) {
         refusals += "\n  " + candidate.name + ": " + refusal;
         continue;
