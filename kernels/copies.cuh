@@ -12,7 +12,7 @@ __device__ inline void copy_ahead(void* to, const void* from) {
       "l"(from)
       : "memory");
 }
-// The same, or 16 bytes of zeros; `from` is an address that may be read in any case.
+// The same, or 16 bytes of zeros: nothing is read then.
 __device__ inline void copy_ahead_or_zero(void* to, const void* from, bool copied) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                    static_cast<uint32>(__cvta_generic_to_shared(to))),

@@ -1,21 +1,25 @@
-// The weight gradient of a convolution of few channels (few_channels.cuh). Each block adds up its own items,
-// each warp one row of the window; a second launch adds up the blocks.
+// The weight gradient of a convolution of few channels (few_channels.cuh). Each block adds up its own items.
+// Its warps divide the units of the window among them, and where there are more warps, the pixels; a second
+// launch adds up the blocks and these parts of the pixels.
 #pragma once
 
 #include "few_channels.cuh"
 
 namespace tessera {
 
-// P as there; as many warps as the window has rows.
+// P as there, and warp_units: the units of the window that a warp has.
 template <typename P>
 class FewChannelGradient {
  public:
   using T = typename P::Element;
   using F = FewChannels<P>;
-  static constexpr int threads = 32 * P::window_rows;
   static constexpr int tiles = P::outputs / 16;
+  using Slopes = FewChannelSlopes<T, tiles>;
+  static constexpr int groups = (F::units + P::warp_units - 1) / P::warp_units;  // of units
+  static constexpr int pixel_parts = F::warps / groups;
+  static_assert(F::warps % groups == 0, "each part of the pixels has a warp for each group");
   static constexpr int pixels = P::item_rows * P::out_width;
-  static constexpr int padded_pixels = round_up_to(pixels, 16);
+  static constexpr int padded_pixels = round_up_to(pixels, Slopes::depth);
   static constexpr int slope_pitch = P::outputs + 8;  // so that 8 rows begin in different banks
   static constexpr int x_elements = F::rows * F::pitch;
   static constexpr int slope_elements = padded_pixels * slope_pitch;
@@ -27,9 +31,10 @@ class FewChannelGradient {
         slopes_(x_rows_ + 2 * x_elements),
         places_(reinterpret_cast<int*>(slopes_ + 2 * slope_elements)),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        row_(static_cast<int>(threadIdx.x) / 32) {}
+        group_(static_cast<int>(threadIdx.x) / 32 % groups),
+        pixel_part_(static_cast<int>(threadIdx.x) / 32 / groups) {}
 
-  // `parts`: a number for each element of the weight and each block.
+  // `parts`: a number for each element of the weight, each part of the pixels and each block.
   __device__ void run(float* parts) {
     prepare();
     int buffer = 0;
@@ -39,6 +44,7 @@ class FewChannelGradient {
       if (next < F::items) fetch(next, 1 - buffer);
       end_of_copies();
       wait_for_copies(1);
+      round_rows<P>(x_rows_ + buffer * x_elements);
       __syncthreads();
       add_item(x_rows_ + buffer * x_elements, slopes_ + buffer * slope_elements);
       __syncthreads();
@@ -50,10 +56,10 @@ class FewChannelGradient {
  private:
   __device__ void prepare() {
     const int thread = static_cast<int>(threadIdx.x);
-    for (int n = thread; n < (2 * x_elements + 2 * slope_elements) / 8; n += threads)
+    for (int n = thread; n < (2 * x_elements + 2 * slope_elements) / F::vector; n += P::threads)
       reinterpret_cast<uint4*>(x_rows_)[n] = uint4{0, 0, 0, 0};
     // Slopes behind the last pixel are zero; any place serves them.
-    for (int pixel = thread; pixel < padded_pixels; pixel += threads) {
+    for (int pixel = thread; pixel < padded_pixels; pixel += P::threads) {
       const int own = pixel < pixels ? pixel : 0;
       places_[pixel] = own / P::out_width * (P::stride * F::pitch) + own % P::out_width * F::step + F::first;
     }
@@ -61,58 +67,63 @@ class FewChannelGradient {
   }
 
   __device__ void fetch(int item, int buffer) {
-    fetch_rows<P, threads>(x_, item, x_rows_ + buffer * x_elements);
-    constexpr int chunks = P::outputs / 8;
+    fetch_rows<P>(x_, item, x_rows_ + buffer * x_elements);
+    constexpr int chunks = P::outputs / F::vector;
     const int image = item / F::items_of_image;
     const int top = item % F::items_of_image * P::item_rows;
     const int present = min(P::item_rows, P::out_height - top) * P::out_width;
     const T* from = dy_ + (int64{image} * P::out_height + top) * P::out_width * P::outputs;
     T* to = slopes_ + buffer * slope_elements;
-    for (int n = static_cast<int>(threadIdx.x); n < pixels * chunks; n += threads) {
-      const int pixel = n / chunks, chunk = n % chunks;
-      auto* place = to + pixel * slope_pitch + chunk * 8;
-      if (pixel < present) {
-        copy_ahead(place, from + pixel * P::outputs + chunk * 8);
-      } else {
-        *reinterpret_cast<uint4*>(place) = uint4{0, 0, 0, 0};
-      }
-    }
+    const int chunk = static_cast<int>(threadIdx.x) % chunks * F::vector;
+    for (int pixel = static_cast<int>(threadIdx.x) / chunks; pixel < pixels; pixel += P::threads / chunks)
+      copy_ahead_or_zero(to + pixel * slope_pitch + chunk, from + pixel * P::outputs + chunk,
+                         pixel < present);
     end_of_copies();
   }
 
+  // Where a unit of this warp lies from the place of a pixel's window.
+  __device__ int offset_of(int unit) const {
+    return P::warp_units == F::run_units ? group_ * F::pitch + unit * 8
+                                         : F::offset_of(group_ * P::warp_units + unit);
+  }
+
   __device__ void add_item(const T* x, const T* slopes) {
-    const T* own = x + row_ * F::pitch + lane_ / 4;
-    // Of the 16 x 16 slopes of a tile: rows of pixels, the second matrix 8 outputs on, the third 8 pixels on.
-    const T* slope = slopes + (lane_ % 8 + lane_ / 16 * 8) * slope_pitch + lane_ / 8 % 2 * 8;
-#pragma unroll 2
-    for (int pixel = 0; pixel < padded_pixels; pixel += 16) {
+    const T* slope = Slopes::own_place(slopes, slope_pitch, lane_);
+    const T* from = x + lane_ / 4;
+    int offsets[P::warp_units];
+#pragma unroll
+    for (int unit = 0; unit < P::warp_units; ++unit) offsets[unit] = offset_of(unit);
+#pragma unroll(sizeof(T) == 2 ? 2 : 1)
+    for (int pixel = pixel_part_ * Slopes::depth; pixel < padded_pixels;
+         pixel += pixel_parts * Slopes::depth) {
       uint32 a[tiles][4];
+      Slopes::load(a, slope + pixel * slope_pitch, slope_pitch);
+      const auto windows = Slopes::windows_of(from, places_ + pixel, lane_);
 #pragma unroll
-      for (int tile = 0; tile < tiles; ++tile) load_turned(a[tile], slope + pixel * slope_pitch + tile * 16);
-      const int2 low = *reinterpret_cast<const int2*>(places_ + pixel + lane_ % 4 * 2);
-      const int2 high = *reinterpret_cast<const int2*>(places_ + pixel + 8 + lane_ % 4 * 2);
+      for (int unit = 0; unit < P::warp_units; ++unit) {
+        const uint2 b = Slopes::column(windows, offsets[unit]);
 #pragma unroll
-      for (int unit = 0; unit < F::run_units; ++unit) {
-        const uint32 b0 = pair_of(own[low.x + unit * 8], own[low.y + unit * 8]);
-        const uint32 b1 = pair_of(own[high.x + unit * 8], own[high.y + unit * 8]);
-#pragma unroll
-        for (int tile = 0; tile < tiles; ++tile) multiply_16x8x16<T>(sums_[tile][unit], a[tile], b0, b1);
+        for (int tile = 0; tile < tiles; ++tile) Slopes::multiply(sums_[tile][unit], a[tile], b);
       }
     }
   }
 
   __device__ void write(float* parts) const {
-    float* own = parts + int64{blockIdx.x} * (P::outputs * P::window_rows * F::run);
+    float* own =
+        parts + (int64{blockIdx.x} * pixel_parts + pixel_part_) * (P::outputs * P::window_rows * F::run);
 #pragma unroll
-    for (int tile = 0; tile < tiles; ++tile) {
+    for (int unit = 0; unit < P::warp_units; ++unit) {
+      const int unit_of_window = group_ * P::warp_units + unit;
+      const int row = unit_of_window / F::run_units;
+      if (row >= P::window_rows) continue;
 #pragma unroll
-      for (int unit = 0; unit < F::run_units; ++unit) {
+      for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
           const int output = tile * 16 + lane_ / 4 + n / 2 * 8;
-          const int place = unit * 8 + lane_ % 4 * 2 + n % 2 - F::lead;
+          const int place = unit_of_window % F::run_units * 8 + lane_ % 4 * 2 + n % 2 - F::lead;
           if (place >= 0 && place < F::run)
-            own[(output * P::window_rows + row_) * F::run + place] = sums_[tile][unit][n];
+            own[(output * P::window_rows + row) * F::run + place] = sums_[tile][unit][n];
         }
       }
     }
@@ -123,8 +134,8 @@ class FewChannelGradient {
   T* x_rows_;
   T* slopes_;
   int* places_;  // of each pixel's run in the rows of x
-  int lane_, row_;
-  float sums_[tiles][F::run_units][4] = {};
+  int lane_, group_, pixel_part_;
+  float sums_[tiles][P::warp_units][4] = {};
 };
 
 template <typename P>

@@ -60,6 +60,16 @@ __device__ inline void multiply(float (&sums)[4], const uint32 (&a)[4], uint32 b
   }
 }
 
+// Numbers that an instruction takes as they are: those of 32 bits are rounded.
+template <typename T, int V>
+__device__ inline Pack<T, V> as_factors(Pack<T, V> pack) {
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) pack.at[v] = __uint_as_float(rounded_to_tf32(pack.at[v]));
+  }
+  return pack;
+}
+
 // Which of 8 * `tiles` columns the column `column` of the tile `tile` stands for, so that a thread ends with
 // 2 * `tiles` neighbours: at 2 * `tiles` * t.
 __device__ constexpr int dealt_column(int tiles, int tile, int column) {
@@ -180,10 +190,6 @@ class Tile {
   // columns, as their transposed.
   __device__ void load_a(uint32 (&to)[4], int lane, int row, int column) const {
     load_matrices(to, at(row + lane % 16, column / chunk + lane / 16));
-    if constexpr (sizeof(T) == 4) {
-#pragma unroll
-      for (int n = 0; n < 4; ++n) to[n] = rounded_to_tf32(__uint_as_float(to[n]));
-    }
   }
   __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int column) const {
     if constexpr (sizeof(T) == 4) {
@@ -214,7 +220,7 @@ class Tile {
   // A number of the thread's row in 4 and column in 8.
   __device__ uint32 single(int lane, int row, int column) const {
     const int own = column + lane / 4;
-    return rounded_to_tf32(at(row + lane % 4, own / chunk)[own % chunk]);
+    return *reinterpret_cast<const uint32*>(at(row + lane % 4, own / chunk) + own % chunk);
   }
 
   T* memory_;

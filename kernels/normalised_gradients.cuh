@@ -75,7 +75,8 @@ class NormalisedGradients {
     for (int now = static_cast<int>(blockIdx.x); now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
       normalise(now, stages_ + stage * stage_elements, slopes_ + buffer * slope_elements);
-      if constexpr (P::again) make_input(Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
+      if constexpr (P::again || sizeof(T) == 4)
+        make_input(Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
       __syncthreads();
       fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
       const Wide slopes(slopes_ + buffer * slope_elements);
@@ -138,10 +139,14 @@ class NormalisedGradients {
   // What this thread has copied.
   __device__ void make_input(const Narrow& input) const {
     const int row = thread_ / narrow_chunks, part = thread_ % narrow_chunks;
-    float u[chunk];
-    add_normalised(u, true, load<chunk>(input.at(row, part)), load<chunk>(factors_of_input() + part * chunk),
-                   load<chunk>(offsets_of_input() + part * chunk));
-    store(input.at(row, part), relu_of<T>(u));
+    Pack<T, chunk> own = load<chunk>(input.at(row, part));
+    if constexpr (P::again) {
+      float u[chunk];
+      add_normalised(u, true, own, load<chunk>(factors_of_input() + part * chunk),
+                     load<chunk>(offsets_of_input() + part * chunk));
+      own = relu_of<T>(u);
+    }
+    store(input.at(row, part), as_factors(own));
   }
 
   // Behind the tiles.
@@ -168,7 +173,7 @@ class NormalisedGradients {
             factors_[0].at[v] * widen(dz.at[v]) + factors_[1].at[v] * widen(x.at[v]) + factors_[2].at[v];
         slope.at[v] = narrow<T>(inside ? value : 0);
       }
-      store(Wide(to).at(row, place % wide_chunks), slope);
+      store(Wide(to).at(row, place % wide_chunks), as_factors(slope));
     }
   }
 

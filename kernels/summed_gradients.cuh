@@ -61,7 +61,9 @@ class SummedGradients {
     for (; stage < P::stages - 1; ++stage, next += step) fetch(next, stage);
     for (int now = first; now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
-      if constexpr (P::again) make_input(stages_ + (stage + 1 < P::stages ? stage + 1 : 0) * stage_elements);
+      T* arrived = stages_ + (stage + 1 < P::stages ? stage + 1 : 0) * stage_elements;
+      if constexpr (P::again) make_input(arrived);
+      if constexpr (sizeof(T) == 4) round_factors(arrived);
       __syncthreads();
       fetch(next, stage);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
@@ -128,7 +130,21 @@ class SummedGradients {
         add_normalised(sums, norm == 0, load<chunk>(Wide(wide + (2 + norm) * wide_elements).at(row, part)),
                        factor[norm], offset[norm]);
       }
-      store(Wide(wide).at(row, part), relu_of<T>(sums));
+      store(Wide(wide).at(row, part), as_factors(relu_of<T>(sums)));
+    }
+  }
+
+  // Of what this thread has copied, too; each once, not by every warp that reads it.
+  __device__ void round_factors(T* stage) const {
+    const auto round = [](T* own) { store(own, as_factors(load<chunk>(own))); };
+#pragma unroll
+    for (int place = thread_; place < item * Narrow::chunks; place += threads)
+      round(Narrow(stage).at(place / Narrow::chunks, place % Narrow::chunks));
+    if constexpr (P::weights && !P::again) {
+      const Wide input(stage + item * P::narrow);
+#pragma unroll
+      for (int place = thread_; place < item * Wide::chunks; place += threads)
+        round(input.at(place / Wide::chunks, place % Wide::chunks));
     }
   }
 

@@ -1,4 +1,6 @@
-// Convolutions of images with few channels.
+// Convolutions of images with few channels, of 16 bits and of fp32 in TF32.
+#include <bit>
+
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
@@ -23,12 +25,42 @@ std::vector<FewChannelCase> cases() {
           {"OneChannel", "[5, 28, 24, 1]", "[32, 5, 5, 1]", "[5, 14, 12, 32]", 2, 2, 2}};
 }
 
-// Without windows and outputs of more than a warp's registers hold.
-std::vector<FewChannelCase> cases_of_gradients() {
+// Rows of no whole units.
+std::vector<FewChannelCase> cases_of_tf32() {
   std::vector<FewChannelCase> result = cases();
-  std::erase_if(
-      result, [](const FewChannelCase& own) { return own.name == "AlexNet" || own.name == "FourChannels"; });
+  result.push_back({"NarrowRows", "[2, 11, 10, 2]", "[64, 3, 5, 2]", "[2, 11, 8, 64]", 1, 1, 1});
   return result;
+}
+
+// Without windows and outputs of more than a warp's registers hold.
+std::vector<FewChannelCase> without(std::vector<FewChannelCase> all, const std::vector<std::string>& names) {
+  std::erase_if(all, [&](const FewChannelCase& own) {
+    return std::find(names.begin(), names.end(), own.name) != names.end();
+  });
+  return all;
+}
+
+bool in_tf32(const std::string& type) {
+  return type == "fp32";
+}
+
+// The number of TF32 that is nearest; of two the greater in size.
+Tensor rounded_to_tf32(const Tensor& tensor) {
+  Tensor result(tensor.data_type(), tensor.shape());
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(tensor.at(i)));
+    result.set(i, std::bit_cast<float>((bits + 0x1000U) & ~0x1fffU));
+  }
+  return result;
+}
+
+// Those in fp32 are numbers of TF32, so that their products are exact.
+std::vector<Tensor> exact_inputs(const Graph& graph) {
+  std::vector<Tensor> inputs = graph_inputs(graph);
+  for (Tensor& input : inputs) {
+    if (input.data_type() == DataType::fp32) input = rounded_to_tf32(input);
+  }
+  return inputs;
 }
 
 std::unique_ptr<Graph> convolution_of(const FewChannelCase& own, const std::string& type) {
@@ -88,7 +120,8 @@ TEST_P(FewChannels, CudaEveryKernel) {
     const bool statistics = node.outputs().size() == 3;
     const TensorType& y = node.output()->type();
     const int64_t channels = y.static_shape().back();
-    const auto n = static_cast<double>(y.element_count() / channels);
+    const int64_t pixels = y.element_count() / channels;
+    const auto n = static_cast<double>(pixels);
     const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
     const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));
     const double u = unit_roundoff(y.data_type);
@@ -101,9 +134,9 @@ TEST_P(FewChannels, CudaEveryKernel) {
       tolerances.push_back({.absolute = n * (u * largest + result.absolute)});
       tolerances.push_back({.absolute = 2 * n * largest * (u * largest + result.absolute)});
     }
-    const std::vector<std::string> names =
-        expect_every_kernel(node, graph_inputs(*graph), tolerances,
-                            std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+    const std::vector<std::string> names = expect_every_kernel(node, exact_inputs(*graph), tolerances,
+                                                               std::vector<bool>(node.inputs().size(), false),
+                                                               gpu_or_null(), true, {}, in_tf32(type));
     EXPECT_NE(std::find(names.begin(), names.end(), "generated.few_channels"), names.end());
   }
 }
@@ -121,37 +154,66 @@ TEST_P(FewChannelGradient, CudaKernel) {
   const Tolerance tolerance =
       tolerance_for(OperatorClass::contraction, node.output()->data_type(), {.terms = terms, .magnitude = 4});
   const std::string name = "generated.few_channels";
-  EXPECT_EQ(
-      expect_every_kernel(node, graph_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(), true, name),
-      std::vector<std::string>{name});
+  EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(), true,
+                                name, in_tf32(type)),
+            std::vector<std::string>{name});
 }
 
 TEST_P(FewChannels, CudaCompile) {
   const auto& [own, type] = GetParam();
-  EXPECT_GT(compile_candidates(*statistics_of(own, type)->nodes().front()), 0U);
-  EXPECT_GT(compile_candidates(*biased_of(own, type)->nodes().front()), 0U);
-  EXPECT_GT(compile_candidates(*gradient_of(own, type)->nodes().front()), 0U);
+  for (const auto& make : {convolution_of, statistics_of, biased_of, gradient_of})
+    EXPECT_GT(compile_candidates(*make(own, type)->nodes().front(), in_tf32(type)), 0U);
 }
+
+const auto kNameOfCase = [](const auto& test) {
+  return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+};
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewChannels,
                          ::testing::Combine(::testing::ValuesIn(cases()), ::testing::Values("fp16", "bf16")),
-                         [](const auto& test) {
-                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
-                         });
+                         kNameOfCase);
+INSTANTIATE_TEST_SUITE_P(DeviceCudaTf32, FewChannels,
+                         ::testing::Combine(::testing::ValuesIn(cases_of_tf32()), ::testing::Values("fp32")),
+                         kNameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewChannelGradient,
-                         ::testing::Combine(::testing::ValuesIn(cases_of_gradients()),
+                         ::testing::Combine(::testing::ValuesIn(without(cases(),
+                                                                        {"AlexNet", "FourChannels"})),
                                             ::testing::Values("fp16", "bf16")),
-                         [](const auto& test) {
-                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
-                         });
+                         kNameOfCase);
+INSTANTIATE_TEST_SUITE_P(DeviceCudaTf32, FewChannelGradient,
+                         ::testing::Combine(::testing::ValuesIn(without(cases_of_tf32(), {"FourChannels"})),
+                                            ::testing::Values("fp32")),
+                         kNameOfCase);
+
+// The Tensor Cores alone would cut the last bits off.
+TEST(FewChannels, CudaRoundsFactorsToTheNearestOfTf32) {
+  TESSERA_NEEDS_GPU();
+  for (const auto& make : {convolution_of, statistics_of, gradient_of}) {
+    const std::unique_ptr<Graph> graph = make(cases().front(), "fp32");
+    const Node& node = *graph->nodes().front();
+    const KernelRequest request{.node = node, .frozen_inputs = {false, false}, .tf32 = true};
+    const auto outputs_of = [&](const std::vector<Tensor>& inputs) {
+      for (const KernelCandidate& candidate : gpu_or_null()->candidates(node)) {
+        if (candidate.name == "generated.few_channels")
+          return run_kernel(*gpu_or_null(), *candidate.create(request), request, inputs);
+      }
+      return std::vector<Tensor>();
+    };
+    const std::vector<Tensor> expected = outputs_of(exact_inputs(*graph));
+    const std::vector<Tensor> actual = outputs_of(graph_inputs(*graph));
+    ASSERT_FALSE(expected.empty());
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(actual[i].identical(expected[i])) << print(node);
+  }
+}
 
 TEST(FewChannels, CudaRefusesOthersAndSaysWhy) {
-  const auto refusal_of = [](const std::unique_ptr<Graph>& graph) {
+  const auto refusal_of = [](const std::unique_ptr<Graph>& graph, bool tf32 = false) {
     for (const KernelCandidate& candidate :
          Device::open("cuda:plan-h100")->candidates(*graph->nodes().front())) {
       if (candidate.name == "generated.few_channels")
-        return candidate.refusal({*graph->nodes().front(), {false, false}});
+        return candidate.refusal(
+            {.node = *graph->nodes().front(), .frozen_inputs = {false, false}, .tf32 = tf32});
     }
     return std::string("not offered");
   };
@@ -160,7 +222,8 @@ TEST(FewChannels, CudaRefusesOthersAndSaysWhy) {
   };
   const FewChannelCase resnet = cases().front();
   EXPECT_EQ(refusal(resnet, "fp16"), "");
-  EXPECT_NE(refusal(resnet, "fp32").find("fp32"), std::string::npos);
+  EXPECT_NE(refusal(resnet, "fp32").find("exact fp32"), std::string::npos);
+  EXPECT_EQ(refusal_of(convolution_of(resnet, "fp32"), true), "");
   EXPECT_NE(
       refusal({"", "[2, 8, 8, 8]", "[64, 3, 3, 8]", "[2, 8, 8, 64]", 1, 1, 1}, "fp16").find("8 channels"),
       std::string::npos);
@@ -170,6 +233,7 @@ TEST(FewChannels, CudaRefusesOthersAndSaysWhy) {
       refusal({"", "[2, 8, 8, 4]", "[96, 3, 3, 4]", "[2, 8, 8, 96]", 1, 1, 1}, "fp16").find("96 output"),
       std::string::npos);
   EXPECT_EQ(refusal_of(gradient_of(resnet, "fp16")), "");
+  EXPECT_NE(refusal_of(gradient_of(resnet, "fp32")).find("exact fp32"), std::string::npos);
   EXPECT_NE(refusal_of(gradient_of(cases()[1], "fp16")).find("a window of 11 x 11"), std::string::npos);
   EXPECT_NE(refusal_of(gradient_of(cases()[3], "fp16")).find("128 outputs"), std::string::npos);
 }

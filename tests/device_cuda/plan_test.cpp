@@ -23,6 +23,18 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   EXPECT_GT(executable->memory_plan().peak_bytes, 0);
 }
 
+// Forward and the weight gradient; where fp32 is exact neither.
+TEST(CudaPlan, OfTf32TakesKernelsOfItsOwnForTheFirstConvolution) {
+  for (const std::string network : {"resnet50", "alexnet"}) {
+    const auto count = [&](Precision precision) {
+      return count_of_kernel(*planned_training(network, 8, {.precision = precision}),
+                             "generated.few_channels");
+    };
+    EXPECT_EQ(count(Precision::tf32), tf32_allowed() ? 2u : 0u) << network;
+    EXPECT_EQ(count(Precision::fp32), 0u) << network;
+  }
+}
+
 // Weights are converted and multiplied by the factors of their normalisations when they are bound.
 TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);

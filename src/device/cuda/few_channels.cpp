@@ -17,12 +17,12 @@ namespace {
 
 using backend::refuse_unless;
 
-constexpr int kThreads = 256;
-constexpr int64_t kBlocks = 2;       // of a multiprocessor
+constexpr int kCombiningThreads = 256;
 constexpr int64_t kReserved = 1024;  // bytes of shared memory, by the driver for each block
 constexpr int64_t kUnit = 8;         // elements
+constexpr int64_t kAccessBytes = 16;
 
-// The problem P of kernels/few_channels.cuh.
+// The problem P of kernels/few_channels.cuh, without what its users add.
 struct FewChannelProblem {
   DataType type = DataType::fp16;
   Shape x, weight, y;
@@ -30,9 +30,12 @@ struct FewChannelProblem {
   int64_t padding_top = 0;
   int64_t padding_left = 0;
   int64_t item_rows = 1;
+  int64_t threads = 256;  // of a block
+  int64_t blocks = 2;     // of a multiprocessor
 
   int64_t channels() const { return x[3]; }
   int64_t outputs() const { return y[3]; }
+  bool in_tf32() const { return type == DataType::fp32; }
   int64_t items() const { return y[0] * quotient_rounded_up(y[1], item_rows); }
   int64_t element_bytes() const { return static_cast<int64_t>(size_of(type)); }
 
@@ -41,6 +44,7 @@ struct FewChannelProblem {
     const int64_t lead = padding_left * channels() % 2;
     return quotient_rounded_up(weight[2] * channels() + lead, kUnit);
   }
+  int64_t units() const { return weight[1] * run_units(); }
   int64_t x_bytes() const {  // of the rows of two items
     const int64_t lead = padding_left * channels() % 2;
     const int64_t start = round_up(padding_left * channels() + lead, kUnit);
@@ -53,12 +57,12 @@ struct FewChannelProblem {
   // Shared memory of a block, as FewChannelConvolution and FewChannelGradient divide it.
   int64_t forward_bytes() const {
     constexpr int64_t kStepBytes = 32;  // of the weights of one output
-    constexpr int64_t kSumsBytes = 2 * kThreads * int64_t{sizeof(float)};
-    const int64_t steps = quotient_rounded_up(weight[1] * run_units(), 2);
-    return steps * outputs() * kStepBytes + std::max(x_bytes(), kSumsBytes);
+    const int64_t sums_bytes = 2 * threads * int64_t{sizeof(float)};
+    const int64_t steps = quotient_rounded_up(units(), in_tf32() ? 1 : 2);
+    return steps * outputs() * kStepBytes + std::max(x_bytes(), sums_bytes);
   }
   int64_t gradient_bytes() const {
-    const int64_t pixels = round_up(item_rows * y[2], 16);
+    const int64_t pixels = round_up(item_rows * y[2], in_tf32() ? 8 : 16);
     return x_bytes() + 2 * pixels * (outputs() + kUnit) * element_bytes() + pixels * int64_t{sizeof(int)};
   }
 
@@ -69,15 +73,15 @@ struct FewChannelProblem {
         "  static constexpr int images = {}, height = {}, width = {}, channels = {};\n"
         "  static constexpr int out_height = {}, out_width = {}, outputs = {};\n"
         "  static constexpr int window_rows = {}, window_columns = {}, stride = {};\n"
-        "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {};\n"
+        "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {}, threads = {};\n"
         "{}}};\n",
         header, device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
-        padding_top, padding_left, item_rows, constants);
+        padding_top, padding_left, item_rows, threads, constants);
   }
 };
 
 // A convolution or its weight gradient.
-FewChannelProblem read_problem(const Node& main) {
+FewChannelProblem read_problem(const Node& main, bool tf32) {
   const auto shape = [](const Value* value) { return value->type().static_shape(); };
   const bool gradient = main.operator_name() == "convolution_weight_gradient";
   const Attributes& attributes = main.attributes();
@@ -85,8 +89,9 @@ FewChannelProblem read_problem(const Node& main) {
                             .x = shape(main.input(0)),
                             .weight = shape(gradient ? main.output() : main.input(1)),
                             .y = shape(gradient ? main.input(1) : main.output())};
-  refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16, "not for {}",
-                to_string(problem.type));
+  refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16 ||
+                    (problem.type == DataType::fp32 && tf32),
+                "not for exact {}", to_string(problem.type));
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
   const std::vector<int64_t>& dilations = attributes.integers("dilations");
@@ -104,8 +109,8 @@ FewChannelProblem read_problem(const Node& main) {
   refuse_unless(channels <= kMostChannels, "{} channels are not few", channels);
   refuse_unless(problem.stride * channels % 2 == 0, "windows begin {} elements apart, an odd number",
                 problem.stride * channels);
-  refuse_unless(problem.x[2] * channels % kUnit == 0, "rows of {} elements are no whole accesses",
-                problem.x[2] * channels);
+  refuse_unless(problem.x[2] * channels * problem.element_bytes() % kAccessBytes == 0,
+                "rows of {} elements are no whole accesses", problem.x[2] * channels);
   const int64_t outputs = problem.outputs();
   refuse_unless(outputs == 32 || outputs == 64 || outputs == 128, "{} output channels", outputs);
   refuse_unless(element_count(problem.x) > 0 && element_count(problem.y) > 0, "a tensor without elements");
@@ -115,13 +120,22 @@ FewChannelProblem read_problem(const Node& main) {
 // Sets how many rows of the result a block works on at a time: `most`, or as many as shared memory holds.
 void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannelProblem::*bytes)() const,
                    const GpuTraits& gpu) {
-  const int64_t room = gpu.shared_bytes / kBlocks - kReserved;
+  const int64_t room = gpu.shared_bytes / problem.blocks - kReserved;
   problem.item_rows = std::min(most, problem.y[1]);
   while (problem.item_rows > 1 && (problem.*bytes)() > room) problem.item_rows /= 2;
   refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());
 }
 
-GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
+// Adds up what blocks left in the workspace.
+Launch combining(int64_t results) {
+  return {.entry = "combine",
+          .blocks = quotient_rounded_up(results, int64_t{8}),  // as combine_chunks wants them
+          .threads = kCombiningThreads,
+          .arguments = {{Argument::Kind::workspace, 0}}};
+}
+
+GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gpu) {
+  const Node& node = request.node;
   const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
   backend::Epilogue epilogue;
   if (statistics) {
@@ -132,11 +146,15 @@ GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
     refuse_unless(!epilogue.shortcut.has_value(), "a shortcut");
   }
   const Node& main = backend::main_node(node, "convolution");
-  FewChannelProblem problem = read_problem(main);
+  FewChannelProblem problem = read_problem(main, request.tf32);
+  // Operands of 32 bits are twice as large. With more pixels a warp reads those of the weights less often,
+  // and more rows at a time share more of x, for which there is room for one block.
+  const int tile_pixels = problem.in_tf32() ? 56 : 32;
+  if (problem.in_tf32()) problem.blocks = 1;
   set_item_rows(problem, 8, &FewChannelProblem::forward_bytes, gpu);
   Launch run{.entry = "run",
-             .blocks = std::min(problem.items(), gpu.multiprocessors * kBlocks),
-             .threads = kThreads,
+             .blocks = std::min(problem.items(), gpu.multiprocessors * problem.blocks),
+             .threads = static_cast<int>(problem.threads),
              .arguments = {}};
   run.shared_bytes = problem.forward_bytes();
   PointerList pointers(node);
@@ -147,23 +165,23 @@ GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
   run.arguments.push_back({Argument::Kind::workspace, 0});
   GeneratedProgram program;
   program.source =
-      problem.print("few_channels.cuh",
-                    fmt::format("  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
-                                statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
-      entry_text("run", kThreads, pointers.parameters() + ", float* parts",
-                 fmt::format("  few_channel_convolution<Problem>({}, parts);\n", pointers.fields()), kBlocks);
+      problem.print(
+          "few_channels.cuh",
+          fmt::format("  static constexpr int tile_pixels = {};\n"
+                      "  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
+                      tile_pixels, statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
+      entry_text("run", run.threads, pointers.parameters() + ", float* parts",
+                 fmt::format("  few_channel_convolution<Problem>({}, parts);\n", pointers.fields()),
+                 static_cast<int>(problem.blocks));
   if (statistics) {
     const int64_t outputs = problem.outputs();
     program.workspace_bytes = 2 * run.blocks * outputs * static_cast<int64_t>(sizeof(float));
-    Launch combine{
-        .entry = "combine",
-        .blocks = quotient_rounded_up(outputs, int64_t{8}),  // as combine_chunks wants them
-        .chunks = 2,
-        .threads = kThreads,
-        .arguments = {
-            {Argument::Kind::workspace, 0}, {Argument::Kind::output, 1}, {Argument::Kind::output, 2}}};
+    Launch combine = combining(outputs);
+    combine.chunks = 2;
+    combine.arguments.push_back({Argument::Kind::output, 1});
+    combine.arguments.push_back({Argument::Kind::output, 2});
     program.source += entry_text(
-        "combine", kThreads, "const float* parts, float* sums, float* squares",
+        "combine", kCombiningThreads, "const float* parts, float* sums, float* squares",
         fmt::format("  combine_chunks<Sum>(parts + blockIdx.y * {}, {}, {}, 1.0, blockIdx.y == 0 ? sums : "
                     "squares);\n",
                     run.blocks * outputs, outputs, run.blocks));
@@ -174,33 +192,55 @@ GeneratedProgram print_forward(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
-GeneratedProgram print_gradient(const Node& node, const GpuTraits& gpu) {
-  FewChannelProblem problem = read_problem(node);
-  constexpr int64_t kMostWindowRows = 8;  // each has a warp, and a warp many registers
+// How many units of the window a warp of the weight gradient has. Sets the threads and the blocks.
+int64_t divide_units(FewChannelProblem& problem) {
   const int64_t window_rows = problem.weight[1];
-  refuse_unless(window_rows <= kMostWindowRows && problem.run_units() <= 3 && problem.outputs() <= 64,
-                "a window of {} x {} for {} outputs", window_rows, problem.weight[2], problem.outputs());
+  const auto refuse_too_large = [&](bool too_large) {
+    refuse_unless(!too_large && problem.outputs() <= 64, "a window of {} x {} for {} outputs", window_rows,
+                  problem.weight[2], problem.outputs());
+  };
+  if (!problem.in_tf32()) {
+    constexpr int64_t kMostWindowRows = 8;  // each has a warp, and a warp many registers
+    refuse_too_large(window_rows > kMostWindowRows || problem.run_units() > 3);
+    problem.threads = 32 * window_rows;
+    return problem.run_units();
+  }
+  constexpr int64_t kMostUnits = 7;   // whose sums the registers of a warp hold
+  constexpr int64_t kMostWarps = 12;  // with so many registers, of a multiprocessor
+  const int64_t units =
+      quotient_rounded_up(problem.units(), quotient_rounded_up(problem.units(), kMostUnits));
+  const int64_t groups = quotient_rounded_up(problem.units(), units);
+  refuse_too_large(groups > kMostWarps);
+  if (2 * groups > kMostWarps) problem.blocks = 1;
+  problem.threads = 32 * groups * (kMostWarps / problem.blocks / groups);
+  return units;
+}
+
+GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& gpu) {
+  FewChannelProblem problem = read_problem(request.node, request.tf32);
+  const int64_t warp_units = divide_units(problem);
   set_item_rows(problem, 2, &FewChannelProblem::gradient_bytes, gpu);
+  const int64_t groups = quotient_rounded_up(problem.units(), warp_units);
   const int64_t elements = element_count(problem.weight);
   Launch run{
       .entry = "run",
-      .blocks = std::min(problem.items(), gpu.multiprocessors * kBlocks),
-      .threads = static_cast<int>(32 * window_rows),
+      .blocks = std::min(problem.items(), gpu.multiprocessors * problem.blocks),
+      .threads = static_cast<int>(problem.threads),
       .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::workspace, 0}}};
   run.shared_bytes = problem.gradient_bytes();
-  const Launch combine{.entry = "combine",
-                       .blocks = quotient_rounded_up(elements, int64_t{8}),  // as combine_chunks wants them
-                       .threads = kThreads,
-                       .arguments = {{Argument::Kind::workspace, 0}, {Argument::Kind::output, 0}}};
+  Launch combine = combining(elements);
+  combine.arguments.push_back({Argument::Kind::output, 0});
+  const int64_t parts = run.blocks * (problem.threads / 32 / groups);
   GeneratedProgram program;
-  program.workspace_bytes = run.blocks * elements * static_cast<int64_t>(sizeof(float));
+  program.workspace_bytes = parts * elements * static_cast<int64_t>(sizeof(float));
   const std::string type = device_type(problem.type);
   program.source =
-      problem.print("few_channel_gradient.cuh", "") +
+      problem.print("few_channel_gradient.cuh",
+                    fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
       entry_text("run", run.threads, fmt::format("const {0}* x, const {0}* dy, float* parts", type),
-                 "  few_channel_gradient<Problem>(x, dy, parts);\n", kBlocks) +
-      entry_text("combine", kThreads, fmt::format("const float* parts, {}* dw", type),
-                 fmt::format("  combine_chunks<Sum>(parts, {}, {}, 1.0, dw);\n", elements, run.blocks));
+                 "  few_channel_gradient<Problem>(x, dy, parts);\n", static_cast<int>(problem.blocks)) +
+      entry_text("combine", kCombiningThreads, fmt::format("const float* parts, {}* dw", type),
+                 fmt::format("  combine_chunks<Sum>(parts, {}, {}, 1.0, dw);\n", elements, parts));
   program.launches = {run, combine};
   return program;
 }
@@ -210,7 +250,7 @@ GeneratedProgram print_gradient(const Node& node, const GpuTraits& gpu) {
 KernelCandidate few_channel_candidate(Context& context) {
   const auto program = [&context](const KernelRequest& request) {
     const bool gradient = request.node.operator_name() == "convolution_weight_gradient";
-    return (gradient ? print_gradient : print_forward)(request.node, context.traits());
+    return (gradient ? print_gradient : print_forward)(request, context.traits());
   };
   return backend::checked_candidate("generated.few_channels", program,
                                     [&context, program](const KernelRequest& request) {
