@@ -13,13 +13,37 @@
 namespace tessera::testing {
 namespace {
 
+using std::chrono::microseconds;
+
+// Of a device that works on while the host does something else.
+struct OwnClock {
+  microseconds now{0};
+};
+
+class OwnTimer : public DeviceTimer {
+ public:
+  explicit OwnTimer(std::shared_ptr<OwnClock> clock) : clock_(std::move(clock)) {}
+  void mark() override { points_.emplace_back(clock_->now); }
+  std::vector<Clock::time_point> points() override { return points_; }
+
+ private:
+  std::shared_ptr<OwnClock> clock_;
+  std::vector<Clock::time_point> points_;
+};
+
 // Adds 1 after a while, or something else.
 class SlowAddition : public Kernel {
  public:
-  SlowAddition(std::chrono::microseconds duration, float addend, bool writes)
-      : duration_(duration), addend_(addend), writes_(writes) {}
+  SlowAddition(microseconds duration, float addend, bool writes, microseconds own_duration,
+               std::shared_ptr<OwnClock> clock)
+      : duration_(duration),
+        addend_(addend),
+        writes_(writes),
+        own_duration_(own_duration),
+        clock_(std::move(clock)) {}
   void run(const KernelArguments& arguments) override {
     std::this_thread::sleep_for(duration_);
+    if (clock_ != nullptr) clock_->now += own_duration_;
     if (!writes_) return;
     const auto* x = static_cast<const float*>(arguments.inputs[0]);
     auto* y = static_cast<float*>(arguments.outputs[0]);
@@ -27,9 +51,11 @@ class SlowAddition : public Kernel {
   }
 
  private:
-  std::chrono::microseconds duration_;
+  microseconds duration_;
   float addend_;
   bool writes_;
+  microseconds own_duration_;
+  std::shared_ptr<OwnClock> clock_;
 };
 
 struct Offer {
@@ -38,11 +64,13 @@ struct Offer {
   float addend = 1;
   bool writes = true;
   bool fallback = false;
+  int own_microseconds = 0;  // by the device's clock, if it has one
 };
 
 class OfferingDevice : public HostMemoryDevice {
  public:
-  explicit OfferingDevice(std::vector<Offer> offers) : offers_(std::move(offers)) {}
+  explicit OfferingDevice(std::vector<Offer> offers, std::shared_ptr<OwnClock> clock = nullptr)
+      : offers_(std::move(offers)), clock_(std::move(clock)) {}
   DeviceDescription description() const override { return {.name = "offering"}; }
   bool worth_tuning(const Node&) const override { return true; }
   std::vector<KernelCandidate> candidates(const Node&) const override {
@@ -52,31 +80,61 @@ class OfferingDevice : public HostMemoryDevice {
       candidate.name = offer.name;
       candidate.fallback = offer.fallback;
       candidate.refusal = [](const KernelRequest&) { return std::string(); };
-      candidate.create = [offer](const KernelRequest&) {
-        return std::make_unique<SlowAddition>(std::chrono::microseconds(offer.microseconds), offer.addend,
-                                              offer.writes);
+      candidate.create = [offer, clock = clock_](const KernelRequest&) {
+        return std::make_unique<SlowAddition>(microseconds(offer.microseconds), offer.addend, offer.writes,
+                                              microseconds(offer.own_microseconds), clock);
       };
       result.push_back(std::move(candidate));
     }
     return result;
   }
 
+  std::unique_ptr<DeviceTimer> timer(size_t marks) override {
+    if (clock_ == nullptr) return nullptr;
+    return std::make_unique<OwnTimer>(clock_);
+  }
+
  private:
   std::vector<Offer> offers_;
+  std::shared_ptr<OwnClock> clock_;
 };
 
-NodeReport choose(std::vector<Offer> offers, const std::string& file = "", bool measure = true) {
+NodeReport choose(std::vector<Offer> offers, const std::string& file = "", bool measure = true,
+                  std::shared_ptr<OwnClock> clock = nullptr) {
   const auto graph = parse_graph("graph g(input %x: fp32[8]) {\n  %y = exp(%x)\n  output y = %y\n}");
   CompileOptions options;
   options.tune = measure;
   options.tuning_file = file;
-  return compile(*graph, std::make_shared<OfferingDevice>(std::move(offers)), options)->nodes().front();
+  return compile(*graph, std::make_shared<OfferingDevice>(std::move(offers), std::move(clock)), options)
+      ->nodes()
+      .front();
 }
 
 TEST(Tuner, TakesTheFastest) {
   const NodeReport report = choose({{"slow", 20'000}, {"fast", 0}});
   EXPECT_EQ(report.kernel, "fast");
   EXPECT_GT(report.candidates[0].microseconds, report.candidates[1].microseconds);
+}
+
+TEST(Tuner, TimesByTheClockOfADeviceThatHasOne) {
+  const auto clock = std::make_shared<OwnClock>();
+  const NodeReport report =
+      choose({{.name = "launched fast", .own_microseconds = 70},
+              {.name = "launched slowly", .microseconds = 20'000, .own_microseconds = 50}},
+             "", true, clock);
+  EXPECT_EQ(report.kernel, "launched slowly");
+  EXPECT_DOUBLE_EQ(report.candidates[0].microseconds, 70);
+  EXPECT_DOUBLE_EQ(report.candidates[1].microseconds, 50);
+}
+
+TEST(Tuner, TakesALaterCandidateOnlyIfItGainsMoreThanNoise) {
+  const auto chosen = [](int first, int second) {
+    const std::vector<Offer> offers{{.name = "first", .own_microseconds = first},
+                                    {.name = "second", .own_microseconds = second}};
+    return choose(offers, "", true, std::make_shared<OwnClock>()).kernel;
+  };
+  EXPECT_EQ(chosen(1000, 985), "first");
+  EXPECT_EQ(chosen(1000, 970), "second");
 }
 
 TEST(Tuner, LeavesOutWhatDisagreesWithTheFirstOrWritesNothing) {
