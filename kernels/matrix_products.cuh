@@ -70,6 +70,12 @@ __device__ inline Pack<T, V> as_factors(Pack<T, V> pack) {
   return pack;
 }
 
+// The same, of fp32 numbers in the registers of an operand.
+__device__ inline void round_operand(uint32 (&numbers)[4]) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) numbers[n] = rounded_to_tf32(__uint_as_float(numbers[n]));
+}
+
 // Which of 8 * `tiles` columns the column `column` of the tile `tile` stands for, so that a thread ends with
 // 2 * `tiles` neighbours: at 2 * `tiles` * t.
 __device__ constexpr int dealt_column(int tiles, int tile, int column) {
@@ -170,9 +176,9 @@ __device__ inline int dealt_chunk(int row, int chunk) {
   return chunk ^ ((row & 1) << 2 | (row & 2) | (row >> 2 & 1));
 }
 
-// Rows of elements in shared memory, `Columns` wide. Chunks are dealt, or rows padded: that costs room, less
-// arithmetic where many places of a row are read, and conflicts where a warp reads few chunks of many rows,
-// as it always does of transposed numbers of 32 bits.
+// Rows of elements in shared memory, `Columns` wide; those of 32 bits that are factors have been rounded.
+// Chunks are dealt, or rows padded: that costs room, less arithmetic where many places of a row are read, and
+// conflicts where a warp reads few chunks of many rows, as it always does of transposed numbers of 32 bits.
 template <typename T, int Columns, bool Padded>
 class Tile {
  public:

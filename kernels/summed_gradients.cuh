@@ -63,7 +63,7 @@ class SummedGradients {
       wait_for_copies(P::stages - 2);
       T* arrived = stages_ + (stage + 1 < P::stages ? stage + 1 : 0) * stage_elements;
       if constexpr (P::again) make_input(arrived);
-      if constexpr (sizeof(T) == 4) round_factors(arrived);
+      if constexpr (sizeof(T) == 4) round_slopes(arrived);
       __syncthreads();
       fetch(next, stage);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
@@ -134,17 +134,13 @@ class SummedGradients {
     }
   }
 
-  // Of what this thread has copied, too; each once, not by every warp that reads it.
-  __device__ void round_factors(T* stage) const {
-    const auto round = [](T* own) { store(own, as_factors(load<chunk>(own))); };
+  // Of what this thread has copied, too: once, not by every warp that reads it. The input is read by one
+  // warp.
+  __device__ void round_slopes(T* dy) const {
 #pragma unroll
-    for (int place = thread_; place < item * Narrow::chunks; place += threads)
-      round(Narrow(stage).at(place / Narrow::chunks, place % Narrow::chunks));
-    if constexpr (P::weights && !P::again) {
-      const Wide input(stage + item * P::narrow);
-#pragma unroll
-      for (int place = thread_; place < item * Wide::chunks; place += threads)
-        round(input.at(place / Wide::chunks, place % Wide::chunks));
+    for (int place = thread_; place < item * Narrow::chunks; place += threads) {
+      T* own = Narrow(dy).at(place / Narrow::chunks, place % Narrow::chunks);
+      store(own, as_factors(load<chunk>(own)));
     }
   }
 
