@@ -1,7 +1,6 @@
 """bench/compare: the command line."""
 
 import argparse
-import os
 import pathlib
 import sys
 
@@ -23,7 +22,7 @@ def parse(arguments):
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help="a name or a pattern such as 'cpu/resnet18-*'; --list shows them")
     parser.add_argument("--list", action="store_true", help="list the cases and end")
-    parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="threads of each (%(default)s)")
+    parser.add_argument("--threads", type=int, default=0, help="threads of each, and cores for them (2; on a GPU all there are)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each (%(default)s)")
     parser.add_argument("--turn-seconds", type=float, default=5.0, help="how long a turn takes, about (%(default)s)")
     parser.add_argument("--iterations", type=int, default=0, help="iterations in a turn, instead of --turn-seconds")
@@ -41,8 +40,8 @@ def parse(arguments):
     unknown = [name for name in options.peers if name not in cases.INFERENCE]
     if unknown:
         parser.error(f"unknown peer '{unknown[0]}'; peers: {', '.join(cases.INFERENCE)}")
-    if options.threads < 1 or options.rounds < 1 or options.warmup < 0 or options.iterations < 0:
-        parser.error("--threads and --rounds are at least 1, --warmup and --iterations not negative")
+    if options.threads < 0 or options.rounds < 1 or options.warmup < 0 or options.iterations < 0:
+        parser.error("--rounds is at least 1, --threads, --warmup and --iterations are not negative")
     if not options.list and not options.cases:
         parser.error("name a case, or --list")
     return parser, options
@@ -62,10 +61,11 @@ def main(arguments=None):
         parser.error(f"no case is called '{error.args[0]}'; bench/compare --list shows them")
     if any(name in options.peers for case in chosen for name in case.peers):
         peer.ensure_environment(options.python)
-    machine.limit_cores(options.threads)
-    status = 0
+    status, wanted_threads = 0, options.threads
     for case in chosen:
         run.say(case.name)
+        options.threads = machine.threads_of(case, wanted_threads)
+        machine.limit_cores(options.threads)
         moment, busy = report.now(), machine.busy_fraction()
         if busy > BUSY:
             run.say(f"  warning: others use {100 * busy:.0f} % of this machine; threads that wait for each other suffer most")

@@ -59,11 +59,17 @@ def describe(threads):
     }
 
 
+CORES = sorted(os.sched_getaffinity(0))
+
+
+def threads_of(case, wanted):
+    """How many threads each gets where none were asked for. The compilers of a GPU's networks use all that there are."""
+    return wanted or (len(CORES) if case.device == "cuda" else min(2, len(CORES)))
+
+
 def limit_cores(threads):
     """Everything started from here shares the first `threads` cores."""
-    cores = sorted(os.sched_getaffinity(0))
-    if threads < len(cores):
-        os.sched_setaffinity(0, cores[:threads])
+    os.sched_setaffinity(0, CORES[:threads])
 
 
 def environment(threads):

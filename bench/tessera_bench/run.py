@@ -45,11 +45,13 @@ def throughput(case, options):
     try:
         for name in names:
             say(f"  {name}: starting")
+            begin = time.monotonic()
             runner, error = attempt(lambda: start(name, case, options), *errors_of(name))
             if error:
                 results[name] = {"error": error}
                 say(f"  {name}: {error}")
                 continue
+            say(f"  {name}: ready after {time.monotonic() - begin:.0f} s")
             runners[name] = runner
             results[name] = {"milliseconds": [], **runner.ready}
         for turn in range(options.rounds):

@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tessera_bench import __main__ as command  # noqa: E402
-from tessera_bench import cases, report  # noqa: E402
+from tessera_bench import cases, machine, report  # noqa: E402
 
 DOCTOR = {
     "version": "0.1",
@@ -57,7 +57,15 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio - ours 64000 peer - -\n")
         self.assertEqual(record["results"]["tessera"]["milliseconds"], [[2.0]] * 3)
         self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1", "onednn": "3.2"}})
-        self.assertEqual(record["machine"]["threads"], command.parse(["--list"])[1].threads)
+        self.assertEqual(record["machine"]["threads"], min(2, len(machine.CORES)))
+
+    def test_a_case_on_a_gpu_has_all_cores_unless_told(self):
+        on_gpu, on_cpu = cases.find(["cuda/resnet50-infer-b1-fp16"])[0], cases.find(["cpu/mlp-infer-b128-fp32"])[0]
+        self.assertEqual(machine.threads_of(on_gpu, 0), len(machine.CORES))
+        self.assertEqual(machine.threads_of(on_gpu, 3), 3)
+        self.assertEqual(machine.threads_of(on_cpu, 0), min(2, len(machine.CORES)))
+        _, _, (record,) = self.compare(PROGRAM, "cuda/resnet50-infer-b1-fp16")
+        self.assertEqual(record["machine"]["threads"], len(machine.CORES))
 
     def test_compile_time_is_read_from_the_program(self):
         _, out, (record,) = self.compare(PROGRAM, "cpu/resnet50-compile")

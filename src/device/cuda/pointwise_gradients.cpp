@@ -16,6 +16,8 @@ using backend::refuse_unless;
 
 constexpr int64_t kMostAhead = 192;  // pixels in shared memory, with warpgroups; more gain nothing
 
+enum class Mask { read, made_again };
+
 // The problem P of kernels/summed_gradients.cuh, or of its fellow for GPUs whose warpgroups multiply: narrow
 // are the convolution's outputs, wide its inputs.
 struct SummedProblem : PointwiseProblem {
@@ -25,11 +27,10 @@ struct SummedProblem : PointwiseProblem {
   bool warpgroups;
   int64_t slice = 0;
 
-  SummedProblem(const Node& data_gradient, size_t normalisations, bool mask_again, bool tf32,
-                const GpuTraits& gpu)
+  SummedProblem(const Node& data_gradient, size_t normalisations, Mask mask, bool tf32, const GpuTraits& gpu)
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0), tf32),
         norms(normalisations),
-        again(mask_again),
+        again(mask == Mask::made_again),
         weights(outputs <= 128),
         warpgroups(gpu.architecture == 90 && type != DataType::fp32) {
     // In the registers of a block: sums of the weight gradient and half as many weights, or weights alone.
@@ -76,7 +77,8 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
   const bool again = !body.again.empty();
-  const SummedProblem problem(*body.sum.data, body.x.size(), again, request.tf32, gpu);
+  const SummedProblem problem(*body.sum.data, body.x.size(), again ? Mask::made_again : Mask::read,
+                              request.tf32, gpu);
   refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   PointerList pointers(node);
   for (const std::optional<size_t> input :
@@ -157,15 +159,15 @@ const GeneratedRegistration kNormalised("fused:normalised_gradients", normalised
 
 FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations, bool tf32,
                                       const GpuTraits& gpu) {
-  const auto problem =
-      worthwhile<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations, false, tf32, gpu);
+  const auto problem = worthwhile<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations,
+                                                 Mask::read, tf32, gpu);
   if (!problem.has_value()) return FusedGradients::none;
   return problem->weights ? FusedGradients::both : FusedGradients::data;
 }
 
 // With several slices the kernel without warpgroups waits for shared memory already.
 bool makes_mask_again(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
-  const SummedProblem problem(data_gradient, 2, true, tf32, gpu);
+  const SummedProblem problem(data_gradient, 2, Mask::made_again, tf32, gpu);
   return problem.warpgroups || problem.slices() == 1;
 }
 
