@@ -21,6 +21,10 @@ struct GpuTraits {
   int64_t shared_bytes = int64_t{228} << 10;  // shared memory of a multiprocessor
   double clock_hertz = 0;                     // the highest, of the multiprocessors
   double bytes_per_second = 0;                // between the chip and its memory
+
+  // Bytes of shared memory for a block, where a multiprocessor holds so many blocks. The driver has a part of
+  // each.
+  int64_t block_shared_bytes(int64_t blocks) const { return shared_bytes / blocks - 1024; }
 };
 
 class Context {

@@ -18,8 +18,7 @@ namespace {
 using backend::refuse_unless;
 
 constexpr int kCombiningThreads = 256;
-constexpr int64_t kReserved = 1024;  // bytes of shared memory, by the driver for each block
-constexpr int64_t kUnit = 8;         // elements
+constexpr int64_t kUnit = 8;  // elements
 constexpr int64_t kAccessBytes = 16;
 
 // The problem P of kernels/few_channels.cuh, without what its users add.
@@ -89,9 +88,7 @@ FewChannelProblem read_problem(const Node& main, bool tf32) {
                             .x = shape(main.input(0)),
                             .weight = shape(gradient ? main.output() : main.input(1)),
                             .y = shape(gradient ? main.input(1) : main.output())};
-  refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16 ||
-                    (problem.type == DataType::fp32 && tf32),
-                "not for exact {}", to_string(problem.type));
+  refuse_unless_multiplied(problem.type, tf32);
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
   const std::vector<int64_t>& dilations = attributes.integers("dilations");
@@ -120,7 +117,7 @@ FewChannelProblem read_problem(const Node& main, bool tf32) {
 // Sets how many rows of the result a block works on at a time: `most`, or as many as shared memory holds.
 void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannelProblem::*bytes)() const,
                    const GpuTraits& gpu) {
-  const int64_t room = gpu.shared_bytes / problem.blocks - kReserved;
+  const int64_t room = gpu.block_shared_bytes(problem.blocks);
   problem.item_rows = std::min(most, problem.y[1]);
   while (problem.item_rows > 1 && (problem.*bytes)() > room) problem.item_rows /= 2;
   refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/refusal.h"
 
 #include "device/cuda/check.h"
 #include "device/cuda/kernel_registry.h"
@@ -184,6 +185,11 @@ std::string device_type(DataType type) {
     default:
       return std::string(to_string(type));
   }
+}
+
+void refuse_unless_multiplied(DataType type, bool tf32) {
+  backend::refuse_unless(type == DataType::fp16 || type == DataType::bf16 || (type == DataType::fp32 && tf32),
+                         "not for exact {}", to_string(type));
 }
 
 std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,

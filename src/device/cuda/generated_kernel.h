@@ -81,6 +81,10 @@ struct GeneratedRegistration {
                         std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
 };
 
+// Throws Error(unsupported) for types that the templates on the Tensor Cores do not take: they take those of
+// 16 bits, and fp32 where its products may be in TF32.
+void refuse_unless_multiplied(DataType type, bool tf32);
+
 // The type's name in kernels/types.cuh.
 std::string device_type(DataType type);
 // The number as float32.

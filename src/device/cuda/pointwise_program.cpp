@@ -14,7 +14,6 @@ namespace {
 using backend::refuse_unless;
 
 constexpr int kThreads = 256;
-constexpr int64_t kReserved = 1024;  // bytes of shared memory, by the driver for each block
 
 }  // namespace
 
@@ -24,8 +23,7 @@ PointwiseProblem::PointwiseProblem(const Node& node, const Value& x, const Value
       inputs(x.type().static_shape().back()),
       outputs(y.type().static_shape().back()) {
   refuse_unless(is_pointwise(node), "windows, strides, padding or groups");
-  refuse_unless(type == DataType::fp16 || type == DataType::bf16 || (type == DataType::fp32 && tf32),
-                "not for exact {}", to_string(type));
+  refuse_unless_multiplied(type, tf32);
   if (type == DataType::fp32) item = kItem / 2;
   refuse_unless(pixels > 0, "a tensor without elements");
   pixels /= inputs;
@@ -38,7 +36,7 @@ int64_t PointwiseProblem::items() const {
 }
 
 int64_t PointwiseProblem::stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const {
-  return (gpu.shared_bytes - kReserved - bytes_of(others)) / bytes_of(elements);
+  return (gpu.block_shared_bytes(1) - bytes_of(others)) / bytes_of(elements);
 }
 
 void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTraits& gpu, int64_t most) {

@@ -41,11 +41,10 @@ class ResidentProgram {
     program.source =
         fmt::format("#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n",
                     resident_constants(problem_, plan_), constants_);
-    constexpr int kBlocks = 2;  // of a multiprocessor
     program.source += entry_text(
         "run", kResidentThreads, pointers_.parameters() + ", float* parts, uint64* arrivals",
         fmt::format("  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n", work, pointers_.fields()),
-        kBlocks);
+        kResidentBlocks);
     program.launches = {std::move(launch)};
     return program;
   }

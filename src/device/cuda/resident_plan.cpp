@@ -16,8 +16,7 @@ namespace {
 constexpr int64_t kAccessBytes = 16;
 constexpr int64_t kPackBytes = kAccessBytes * kResidentThreads;  // of all threads of a block, for one tensor
 constexpr int64_t kWarp = 32;
-constexpr int64_t kReservedBytes = 1024;  // of shared memory, by the driver for each block
-constexpr int64_t kStepsAhead = 3;        // where what is read ahead takes room of its own
+constexpr int64_t kStepsAhead = 3;  // where what is read ahead takes room of its own
 
 int64_t vector_of(const ResidentProblem& problem) {
   return kAccessBytes / static_cast<int64_t>(size_of(problem.type));
@@ -43,8 +42,7 @@ int64_t lanes_of(const ResidentProblem& problem, int64_t most) {
 
 // Slots of one thread, and how many steps it reads ahead.
 void set_slots(const ResidentProblem& problem, const GpuTraits& gpu, ResidentPlan& plan) {
-  const int64_t room =
-      gpu.shared_bytes / kResidentBlocks - kReservedBytes - sums_bytes(columns_of(problem, plan.lanes));
+  const int64_t room = gpu.block_shared_bytes(kResidentBlocks) - sums_bytes(columns_of(problem, plan.lanes));
   const int64_t packs = room / kPackBytes;
   const int64_t passing = problem.passing > 0 ? kStepsAhead * problem.passing : 0;
   plan.slots = static_cast<int>((packs - passing) / problem.kept);
