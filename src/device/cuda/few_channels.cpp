@@ -245,14 +245,10 @@ GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& g
 }  // namespace
 
 KernelCandidate few_channel_candidate(Context& context) {
-  const auto program = [&context](const KernelRequest& request) {
+  return generated_candidate("few_channels", context, [](const KernelRequest& request, const GpuTraits& gpu) {
     const bool gradient = request.node.operator_name() == "convolution_weight_gradient";
-    return (gradient ? print_gradient : print_forward)(request, context.traits());
-  };
-  return backend::checked_candidate("generated.few_channels", program,
-                                    [&context, program](const KernelRequest& request) {
-                                      return make_generated_kernel(context, program(request));
-                                    });
+    return (gradient ? print_gradient : print_forward)(request, gpu);
+  });
 }
 
 }  // namespace tessera::cuda

@@ -121,19 +121,23 @@ std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram
   return std::make_unique<GeneratedKernel>(context, std::move(program));
 }
 
+KernelCandidate generated_candidate(
+    const std::string& name, Context& context,
+    const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make) {
+  const auto check = [make, &context](const KernelRequest& request) { make(request, context.traits()); };
+  const auto create = [make, &context](const KernelRequest& request) {
+    return make_generated_kernel(context, make(request, context.traits()));
+  };
+  return backend::checked_candidate("generated." + name, check, create);
+}
+
 GeneratedRegistration::GeneratedRegistration(
     const std::string& key,
     std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)> make) {
   const std::string name = key.substr(key.find(':') + 1);  // a fused node by its kind
   CudaKernelRegistration(
       {.key = key, .candidates = [name, make = std::move(make)](const Node&, Context& context) {
-         const auto check = [make, &context](const KernelRequest& request) {
-           make(request, context.traits());
-         };
-         const auto create = [make, &context](const KernelRequest& request) {
-           return make_generated_kernel(context, make(request, context.traits()));
-         };
-         return std::vector{backend::checked_candidate("generated." + name, check, create)};
+         return std::vector{generated_candidate(name, context, make)};
        }});
 }
 

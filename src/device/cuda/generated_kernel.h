@@ -71,6 +71,11 @@ struct GeneratedProgram {
 
 std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
 
+// "generated.NAME". `make` throws Error(unsupported) for a request that it refuses.
+KernelCandidate generated_candidate(
+    const std::string& name, Context& context,
+    const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make);
+
 // Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` throws
 // Error(unsupported) for a node that it refuses.
 struct GeneratedRegistration {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "tessera/device/common/fused_chain.h"
-#include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/normalised_bodies.h"
 #include "tessera/device/common/refusal.h"
@@ -138,13 +137,10 @@ const GeneratedRegistration kNormalised("fused:normalised_convolution", normalis
 }  // namespace
 
 KernelCandidate residual_convolution_candidate(Context& context) {
-  const auto program = [&context](const KernelRequest& request) {
-    return residual_convolution(request.node, context.traits());
-  };
-  return backend::checked_candidate("generated.residual_convolution", program,
-                                    [&context, program](const KernelRequest& request) {
-                                      return make_generated_kernel(context, program(request));
-                                    });
+  return generated_candidate("residual_convolution", context,
+                             [](const KernelRequest& request, const GpuTraits& gpu) {
+                               return residual_convolution(request.node, gpu);
+                             });
 }
 
 bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut,
