@@ -94,8 +94,10 @@ struct DealtColumns {
   __device__ static constexpr int of(int tile, int column) {
     return tile / run_tiles * (8 * run_tiles) + dealt_column(run_tiles, tile % run_tiles, column);
   }
-  // Where the `v`-th column of a thread lies; v is a multiple of `run`.
-  __device__ static constexpr int at(int lane, int v) { return 4 * v + lane % 4 * run; }
+  // Where the `v`-th column of a thread lies.
+  __device__ static constexpr int at(int lane, int v) {
+    return v / run * (4 * run) + lane % 4 * run + v % run;
+  }
 
   template <typename S>
   __device__ static Pack<S, count> load_all(const S* row, int lane) {
@@ -103,6 +105,19 @@ struct DealtColumns {
 #pragma unroll
     for (int v = 0; v < count; v += run) {
       const Pack<S, run> own = load<run>(row + at(lane, v));
+#pragma unroll
+      for (int n = 0; n < run; ++n) all.at[v + n] = own.at[n];
+    }
+    return all;
+  }
+  // Of a row of a tile in shared memory, from the column `first` on.
+  template <typename Tile>
+  __device__ static Pack<T, count> load_of_tile(const Tile& tile, int lane, int row, int first) {
+    Pack<T, count> all;
+#pragma unroll
+    for (int v = 0; v < count; v += run) {
+      const int column = first + at(lane, v);
+      const auto own = load<run>(tile.at(row, column / Tile::chunk) + column % Tile::chunk);
 #pragma unroll
       for (int n = 0; n < run; ++n) all.at[v + n] = own.at[n];
     }
@@ -147,6 +162,16 @@ __device__ inline uint32 operand_of_column(const T* first, int stride, int lane,
   } else {
     const T* from = first + (lane % 4 * 2 + 8 * word) * stride;
     return pair_of(from[0], from[stride]);
+  }
+}
+
+// The same where they are neighbours.
+template <typename T>
+__device__ inline uint32 operand_of_row(const T* first, int lane, int word) {
+  if constexpr (sizeof(T) == 4) {
+    return rounded_to_tf32(first[lane % 4 + 4 * word]);
+  } else {
+    return *reinterpret_cast<const uint32*>(first + lane % 4 * 2 + 8 * word);
   }
 }
 

@@ -5,12 +5,12 @@
 // takes it from shared memory, in place of x there. Behind: the sums of the result and of its squares, with
 // which the next normalisation begins; or a bias, the sum with a residual, and the relu.
 //
-// A block keeps the weights in registers and goes over the pixels 32 at a time, with the next such items on
-// their way to shared memory. Values round where they would in memory.
+// A block keeps the weights in registers and goes over the pixels by items, with the next such items on their
+// way to shared memory. Values round where they would in memory.
 //
-// P: Element (16 bits), pixels, inputs, outputs, slice (outputs of a block), stages (items in shared memory),
-// norms (how many normalisations, 0 to 2), shortcut (whether one is added to them), keeps (whether y is
-// written), statistics, bias, residual, relu (behind the result).
+// P: Element (16 bits, or float, with products in TF32), pixels, inputs, outputs, slice (outputs of a block),
+// item (pixels), stages (items in shared memory), norms (how many normalisations, 0 to 2), shortcut (whether
+// one is added to them), keeps (whether y is written), statistics, bias, residual, relu (behind the result).
 #pragma once
 
 #include "copies.cuh"
@@ -40,23 +40,25 @@ class PointwiseConvolution {
  public:
   using T = typename P::Element;
   static constexpr int threads = 256, warps = threads / 32;
-  static constexpr int item = 32;  // pixels
+  static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int slices = P::outputs / P::slice;
   static constexpr int columns = P::slice < 128 ? 16 : P::slice / warps;  // outputs of a warp
-  static constexpr int tiles = columns / 8, neighbours = 2 * tiles;
+  static constexpr int tiles = columns / 8;
+  using Columns = DealtColumns<T, tiles>;
+  static constexpr int own_columns = Columns::count;       // of a thread
   static constexpr int groups = P::slice / columns;        // of columns, one for each of so many warps
   static constexpr int teams = warps / groups;             // of warps, which share the pixels
   static constexpr int parts_of_item = item / 16 / teams;  // of 16 pixels, of a warp
-  static constexpr int steps = P::inputs / 16;
+  static constexpr int steps = P::inputs / depth<T>;
   static constexpr int operands = P::norms > 0 ? P::norms + (P::shortcut ? 1 : 0) : 1;
   using Input = Tile<T, P::inputs, true>;
-  static constexpr int chunks = Input::chunks;
+  static constexpr int chunk = Input::chunk, chunks = Input::chunks;
   static constexpr int own_chunks = item * chunks / threads;
   static constexpr int operand_elements = item * Input::pitch;
   using Residual = Tile<T, P::slice, false>;
   static constexpr int stage_elements = operands * operand_elements + (P::residual ? item * P::slice : 0);
-  using Row = Pack<T, neighbours>;
+  using Row = Pack<T, own_columns>;
   static_assert(threads % chunks == 0 && own_chunks > 0 && parts_of_item > 0);
 
   __device__ PointwiseConvolution(const PointwiseConvolutionPointers<T>& pointers, uint4* memory)
@@ -79,7 +81,11 @@ class PointwiseConvolution {
     for (int now = first; now < items; now += step, next += step) {
       T* own = stages_ + stage * stage_elements;
       wait_for_copies(P::stages - 2);
-      if constexpr (P::norms > 0) normalise(now, own);
+      if constexpr (P::norms > 0) {
+        normalise(now, own);
+      } else if constexpr (sizeof(T) == 4) {
+        round_input(own);
+      }
       __syncthreads();
       // Every thread is done with the item before, whose place the next one takes.
       fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
@@ -91,26 +97,24 @@ class PointwiseConvolution {
 
  private:
   __device__ void prepare() {
-    if constexpr (P::bias)
-      bias_ = load<neighbours>(pointers_.bias_of_result + output_ + lane_ % 4 * neighbours);
-    const int channel = thread_ % chunks * 8;
+    if constexpr (P::bias) bias_ = Columns::load_all(pointers_.bias_of_result + output_, lane_);
+    const int channel = thread_ % chunks * chunk;
 #pragma unroll
     for (int norm = 0; norm < P::norms; ++norm) {
-      const auto mean = load<8>(pointers_.mean[norm] + channel),
-                 bias = load<8>(pointers_.bias[norm] + channel);
-      factors_[norm] = load<8>(pointers_.factor[norm] + channel);
+      const auto mean = load<chunk>(pointers_.mean[norm] + channel),
+                 bias = load<chunk>(pointers_.bias[norm] + channel);
+      factors_[norm] = load<chunk>(pointers_.factor[norm] + channel);
 #pragma unroll
-      for (int v = 0; v < 8; ++v) offsets_[norm].at[v] = bias.at[v] - mean.at[v] * factors_[norm].at[v];
+      for (int v = 0; v < chunk; ++v) offsets_[norm].at[v] = bias.at[v] - mean.at[v] * factors_[norm].at[v];
     }
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
-      const T* row = pointers_.weight + (output_ + dealt_column(tiles, tile, lane_ / 4)) * P::inputs;
+      const T* row = pointers_.weight + (output_ + Columns::of(tile, lane_ / 4)) * P::inputs;
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
 #pragma unroll
         for (int word = 0; word < 2; ++word)
-          weights_[step][tile][word] =
-              *reinterpret_cast<const uint32*>(row + step * 16 + lane_ % 4 * 2 + word * 8);
+          weights_[step][tile][word] = operand_of_row(row + step * depth<T>, lane_, word);
       }
     }
   }
@@ -121,23 +125,23 @@ class PointwiseConvolution {
       T* to = stages_ + stage * stage_elements;
 #pragma unroll
       for (int n = 0; n < own_chunks; ++n) {
-        const int place = thread_ + n * threads, row = place / chunks, chunk = place % chunks;
-        const int64 from = int64{min(index * item + row, P::pixels - 1)} * P::inputs + chunk * 8;
-        copy_ahead(Input(to).at(row, chunk), pointers_.x[0] + from);
+        const int place = thread_ + n * threads, row = place / chunks, part = place % chunks;
+        const int64 from = int64{min(index * item + row, P::pixels - 1)} * P::inputs + part * chunk;
+        copy_ahead(Input(to).at(row, part), pointers_.x[0] + from);
         if constexpr (P::norms > 1)
-          copy_ahead(Input(to + operand_elements).at(row, chunk), pointers_.x[1] + from);
+          copy_ahead(Input(to + operand_elements).at(row, part), pointers_.x[1] + from);
         if constexpr (P::shortcut)
-          copy_ahead(Input(to + P::norms * operand_elements).at(row, chunk), pointers_.shortcut + from);
+          copy_ahead(Input(to + P::norms * operand_elements).at(row, part), pointers_.shortcut + from);
       }
       if constexpr (P::residual) {
         const Residual residual(to + operands * operand_elements);
 #pragma unroll
         for (int n = 0; n < item * Residual::chunks / threads; ++n) {
           const int place = thread_ + n * threads, row = place / Residual::chunks,
-                    chunk = place % Residual::chunks;
+                    part = place % Residual::chunks;
           const int64 pixel = min(index * item + row, P::pixels - 1);
-          copy_ahead(residual.at(row, chunk),
-                     pointers_.residual + pixel * P::outputs + slice_ * P::slice + chunk * 8);
+          copy_ahead(residual.at(row, part),
+                     pointers_.residual + pixel * P::outputs + slice_ * P::slice + part * chunk);
         }
       }
     }
@@ -147,23 +151,33 @@ class PointwiseConvolution {
   __device__ void normalise(int index, T* stage) const {
 #pragma unroll
     for (int n = 0; n < own_chunks; ++n) {
-      const int place = thread_ + n * threads, row = place / chunks, chunk = place % chunks;
+      const int place = thread_ + n * threads, row = place / chunks, part = place % chunks;
       const int pixel = index * item + row;
-      float sums[8];
+      float sums[chunk];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        add_normalised(sums, norm == 0, load<8>(Input(stage + norm * operand_elements).at(row, chunk)),
+        add_normalised(sums, norm == 0, load<chunk>(Input(stage + norm * operand_elements).at(row, part)),
                        factors_[norm], offsets_[norm]);
       }
       if constexpr (P::shortcut) {
-        const Pack<T, 8> shortcut = load<8>(Input(stage + P::norms * operand_elements).at(row, chunk));
+        const auto shortcut = load<chunk>(Input(stage + P::norms * operand_elements).at(row, part));
 #pragma unroll
-        for (int v = 0; v < 8; ++v) sums[v] += widen(shortcut.at[v]);
+        for (int v = 0; v < chunk; ++v) sums[v] += widen(shortcut.at[v]);
       }
-      const Pack<T, 8> y = relu_of<T>(sums);
-      store(Input(stage).at(row, chunk), y);
+      const Pack<T, chunk> y = relu_of<T>(sums);
+      store(Input(stage).at(row, part), as_factors(y));
       if (P::keeps && pixel < P::pixels && slice_ == 0)
-        store(pointers_.y + int64{pixel} * P::inputs + chunk * 8, y);
+        store(pointers_.y + int64{pixel} * P::inputs + part * chunk, y);
+    }
+  }
+
+  // What this thread has copied.
+  __device__ void round_input(T* stage) const {
+#pragma unroll
+    for (int n = 0; n < own_chunks; ++n) {
+      const int place = thread_ + n * threads;
+      T* own = Input(stage).at(place / chunks, place % chunks);
+      store(own, as_factors(load<chunk>(own)));
     }
   }
 
@@ -175,10 +189,10 @@ class PointwiseConvolution {
 #pragma unroll
       for (int part = 0; part < parts_of_item; ++part) {
         uint32 a[4];
-        y.load_a(a, lane_, (team_ * parts_of_item + part) * 16, 16 * step);
+        y.load_a(a, lane_, (team_ * parts_of_item + part) * 16, step * depth<T>);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile)
-          multiply_16x8x16<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
+          multiply<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
       }
     }
 #pragma unroll
@@ -187,14 +201,11 @@ class PointwiseConvolution {
       const int64 pixel = index * item + row;
       if (pixel >= P::pixels) continue;
       Row residual;
-      if constexpr (P::residual) {
-        const int column = column_ + lane_ % 4 * neighbours;
-        residual =
-            load<neighbours>(Residual(stage + operands * operand_elements).at(row, column / 8) + column % 8);
-      }
+      if constexpr (P::residual)
+        residual = Columns::load_of_tile(Residual(stage + operands * operand_elements), lane_, row, column_);
       Row result;
 #pragma unroll
-      for (int v = 0; v < neighbours; ++v) {
+      for (int v = 0; v < own_columns; ++v) {
         float value = products[part / 2][v / 2][2 * (part % 2) + v % 2];
         if constexpr (P::bias) value += widen(bias_.at[v]);
         if constexpr (P::residual) value += widen(residual.at[v]);
@@ -205,7 +216,7 @@ class PointwiseConvolution {
           squares_[v] += widen(result.at[v]) * widen(result.at[v]);
         }
       }
-      store(pointers_.result + pixel * P::outputs + output_ + lane_ % 4 * neighbours, result);
+      Columns::store_all(pointers_.result + pixel * P::outputs + output_, lane_, result);
     }
   }
 
@@ -213,11 +224,12 @@ class PointwiseConvolution {
     const int chunks_of_sums = static_cast<int>(gridDim.x) / slices * teams;
     float* row = pointers_.parts + int64{block * teams + team_} * P::outputs + output_;
 #pragma unroll
-    for (int v = 0; v < neighbours; ++v) {
+    for (int v = 0; v < own_columns; ++v) {
       const float sum = sum_of_rows(sums_[v]), square = sum_of_rows(squares_[v]);
       if (lane_ >= 4) continue;
-      row[lane_ * neighbours + v] = sum;
-      row[int64{chunks_of_sums} * P::outputs + lane_ * neighbours + v] = square;
+      const int column = Columns::at(lane_, v);
+      row[column] = sum;
+      row[int64{chunks_of_sums} * P::outputs + column] = square;
     }
   }
 
@@ -227,10 +239,10 @@ class PointwiseConvolution {
   int column_;  // the warp's first output in the slice
   int output_;  // and in all
   Row bias_;
-  Pack<float, 8> factors_[P::norms > 0 ? P::norms : 1], offsets_[P::norms > 0 ? P::norms : 1];
+  Pack<float, chunk> factors_[P::norms > 0 ? P::norms : 1], offsets_[P::norms > 0 ? P::norms : 1];
   uint32 weights_[steps][tiles][2];
-  float sums_[neighbours] = {};
-  float squares_[neighbours] = {};
+  float sums_[own_columns] = {};
+  float squares_[own_columns] = {};
 };
 
 template <typename P>

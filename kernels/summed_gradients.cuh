@@ -222,15 +222,7 @@ class SummedGradients {
 
   // The columns of this thread in a row of a wide operand.
   __device__ Row own(T* operand, int row) const {
-    Row all;
-#pragma unroll
-    for (int v = 0; v < own_columns; v += Columns::run) {
-      const int column = column_ + Columns::at(lane_, v);
-      const auto own = load<Columns::run>(Wide(operand).at(row, column / chunk) + column % chunk);
-#pragma unroll
-      for (int n = 0; n < Columns::run; ++n) all.at[v + n] = own.at[n];
-    }
-    return all;
+    return Columns::load_of_tile(Wide(operand), lane_, row, column_);
   }
 
   __device__ void finish(int first, int part, const float (&products)[tiles][4], T* wide) {
@@ -279,7 +271,7 @@ class SummedGradients {
 #pragma unroll
       for (int v = 0; v < own_columns; ++v) {
         const float value = sum_of_rows(sums_[sum][v]);
-        if (lane_ < 4) row[Columns::at(lane_, v / Columns::run * Columns::run) + v % Columns::run] = value;
+        if (lane_ < 4) row[Columns::at(lane_, v)] = value;
       }
     }
   }

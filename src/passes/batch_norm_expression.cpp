@@ -49,15 +49,17 @@ Node* in_front(const Node* reader, size_t input, std::string_view operator_name)
 }  // namespace
 
 std::optional<NormalisedChannels> match_normalised_channels(Value* y) {
-  Node* narrow = producer_of(y, "cast");
-  Node* sum = in_front(narrow, 0, "add");
+  const bool casts = y->data_type() != DataType::fp32;
+  Node* narrow = casts ? producer_of(y, "cast") : nullptr;
+  Node* sum = casts ? in_front(narrow, 0, "add") : producer_of(y, "add");
   Node* product = in_front(sum, 0, "multiply");
   Node* centred = in_front(product, 0, "subtract");
-  Node* wide = in_front(centred, 0, "cast");
   Node* mean = in_front(centred, 1, "broadcast_to");
   Node* factor = in_front(product, 1, "broadcast_to");
   Node* bias = in_front(sum, 1, "broadcast_to");
-  const std::vector<Node*> nodes{narrow, sum, product, centred, wide, mean, factor, bias};
+  std::vector<Node*> nodes{sum, product, centred, mean, factor, bias};
+  Node* wide = casts ? in_front(centred, 0, "cast") : centred;
+  if (casts) nodes.insert(nodes.end(), {narrow, wide});
   if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end() || wide->input(0)->type() != y->type())
     return std::nullopt;
   return NormalisedChannels{wide->input(0), mean->input(0), factor->input(0), bias->input(0), nodes};
@@ -69,7 +71,9 @@ std::optional<NormalisedInput> match_normalised_input(Value* y) {
   if (relu == nullptr || sole_reader(relu->input(0)) != relu) return std::nullopt;
   match.nodes.push_back(relu);
   std::vector<Value*> addends{relu->input(0)};
-  if (Node* sum = producer_of(relu->input(0), "add")) {
+  Node* sum = producer_of(relu->input(0), "add");
+  if (sum != nullptr &&
+      !match_normalised_channels(relu->input(0)).has_value()) {  // which is a sum, too, in fp32
     match.nodes.push_back(sum);
     addends = {sum->input(0), sum->input(1)};
   }

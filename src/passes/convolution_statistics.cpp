@@ -30,8 +30,8 @@ Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<N
   Value* sum = ops::reduce_sum(wide, over);
   Value* square = ops::square(wide);
   Value* squares = ops::reduce_sum(square, over);
-  std::vector<Node*> members{convolution, wide->producer(), sum->producer(), square->producer(),
-                             squares->producer()};
+  std::vector<Node*> members{convolution, sum->producer(), square->producer(), squares->producer()};
+  if (wide != y) members.push_back(wide->producer());
   std::vector<Value*> outputs{y, sum, squares};
   if (input.has_value()) {
     members.insert(members.end(), input->nodes.begin(), input->nodes.end());
@@ -43,8 +43,8 @@ Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<N
   return {fused->output(1), fused->output(2)};
 }
 
-// The mean of n numbers and their variance by the difference of two means: 16-bit numbers whose mean is far
-// from zero beside their deviation have lost the deviation already.
+// The mean of n numbers and their variance by the difference of two means: numbers of 16 bits, or made in
+// TF32, whose mean is far from zero beside their deviation have lost the deviation already.
 void rewrite(Graph& graph, Node* norm, const std::optional<NormalisedInput>& input) {
   Value* x = norm->input(0);
   const DataType type = norm->input(1)->data_type();
@@ -70,15 +70,19 @@ void rewrite(Graph& graph, Node* norm, const std::optional<NormalisedInput>& inp
 }  // namespace
 
 bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
-  if (options.convolution_statistics_bytes == 0) return false;
+  if (options.convolution_statistics_bytes == 0 && !options.takes_statistics) return false;
   bool changed = false;
   // In the graph's order: what one normalisation leaves behind stands in front of the next convolution.
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     const Value* x = norm->input(0);
     Node* convolution = producer_of(x, "convolution");
-    if (convolution == nullptr || size_of(x->data_type()) != 2) continue;
+    if (convolution == nullptr) continue;
+    const bool low = size_of(x->data_type()) == 2 && options.convolution_statistics_bytes > 0;
+    if (!low && !options.takes_statistics) continue;
     const std::optional<NormalisedInput> input = normalised_input(*convolution, options);
-    if (!input.has_value() && x->type().bytes() < options.convolution_statistics_bytes) continue;
+    const bool large = low && x->type().bytes() >= options.convolution_statistics_bytes;
+    const bool taken = options.takes_statistics && options.takes_statistics(*convolution);
+    if (!input.has_value() && !large && !taken) continue;
     rewrite(graph, norm, input);
     changed = true;
   }

@@ -22,6 +22,8 @@ struct NormalisedCase {
   int norms = 1;
   bool shortcut = true;
   std::string type = "fp16";
+
+  bool tf32() const { return type == "fp32"; }
 };
 
 // As use_convolution_statistics makes it of convolutions of one window position.
@@ -55,15 +57,16 @@ std::unique_ptr<Graph> fused(const NormalisedCase& own) {
   PassOptions options;
   options.convolution_statistics_bytes = 1;
   options.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  options.takes_statistics = [](const Node&) { return true; };
   std::unique_ptr<Graph> graph = parse_graph(text);
   EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
   verify(*graph);
   return graph;
 }
 
-const Node& fused_node(const Graph& graph) {
+const Node& fused_node(const Graph& graph, std::string_view kind = "normalised_convolution") {
   for (const auto& node : graph.nodes()) {
-    if (node->body() != nullptr && node->attributes().text("kind") == "normalised_convolution") return *node;
+    if (node->body() != nullptr && node->attributes().text("kind") == kind) return *node;
   }
   fail(ErrorCode::internal, "no such node in {}", print(graph));
 }
@@ -78,7 +81,10 @@ std::vector<NormalisedCase> cases() {
           {"ManyInputs", "2, 5, 7", 512, 128},
           {"ManyItems", "5, 31, 33", 64, 64},
           {"EightWarpsOfOutputs", "1, 3, 5", 256, 128},
-          {"BrainFloat", "3, 7, 9", 256, 64, 2, true, "bf16"}};
+          {"BrainFloat", "3, 7, 9", 256, 64, 2, true, "bf16"},
+          {"Tf32", "3, 7, 9", 256, 64, 1, true, "fp32"},
+          {"Tf32Alone", "5, 31, 33", 64, 256, 1, false, "fp32"},
+          {"Tf32TwoNormalisations", "2, 9, 11", 256, 128, 2, false, "fp32"}};
 }
 
 class NormalisedConvolution : public ::testing::TestWithParam<NormalisedCase> {};
@@ -97,19 +103,20 @@ TEST_P(NormalisedConvolution, CudaEveryKernel) {
   Tolerance result =
       tolerance_for(OperatorClass::contraction, type, {.terms = own.inputs, .magnitude = 2 * kLargest});
   result.absolute += u * largest;  // where y rounds to the other side
+  if (own.tf32()) result.absolute += 2 * 0x1p-11 * largest;
   const double one = u * largest + result.absolute;
   const Tolerances tolerances{result,
                               {.absolute = pixels * one},
                               {.absolute = 2 * pixels * largest * one},
                               {.absolute = 4 * u * kLargest, .relative = 2 * u}};
-  const std::vector<std::string> names =
-      expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
-                          std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+  const std::vector<std::string> names = expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
+                                                             std::vector<bool>(node.inputs().size(), false),
+                                                             gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.normalised_convolution");
 }
 
 TEST_P(NormalisedConvolution, CudaCompile) {
-  EXPECT_GT(compile_candidates(fused_node(*fused(GetParam()))), 0U);
+  EXPECT_GT(compile_candidates(fused_node(*fused(GetParam())), GetParam().tf32()), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedConvolution, ::testing::ValuesIn(cases()),
@@ -168,6 +175,57 @@ TEST_P(ResidualConvolution, CudaCompile) {
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, ResidualConvolution, ::testing::ValuesIn(residual_cases()),
                          [](const auto& test) { return test.param.name; });
 
+// In TF32, without a normalisation in front.
+std::vector<NormalisedCase> cases_of_statistics() {
+  return {{"OneSlice", "3, 7, 9", 64, 256},
+          {"TwoSlices", "5, 31, 33", 128, 512},
+          {"ManySlices", "2, 9, 11", 256, 1024},
+          {"TwoTeams", "5, 31, 33", 256, 64}};
+}
+
+std::unique_ptr<Graph> with_statistics(const NormalisedCase& own) {
+  std::unique_ptr<Graph> graph =
+      parse_graph(fmt::format("graph g(input %x: fp32[{0}, {1}], input %weight: fp32[{2}, 1, 1, {1}], input "
+                              "%scale: fp32[{2}], input %bias: "
+                              "fp32[{2}]) {{\n  %c = convolution(%x, %weight) {{dilations = [1, 1], "
+                              "padding_high = [0, 0], padding_low = [0, 0], "
+                              "strides = [1, 1]}}\n  %n, %mean, %variance = batch_norm_training(%c, %scale, "
+                              "%bias)\n  output n = %n\n}}\n",
+                              own.pixels, own.inputs, own.outputs));
+  PassOptions options;
+  options.takes_statistics = [](const Node&) { return true; };
+  EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
+  verify(*graph);
+  return graph;
+}
+
+class PointwiseStatistics : public ::testing::TestWithParam<NormalisedCase> {};
+
+TEST_P(PointwiseStatistics, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const NormalisedCase& own = GetParam();
+  const std::unique_ptr<Graph> graph = with_statistics(own);
+  const Node& node = fused_node(*graph, "convolution_statistics");
+  const auto pixels = static_cast<double>(node.output(0)->type().element_count() / own.outputs);
+  const double largest = 4 * 4 * std::sqrt(static_cast<double>(own.inputs));  // four deviations
+  Tolerance result =
+      tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = own.inputs, .magnitude = 4});
+  result.absolute += 2 * 0x1p-11 * largest;
+  const Tolerances tolerances{
+      result, {.absolute = pixels * result.absolute}, {.absolute = 2 * pixels * largest * result.absolute}};
+  const std::vector<std::string> names = expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
+                                                             {false, false}, gpu_or_null(), true, {}, true);
+  EXPECT_EQ(names.front(), "generated.pointwise_convolution");
+}
+
+TEST_P(PointwiseStatistics, CudaCompile) {
+  const std::unique_ptr<Graph> graph = with_statistics(GetParam());
+  EXPECT_GT(compile_candidates(fused_node(*graph, "convolution_statistics"), true), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, PointwiseStatistics, ::testing::ValuesIn(cases_of_statistics()),
+                         [](const auto& test) { return test.param.name; });
+
 TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
   const auto refusal = [](const NormalisedCase& own) {
     const std::unique_ptr<Graph> graph = fused(own);
@@ -193,7 +251,7 @@ TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
                                 "padding_low = [0, 0], strides = [1, "
                                 "1]}}\n  output y = %y\n}}\n",
                                 type, pixels, window, 56 - lost));
-    return cuda::takes_normalised_input(*graph->nodes().front(), 1, true, gpu);
+    return cuda::takes_normalised_input(*graph->nodes().front(), 1, true, false, gpu);
   };
   EXPECT_TRUE(takes("64", "1, 1", "fp16"));
   EXPECT_TRUE(takes("64", "1, 1", "bf16"));

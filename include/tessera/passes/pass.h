@@ -54,6 +54,9 @@ struct PassOptions {
   // with a shortcut and the relu before it, and with the sums for the normalisation behind it. Unset: never.
   std::function<bool(const Node& convolution, size_t normalisations, bool shortcut)> takes_normalised_input =
       {};
+  // Whether a kernel of the device adds up the result of a convolution for the batch normalisation behind it
+  // where it is made, in a fixed order. Unset: none.
+  std::function<bool(const Node& convolution)> takes_statistics = {};
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // From which size on results of convolutions are added up for batch normalisation where they are made;

@@ -196,7 +196,9 @@ std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& c
 }
 
 std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
-  return with_few_channels(fused(node, context), context);
+  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
+  candidates.insert(candidates.begin(), pointwise_statistics_candidate(context));
+  return candidates;
 }
 
 std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {

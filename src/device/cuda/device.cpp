@@ -12,6 +12,7 @@
 #include "device/cuda/cluster_source.h"
 #include "device/cuda/cudnn_graph.h"
 #include "device/cuda/event_timer.h"
+#include "device/cuda/few_channels.h"
 #include "device/cuda/grouped_clusters.h"
 #include "device/cuda/host_buffers.h"
 #include "device/cuda/kernel_registry.h"
@@ -115,10 +116,16 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.makes_mask_again = [context = context_, tf32](const Node& data_gradient) {
     return makes_mask_again(data_gradient, tf32, context->traits());
   };
-  options.takes_normalised_input = [context = context_](const Node& convolution, size_t normalisations,
-                                                        bool shortcut) {
-    return takes_normalised_input(convolution, normalisations, shortcut, context->traits());
+  options.takes_normalised_input = [context = context_, tf32](const Node& convolution, size_t normalisations,
+                                                              bool shortcut) {
+    return takes_normalised_input(convolution, normalisations, shortcut, tf32, context->traits());
   };
+  if (tf32) {
+    options.takes_statistics = [context = context_](const Node& convolution) {
+      return takes_few_channels(convolution, true) ||
+             takes_pointwise_statistics(convolution, true, context->traits());
+    };
+  }
   options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
     return takes_normalised_gradients(data_gradient, tf32, context->traits());
   };

@@ -251,4 +251,14 @@ KernelCandidate few_channel_candidate(Context& context) {
   });
 }
 
+bool takes_few_channels(const Node& convolution, bool tf32) {
+  try {
+    read_problem(convolution, tf32);
+    return true;
+  } catch (const Error& refusal) {
+    if (refusal.code() != ErrorCode::unsupported) throw;
+    return false;
+  }
+}
+
 }  // namespace tessera::cuda

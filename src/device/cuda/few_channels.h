@@ -10,5 +10,7 @@ namespace tessera::cuda {
 
 // "generated.few_channels", for a convolution, alone or with its statistics, and for a weight gradient.
 KernelCandidate few_channel_candidate(Context& context);
+// Whether it takes the convolution. `tf32`: fp32 products may round their operands.
+bool takes_few_channels(const Node& convolution, bool tf32);
 
 }  // namespace tessera::cuda

@@ -17,7 +17,8 @@ namespace {
 
 using backend::refuse_unless;
 
-constexpr int64_t kMostWeights = 65536;  // in the registers of a block
+constexpr int64_t kMostWeightBytes = 131072;  // in the registers of a block
+constexpr int64_t kLeastColumns = 128;        // of a block's registers: narrower slices stand in them twice
 
 // The problem P of kernels/pointwise_convolution.cuh.
 struct PointwiseConvolutionProblem : PointwiseProblem {
@@ -27,21 +28,20 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   backend::Epilogue epilogue;
   int64_t slice = 0;
 
-  explicit PointwiseConvolutionProblem(const Node& convolution)
-      : PointwiseProblem(convolution, *convolution.input(0), *convolution.output(), false) {
+  PointwiseConvolutionProblem(const Node& convolution, bool tf32)
+      : PointwiseProblem(convolution, *convolution.input(0), *convolution.output(), tf32) {
     refuse_unless(inputs == 64 || inputs == 128 || inputs == 256 || inputs == 512, "{} channels of x",
                   inputs);
   }
 
   int64_t item_elements() const {
-    constexpr int64_t kPadding = 8;  // elements of a row
     const size_t operands = norms > 0 ? norms + (shortcut ? 1 : 0) : 1;
-    return kItem * (static_cast<int64_t>(operands) * (inputs + kPadding) +
-                    (epilogue.shortcut.has_value() ? slice : 0));
+    return item * (static_cast<int64_t>(operands) * (inputs + padding()) +
+                   (epilogue.shortcut.has_value() ? slice : 0));
   }
   int64_t slices() const { return outputs / slice; }
   // Of warps, each of which adds up pixels of its own.
-  int64_t teams() const { return slice < 128 ? 2 : 1; }
+  int64_t teams() const { return slice < kLeastColumns ? 2 : 1; }
   int64_t blocks_of_slice(const GpuTraits& gpu) const {
     return std::min(items(), std::max<int64_t>(gpu.multiprocessors / slices(), 1));
   }
@@ -49,9 +49,11 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   // The first of the wanted widths of a slice that takes the outputs apart evenly.
   void set_slice(std::initializer_list<int64_t> wanted, const GpuTraits& gpu) {
     for (const int64_t own : wanted) {
-      if (slice == 0 && outputs % own == 0 && inputs * own <= kMostWeights) slice = own;
+      const bool fits = bytes_of(inputs * std::max(own, kLeastColumns)) <= kMostWeightBytes;
+      if (slice == 0 && outputs % own == 0 && fits) slice = own;
     }
     refuse_unless(slice > 0, "{} channels of the result", outputs);
+    if (teams() > 1) item = kItem;  // 16 pixels for each
     set_stages(item_elements(), 0, gpu);
   }
 
@@ -70,9 +72,9 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
 };
 
 struct NormalisedInputProblem : PointwiseConvolutionProblem {
-  NormalisedInputProblem(const Node& convolution, size_t normalisations, bool has_shortcut,
+  NormalisedInputProblem(const Node& convolution, size_t normalisations, bool has_shortcut, bool tf32,
                          const GpuTraits& gpu)
-      : PointwiseConvolutionProblem(convolution) {
+      : PointwiseConvolutionProblem(convolution, tf32) {
     constexpr int64_t kCheapInputs = 128;  // that each slice may normalise by itself
     refuse_unless(normalisations == 1 || normalisations == 2, "{} normalisations", normalisations);
     norms = normalisations;
@@ -85,9 +87,51 @@ struct NormalisedInputProblem : PointwiseConvolutionProblem {
   }
 };
 
-GeneratedProgram normalised_convolution(const Node& node, const GpuTraits& gpu) {
+// Without normalisations: cuDNN has statistics of 16 bits alone, and in no fixed order.
+struct StatisticsProblem : PointwiseConvolutionProblem {
+  StatisticsProblem(const Node& convolution, bool tf32, const GpuTraits& gpu)
+      : PointwiseConvolutionProblem(convolution, tf32) {
+    refuse_unless(type == DataType::fp32, "left to cuDNN in 16 bits");
+    set_slice({256, 128, 64}, gpu);
+  }
+};
+
+// Of the result, as outputs 1 and 2 of the node.
+void add_statistics(GeneratedProgram& program, const Node& node, const PointwiseConvolutionProblem& problem,
+                    const PointerList& pointers, const GpuTraits& gpu) {
+  const int64_t chunks = problem.blocks_of_slice(gpu) * problem.teams();
+  const int64_t sums = floats(chunks * problem.outputs);
+  problem.add_to(program, pointers, true, gpu);
+  program.workspace_bytes = 2 * sums;
+  add_combine(program, node,
+              {{.offset = 0, .results = problem.outputs, .output = 1},
+               {.offset = sums, .results = problem.outputs, .output = 2}},
+              chunks);
+}
+
+GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuTraits& gpu) {
+  const Node& node = request.node;
+  const Node& convolution = backend::main_node(node, "convolution");
+  refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
+                node.outputs().size());
+  const StatisticsProblem problem(convolution, request.tf32, gpu);
+  PointerList pointers(node);
+  pointers.input(backend::input_index(node, convolution.input(0)));
+  for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
+  pointers.input(backend::input_index(node, convolution.input(1)));
+  for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
+  pointers.output(0);
+  pointers.output(std::nullopt);
+  GeneratedProgram program;
+  add_statistics(program, node, problem, pointers, gpu);
+  return program;
+}
+
+GeneratedProgram normalised_convolution(const KernelRequest& request, const GpuTraits& gpu) {
+  const Node& node = request.node;
   const backend::NormalisedConvolutionBody body = backend::parse_normalised_convolution(node);
-  NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), gpu);
+  NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), request.tf32,
+                                 gpu);
   problem.keeps = body.keeps;
   PointerList pointers(node);
   add_both(pointers, body.x);
@@ -98,22 +142,15 @@ GeneratedProgram normalised_convolution(const Node& node, const GpuTraits& gpu) 
   pointers.output(0);
   pointers.output(body.keeps ? std::optional<size_t>(3) : std::nullopt);
 
-  const int64_t chunks = problem.blocks_of_slice(gpu) * problem.teams();
-  const int64_t sums = floats(chunks * problem.outputs);
   GeneratedProgram program;
-  problem.add_to(program, pointers, true, gpu);
-  program.workspace_bytes = 2 * sums;
-  add_combine(program, node,
-              {{.offset = 0, .results = problem.outputs, .output = 1},
-               {.offset = sums, .results = problem.outputs, .output = 2}},
-              chunks);
+  add_statistics(program, node, problem, pointers, gpu);
   return program;
 }
 
 // cuDNN is as fast without a residual, and where the cache holds the result.
 GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   const backend::FusedChain chain = backend::parse_chain(node, "convolution");
-  PointwiseConvolutionProblem problem(*chain.main);
+  PointwiseConvolutionProblem problem(*chain.main, false);
   problem.epilogue = backend::read_epilogue(node, chain, {"relu"});
   refuse_unless(problem.epilogue.shortcut.has_value(), "no residual");
   const int64_t bytes = problem.bytes_of(problem.pixels * problem.outputs);
@@ -143,10 +180,18 @@ KernelCandidate residual_convolution_candidate(Context& context) {
                              });
 }
 
-bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut,
+KernelCandidate pointwise_statistics_candidate(Context& context) {
+  return generated_candidate("pointwise_convolution", context, convolution_statistics);
+}
+
+bool takes_pointwise_statistics(const Node& convolution, bool tf32, const GpuTraits& gpu) {
+  return worthwhile<StatisticsProblem>(&PointwiseProblem::outputs, convolution, tf32, gpu).has_value();
+}
+
+bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut, bool tf32,
                             const GpuTraits& gpu) {
   return worthwhile<NormalisedInputProblem>(&PointwiseProblem::inputs, convolution, normalisations, shortcut,
-                                            gpu)
+                                            tf32, gpu)
       .has_value();
 }
 

@@ -66,7 +66,6 @@ struct NormalisedProblem : PointwiseProblem {
     set_stages(item_elements(), others(), gpu);
   }
 
-  int64_t padding() const { return type == DataType::fp32 ? 0 : 8; }  // elements of a row
   int64_t item_elements() const { return item * (2 * outputs + inputs + padding()); }
   // Beside the items: the gradient d of two, and two numbers for each channel of u.
   int64_t others() const { return 2 * item * (outputs + padding()) + elements_of_floats(2 * inputs); }

@@ -35,6 +35,7 @@ struct PointwiseProblem {
   int64_t elements_of_floats(int64_t count) const {
     return count * static_cast<int64_t>(sizeof(float) / size_of(type));
   }
+  int64_t padding() const { return type == DataType::fp32 ? 0 : 8; }  // elements of a row of a padded tile
   int64_t items() const;
   // How many of so many elements each a multiprocessor holds beside `others` elements.
   int64_t stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const;
