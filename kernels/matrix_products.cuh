@@ -123,6 +123,7 @@ struct DealtColumns {
     }
     return all;
   }
+  // In global memory.
   template <typename S>
   __device__ static void store_all(S* row, int lane, const Pack<S, count>& all) {
 #pragma unroll
@@ -130,7 +131,7 @@ struct DealtColumns {
       Pack<S, run> own;
 #pragma unroll
       for (int n = 0; n < run; ++n) own.at[n] = all.at[v + n];
-      store(row + at(lane, v), own);
+      store<Memory::global>(row + at(lane, v), own);
     }
   }
 };
@@ -202,14 +203,17 @@ __device__ inline int dealt_chunk(int row, int chunk) {
 }
 
 // Rows of elements in shared memory, `Columns` wide; those of 32 bits that are factors have been rounded.
-// Chunks are dealt, or rows padded: that costs room, less arithmetic where many places of a row are read, and
-// conflicts where a warp reads few chunks of many rows, as it always does of transposed numbers of 32 bits.
+// Chunks are dealt, or rows padded: that costs room, and less arithmetic where many places of a row are read.
+//
+// Four rows of transposed numbers of 32 bits begin in different banks, 8 apart, if they are every other one
+// of padded rows. As products may add up in any order that both factors have, a thread takes the rows 2 t and
+// 2 t + 1 of these for t and t + 4.
 template <typename T, int Columns, bool Padded>
 class Tile {
  public:
   static constexpr int chunk = chunk_elements<T>;
   static constexpr int chunks = Columns / chunk;
-  static constexpr bool padded = Padded && sizeof(T) == 2;
+  static constexpr bool padded = Padded;
   static constexpr int pitch = Columns + (padded ? chunk : 0);
 
   __device__ explicit Tile(T* memory) : memory_(memory) {}
@@ -220,12 +224,17 @@ class Tile {
   // The 16 x depth numbers at a row and a column as `a` of the instruction; turned, `depth` rows of 16
   // columns, as their transposed.
   __device__ void load_a(uint32 (&to)[4], int lane, int row, int column) const {
-    load_matrices(to, at(row + lane % 16, column / chunk + lane / 16));
+    load_matrices(to, at(row + row_of(lane % 8) + lane / 8 % 2 * 8, column / chunk + lane / 16));
+  }
+  // Which of 8 rows the row `row` of `a` stands for, so that 8 lanes that read or write what a thread has of
+  // two rows of products share no banks.
+  __device__ static constexpr int row_of(int row) {
+    return padded && sizeof(T) == 4 ? row % 2 * 4 + row / 2 : row;
   }
   __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int column) const {
     if constexpr (sizeof(T) == 4) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n) to[n] = single(lane, row + n / 2 * 4, column + n % 2 * 8);
+      for (int n = 0; n < 4; ++n) to[n] = single(lane, row, n / 2, column + n % 2 * 8);
     } else {
       load_turned(to, turned(lane, row, column));
     }
@@ -238,7 +247,7 @@ class Tile {
   __device__ void load_b(uint32 (&to)[4], int lane, int row, int column) const {
     if constexpr (sizeof(T) == 4) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n) to[n] = single(lane, row + n % 2 * 4, column + n / 2 * 8);
+      for (int n = 0; n < 4; ++n) to[n] = single(lane, row, n % 2, column + n / 2 * 8);
     } else {
       load_turned(to, at(row + lane % 16, column / chunk + lane / 16));
     }
@@ -248,10 +257,11 @@ class Tile {
   __device__ T* turned(int lane, int row, int column) const {
     return at(row + lane % 8 + lane / 16 * 8, column / chunk + lane / 8 % 2);
   }
-  // A number of the thread's row in 4 and column in 8.
-  __device__ uint32 single(int lane, int row, int column) const {
-    const int own = column + lane / 4;
-    return *reinterpret_cast<const uint32*>(at(row + lane % 4, own / chunk) + own % chunk);
+  // A number of one of the thread's two rows in 8, in its column in 8.
+  __device__ uint32 single(int lane, int row, int word, int column) const {
+    static_assert(padded);
+    return *reinterpret_cast<const uint32*>(memory_ + (lane % 4 * 2 * pitch + lane / 4) +
+                                            ((row + word) * pitch + column));
   }
 
   T* memory_;

@@ -41,6 +41,7 @@ class NormalisedGradients {
   static constexpr int chunk = chunk_elements<T>;
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
+  static constexpr bool whole = P::pixels % item == 0;  // all items
   static constexpr int wide_chunks = P::wide / chunk, narrow_chunks = P::narrow / chunk;
   static constexpr int own_chunks = item * wide_chunks / threads;
   static constexpr int channels = P::wide / warps;  // of the weight gradient, of a warp
@@ -116,6 +117,11 @@ class NormalisedGradients {
     }
   }
 
+  // Behind the last pixel the last one is read again.
+  __device__ static int pixel_of(int pixel) {
+    return whole ? pixel : min(pixel, P::pixels - 1);
+  }
+
   // Each thread copies of dz and x what it normalises later.
   __device__ void fetch(int index, int stage) {
     T* to = stages_ + stage * stage_elements;
@@ -125,13 +131,13 @@ class NormalisedGradients {
       for (int n = 0; n < own_chunks; ++n) {
         const int place = thread_ + n * threads;
         const int row = place / wide_chunks;
-        const int64 from = int64{min(first + row, P::pixels - 1)} * P::wide + place % wide_chunks * chunk;
+        const int64 from = int64{pixel_of(first + row)} * P::wide + place % wide_chunks * chunk;
         copy_ahead(to + place * chunk, pointers_.dz + from);
         copy_ahead(to + item * P::wide + place * chunk, pointers_.x + from);
       }
       const int row = thread_ / narrow_chunks, part = thread_ % narrow_chunks;
       copy_ahead(Narrow(to + 2 * item * P::wide).at(row, part),
-                 pointers_.input + int64{min(first + row, P::pixels - 1)} * P::narrow + part * chunk);
+                 pointers_.input + int64{pixel_of(first + row)} * P::narrow + part * chunk);
     }
     end_of_copies();
   }
@@ -146,7 +152,7 @@ class NormalisedGradients {
                      load<chunk>(offsets_of_input() + part * chunk));
       own = relu_of<T>(u);
     }
-    store(input.at(row, part), as_factors(own));
+    store<Memory::shared>(input.at(row, part), as_factors(own));
   }
 
   // Behind the tiles.
@@ -165,7 +171,7 @@ class NormalisedGradients {
       const int row = place / wide_chunks;
       const auto dz = load<chunk>(from + place * chunk),
                  x = load<chunk>(from + item * P::wide + place * chunk);
-      const bool inside = index * item + row < P::pixels;
+      const bool inside = whole || index * item + row < P::pixels;
       Pack<T, chunk> slope;
 #pragma unroll
       for (int v = 0; v < chunk; ++v) {
@@ -173,7 +179,7 @@ class NormalisedGradients {
             factors_[0].at[v] * widen(dz.at[v]) + factors_[1].at[v] * widen(x.at[v]) + factors_[2].at[v];
         slope.at[v] = narrow<T>(inside ? value : 0);
       }
-      store(Wide(to).at(row, place % wide_chunks), as_factors(slope));
+      store<Memory::shared>(Wide(to).at(row, place % wide_chunks), as_factors(slope));
     }
   }
 
@@ -210,8 +216,8 @@ class NormalisedGradients {
     }
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const int pixel = index * item + part + lane_ / 4 + 8 * row;
-      if (pixel >= P::pixels) continue;
+      const int pixel = index * item + part + Wide::row_of(lane_ / 4) + 8 * row;
+      if (!whole && pixel >= P::pixels) continue;
       Pack<T, Columns::count> result;
 #pragma unroll
       for (int v = 0; v < Columns::count; ++v) result.at[v] = narrow<T>(products[v / 2][2 * row + v % 2]);

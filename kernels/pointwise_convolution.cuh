@@ -165,9 +165,9 @@ class PointwiseConvolution {
         for (int v = 0; v < chunk; ++v) sums[v] += widen(shortcut.at[v]);
       }
       const Pack<T, chunk> y = relu_of<T>(sums);
-      store(Input(stage).at(row, part), as_factors(y));
+      store<Memory::shared>(Input(stage).at(row, part), as_factors(y));
       if (P::keeps && pixel < P::pixels && slice_ == 0)
-        store(pointers_.y + int64{pixel} * P::inputs + part * chunk, y);
+        store<Memory::global>(pointers_.y + int64{pixel} * P::inputs + part * chunk, y);
     }
   }
 
@@ -177,7 +177,7 @@ class PointwiseConvolution {
     for (int n = 0; n < own_chunks; ++n) {
       const int place = thread_ + n * threads;
       T* own = Input(stage).at(place / chunks, place % chunks);
-      store(own, as_factors(load<chunk>(own)));
+      store<Memory::shared>(own, as_factors(load<chunk>(own)));
     }
   }
 
@@ -197,7 +197,7 @@ class PointwiseConvolution {
     }
 #pragma unroll
     for (int part = 0; part < 2 * parts_of_item; ++part) {
-      const int row = team_ * parts_of_item * 16 + lane_ / 4 + 8 * part;
+      const int row = team_ * parts_of_item * 16 + Input::row_of(lane_ / 4) + 8 * part;
       const int64 pixel = index * item + row;
       if (pixel >= P::pixels) continue;
       Row residual;

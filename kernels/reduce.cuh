@@ -106,6 +106,18 @@ __device__ void combine_chunks(int64 block, const A* parts, int64 results, int c
   sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, room);
   if (own == 0 && r < results) y[r] = finish<T>(sum, divisor);
 }
+// The same where the results are so many that a thread for each fills the GPU: 256 threads work on 256
+// results.
+template <typename Operation, typename T, typename A>
+__device__ void combine_chunks_of_many(int64 block, const A* parts, int64 results, int chunks, double divisor,
+                                       T* y) {
+  const int64 r = block * 256 + threadIdx.x;
+  if (r >= results) return;
+  A sum = Operation::template start<A>();
+#pragma unroll 8
+  for (int chunk = 0; chunk < chunks; ++chunk) sum = Operation::combine(sum, parts[chunk * results + r]);
+  y[r] = finish<T>(sum, divisor);
+}
 template <typename Operation, typename T, typename A>
 __device__ void combine_chunks(const A* parts, int64 results, int chunks, double divisor, T* y) {
   combine_chunks<Operation>(int64{blockIdx.x}, parts, results, chunks, divisor, y);

@@ -32,16 +32,24 @@ class SummedGradients {
   static constexpr int slices = P::wide / P::slice;
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
-  static constexpr int operands = 2 + P::norms;  // as wide as the slice
+  static constexpr bool whole = P::pixels % item == 0;  // all items
+  static constexpr int operands = 2 + P::norms;         // as wide as the slice
   static constexpr int sums = 1 + P::norms;
   static constexpr int columns = P::slice / warps;  // of a warp
   static constexpr int tiles = columns / 8;
   using Columns = DealtColumns<T, tiles>;
   static constexpr int own_columns = Columns::count;  // of a thread
-  static constexpr int wide_elements = item * P::slice;
-  static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
-  using Wide = Tile<T, P::slice, false>;
-  using Narrow = Tile<T, P::narrow, false>;
+  // In 32 bits, which are turned number by number, rows are padded; and where a warp has few columns, it
+  // makes twice as many of the weight gradient for half of the rows, for fewer reads, and the products in two
+  // chains, as an instruction waits for the one before it in its chain.
+  static constexpr bool words = sizeof(T) == 4;
+  static constexpr int broader = words && tiles == 2 && P::narrow >= 128 ? 2 : 1;
+  static constexpr int gradient_rows = P::narrow / 16 / broader, gradient_tiles = tiles * broader;
+  static constexpr int chains = words && tiles * (item / 16) < 4 ? 2 : 1;
+  using Wide = Tile<T, P::slice, words>;
+  using Narrow = Tile<T, P::narrow, words>;
+  static constexpr int wide_elements = item * Wide::pitch, narrow_elements = item * Narrow::pitch;
+  static constexpr int stage_elements = operands * wide_elements + narrow_elements;
   static constexpr int chunk = Wide::chunk;
   using Row = Pack<T, own_columns>;
 
@@ -107,14 +115,14 @@ class SummedGradients {
 #pragma unroll
     for (int n = 0; n < item * Wide::chunks / threads; ++n) {
       const int place = thread_ + n * threads, row = place / Wide::chunks, part = place % Wide::chunks;
-      const int64 pixel = min(first + row, P::pixels - 1);
-      copy_ahead(Wide(to).at(row, part), from + pixel * P::wide + slice_ + part * chunk);
+      const int64 pixel = whole ? first + row : min(first + row, P::pixels - 1);
+      copy_ahead(Wide(to).at(row, part), from + pixel * P::wide + (slice_ + part * chunk));
     }
   }
 
   // Of what this thread has copied.
   __device__ void make_input(T* stage) const {
-    T* wide = stage + item * P::narrow;
+    T* wide = stage + narrow_elements;
     const int part = thread_ % Wide::chunks;  // of every row
     Pack<float, chunk> factor[P::norms], offset[P::norms];
 #pragma unroll
@@ -122,26 +130,39 @@ class SummedGradients {
       factor[norm] = load<chunk>(factors() + norm * P::slice + part * chunk);
       offset[norm] = load<chunk>(offsets() + norm * P::slice + part * chunk);
     }
+    // All reads come before the writes, which they do not pass.
+    constexpr int rows = item * Wide::chunks / threads;
+    const auto row_of = [&](int n) { return thread_ / Wide::chunks + n * (threads / Wide::chunks); };
+    Pack<T, chunk> made[rows];
 #pragma unroll
-    for (int row = thread_ / Wide::chunks; row < item; row += threads / Wide::chunks) {
+    for (int n = 0; n < rows; ++n) {
       float sums[chunk];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        add_normalised(sums, norm == 0, load<chunk>(Wide(wide + (2 + norm) * wide_elements).at(row, part)),
-                       factor[norm], offset[norm]);
+        add_normalised(sums, norm == 0,
+                       load<chunk>(Wide(wide + (2 + norm) * wide_elements).at(row_of(n), part)), factor[norm],
+                       offset[norm]);
       }
-      store(Wide(wide).at(row, part), as_factors(relu_of<T>(sums)));
+      made[n] = as_factors(relu_of<T>(sums));
     }
+#pragma unroll
+    for (int n = 0; n < rows; ++n) store<Memory::shared>(Wide(wide).at(row_of(n), part), made[n]);
   }
 
   // Of what this thread has copied, too: once, not by every warp that reads it. The input is read by one
   // warp.
   __device__ void round_slopes(T* dy) const {
+    constexpr int count = item * Narrow::chunks / threads;
+    static_assert(count * threads == item * Narrow::chunks);
+    const auto own = [&](int n) {
+      const int place = thread_ + n * threads;
+      return Narrow(dy).at(place / Narrow::chunks, place % Narrow::chunks);
+    };
+    Pack<T, chunk> made[count];
 #pragma unroll
-    for (int place = thread_; place < item * Narrow::chunks; place += threads) {
-      T* own = Narrow(dy).at(place / Narrow::chunks, place % Narrow::chunks);
-      store(own, as_factors(load<chunk>(own)));
-    }
+    for (int n = 0; n < count; ++n) made[n] = as_factors(load<chunk>(own(n)));
+#pragma unroll
+    for (int n = 0; n < count; ++n) store<Memory::shared>(own(n), made[n]);
   }
 
   // Behind the items.
@@ -160,15 +181,15 @@ class SummedGradients {
 #pragma unroll
       for (int n = 0; n < (item * Narrow::chunks + threads - 1) / threads; ++n) {
         const int place = thread_ + n * threads, row = place / Narrow::chunks, part = place % Narrow::chunks;
-        if (row >= item) break;
+        if (item * Narrow::chunks % threads != 0 && row >= item) break;
         T* own = Narrow(to).at(row, part);
-        if (first + row < P::pixels) {
+        if (whole || first + row < P::pixels) {
           copy_ahead(own, pointers_.dy + int64{first + row} * P::narrow + part * chunk);
         } else {
           *reinterpret_cast<uint4*>(own) = uint4{0, 0, 0, 0};
         }
       }
-      to += item * P::narrow;
+      to += narrow_elements;
       if constexpr (!P::again) fetch_wide(pointers_.input, first, to);
       fetch_wide(pointers_.addend, first, to + wide_elements);
 #pragma unroll
@@ -180,33 +201,43 @@ class SummedGradients {
 
   __device__ void work(int index, T* stage) {
     const Narrow dy(stage);
-    const Wide input(stage + item * P::narrow);
-    if constexpr (P::weights) add_weights(dy, input);
-    float products[item / 16][tiles][4] = {};
+    T* wide = stage + narrow_elements;
+    if constexpr (P::weights) add_weights(dy, Wide(wide));
+    float products[chains][item / 16][tiles][4] = {};
     make_products(dy, products);
 #pragma unroll
-    for (int row = 0; row < item / 8; ++row)
-      finish(index * item, row, products[row / 2], stage + item * P::narrow);
+    for (int row = 0; row < item / 8; ++row) finish(index * item, row, products[0][row / 2], wide);
+  }
+
+  // Of the weight gradient, the warp's first row, a channel of dy, and its first column in the slice.
+  __device__ int gradient_row() const {
+    return column_ / columns % broader * gradient_rows * 16;
+  }
+  __device__ int gradient_column() const {
+    return column_ / (columns * broader) * (columns * broader);
   }
 
   __device__ void add_weights(const Narrow& dy, const Wide& input) {
+    const int first_row = gradient_row(), first_column = gradient_column();
 #pragma unroll
     for (int pixel = 0; pixel < item; pixel += depth<T>) {
-      uint32 b[tiles / 2][4];
+      uint32 b[gradient_tiles / 2][4];
 #pragma unroll
-      for (int pair = 0; pair < tiles / 2; ++pair) input.load_b(b[pair], lane_, pixel, column_ + 16 * pair);
+      for (int pair = 0; pair < gradient_tiles / 2; ++pair)
+        input.load_b(b[pair], lane_, pixel, first_column + 16 * pair);
 #pragma unroll
-      for (int row = 0; row < P::narrow / 16; ++row) {
+      for (int row = 0; row < gradient_rows; ++row) {
         uint32 a[4];
-        dy.load_a_turned(a, lane_, pixel, 16 * row);
+        dy.load_a_turned(a, lane_, pixel, first_row + 16 * row);
 #pragma unroll
-        for (int tile = 0; tile < tiles; ++tile)
+        for (int tile = 0; tile < gradient_tiles; ++tile)
           multiply<T>(gradient_[row][tile], a, b[tile / 2][tile % 2 * 2], b[tile / 2][tile % 2 * 2 + 1]);
       }
     }
   }
 
-  __device__ void make_products(const Narrow& dy, float (&products)[item / 16][tiles][4]) const {
+  // The sums of the chains are those of the first then.
+  __device__ void make_products(const Narrow& dy, float (&products)[chains][item / 16][tiles][4]) const {
 #pragma unroll
     for (int step = 0; step < P::narrow / depth<T>; ++step) {
 #pragma unroll
@@ -215,7 +246,18 @@ class SummedGradients {
         dy.load_a(a, lane_, part * 16, step * depth<T>);
 #pragma unroll
         for (int tile = 0; tile < tiles; ++tile)
-          multiply<T>(products[part][tile], a, weights_[step][tile][0], weights_[step][tile][1]);
+          multiply<T>(products[step % chains][part][tile], a, weights_[step][tile][0],
+                      weights_[step][tile][1]);
+      }
+    }
+    if constexpr (chains > 1) {
+#pragma unroll
+      for (int part = 0; part < item / 16; ++part) {
+#pragma unroll
+        for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+          for (int n = 0; n < 4; ++n) products[0][part][tile][n] += products[1][part][tile][n];
+        }
       }
     }
   }
@@ -226,8 +268,8 @@ class SummedGradients {
   }
 
   __device__ void finish(int first, int part, const float (&products)[tiles][4], T* wide) {
-    const int row = lane_ / 4 + 8 * part;
-    if (first + row >= P::pixels) return;
+    const int row = Wide::row_of(lane_ / 4) + 8 * part;
+    if (!whole && first + row >= P::pixels) return;
     const Row mask = own(wide, row), addend = own(wide + wide_elements, row);
     Row result;
 #pragma unroll
@@ -247,11 +289,12 @@ class SummedGradients {
   }
 
   __device__ void write_weight_parts(int block) const {
-    float* own = pointers_.weight_parts + int64{block} * (P::narrow * P::wide) + slice_ + column_;
+    float* own = pointers_.weight_parts + int64{block} * (P::narrow * P::wide) + gradient_row() * P::wide +
+                 slice_ + gradient_column();
 #pragma unroll
-    for (int row = 0; row < P::narrow / 16; ++row) {
+    for (int row = 0; row < gradient_rows; ++row) {
 #pragma unroll
-      for (int tile = 0; tile < tiles; ++tile) {
+      for (int tile = 0; tile < gradient_tiles; ++tile) {
 #pragma unroll
         for (int part = 0; part < 2; ++part) {
           *reinterpret_cast<float2*>(own + (row * 16 + lane_ / 4 + 8 * part) * P::wide + tile * 8 +
@@ -282,7 +325,7 @@ class SummedGradients {
   int column_;  // the warp's first, in the slice
   int slice_;   // the block's first wide channel
   uint32 weights_[P::narrow / depth<T>][tiles][2];
-  float gradient_[P::weights ? P::narrow / 16 : 1][tiles][4] = {};  // of the weights
+  float gradient_[P::weights ? gradient_rows : 1][gradient_tiles][4] = {};  // of the weights
   Pack<float, own_columns> means_[P::norms];
   float sums_[sums][own_columns] = {};
 };

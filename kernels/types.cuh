@@ -174,24 +174,45 @@ template <int V, typename T>
 __device__ inline Pack<T, V> load(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
+// Where a store goes. What is known to be shared does not hold up what reads global memory; and what goes to
+// global memory is read by other launches alone, so that whatever is read here may come before it.
+enum class Memory { any, shared, global };
+
+template <Memory Where>
+__device__ inline void store_words(uint4* to, uint4 words) {
+  if constexpr (Where == Memory::shared) {
+    asm volatile(
+        "st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(static_cast<uint32>(__cvta_generic_to_shared(to))),
+        "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
+        : "memory");
+  } else if constexpr (Where == Memory::global) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y),
+                 "r"(words.z), "r"(words.w));
+  } else {
+    asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                 "r"(words.w)
+                 : "memory");
+  }
+}
+
 // In accesses of 16 bytes where there are so many: the compiler stores what was computed element by element.
-template <int V, typename T>
+template <Memory Where, int V, typename T>
 __device__ inline void store(T* to, const Pack<T, V>& pack) {
   constexpr int bytes = sizeof(Pack<T, V>);
   if constexpr (bytes % 16 == 0) {
     const auto* words = reinterpret_cast<const uint4*>(&pack);
 #pragma unroll
-    for (int n = 0; n < bytes / 16; ++n) {
-      asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint4*>(to) + n),
-                   "r"(words[n].x), "r"(words[n].y), "r"(words[n].z), "r"(words[n].w)
-                   : "memory");
-    }
+    for (int n = 0; n < bytes / 16; ++n) store_words<Where>(reinterpret_cast<uint4*>(to) + n, words[n]);
   } else if constexpr (bytes == 8) {
     const auto* words = reinterpret_cast<const uint2*>(&pack);
     asm volatile("st.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words->x), "r"(words->y) : "memory");
   } else {
     *reinterpret_cast<Pack<T, V>*>(to) = pack;
   }
+}
+template <int V, typename T>
+__device__ inline void store(T* to, const Pack<T, V>& pack) {
+  store<Memory::any>(to, pack);
 }
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
-// The instruction with which four warps, a warpgroup, multiply 16-bit numbers: its second factor stays in
-// shared memory, where it is read once for all of them, and it runs beside other work. Of compute
-// capability 9.0 alone.
+// The instruction with which four warps, a warpgroup, multiply numbers of 16 bits, or in TF32: its second
+// factor stays in shared memory, where it is read once for all of them, and it runs beside other work. Of
+// compute capability 9.0 alone.
 #pragma once
 
 #include "pairs.cuh"
@@ -71,23 +71,26 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
 }
 
 // multiply_rows(sums, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by 16 x 8 for
-// each tile of the sums. Each warp has 16 rows, its threads' registers of `a` and of each tile are those of
-// multiply_16x8x16. Turned: b comes from rows_from, else from columns_from.
-#define TESSERA_PRODUCT(type, width, sums_text, a_text, b_text, add_text, turned_text, ...)      \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                  \
-               ", 0;\n"                                                                          \
-               "wgmma.mma_async.sync.aligned.m64n" width "k16.f32." type "." type " {" sums_text \
-               "}, {" a_text "}, " b_text ", add, 1, 1, " turned_text ";\n}\n"                   \
-               : __VA_ARGS__                                                                     \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)), \
+// each tile of the sums; for 64 x 8 by 8 x 8 in TF32. Each warp has 16 rows, its threads' registers of `a`
+// and of each tile are those of multiply<T>. Turned, in 16 bits: b comes from rows_from, else from
+// columns_from.
+#define TESSERA_PRODUCT(type, depth, turned_text, width, sums_text, a_text, b_text, add_text, ...)  \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                     \
+               ", 0;\n"                                                                             \
+               "wgmma.mma_async.sync.aligned.m64n" width depth ".f32." type "." type " {" sums_text \
+               "}, {" a_text "}, " b_text ", add, 1, 1" turned_text ";\n}\n"                        \
+               : __VA_ARGS__                                                                        \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)),    \
                  "n"(static_cast<int>(Turned)))
-#define TESSERA_MULTIPLY_ROWS(tiles, ...)                                                                 \
+#define TESSERA_MULTIPLY_ROWS(tiles, turned_text, ...)                                                    \
   template <typename T, bool Turned>                                                                      \
   __device__ inline void multiply_rows(float(&sums)[tiles][4], const uint32(&a)[4], uint64 b, bool add) { \
-    if constexpr (IsHalf<T>::value) {                                                                     \
-      TESSERA_PRODUCT("f16", __VA_ARGS__);                                                                \
+    if constexpr (sizeof(T) == 4) {                                                                       \
+      TESSERA_PRODUCT("tf32", "k8", "", __VA_ARGS__);                                                     \
+    } else if constexpr (IsHalf<T>::value) {                                                              \
+      TESSERA_PRODUCT("f16", "k16", ", " turned_text, __VA_ARGS__);                                       \
     } else {                                                                                              \
-      TESSERA_PRODUCT("bf16", __VA_ARGS__);                                                               \
+      TESSERA_PRODUCT("bf16", "k16", ", " turned_text, __VA_ARGS__);                                      \
     }                                                                                                     \
   }
 #define TESSERA_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
@@ -99,10 +102,10 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
   TESSERA_TEXT32                                                                                      \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
   "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-TESSERA_MULTIPLY_ROWS(4, "32", TESSERA_TEXT16, "%16, %17, %18, %19", "%20", "%21", "%22", TESSERA_SUMS4(0))
-TESSERA_MULTIPLY_ROWS(8, "64", TESSERA_TEXT32, "%32, %33, %34, %35", "%36", "%37", "%38", TESSERA_SUMS4(0),
+TESSERA_MULTIPLY_ROWS(4, "%22", "32", TESSERA_TEXT16, "%16, %17, %18, %19", "%20", "%21", TESSERA_SUMS4(0))
+TESSERA_MULTIPLY_ROWS(8, "%38", "64", TESSERA_TEXT32, "%32, %33, %34, %35", "%36", "%37", TESSERA_SUMS4(0),
                       TESSERA_SUMS4(4))
-TESSERA_MULTIPLY_ROWS(16, "128", TESSERA_TEXT64, "%64, %65, %66, %67", "%68", "%69", "%70", TESSERA_SUMS4(0),
+TESSERA_MULTIPLY_ROWS(16, "%70", "128", TESSERA_TEXT64, "%64, %65, %66, %67", "%68", "%69", TESSERA_SUMS4(0),
                       TESSERA_SUMS4(4), TESSERA_SUMS4(8), TESSERA_SUMS4(12))
 #undef TESSERA_TEXT64
 #undef TESSERA_TEXT32

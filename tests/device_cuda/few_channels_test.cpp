@@ -1,6 +1,5 @@
 // Convolutions of images with few channels, of 16 bits and of fp32 in TF32.
-#include <bit>
-
+#include "device_cuda/convolution_case.h"
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
@@ -8,15 +7,9 @@
 namespace tessera::testing {
 namespace {
 
-struct FewChannelCase {
-  std::string name;
-  std::string x, weight, y;
-  int64_t stride, low, high;
-};
-
 // The first layers of ResNet and AlexNet on small images; broken items, tiles that cross rows, padding that
 // is even and odd, one channel and four, more outputs than a warp makes.
-std::vector<FewChannelCase> cases() {
+std::vector<ConvolutionCase> cases() {
   return {{"ResNet", "[2, 40, 48, 3]", "[64, 7, 7, 3]", "[2, 20, 24, 64]", 2, 3, 3},
           {"AlexNet", "[2, 63, 64, 3]", "[64, 11, 11, 3]", "[2, 15, 15, 64]", 4, 2, 2},
           {"OneImageOfManyRows", "[1, 37, 32, 3]", "[32, 3, 3, 3]", "[1, 19, 16, 32]", 2, 1, 1},
@@ -26,15 +19,16 @@ std::vector<FewChannelCase> cases() {
 }
 
 // Rows of no whole units.
-std::vector<FewChannelCase> cases_of_tf32() {
-  std::vector<FewChannelCase> result = cases();
+std::vector<ConvolutionCase> cases_of_tf32() {
+  std::vector<ConvolutionCase> result = cases();
   result.push_back({"NarrowRows", "[2, 11, 10, 2]", "[64, 3, 5, 2]", "[2, 11, 8, 64]", 1, 1, 1});
   return result;
 }
 
 // Without windows and outputs of more than a warp's registers hold.
-std::vector<FewChannelCase> without(std::vector<FewChannelCase> all, const std::vector<std::string>& names) {
-  std::erase_if(all, [&](const FewChannelCase& own) {
+std::vector<ConvolutionCase> without(std::vector<ConvolutionCase> all,
+                                     const std::vector<std::string>& names) {
+  std::erase_if(all, [&](const ConvolutionCase& own) {
     return std::find(names.begin(), names.end(), own.name) != names.end();
   });
   return all;
@@ -44,26 +38,7 @@ bool in_tf32(const std::string& type) {
   return type == "fp32";
 }
 
-// The number of TF32 that is nearest; of two the greater in size.
-Tensor rounded_to_tf32(const Tensor& tensor) {
-  Tensor result(tensor.data_type(), tensor.shape());
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(tensor.at(i)));
-    result.set(i, std::bit_cast<float>((bits + 0x1000U) & ~0x1fffU));
-  }
-  return result;
-}
-
-// Those in fp32 are numbers of TF32, so that their products are exact.
-std::vector<Tensor> exact_inputs(const Graph& graph) {
-  std::vector<Tensor> inputs = graph_inputs(graph);
-  for (Tensor& input : inputs) {
-    if (input.data_type() == DataType::fp32) input = rounded_to_tf32(input);
-  }
-  return inputs;
-}
-
-std::unique_ptr<Graph> convolution_of(const FewChannelCase& own, const std::string& type) {
+std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const std::string& type) {
   return parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n  %y: {0}{3} = convolution(%x, %weight) "
       "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
@@ -71,16 +46,8 @@ std::unique_ptr<Graph> convolution_of(const FewChannelCase& own, const std::stri
       type, own.x, own.weight, own.y, own.low, own.high, own.stride));
 }
 
-std::unique_ptr<Graph> gradient_of(const FewChannelCase& own, const std::string& type) {
-  return parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %dy: {0}{3}) {{\n  %dw: {0}{2} = convolution_weight_gradient(%x, %dy) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}], "
-      "weight_shape = {2}}}\n  output dw = %dw\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
-}
-
 // As use_convolution_statistics makes it.
-std::unique_ptr<Graph> statistics_of(const FewChannelCase& own, const std::string& type) {
+std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::string& type) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
   return parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n"
@@ -97,7 +64,7 @@ std::unique_ptr<Graph> statistics_of(const FewChannelCase& own, const std::strin
 }
 
 // As fuse_convolution makes it.
-std::unique_ptr<Graph> biased_of(const FewChannelCase& own, const std::string& type) {
+std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& type) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
   const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]) {{\n"
@@ -109,7 +76,7 @@ std::unique_ptr<Graph> biased_of(const FewChannelCase& own, const std::string& t
   return parse_graph(print(*graph));
 }
 
-class FewChannels : public ::testing::TestWithParam<std::tuple<FewChannelCase, std::string>> {};
+class FewChannels : public ::testing::TestWithParam<std::tuple<ConvolutionCase, std::string>> {};
 
 TEST_P(FewChannels, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
@@ -217,10 +184,10 @@ TEST(FewChannels, CudaRefusesOthersAndSaysWhy) {
     }
     return std::string("not offered");
   };
-  const auto refusal = [&](const FewChannelCase& own, const std::string& type) {
+  const auto refusal = [&](const ConvolutionCase& own, const std::string& type) {
     return refusal_of(convolution_of(own, type));
   };
-  const FewChannelCase resnet = cases().front();
+  const ConvolutionCase resnet = cases().front();
   EXPECT_EQ(refusal(resnet, "fp16"), "");
   EXPECT_NE(refusal(resnet, "fp32").find("exact fp32"), std::string::npos);
   EXPECT_EQ(refusal_of(convolution_of(resnet, "fp32"), true), "");

@@ -179,7 +179,6 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, ResidualConvolution, ::testing::ValuesIn(re
 std::vector<NormalisedCase> cases_of_statistics() {
   return {{"OneSlice", "3, 7, 9", 64, 256},
           {"TwoSlices", "5, 31, 33", 128, 512},
-          {"ManySlices", "2, 9, 11", 256, 1024},
           {"TwoTeams", "5, 31, 33", 256, 64}};
 }
 
@@ -225,6 +224,20 @@ TEST_P(PointwiseStatistics, CudaCompile) {
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, PointwiseStatistics, ::testing::ValuesIn(cases_of_statistics()),
                          [](const auto& test) { return test.param.name; });
+
+TEST(PointwiseStatistics, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](int64_t inputs, int64_t outputs, bool tf32) {
+    const std::unique_ptr<Graph> graph = with_statistics({"", "2, 9, 11", inputs, outputs});
+    const Node& node = fused_node(*graph, "convolution_statistics");
+    const KernelCandidate first = Device::open("cuda:plan-h100")->candidates(node).front();
+    EXPECT_EQ(first.name, "generated.pointwise_convolution");
+    return first.refusal({.node = node, .frozen_inputs = {false, false}, .tf32 = tf32});
+  };
+  EXPECT_EQ(refusal(128, 512, true), "");
+  EXPECT_NE(refusal(128, 512, false).find("exact fp32"), std::string::npos);
+  EXPECT_NE(refusal(256, 1024, true).find("in slices of 128"), std::string::npos);
+  EXPECT_NE(refusal(512, 128, true).find("channels of the result"), std::string::npos);
+}
 
 TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
   const auto refusal = [](const NormalisedCase& own) {

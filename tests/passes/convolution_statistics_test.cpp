@@ -27,10 +27,11 @@ std::string text(const std::string& type) {
 
 constexpr int64_t kBytes = 2 * 5 * 5 * 6 * 2;  // of the convolution's result
 
-TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
-  const std::unique_ptr<Graph> before = parse_graph(text("bf16"));
-  const std::unique_ptr<Graph> after = parse_graph(text("bf16"));
-  ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options(kBytes)));
+// One fused node with three outputs in place of the normalisation.
+void expect_statistics(const std::string& type, const PassOptions& options, Tolerance tolerance) {
+  const std::unique_ptr<Graph> before = parse_graph(text(type));
+  const std::unique_ptr<Graph> after = parse_graph(text(type));
+  ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options));
   verify(*after);
   const auto count = [&](std::string_view name) {
     return std::count_if(after->nodes().begin(), after->nodes().end(),
@@ -41,8 +42,29 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
   const Node* fused = after->outputs()[1].value->producer();
   EXPECT_EQ(fused->attributes().text("kind"), "convolution_statistics");
   EXPECT_EQ(fused->outputs().size(), 3U);
+  expect_same_results(*before, *after, tolerance);
+}
+
+TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
   // One unit in the last place of bf16; the statistics are sums of 50 fp32 numbers.
-  expect_same_results(*before, *after, {.absolute = 1.0 / 256, .relative = 1.0 / 128});
+  expect_statistics("bf16", options(kBytes), {.absolute = 1.0 / 256, .relative = 1.0 / 128});
+}
+
+// Whatever its type and size.
+TEST(ConvolutionStatistics, AreMadeWhereTheDeviceHasAKernel) {
+  PassOptions own;
+  own.takes_statistics = [](const Node& convolution) {
+    EXPECT_EQ(convolution.operator_name(), "convolution");
+    return true;
+  };
+  expect_statistics("fp32", own, {.absolute = 1e-5, .relative = 1e-4});
+  expect_statistics("bf16", own, {.absolute = 1.0 / 256, .relative = 1.0 / 128});
+  own.takes_statistics = [](const Node&) { return false; };
+  for (const char* type : {"fp32", "bf16"}) {
+    const std::unique_ptr<Graph> graph = parse_graph(text(type));
+    run_pass(*graph, "fuse_batch_norm", own);
+    EXPECT_EQ(print(*graph).find("convolution_statistics"), std::string::npos) << type;
+  }
 }
 
 TEST(ConvolutionStatistics, OfSmallResultsAndOfFp32AreLeft) {

@@ -12,6 +12,7 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/plan_cache.h"
 #include "device/cuda/pointwise_convolution.h"
+#include "device/cuda/window_gradient.h"
 #include "device/cuda/window_kernels.h"
 
 namespace tessera::cuda {
@@ -195,6 +196,12 @@ std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& c
   return with_few_channels(single(node, context), context);
 }
 
+std::vector<KernelCandidate> weight_gradient(const Node& node, Context& context) {
+  std::vector<KernelCandidate> candidates = single_or_few_channels(node, context);
+  candidates.insert(candidates.begin(), window_gradient_candidate(context));
+  return candidates;
+}
+
 std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
   std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
   candidates.insert(candidates.begin(), pointwise_statistics_candidate(context));
@@ -222,7 +229,7 @@ CudaKernels convolutions(const std::string& key,
 
 const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));
 const CudaKernelRegistration kData(convolutions("convolution_data_gradient", single));
-const CudaKernelRegistration kWeights(convolutions("convolution_weight_gradient", single_or_few_channels));
+const CudaKernelRegistration kWeights(convolutions("convolution_weight_gradient", weight_gradient));
 const CudaKernelRegistration kTransposed(convolutions("transposed_convolution", single));
 const CudaKernelRegistration kFused(convolutions("fused:convolution", with_epilogue));
 const CudaKernelRegistration kMaskedSum(convolutions("fused:convolution_data_gradient", fused));

@@ -91,8 +91,10 @@ struct NormalisedInputProblem : PointwiseConvolutionProblem {
 struct StatisticsProblem : PointwiseConvolutionProblem {
   StatisticsProblem(const Node& convolution, bool tf32, const GpuTraits& gpu)
       : PointwiseConvolutionProblem(convolution, tf32) {
+    constexpr int64_t kMostSlices = 2;  // each reads x, and the more of them the fewer products to a read
     refuse_unless(type == DataType::fp32, "left to cuDNN in 16 bits");
     set_slice({256, 128, 64}, gpu);
+    refuse_unless(slices() <= kMostSlices, "{} channels of the result in slices of {}", outputs, slice);
   }
 };
 

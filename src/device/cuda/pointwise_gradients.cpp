@@ -48,7 +48,8 @@ struct SummedProblem : PointwiseProblem {
 
   int64_t item_elements() const {
     const int64_t input = warpgroups && again ? 0 : 1;
-    return item * ((1 + input + static_cast<int64_t>(norms)) * slice + outputs);
+    const int64_t padded = type == DataType::fp32 ? padding() : 0;
+    return item * ((1 + input + static_cast<int64_t>(norms)) * (slice + padded) + outputs + padded);
   }
   // Beside the items: two numbers for each channel of each normalisation, to make the mask again.
   int64_t others() const {

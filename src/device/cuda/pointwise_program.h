@@ -1,5 +1,5 @@
 // What the kernels for pointwise convolutions with their neighbours share: blocks that stay on the
-// multiprocessors, go over the pixels item by item, and leave parts of sums that a second launch adds up.
+// multiprocessors and go over the pixels item by item.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 #include "tessera/base/error.h"
 #include "tessera/graph/graph.h"
 
-#include "device/cuda/generated_kernel.h"
+#include "device/cuda/partial_sums.h"
 
 namespace tessera::cuda {
 
@@ -35,7 +35,8 @@ struct PointwiseProblem {
   int64_t elements_of_floats(int64_t count) const {
     return count * static_cast<int64_t>(sizeof(float) / size_of(type));
   }
-  int64_t padding() const { return type == DataType::fp32 ? 0 : 8; }  // elements of a row of a padded tile
+  // Elements of a row of a padded tile.
+  int64_t padding() const { return 16 / static_cast<int64_t>(size_of(type)); }
   int64_t items() const;
   // How many of so many elements each a multiprocessor holds beside `others` elements.
   int64_t stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const;
@@ -44,27 +45,6 @@ struct PointwiseProblem {
   // The structure P of a header of kernels/, with these constants beside.
   std::string print(std::string_view header, const std::string& constants) const;
 };
-
-constexpr int64_t floats(int64_t count) {
-  return count * static_cast<int64_t>(sizeof(float));
-}
-
-// Appends entry `run`, which calls `function` with a `structure` of the node's pointers and, after them, of
-// floats in the workspace at the given offsets. Blocks have a multiprocessor each.
-void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
-             std::string_view function, const std::vector<int64_t>& workspace, int64_t blocks,
-             int64_t shared_bytes);
-
-// What is added up of parts [chunks, results] of floats: an output of the node.
-struct Combination {
-  int64_t offset = 0;  // of the parts, in the workspace
-  int64_t results = 0;
-  size_t output = 0;
-};
-
-// Appends entry `combine`: all of them in one launch.
-void add_combine(GeneratedProgram& program, const Node& node, const std::vector<Combination>& all,
-                 int64_t chunks);
 
 // Smaller tensors stay in the cache, where the passes over them that a kernel saves cost little.
 constexpr int64_t kLeastUncachedBytes = int64_t{32} << 20;
