@@ -11,19 +11,22 @@
 
 namespace tessera::testing {
 
-inline std::unique_ptr<Executable> planned(const Graph& graph, const PassOptions& passes) {
+inline std::unique_ptr<Executable> planned(
+    const Graph& graph, const PassOptions& passes,
+    const std::shared_ptr<Device>& device = Device::open("cuda:plan-h100")) {
   CompileOptions options;
   options.passes = passes;
-  return compile(graph, Device::open("cuda:plan-h100"), options);
+  return compile(graph, device, options);
 }
 
 // The training step of a network from the list, in `passes.precision`.
-inline std::unique_ptr<Executable> planned_training(const std::string& network, int64_t batch,
-                                                    const PassOptions& passes) {
+inline std::unique_ptr<Executable> planned_training(
+    const std::string& network, int64_t batch, const PassOptions& passes,
+    const std::shared_ptr<Device>& device = Device::open("cuda:plan-h100")) {
   const models::Model model = models::create(network, models::describe(network).defaults);
   const train::StepGraph step =
       train::build_training_step(model, {.batch = batch, .precision = passes.precision});
-  return planned(*step.graph, passes);
+  return planned(*step.graph, passes, device);
 }
 
 template <typename Predicate>

@@ -203,11 +203,11 @@ bool ClusterPrinter::is_flat() const {
 
 std::string ClusterPrinter::coordinates_of_element() const {
   if (!needs_coordinates()) return "";
-  std::string text = "    index t = e;\n";
+  std::string text = "    Index t = e;\n";
   for (size_t axis = space_.extents.size(); axis-- > 1;) {
-    text += fmt::format("    const index c{0} = t % {1}; t /= {1};\n", axis, space_.extents[axis]);
+    text += fmt::format("    const Index c{0} = t % {1}; t /= {1};\n", axis, space_.extents[axis]);
   }
-  return text + "    const index c0 = t;\n";
+  return text + "    const Index c0 = t;\n";
 }
 
 std::string ClusterPrinter::offset_of(size_t input) const {
@@ -216,7 +216,7 @@ std::string ClusterPrinter::offset_of(size_t input) const {
   for (size_t axis = 0; axis < space_.extents.size(); ++axis) {
     const int64_t stride = space_.strides[input][axis];
     if (stride == 1) terms.push_back(fmt::format("c{}", axis));
-    if (stride > 1) terms.push_back(fmt::format("c{} * static_cast<index>({})", axis, stride));
+    if (stride > 1) terms.push_back(fmt::format("c{} * static_cast<Index>({})", axis, stride));
   }
   return terms.empty() ? "0" : fmt::format("{}", fmt::join(terms, " + "));
 }

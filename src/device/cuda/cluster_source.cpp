@@ -15,7 +15,7 @@ constexpr int kThreads = 256;
 std::string prefix(const ClusterPrinter& printer) {
   return fmt::format(
       "#include \"reduce.cuh\"\n#include \"random.cuh\"\nusing namespace tessera;\n"
-      "using index = {};\nconstexpr int V = {};\n",
+      "using Index = {};\nconstexpr int V = {};\n",
       printer.index_type(), printer.vector());
 }
 
@@ -28,8 +28,8 @@ GeneratedProgram elementwise(const ClusterPrinter& printer, const GpuTraits& gpu
   program.source =
       prefix(printer) +
       entry_text("run", kThreads, parameters,
-                 fmt::format("  for (index i = blockIdx.x * blockDim.x + threadIdx.x; i < {}; "
-                             "i += gridDim.x * blockDim.x) {{\n    const index e = i * V;\n{}{}  }}\n",
+                 fmt::format("  for (Index i = blockIdx.x * blockDim.x + threadIdx.x; i < {}; "
+                             "i += gridDim.x * blockDim.x) {{\n    const Index e = i * V;\n{}{}  }}\n",
                              steps, printer.coordinates_of_element(), printer.step(false)));
   program.launches = {std::move(launch)};
   return program;
@@ -77,17 +77,17 @@ struct ReductionPlan {
 
 // Coordinates from the number of a result and the number of an element within it.
 std::string split_coordinates(const backend::IterationSpace& space) {
-  std::string text = "    index kept = r, gone = k;\n";
+  std::string text = "    Index kept = r, gone = k;\n";
   for (size_t axis = space.extents.size(); axis-- > 0;) {
-    text += fmt::format("    const index c{0} = {1} % {2}; {1} /= {2};\n", axis,
+    text += fmt::format("    const Index c{0} = {1} % {2}; {1} /= {2};\n", axis,
                         space.reduced[axis] ? "gone" : "kept", std::max<int64_t>(space.extents[axis], 1));
   }
   const std::vector<int64_t> strides = row_major_strides(space.extents);
   std::vector<std::string> terms;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
-    terms.push_back(fmt::format("c{} * static_cast<index>({})", axis, strides[axis]));
+    terms.push_back(fmt::format("c{} * static_cast<Index>({})", axis, strides[axis]));
   }
-  return text + fmt::format("    const index e = {};\n", fmt::join(terms, " + "));
+  return text + fmt::format("    const Index e = {};\n", fmt::join(terms, " + "));
 }
 
 class ReductionSource {
@@ -149,10 +149,10 @@ class ReductionSource {
     std::string text = fmt::format(
         "  constexpr int X = {0}, Y = {1}, N = {2};\n"
         "  const int x = {3}, y = {4};\n"
-        "  const index group = blockIdx.x * static_cast<index>(X) + x;\n"
-        "  const index r = group * static_cast<index>(N);\n"
-        "  constexpr index kStride = {5};\n"
-        "  index unit = static_cast<index>({6}) + blockIdx.y * static_cast<index>(Y) + y;\n"
+        "  const Index group = blockIdx.x * static_cast<Index>(X) + x;\n"
+        "  const Index r = group * static_cast<Index>(N);\n"
+        "  constexpr Index kStride = {5};\n"
+        "  Index unit = static_cast<Index>({6}) + blockIdx.y * static_cast<Index>(Y) + y;\n"
         "  if (unit >= {7}) unit -= kStride;\n",
         plan_.x, plan_.y, values, plan_.rows ? "threadIdx.x / Y" : "threadIdx.x % X",
         plan_.rows ? "threadIdx.x % Y" : "threadIdx.x / X", stride, (plan_.units - 1) / stride * stride,
@@ -165,7 +165,7 @@ class ReductionSource {
     }
     text += fmt::format(
         "  if (group < {}) {{\n#pragma unroll 4\n  for (; unit >= 0; unit -= kStride) {{\n"
-        "    const index k = unit{};\n{}{}  }}\n  }}\n",
+        "    const Index k = unit{};\n{}{}  }}\n  }}\n",
         plan_.groups, plan_.rows ? " * V" : "", split_coordinates(printer_.space()),
         printer_.step(plan_.rows));
     for (size_t k = 0; k < printer_.reductions().size(); ++k) text += ending(k);
@@ -176,7 +176,7 @@ class ReductionSource {
     const ClusterReduction& reduction = printer_.reductions()[k];
     const std::string target =
         plan_.chunks > 1
-            ? fmt::format("s{}[blockIdx.y * static_cast<index>({}) + r + v] = total", k, plan_.results)
+            ? fmt::format("s{}[blockIdx.y * static_cast<Index>({}) + r + v] = total", k, plan_.results)
             : fmt::format("y{}[r + v] = finish<{}>(total, {:.1f})", reduction.output, stored_type(k),
                           divisor(k));
     return fmt::format(

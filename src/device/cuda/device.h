@@ -38,6 +38,9 @@ class CudaDevice : public Device {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   std::unique_ptr<DeviceTimer> timer(size_t marks) override;
 
+  // What its kernels are made in.
+  Context& context() const { return *context_; }
+
  private:
   std::shared_ptr<Context> context_;
 };

@@ -126,7 +126,7 @@ class GroupPrinter {
   static std::string work(const Graph& cluster, const ClusterPrinter& printer,
                           const std::vector<Argument>& arguments) {
     std::string text =
-        fmt::format("  using index = {};\n  constexpr int V = {};\n", printer.index_type(), printer.vector());
+        fmt::format("  using Index = {};\n  constexpr int V = {};\n", printer.index_type(), printer.vector());
     for (size_t i = 0; i < arguments.size(); ++i) {
       const auto index = static_cast<size_t>(arguments[i].index);
       const bool reads = arguments[i].kind == Argument::Kind::input;
@@ -150,7 +150,7 @@ class GroupPrinter {
            fmt::format(
                "#pragma unroll\n  for (int n = 0; n < {}; ++n) {{\n"
                "    const int64 place = first + n * {} + threadIdx.x;\n    if (place >= steps) break;\n"
-               "    const index e = static_cast<index>(place) * V;\n{}  }}\n",
+               "    const Index e = static_cast<Index>(place) * V;\n{}  }}\n",
                kStepsOfAThread, kThreads, printer.step(!printer.reductions().empty())) +
            ending;
   }
