@@ -12,6 +12,8 @@ namespace {
 
 // The first run loads what kernels need, the second one is recorded where the device records.
 constexpr size_t kWarmupRuns = 2;
+// Each run ends where the next one begins; this one is not shown.
+constexpr size_t kLastRuns = 1;
 
 struct ProfileArguments {
   ModelArguments model;
@@ -22,7 +24,7 @@ struct ProfileArguments {
 struct Measurements {
   Clock::time_point start;
   TimeSpan binding;
-  std::vector<RunTimes> runs;  // the warm-up ahead
+  std::vector<RunTimes> runs;  // the warm-up ahead, the last ones behind
   NodeTimes nodes;
 };
 
@@ -52,22 +54,27 @@ void add_compiler(ChromeTrace& trace, int host, const Executable& executable, co
   trace.add_slice(row, "bind variables, stage inputs", measured.binding);
 }
 
-// The calls of run(), and the device's own time of their work where it is known.
+// What the host does between the start of a run and that of the next one.
+TimeSpan turn_of(const std::vector<RunTimes>& runs, size_t i) {
+  return {runs[i].inputs.begin, runs[i + 1].inputs.begin};
+}
+
+// What the host does for each run, and the device's own time of their work where it is known.
 void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTimes>& runs) {
   const ChromeTrace::Row row = trace.add_row(host, "runs");
-  for (size_t i = 0; i < runs.size(); ++i) {
+  const size_t shown = runs.size() - kLastRuns;
+  for (size_t i = 0; i < shown; ++i) {
     const RunTimes& run = runs[i];
-    const bool warmup = i < kWarmupRuns;
-    trace.add_slice(row, warmup ? "run (warm-up)" : "run", {run.inputs.begin, run.outputs.end},
+    trace.add_slice(row, i < kWarmupRuns ? "run (warm-up)" : "run", turn_of(runs, i),
                     {{"recorded", run.recorded}});
     trace.add_slice(row, "take inputs", run.inputs);
     trace.add_slice(row, run.recorded ? "launch" : "run nodes", run.work);
-    trace.add_slice(row, "wait, read outputs", run.outputs);
+    if (i > 0) trace.add_slice(row, "wait for the run before, read its outputs", runs[i - 1].outputs);
   }
   if (!runs.front().device.has_value()) return;
   const ChromeTrace::Row steps = trace.add_row(device, "steps");
-  for (const RunTimes& run : runs) {
-    trace.add_slice(steps, run.recorded ? "recorded step" : "step, node by node", run.device.value());
+  for (size_t i = 0; i < shown; ++i) {
+    trace.add_slice(steps, runs[i].recorded ? "recorded step" : "step, node by node", runs[i].device.value());
   }
 }
 
@@ -133,9 +140,9 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
 void print_summary(const ProfileArguments& arguments, const CompiledModel& compiled,
                    const Measurements& measured) {
   std::vector<double> run, launch, device;  // milliseconds
-  for (size_t i = kWarmupRuns; i < measured.runs.size(); ++i) {
+  for (size_t i = kWarmupRuns; i + kLastRuns < measured.runs.size(); ++i) {
     const RunTimes& times = measured.runs[i];
-    run.push_back(TimeSpan{times.inputs.begin, times.outputs.end}.seconds() * 1e3);
+    run.push_back(turn_of(measured.runs, i).seconds() * 1e3);
     launch.push_back(times.work.seconds() * 1e3);
     if (times.device.has_value()) device.push_back(times.device->seconds() * 1e3);
   }
@@ -160,7 +167,7 @@ void run_profile(const ProfileArguments& arguments) {
   measured.binding.begin = Clock::now();
   make_ready(arguments.model, compiled);
   measured.binding.end = Clock::now();
-  measured.runs = compiled.executable->trace({}, kWarmupRuns + arguments.iterations);
+  measured.runs = compiled.executable->trace({}, kWarmupRuns + arguments.iterations + kLastRuns);
   measured.nodes = compiled.executable->profile({});
   file.write(make_trace(arguments, compiled, measured));
   file.commit();

@@ -63,6 +63,9 @@ class ProfileTest(ProgramTest):
         self.assertEqual(len(runs), 3)
         self.assertEqual(len([item for item in rows["runs"] if item[0] == "run (warm-up)"]), 2)
         self.assertEqual({facts["recorded"] for _, _, _, facts in runs}, {False})  # a CPU records nothing
+        # Each run is given before the one ahead of it is read.
+        kinds = [name for name, _, _, _ in rows["runs"] if not name.startswith("run")]
+        self.assertEqual(kinds, ["take inputs"] + ["take inputs", "wait for the run before, read its outputs"] * 4)
         self.assertNotIn("steps", rows)  # and has no timer of its own
         compiler = [name for name, _, _, _ in rows["compiler"]]
         for name in ("passes", "fuse_elementwise", "schedule", "choose kernels", "plan memory"):

@@ -84,11 +84,15 @@ TEST(Times, OfCompilationAreGapless) {
 
 TEST(Times, OfRunsByTheHostAlone) {
   const Compiled compiled = compile_on(Device::reference());
-  for (const RunTimes& run : compiled.executable->trace({}, 3)) {
+  const auto runs = compiled.executable->trace({}, 3);
+  for (const RunTimes& run : runs) {
     EXPECT_FALSE(run.recorded);
     EXPECT_FALSE(run.device.has_value());
     expect_in_order({run.inputs.begin, run.work.begin, run.outputs.begin, run.outputs.end});
   }
+  // Each is given before the one ahead of it is received.
+  for (size_t i = 1; i < runs.size(); ++i)
+    expect_in_order({runs[i].work.end, runs[i - 1].outputs.begin, runs[i].outputs.begin});
   // Each of them was a run.
   EXPECT_EQ(compiled.variables->get("s").to_doubles(), (std::vector<double>{6, 18, 18, 36}));
 }

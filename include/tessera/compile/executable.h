@@ -86,7 +86,7 @@ struct PhaseReport {
 struct RunTimes {
   TimeSpan inputs;                      // checked, and copied where the device needs it
   TimeSpan work;                        // given to the device; done, where the device is the host
-  TimeSpan outputs;                     // waited for and read
+  TimeSpan outputs;                     // waited for and read, behind the start of the next run
   bool recorded = false;                // the work was one launch of a recording
   std::optional<TimeSpan> device = {};  // the work by the device's own timer, where it has one
 };
@@ -137,7 +137,8 @@ class Executable {
   // The outputs of submitted runs are not wanted any more; the runs take place.
   virtual void discard() = 0;
 
-  // As run(), so many times, with what happened when. The outputs are dropped.
+  // So many runs, each given before the one ahead of it is received, with what happened when. The outputs are
+  // dropped.
   virtual std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) = 0;
 
   // Runs with these inputs and measures each node; the very first run goes ahead of it unmeasured. Updates
