@@ -109,7 +109,7 @@ class Ours:
             return {"error": str(error)}
 
     def memory(self):
-        device = self.last.get("arena_bytes", 0) + self.last.get("variable_bytes", 0)
+        device = sum(self.last.get(name, 0) for name in ("arena_bytes", "variable_bytes", "persistent_bytes"))
         return {"peak_bytes": self.peak, "reported_peak_bytes": self.last.get("peak_memory_bytes"), "device_peak_bytes": device}
 
     def close(self):

@@ -110,6 +110,7 @@ void run_bench(const BenchArguments& arguments) {
                                  {"peak_memory_bytes", peak_resident_bytes()},
                                  {"arena_bytes", plan.peak_bytes},
                                  {"variable_bytes", plan.variable_bytes},
+                                 {"persistent_bytes", plan.persistent_bytes},
                                  {"compile_seconds", compiled.executable->compile_seconds()}};
     fmt::print("{}\n", json.dump());
     return;

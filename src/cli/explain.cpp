@@ -125,7 +125,8 @@ void print_json(const Explanation& explained) {
   const MemoryPlan& plan = executable.memory_plan();
   json["memory"] = {{"peak_bytes", plan.peak_bytes},
                     {"lower_bound_bytes", plan.lower_bound_bytes},
-                    {"variable_bytes", plan.variable_bytes}};
+                    {"variable_bytes", plan.variable_bytes},
+                    {"persistent_bytes", plan.persistent_bytes}};
   json["compile_seconds"] = executable.compile_seconds();
   fmt::print("{}\n", json.dump(1));
 }
@@ -204,10 +205,13 @@ void print_text(const Explanation& explained) {
   for (size_t i = 0; i < executable.nodes().size(); ++i) print_node(explained, i);
   print_totals(explained);
   const MemoryPlan& plan = executable.memory_plan();
-  fmt::print("\nMemory: arena {} (lower bound of this schedule {}), parameters and states {}\n",
-             format_bytes(static_cast<double>(plan.peak_bytes)),
-             format_bytes(static_cast<double>(plan.lower_bound_bytes)),
-             format_bytes(static_cast<double>(plan.variable_bytes)));
+  fmt::print(
+      "\nMemory: arena {} (lower bound of this schedule {}), parameters and states {}, what is made of them "
+      "once {}\n",
+      format_bytes(static_cast<double>(plan.peak_bytes)),
+      format_bytes(static_cast<double>(plan.lower_bound_bytes)),
+      format_bytes(static_cast<double>(plan.variable_bytes)),
+      format_bytes(static_cast<double>(plan.persistent_bytes)));
   for (const MemoryBlock* block : peak_blocks(plan, 8)) {
     fmt::print("  {:>10}  {} {}\n", format_bytes(static_cast<double>(block->bytes)), block->name,
                block->type);

@@ -47,6 +47,15 @@ int64_t place(const std::vector<MemoryBlock>& blocks, const std::vector<size_t>&
   return peak;
 }
 
+// "32.0 MiB (28.0 MiB for values between nodes, 4.0 MiB for parameters and states)"
+std::string text_of_parts(const MemoryPlan& plan) {
+  std::string parts = fmt::format("{} ({} for values between nodes, {} for parameters and states",
+                                  text(plan.total_bytes()), text(plan.peak_bytes), text(plan.variable_bytes));
+  if (plan.persistent_bytes > 0)
+    parts += fmt::format(", {} for what is made of them once", text(plan.persistent_bytes));
+  return parts + ")";
+}
+
 }  // namespace
 
 std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
@@ -126,9 +135,7 @@ std::vector<const MemoryBlock*> peak_blocks(const MemoryPlan& plan, size_t count
 }
 
 std::string memory_summary(const MemoryPlan& plan, int64_t total_bytes) {
-  std::string summary = fmt::format("memory: {} ({} for values between nodes, {} for parameters and states)",
-                                    text(plan.peak_bytes + plan.variable_bytes), text(plan.peak_bytes),
-                                    text(plan.variable_bytes));
+  std::string summary = "memory: " + text_of_parts(plan);
   if (total_bytes > 0) summary += fmt::format(" of {}", text(total_bytes));
   return summary;
 }
@@ -141,17 +148,15 @@ void refuse_memory(const MemoryPlan& plan, const std::string& graph, const std::
     largest.push_back(fmt::format("{} {}{}", block->name, type, text(block->bytes)));
   }
   fail(ErrorCode::out_of_memory,
-       "graph '{}' needs {} ({} for values between nodes, {} for parameters and states), but {}; the largest "
-       "at "
-       "the peak: {}; choose a smaller batch or, for training, train.recompute = true",
-       graph, text(plan.peak_bytes + plan.variable_bytes), text(plan.peak_bytes), text(plan.variable_bytes),
-       reason, fmt::join(largest, ", "));
+       "graph '{}' needs {}, but {}; the largest at the peak: {}; choose a smaller batch or, for training, "
+       "train.recompute = true",
+       graph, text_of_parts(plan), reason, fmt::join(largest, ", "));
 }
 
 void check_fits(const MemoryPlan& plan, const std::string& graph, int64_t total_bytes,
                 std::optional<int64_t> free_bytes) {
-  const bool exceeds_total = total_bytes > 0 && plan.peak_bytes + plan.variable_bytes > total_bytes;
-  const bool exceeds_free = free_bytes.has_value() && plan.peak_bytes > *free_bytes;
+  const bool exceeds_total = total_bytes > 0 && plan.total_bytes() > total_bytes;
+  const bool exceeds_free = free_bytes.has_value() && plan.peak_bytes + plan.persistent_bytes > *free_bytes;
   if (!exceeds_total && !exceeds_free) return;
   const std::string available = free_bytes.has_value() ? text(*free_bytes) + " free of " : "";
   const std::string total = total_bytes > 0 ? text(total_bytes) : "an unknown amount";

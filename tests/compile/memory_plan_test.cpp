@@ -75,6 +75,12 @@ TEST(MemoryPlan, SaysWhatDoesNotFitAndWhatIsLargest) {
   EXPECT_EQ(
       memory_summary(plan, 100 * mebibyte),
       "memory: 32.0 MiB (28.0 MiB for values between nodes, 4.0 MiB for parameters and states) of 100.0 MiB");
+  plan.persistent_bytes = 2 * mebibyte;
+  const std::string once = ", 2.0 MiB for what is made of them once)";
+  EXPECT_TRUE(memory_summary(plan, 0).ends_with("4.0 MiB for parameters and states" + once));
+  check_fits(plan, "g", 34 * mebibyte, 30 * mebibyte);
+  EXPECT_ERROR(check_fits(plan, "g", 33 * mebibyte), ErrorCode::out_of_memory, "34.0 MiB", once.c_str());
+  EXPECT_ERROR(check_fits(plan, "g", 34 * mebibyte, 29 * mebibyte), ErrorCode::out_of_memory, "29.0 MiB");
 }
 
 }  // namespace

@@ -23,7 +23,10 @@ struct MemoryPlan {
   int64_t peak_bytes = 0;  // the arena
   int64_t lower_bound_bytes =
       0;  // the largest sum of blocks alive at one step: no plan of this schedule needs less
-  int64_t variable_bytes = 0;  // parameters and states, outside the arena
+  int64_t variable_bytes = 0;    // parameters and states, outside the arena
+  int64_t persistent_bytes = 0;  // what is computed once, when they are bound; outside the arena, too
+
+  int64_t total_bytes() const { return peak_bytes + variable_bytes + persistent_bytes; }
 };
 
 // Gives each block an offset, a multiple of 64, such that blocks alive at the same time do not overlap.
