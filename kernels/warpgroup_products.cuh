@@ -7,6 +7,14 @@
 
 namespace tessera {
 
+// A second factor in shared memory, for that instruction: where it is, and two ways in bytes, which depend on
+// how it lies there. Swizzled: the 16 bytes n of a row of 128 lie at n ^ r % 8.
+template <int FirstWay, int SecondWay, bool Swizzled>
+__device__ inline uint64 described_factor(const void* memory) {
+  const uint64 address = static_cast<uint32>(__cvta_generic_to_shared(memory)) / 16;
+  return address | uint64{FirstWay / 16} << 16 | uint64{SecondWay / 16} << 32 | uint64{Swizzled} << 62;
+}
+
 // Rows in shared memory as that instruction reads them: in blocks of 64 columns, where a row takes 128 bytes
 // and its 16 bytes n lie at n ^ r % 8. The memory begins at a multiple of 1024 bytes, and Rows is a multiple
 // of 16.
@@ -28,11 +36,9 @@ class SwizzledTile {
   __device__ uint64 rows_from(int row) const { return described(memory_ + row * 64); }
 
  private:
-  // In units of 16 bytes: the address; the way from a block of columns to the next, for rows_from; and from 8
-  // rows to the next. Behind them, the order of the chunks.
+  // The ways from a block of columns to the next, for rows_from, and from 8 rows to the next.
   __device__ static uint64 described(const T* memory) {
-    const uint64 address = static_cast<uint32>(__cvta_generic_to_shared(memory)) / 16;
-    return address | uint64{Rows * 128 / 16} << 16 | uint64{1024 / 16} << 32 | uint64{1} << 62;
+    return described_factor<Rows * 128, 1024, true>(memory);
   }
 
   T* memory_;

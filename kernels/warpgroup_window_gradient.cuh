@@ -86,7 +86,6 @@ class WarpgroupWindowGradient {
       fetch(item + 2, last);
       add(item);
     }
-    wait_for_all_products_but<0>();
 #pragma unroll
     for (int y = 0; y < window; ++y) are_ready(sums_[y]);
     write(block);
@@ -146,7 +145,6 @@ class WarpgroupWindowGradient {
       constexpr int of_row = P::width * chunks;
       for (int n = thread_; n < P::item_rows * of_row; n += threads) {
         const int row = first + n / of_row, pixel = n % of_row / chunks, own = n % chunks * chunk;
-        if (row >= rows) continue;
         copy_ahead(dy_ + row % dy_rows * dy_row + (pixel + 1) * dy_pitch + own,
                    pointers_.dy + (int64{row} * P::width + pixel) * P::outputs +
                        slice_ / input_slices * slice + own);
@@ -189,8 +187,10 @@ class WarpgroupWindowGradient {
 #pragma unroll
     for (int y = 0; y < window; ++y) {
       const int own = top + y - 1;
-      x[y] = described(own < 0 || own >= P::height ? turned_ + turned_rows * turned_row
-                                                   : turned(row + y - 1 + turned_rows));
+      const float* from = own < 0 || own >= P::height ? turned_ + turned_rows * turned_row
+                                                      : turned(row + y - 1 + turned_rows);
+      // From 4 pixels to the next, and from 8 channels to the next.
+      x[y] = described_factor<4 * turned_pitch, 4 * 8 * chunk, false>(from);
     }
   }
 
@@ -207,12 +207,6 @@ class WarpgroupWindowGradient {
 #pragma unroll
       for (int n = 0; n < 2; ++n) a[2 * word + n] = rounded_to_tf32(own.at[n]);
     }
-  }
-
-  // In units of 16 bytes: the address; the way from 4 pixels to the next; and from 8 channels to the next.
-  __device__ static uint64 described(const float* turned) {
-    const uint64 address = static_cast<uint32>(__cvta_generic_to_shared(turned)) / 16;
-    return address | uint64{turned_pitch * 4 / 16} << 16 | uint64{8 * chunk * 4 / 16} << 32;
   }
 
   __device__ void write(int block) const {

@@ -70,19 +70,15 @@ void rewrite(Graph& graph, Node* norm, const std::optional<NormalisedInput>& inp
 }  // namespace
 
 bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
-  if (options.convolution_statistics_bytes == 0 && !options.takes_statistics) return false;
+  if (!options.takes_statistics) return false;
   bool changed = false;
   // In the graph's order: what one normalisation leaves behind stands in front of the next convolution.
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     const Value* x = norm->input(0);
     Node* convolution = producer_of(x, "convolution");
     if (convolution == nullptr) continue;
-    const bool low = size_of(x->data_type()) == 2 && options.convolution_statistics_bytes > 0;
-    if (!low && !options.takes_statistics) continue;
     const std::optional<NormalisedInput> input = normalised_input(*convolution, options);
-    const bool large = low && x->type().bytes() >= options.convolution_statistics_bytes;
-    const bool taken = options.takes_statistics && options.takes_statistics(*convolution);
-    if (!input.has_value() && !large && !taken) continue;
+    if (!input.has_value() && !options.takes_statistics(*convolution)) continue;
     rewrite(graph, norm, input);
     changed = true;
   }

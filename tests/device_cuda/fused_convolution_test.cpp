@@ -60,7 +60,7 @@ std::vector<FusedCase> gradient_cases() {
 PassOptions fusing_options() {
   PassOptions options;
   options.fuse_data_gradients = true;
-  options.convolution_statistics_bytes = 1;
+  options.takes_statistics = [](const Node&) { return true; };
   return options;
 }
 

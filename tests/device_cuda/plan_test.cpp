@@ -23,6 +23,34 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   EXPECT_GT(executable->memory_plan().peak_bytes, 0);
 }
 
+// Of large results in 16 bits by cuDNN, if sums may differ in their order; in TF32 by kernels of our own.
+TEST(CudaPlan, AddsUpResultsOfConvolutionsWhereThatIsFasterAndAllowed) {
+  const auto takes = [](const std::string& type, int64_t images, int64_t inputs, int64_t outputs,
+                        PassOptions options) {
+    const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+        "graph g(input %x: {0}[{1}, 56, 56, {2}], input %weight: {0}[{3}, 1, 1, {2}]) {{\n  %y = "
+        "convolution(%x, "
+        "%weight) {{dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}}\n"
+        "  output y = %y\n}}",
+        type, images, inputs, outputs));
+    Device::open("cuda:plan-h100")->prepare(options);
+    return options.takes_statistics && options.takes_statistics(*graph->nodes().front());
+  };
+  PassOptions any_order;
+  any_order.deterministic = false;
+  EXPECT_TRUE(takes("fp16", 64, 64, 256, any_order));
+  EXPECT_TRUE(takes("bf16", 64, 64, 256, any_order));
+  EXPECT_FALSE(takes("fp16", 62, 64, 256, any_order));  // of 96 MiB less one image
+  EXPECT_FALSE(takes("fp32", 64, 64, 256, any_order));
+  EXPECT_FALSE(takes("fp16", 64, 64, 256, {}));
+  for (PassOptions tf32 : {PassOptions(), any_order}) {
+    tf32.precision = Precision::tf32;
+    EXPECT_EQ(takes("fp32", 64, 64, 256, tf32), tf32_allowed());
+    EXPECT_FALSE(takes("fp32", 1, 64, 256, tf32));
+    EXPECT_FALSE(takes("fp32", 64, 256, 1024, tf32));
+  }
+}
+
 // Forward and the weight gradient; where fp32 is exact neither.
 TEST(CudaPlan, OfTf32TakesKernelsOfItsOwnForTheFirstConvolution) {
   for (const std::string network : {"resnet50", "alexnet"}) {

@@ -55,7 +55,6 @@ std::unique_ptr<Graph> fused(const NormalisedCase& own) {
           "\n  %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)\n  output n = %n\n  output y = "
           "%y\n}\n";
   PassOptions options;
-  options.convolution_statistics_bytes = 1;
   options.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
   options.takes_statistics = [](const Node&) { return true; };
   std::unique_ptr<Graph> graph = parse_graph(text);

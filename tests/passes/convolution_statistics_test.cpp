@@ -5,9 +5,12 @@
 namespace tessera::testing {
 namespace {
 
-PassOptions options(int64_t bytes) {
+PassOptions options(bool taken) {
   PassOptions options;
-  options.convolution_statistics_bytes = bytes;
+  options.takes_statistics = [taken](const Node& convolution) {
+    EXPECT_EQ(convolution.operator_name(), "convolution");
+    return taken;
+  };
   return options;
 }
 
@@ -25,56 +28,37 @@ std::string text(const std::string& type) {
   })";
 }
 
-constexpr int64_t kBytes = 2 * 5 * 5 * 6 * 2;  // of the convolution's result
-
-// One fused node with three outputs in place of the normalisation.
-void expect_statistics(const std::string& type, const PassOptions& options, Tolerance tolerance) {
-  const std::unique_ptr<Graph> before = parse_graph(text(type));
-  const std::unique_ptr<Graph> after = parse_graph(text(type));
-  ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options));
-  verify(*after);
-  const auto count = [&](std::string_view name) {
-    return std::count_if(after->nodes().begin(), after->nodes().end(),
-                         [&](const auto& node) { return node->operator_name() == name; });
-  };
-  EXPECT_EQ(count("batch_norm_training"), 0);
-  ASSERT_EQ(count("fused"), 1);
-  const Node* fused = after->outputs()[1].value->producer();
-  EXPECT_EQ(fused->attributes().text("kind"), "convolution_statistics");
-  EXPECT_EQ(fused->outputs().size(), 3U);
-  expect_same_results(*before, *after, tolerance);
-}
-
 TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
   // One unit in the last place of bf16; the statistics are sums of 50 fp32 numbers.
-  expect_statistics("bf16", options(kBytes), {.absolute = 1.0 / 256, .relative = 1.0 / 128});
-}
-
-// Whatever its type and size.
-TEST(ConvolutionStatistics, AreMadeWhereTheDeviceHasAKernel) {
-  PassOptions own;
-  own.takes_statistics = [](const Node& convolution) {
-    EXPECT_EQ(convolution.operator_name(), "convolution");
-    return true;
-  };
-  expect_statistics("fp32", own, {.absolute = 1e-5, .relative = 1e-4});
-  expect_statistics("bf16", own, {.absolute = 1.0 / 256, .relative = 1.0 / 128});
-  own.takes_statistics = [](const Node&) { return false; };
-  for (const char* type : {"fp32", "bf16"}) {
-    const std::unique_ptr<Graph> graph = parse_graph(text(type));
-    run_pass(*graph, "fuse_batch_norm", own);
-    EXPECT_EQ(print(*graph).find("convolution_statistics"), std::string::npos) << type;
+  for (const auto& [type, tolerance] : std::vector<std::pair<std::string, Tolerance>>{
+           {"bf16", {.absolute = 1.0 / 256, .relative = 1.0 / 128}},
+           {"fp32", {.absolute = 1e-5, .relative = 1e-4}}}) {
+    const std::unique_ptr<Graph> before = parse_graph(text(type));
+    const std::unique_ptr<Graph> after = parse_graph(text(type));
+    ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options(true)));
+    verify(*after);
+    const auto count = [&](std::string_view name) {
+      return std::count_if(after->nodes().begin(), after->nodes().end(),
+                           [&](const auto& node) { return node->operator_name() == name; });
+    };
+    EXPECT_EQ(count("batch_norm_training"), 0);
+    ASSERT_EQ(count("fused"), 1);
+    const Node* fused = after->outputs()[1].value->producer();
+    EXPECT_EQ(fused->attributes().text("kind"), "convolution_statistics");
+    EXPECT_EQ(fused->outputs().size(), 3U);
+    expect_same_results(*before, *after, tolerance);
   }
 }
 
-TEST(ConvolutionStatistics, OfSmallResultsAndOfFp32AreLeft) {
-  for (const auto& [type, bytes] :
-       std::vector<std::pair<std::string, int64_t>>{{"bf16", kBytes + 1}, {"bf16", 0}, {"fp32", 1}}) {
-    const std::unique_ptr<Graph> graph = parse_graph(text(type));
-    run_pass(*graph, "fuse_batch_norm", options(bytes));
-    const std::string printed = print(*graph);
-    EXPECT_EQ(printed.find("convolution_statistics"), std::string::npos) << type << " " << bytes;
-    EXPECT_NE(printed.find("batch_norm_training"), std::string::npos) << type << " " << bytes;
+TEST(ConvolutionStatistics, AreLeftWhereTheDeviceDoesNotTakeThem) {
+  for (const PassOptions& own : {PassOptions(), options(false)}) {
+    for (const char* type : {"bf16", "fp32"}) {
+      const std::unique_ptr<Graph> graph = parse_graph(text(type));
+      run_pass(*graph, "fuse_batch_norm", own);
+      const std::string printed = print(*graph);
+      EXPECT_EQ(printed.find("convolution_statistics"), std::string::npos) << type;
+      EXPECT_NE(printed.find("batch_norm_training"), std::string::npos) << type;
+    }
   }
 }
 
@@ -93,7 +77,7 @@ TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
     output dx = %dx
   })";
   const std::unique_ptr<Graph> graph = parse_graph(graph_text);
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", options(1)));
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", options(true)));
   verify(*graph);
   const std::string printed = print(*graph);
   EXPECT_NE(printed.find("batch_norm_inference"), std::string::npos) << printed;
@@ -123,8 +107,8 @@ std::string chain(const std::string& between, const std::string& others = "",
          "}";
 }
 
-PassOptions normalising_options(int64_t bytes = kBytes) {
-  PassOptions result = options(bytes);
+PassOptions normalising_options(bool taken = true) {
+  PassOptions result = options(taken);
   result.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
   return result;
 }
@@ -173,10 +157,10 @@ TEST(ConvolutionStatistics, LeaveTheNormalisationInFrontWhereOthersReadItOrTheDe
   expect_none(chain(kWithShortcut, "    output n = %n\n"), normalising_options());
   expect_none(chain(kWithShortcut, "    output s = %s\n"), normalising_options());
   expect_none(chain("    %y = sigmoid(%n)\n"), normalising_options());
-  expect_none(chain(kWithShortcut), options(kBytes));
-  // The first result is too small to have its statistics from the convolution.
-  expect_none(chain(kWithShortcut), normalising_options(kBytes + 1));
-  PassOptions refusing = options(kBytes);
+  expect_none(chain(kWithShortcut), options(true));
+  // The first result does not have its statistics from the convolution.
+  expect_none(chain(kWithShortcut), normalising_options(false));
+  PassOptions refusing = options(true);
   refusing.takes_normalised_input = [](const Node& convolution, size_t normalisations, bool shortcut) {
     EXPECT_EQ(convolution.input(0)->name(), "y");
     EXPECT_EQ(normalisations, 1U);

@@ -149,7 +149,7 @@ TEST(FusePooledBatchNorm, LetsTheConvolutionMakeTheStatistics) {
     %x = convolution(%image, %weight) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
 )" + kForward + "}";
   PassOptions with_statistics = options();
-  with_statistics.convolution_statistics_bytes = 1;
+  with_statistics.takes_statistics = [](const Node&) { return true; };
   const std::unique_ptr<Graph> graph = parse_graph(text);
   ASSERT_TRUE(run_pass(*graph, kPass, with_statistics));
   ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", with_statistics));

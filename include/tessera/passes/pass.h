@@ -54,14 +54,11 @@ struct PassOptions {
   // with a shortcut and the relu before it, and with the sums for the normalisation behind it. Unset: never.
   std::function<bool(const Node& convolution, size_t normalisations, bool shortcut)> takes_normalised_input =
       {};
-  // Whether a kernel of the device adds up the result of a convolution for the batch normalisation behind it
-  // where it is made, in a fixed order. Unset: none.
+  // Whether the result of a convolution shall be added up for the batch normalisation behind it where it is
+  // made. Unset: never, nor behind normalisations.
   std::function<bool(const Node& convolution)> takes_statistics = {};
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
-  // From which size on results of convolutions are added up for batch normalisation where they are made;
-  // 0: never.
-  int64_t convolution_statistics_bytes = 0;
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and

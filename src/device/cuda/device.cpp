@@ -75,6 +75,13 @@ class GraphRecording : public Recording {
   CUgraphExec executable_ = nullptr;
 };
 
+// Smaller results stay in the cache or in the multiprocessors between the two passes over them.
+bool is_worth_statistics_of_cudnn(const Node& convolution) {
+  constexpr int64_t kLeastBytes = int64_t{96} << 20;
+  const TensorType& y = convolution.output()->type();
+  return size_of(y.data_type) == 2 && y.bytes() >= kLeastBytes;
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(const std::string& options) : context_(open_context(options)) {}
@@ -120,18 +127,17 @@ void CudaDevice::prepare(PassOptions& options) const {
                                                               bool shortcut) {
     return takes_normalised_input(convolution, normalisations, shortcut, tf32, context->traits());
   };
-  if (tf32) {
-    options.takes_statistics = [context = context_](const Node& convolution) {
-      return takes_few_channels(convolution, true) ||
-             takes_pointwise_statistics(convolution, true, context->traits());
-    };
-  }
   options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
     return takes_normalised_gradients(data_gradient, tf32, context->traits());
   };
-  // Smaller results stay in the cache or in the multiprocessors between the two passes over them. cuDNN's
-  // statistics are sums in no fixed order, although its notes do not say so.
-  if (!options.deterministic) options.convolution_statistics_bytes = int64_t{96} << 20;
+  // cuDNN's statistics are sums in no fixed order, although its notes do not say so.
+  const bool by_cudnn = !options.deterministic;
+  if (!by_cudnn && !tf32) return;
+  options.takes_statistics = [context = context_, tf32, by_cudnn](const Node& convolution) {
+    return (by_cudnn && is_worth_statistics_of_cudnn(convolution)) ||
+           (tf32 && (takes_few_channels(convolution, tf32) ||
+                     takes_pointwise_statistics(convolution, tf32, context->traits())));
+  };
 }
 
 Precision CudaDevice::training_precision() const {

@@ -10,14 +10,13 @@
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
 
-#include "device/cuda/generated_kernel.h"
+#include "device/cuda/partial_sums.h"
 
 namespace tessera::cuda {
 namespace {
 
 using backend::refuse_unless;
 
-constexpr int kCombiningThreads = 256;
 constexpr int64_t kUnit = 8;  // elements
 constexpr int64_t kAccessBytes = 16;
 
@@ -123,14 +122,6 @@ void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannel
   refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());
 }
 
-// Adds up what blocks left in the workspace.
-Launch combining(int64_t results) {
-  return {.entry = "combine",
-          .blocks = quotient_rounded_up(results, int64_t{8}),  // as combine_chunks wants them
-          .threads = kCombiningThreads,
-          .arguments = {{Argument::Kind::workspace, 0}}};
-}
-
 GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
@@ -170,21 +161,15 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
       entry_text("run", run.threads, pointers.parameters() + ", float* parts",
                  fmt::format("  few_channel_convolution<Problem>({}, parts);\n", pointers.fields()),
                  static_cast<int>(problem.blocks));
+  program.launches = {run};
   if (statistics) {
     const int64_t outputs = problem.outputs();
-    program.workspace_bytes = 2 * run.blocks * outputs * static_cast<int64_t>(sizeof(float));
-    Launch combine = combining(outputs);
-    combine.chunks = 2;
-    combine.arguments.push_back({Argument::Kind::output, 1});
-    combine.arguments.push_back({Argument::Kind::output, 2});
-    program.source += entry_text(
-        "combine", kCombiningThreads, "const float* parts, float* sums, float* squares",
-        fmt::format("  combine_chunks<Sum>(parts + blockIdx.y * {}, {}, {}, 1.0, blockIdx.y == 0 ? sums : "
-                    "squares);\n",
-                    run.blocks * outputs, outputs, run.blocks));
-    program.launches = {run, combine};
-  } else {
-    program.launches = {run};
+    const int64_t sums = floats(run.blocks * outputs);
+    program.workspace_bytes = 2 * sums;
+    add_combine(
+        program, node,
+        {{.offset = 0, .results = outputs, .output = 1}, {.offset = sums, .results = outputs, .output = 2}},
+        run.blocks);
   }
   return program;
 }
@@ -225,20 +210,17 @@ GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& g
       .threads = static_cast<int>(problem.threads),
       .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::workspace, 0}}};
   run.shared_bytes = problem.gradient_bytes();
-  Launch combine = combining(elements);
-  combine.arguments.push_back({Argument::Kind::output, 0});
   const int64_t parts = run.blocks * (problem.threads / 32 / groups);
   GeneratedProgram program;
-  program.workspace_bytes = parts * elements * static_cast<int64_t>(sizeof(float));
+  program.workspace_bytes = floats(parts * elements);
   const std::string type = device_type(problem.type);
   program.source =
       problem.print("few_channel_gradient.cuh",
                     fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
       entry_text("run", run.threads, fmt::format("const {0}* x, const {0}* dy, float* parts", type),
-                 "  few_channel_gradient<Problem>(x, dy, parts);\n", static_cast<int>(problem.blocks)) +
-      entry_text("combine", kCombiningThreads, fmt::format("const float* parts, {}* dw", type),
-                 fmt::format("  combine_chunks<Sum>(parts, {}, {}, 1.0, dw);\n", elements, parts));
-  program.launches = {run, combine};
+                 "  few_channel_gradient<Problem>(x, dy, parts);\n", static_cast<int>(problem.blocks));
+  program.launches = {run};
+  add_combine(program, request.node, {{.offset = 0, .results = elements, .output = 0}}, parts);
   return program;
 }
 
@@ -252,13 +234,7 @@ KernelCandidate few_channel_candidate(Context& context) {
 }
 
 bool takes_few_channels(const Node& convolution, bool tf32) {
-  try {
-    read_problem(convolution, tf32);
-    return true;
-  } catch (const Error& refusal) {
-    if (refusal.code() != ErrorCode::unsupported) throw;
-    return false;
-  }
+  return backend::unless_refused([&] { return read_problem(convolution, tf32); }).has_value();
 }
 
 }  // namespace tessera::cuda

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/graph.h"
 
 #include "device/cuda/partial_sums.h"
@@ -52,14 +52,10 @@ constexpr int64_t kLeastUncachedBytes = int64_t{32} << 20;
 // The problem, if it is one of the kernel's and its widest tensor does not fit the cache.
 template <typename Problem, typename... Arguments>
 std::optional<Problem> worthwhile(int64_t PointwiseProblem::*widest, const Arguments&... arguments) {
-  try {
-    const Problem problem(arguments...);
-    if (problem.bytes_of(problem.pixels * problem.*widest) < kLeastUncachedBytes) return std::nullopt;
-    return problem;
-  } catch (const Error& refusal) {
-    if (refusal.code() != ErrorCode::unsupported) throw;
-    return std::nullopt;
-  }
+  auto problem = backend::unless_refused([&] { return Problem(arguments...); });
+  if (problem.has_value() && problem->bytes_of(problem->pixels * (*problem).*widest) < kLeastUncachedBytes)
+    problem.reset();
+  return problem;
 }
 
 // Up to two of what each normalisation has one of.
