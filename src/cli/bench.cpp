@@ -57,11 +57,11 @@ std::vector<double> losses_of_steps(const BenchArguments& arguments, const model
 void run_check(const BenchArguments& arguments) {
   const models::Model model = make_model(arguments.model);
   CompiledModel compiled = compile_model(arguments.model);
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  const models::Network network = models::build(model, 1);
-  for (const auto& [name, value] : models::formula::weights(network.variables)) variables->set(name, value);
-  compiled.executable->bind(variables);
+  const std::map<std::string, Tensor> weights = models::formula::weights(models::build(model, 1).variables);
+  compiled.executable->load([&](const std::string& name) {
+    const auto found = weights.find(name);
+    return found != weights.end() ? found->second : starting_value(compiled, name);
+  });
   std::string name = "outputs";
   std::vector<double> values;
   if (arguments.model.train) {
@@ -99,19 +99,20 @@ void run_bench(const BenchArguments& arguments) {
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
   if (arguments.json) {
-    const nlohmann::json json = {{"model", arguments.model.model},
-                                 {"batch", arguments.model.batch},
-                                 {"train", arguments.model.train},
-                                 {"device", device.name},
-                                 {"device_model", device.model},
-                                 {"versions", device.versions},
-                                 {"milliseconds", milliseconds},
-                                 {"samples_per_second", rates},
-                                 {"peak_memory_bytes", peak_resident_bytes()},
-                                 {"arena_bytes", plan.peak_bytes},
-                                 {"variable_bytes", plan.variable_bytes},
-                                 {"persistent_bytes", plan.persistent_bytes},
-                                 {"compile_seconds", compiled.executable->compile_seconds()}};
+    nlohmann::json json = {{"model", arguments.model.model},
+                           {"batch", arguments.model.batch},
+                           {"train", arguments.model.train},
+                           {"device", device.name},
+                           {"device_model", device.model},
+                           {"versions", device.versions},
+                           {"milliseconds", milliseconds},
+                           {"samples_per_second", rates},
+                           {"peak_memory_bytes", peak_resident_bytes()},
+                           {"arena_bytes", plan.peak_bytes},
+                           {"variable_bytes", plan.variable_bytes},
+                           {"persistent_bytes", plan.persistent_bytes},
+                           {"compile_seconds", compiled.executable->compile_seconds()}};
+    if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;
     fmt::print("{}\n", json.dump());
     return;
   }

@@ -126,6 +126,7 @@ void print_json(const Explanation& explained) {
   json["memory"] = {{"peak_bytes", plan.peak_bytes},
                     {"lower_bound_bytes", plan.lower_bound_bytes},
                     {"variable_bytes", plan.variable_bytes},
+                    {"settled_variable_bytes", plan.settled_variable_bytes},
                     {"persistent_bytes", plan.persistent_bytes}};
   json["compile_seconds"] = executable.compile_seconds();
   fmt::print("{}\n", json.dump(1));

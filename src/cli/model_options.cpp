@@ -1,5 +1,8 @@
 #include "cli/model_options.h"
 
+#include <algorithm>
+
+#include "tessera/base/error.h"
 #include "tessera/base/random.h"
 #include "tessera/train/checkpoint.h"
 
@@ -89,10 +92,16 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   return result;
 }
 
+Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
+  const std::vector<nn::Variable>& list = compiled.step.variables;
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const nn::Variable& one) { return one.name == name; });
+  require(found != list.end(), ErrorCode::internal, "the graph reads '{}', which is no variable", name);
+  return train::starting_value(*found, 1);
+}
+
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
-  auto variables = std::make_shared<Variables>(compiled.device);
-  train::initialise_variables(*variables, compiled.step.variables, 1);
-  compiled.executable->bind(variables);
+  compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
   compiled.executable->stage(made_up_inputs(*compiled.step.graph, make_model(arguments).options.classes));
 }
 

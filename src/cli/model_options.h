@@ -43,7 +43,10 @@ struct CompiledModel {
 };
 CompiledModel compile_model(const ModelArguments& arguments);
 
-// Binds the variables' starting values, and stages random images, labels and a learning rate: as the peers of
+// Throws Error(internal) where the model has no such variable.
+Tensor starting_value(const CompiledModel& compiled, const std::string& name);
+
+// Loads the variables' starting values, and stages random images, labels and a learning rate: as the peers of
 // bench/compare have theirs, the images lie where the device reads them. Runs need no inputs then.
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled);
 

@@ -102,7 +102,9 @@ void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, co
   const std::vector<int64_t> alive = alive_bytes(plan);
   const auto count_memory = [&](Clock::time_point time, int64_t arena) {
     trace.add_counter(device, "memory in use", time,
-                      {{"arena", arena}, {"parameters and states", plan.variable_bytes}});
+                      {{"arena", arena},
+                       {"parameters and states", plan.variable_bytes},
+                       {"made of them once", plan.persistent_bytes}});
   };
   size_t step = 0;  // of the memory plan
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -9,6 +9,8 @@
 #include "compile/kernel_choice.h"
 #include "compile/run_inputs.h"
 #include "compile/run_outputs.h"
+#include "compile/run_updates.h"
+#include "compile/run_variables.h"
 #include "compile/schedule.h"
 #include "compile/storage.h"
 
@@ -38,6 +40,8 @@ class PlannedExecutable : public Executable {
     end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
     check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
+    variables_.emplace(*graph_, schedule_, plan_, device_);
+    updates_.emplace(*graph_, plan_, *device_);
     end_phase("plan memory");
   }
 
@@ -48,24 +52,15 @@ class PlannedExecutable : public Executable {
   const std::vector<PhaseReport>& phases() const override { return phases_; }
 
   void bind(std::shared_ptr<Variables> variables) override {
-    require(device_->executes(), ErrorCode::unsupported, "device '{}' plans but does not run",
-            device_->description().name);
-    for (const auto& input : graph_->inputs()) {
-      if (input->role() != InputRole::input) check_variable(*input, *variables);
-    }
-    variables_ = std::move(variables);
-    recording_.reset();
-    outputs_->discard();
-    ran_ = false;
-    allocate();
-    resolve(once_);
-    resolve(steps_);
-    for (Step& step : once_) step.run();
-    for (Step& step : steps_) {
-      for (size_t i = 0; i < step.frozen.size(); ++i) {
-        if (step.frozen[i]) step.kernel->prepare(i, step.inputs[i]);
-      }
-    }
+    check_executes();
+    variables_->share(std::move(variables));
+    finish_binding();
+  }
+
+  void load(const VariableSource& value) override {
+    check_executes();
+    variables_->own(value);
+    finish_binding();
   }
 
   void stage(const std::map<std::string, Tensor>& inputs) override { inputs_->stage(inputs); }
@@ -81,7 +76,7 @@ class PlannedExecutable : public Executable {
             "graph '{}' has {} runs under way: receive one first", graph_->name(), kMostSubmitted);
     take(inputs);
     work();
-    begin_outputs();
+    outputs_->begin(updates_->outputs(memory_in_run_));
   }
 
   std::map<std::string, Tensor> receive() override {
@@ -112,7 +107,7 @@ class PlannedExecutable : public Executable {
       run.inputs.end = run.work.begin = mark();
       run.recorded = work();
       run.work.end = mark();
-      begin_outputs();
+      outputs_->begin(updates_->outputs(memory_in_run_));
       if (i > 0) read_outputs(times[i - 1]);
     }
     if (runs > 0) read_outputs(times.back());
@@ -224,30 +219,53 @@ class PlannedExecutable : public Executable {
     return step;
   }
 
-  static void check_variable(const Value& input, const Variables& variables) {
-    const std::string& name = input.name();
-    const Shape& shape = variables.shape(name);
-    require(variables.data_type(name) == input.data_type() && shape == input.type().static_shape(),
-            ErrorCode::invalid_argument, "variable '{}' is {}{}, the graph wants {}", name,
-            to_string(variables.data_type(name)), to_string(shape), to_string(input.type()));
+  void check_executes() const {
+    require(device_->executes(), ErrorCode::unsupported, "device '{}' plans but does not run",
+            device_->description().name);
+  }
+
+  void finish_binding() {
+    recording_.reset();
+    outputs_->discard();
+    ran_ = false;
+    try {
+      allocate();
+      run_once();
+      variables_->before_runs();
+      resolve_runs();
+      for (Step& step : steps_) {
+        for (size_t i = 0; i < step.frozen.size(); ++i) {
+          if (step.frozen[i]) step.kernel->prepare(i, step.inputs[i]);
+        }
+      }
+    } catch (...) {
+      variables_->unbind();
+      throw;
+    }
+  }
+
+  void run_once() {
+    for (Step& step : once_) {
+      variables_->before_once(*step.node);
+      resolve(step);
+      if (step.kernel != nullptr) {
+        std::shared_ptr<void> workspace;
+        if (step.kernel->workspace_bytes() > 0) workspace = device_->allocate(step.kernel->workspace_bytes());
+        step.workspace = workspace.get();
+        step.run();
+      }
+      variables_->behind_once(*step.node);
+    }
   }
 
   void allocate() {
-    if (arena_ == nullptr) {
-      arena_ = allocate_arena(plan_.memory, graph_->name(), *device_);
-      for (const Value* value : plan_.persistent)
-        persistent_.push_back(device_->allocate(value->type().bytes()));
-      for (size_t update : plan_.copied_updates) {
-        // Sources that are variables may be overwritten by another update's copy: they go through a buffer.
-        const Value* next = graph_->updates()[update].next;
-        const bool from_variable = plan_.placements.at(next).kind == StorageKind::variable;
-        staging_.push_back(from_variable ? device_->allocate(next->type().bytes()) : nullptr);
-      }
-      for (const auto& [name, value] : graph_->outputs()) {
-        if (plan_.placements.at(value).kind == StorageKind::variable && !plan_.copied_updates.empty())
-          kept_outputs_[value] = device_->allocate(value->type().bytes());
-      }
-    }
+    if (arena_ != nullptr) return;
+    std::shared_ptr<void> arena = allocate_arena(plan_.memory, graph_->name(), *device_);
+    persistent_.clear();  // of an attempt that failed
+    for (const Value* value : plan_.persistent)
+      persistent_.push_back(device_->allocate(value->type().bytes()));
+    updates_->allocate();
+    arena_ = std::move(arena);
   }
 
   // The memory of a value that is no input of the run.
@@ -266,29 +284,25 @@ class PlannedExecutable : public Executable {
     return nullptr;  // connected to the input instead
   }
 
-  void resolve(std::vector<Step>& steps) {
-    const bool every_run = &steps == &steps_;
-    if (every_run) inputs_->disconnect_all();
-    once_workspace_.clear();
-    for (size_t index = 0; index < steps.size(); ++index) {
-      Step& step = steps[index];
-      step.inputs.assign(step.node->inputs().size(), nullptr);
-      step.outputs.clear();
+  void resolve(Step& step) {
+    step.inputs.clear();
+    step.outputs.clear();
+    for (const Value* input : step.node->inputs()) step.inputs.push_back(memory_of(input));
+    for (const auto& output : step.node->outputs()) step.outputs.push_back(memory_of(output.get()));
+  }
+
+  void resolve_runs() {
+    inputs_->disconnect_all();
+    for (size_t index = 0; index < steps_.size(); ++index) {
+      Step& step = steps_[index];
+      resolve(step);
       for (size_t i = 0; i < step.inputs.size(); ++i) {
         const Placement& placement = plan_.placements.at(step.node->input(i));
         if (placement.kind == StorageKind::input) inputs_->connect(placement.index, step.inputs[i]);
-        step.inputs[i] = memory_of(step.node->input(i));
       }
-      for (const auto& output : step.node->outputs()) step.outputs.push_back(memory_of(output.get()));
-      if (step.kernel == nullptr) continue;
-      if (every_run) {
-        const size_t block = plan_.workspace_blocks[index];
-        if (block != StoragePlan::kNone)
-          step.workspace = static_cast<char*>(arena_.get()) + plan_.memory.blocks[block].offset;
-      } else if (step.kernel->workspace_bytes() > 0) {
-        once_workspace_.push_back(device_->allocate(step.kernel->workspace_bytes()));
-        step.workspace = once_workspace_.back().get();
-      }
+      const size_t block = plan_.workspace_blocks[index];
+      if (block != StoragePlan::kNone)
+        step.workspace = static_cast<char*>(arena_.get()) + plan_.memory.blocks[block].offset;
     }
   }
 
@@ -298,7 +312,7 @@ class PlannedExecutable : public Executable {
   }
 
   void take(const std::map<std::string, Tensor>& inputs) {
-    require(variables_ != nullptr, ErrorCode::invalid_argument, "graph '{}' runs after bind()",
+    require(variables_->bound(), ErrorCode::invalid_argument, "graph '{}' runs after bind() or load()",
             graph_->name());
     inputs_->take(inputs);
   }
@@ -333,45 +347,7 @@ class PlannedExecutable : public Executable {
         check_finite(*steps_[index].node, steps_[index].outputs, *device_);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
-    keep_outputs();
-    copy_updates();
-  }
-
-  const void* memory_in_run(const Value* value) const {
-    const Placement& placement = plan_.placements.at(value);
-    return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);
-  }
-
-  // Copies outputs that are the values of variables before an update overwrites them.
-  void keep_outputs() {
-    for (const auto& [name, value] : graph_->outputs()) {
-      const auto kept = kept_outputs_.find(value);
-      if (kept != kept_outputs_.end())
-        device_->copy(kept->second.get(), memory_in_run(value), value->type().bytes());
-    }
-  }
-
-  void begin_outputs() {
-    output_memory_.clear();
-    for (const auto& [name, value] : graph_->outputs()) {
-      const auto kept = kept_outputs_.find(value);
-      output_memory_.push_back(kept != kept_outputs_.end() ? kept->second.get() : memory_in_run(value));
-    }
-    outputs_->begin(output_memory_);
-  }
-
-  void copy_updates() {
-    for (const bool staged : {true, false}) {
-      for (size_t i = 0; i < plan_.copied_updates.size(); ++i) {
-        const auto& [state, next] = graph_->updates()[plan_.copied_updates[i]];
-        const int64_t bytes = next->type().bytes();
-        if (staged && staging_[i] != nullptr) device_->copy(staging_[i].get(), memory_in_run(next), bytes);
-        if (!staged) {
-          device_->copy(variables_->pointer(state->name()),
-                        staging_[i] != nullptr ? staging_[i].get() : memory_in_run(next), bytes);
-        }
-      }
-    }
+    updates_->apply(memory_in_run_, *variables_);
   }
 
   void poison(int64_t step) {
@@ -392,15 +368,16 @@ class PlannedExecutable : public Executable {
   StoragePlan plan_;
   std::optional<RunInputs> inputs_;
   std::optional<RunOutputs> outputs_;
+  std::optional<RunVariables> variables_;
+  std::optional<RunUpdates> updates_;
   std::vector<PhaseReport> phases_;
 
-  std::shared_ptr<Variables> variables_;
   std::shared_ptr<void> arena_;
   std::vector<std::shared_ptr<void>> persistent_;
-  std::vector<std::shared_ptr<void>> once_workspace_;
-  std::vector<std::shared_ptr<void>> staging_;  // beside plan_.copied_updates; null where the copy is direct
-  std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
-  std::vector<const void*> output_memory_;
+  const RunUpdates::MemoryOf memory_in_run_ = [this](const Value* value) -> const void* {
+    const Placement& placement = plan_.placements.at(value);
+    return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);
+  };
   bool ran_ = false;
   std::unique_ptr<Recording> recording_;
 };

@@ -26,6 +26,7 @@ class StoragePlanner {
     for (size_t step = 0; step < schedule_.every_run.size(); ++step) place_step(step);
     for (const auto& output : graph_.outputs()) keep_to_the_end(output.value);
     for (size_t index : plan_.copied_updates) keep_to_the_end(graph_.updates()[index].next);
+    count_variables();
     if (!options_.reuse) {
       for (MemoryBlock& block : plan_.memory.blocks) {
         block.first = 0;
@@ -46,7 +47,6 @@ class StoragePlanner {
         plan_.placements[input.get()] = {StorageKind::input, input->index(), ""};
       } else {
         plan_.placements[input.get()] = {StorageKind::variable, 0, input->name()};
-        plan_.memory.variable_bytes += input->type().bytes();
       }
     }
   }
@@ -84,6 +84,28 @@ class StoragePlanner {
       } else {
         plan_.copied_updates.push_back(i);
       }
+    }
+  }
+
+  void count_variables() {
+    std::set<std::string> used;
+    const auto use = [&](const Value* value) {
+      const Placement& placement = plan_.placements.at(value);
+      if (placement.kind == StorageKind::variable) used.insert(placement.variable);
+    };
+    for (const Node* node : schedule_.every_run) {
+      for (const Value* input : node->inputs()) use(input);
+    }
+    for (const auto& output : graph_.outputs()) use(output.value);
+    for (const auto& [state, next] : graph_.updates()) {
+      use(state);
+      use(next);
+    }
+    for (const auto& input : graph_.inputs()) {
+      if (input->role() == InputRole::input) continue;
+      const bool runs = used.contains(input->name());
+      (runs ? plan_.memory.variable_bytes : plan_.memory.settled_variable_bytes) += input->type().bytes();
+      if (!runs) plan_.settled_variables.insert(input->name());
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,8 +25,9 @@ struct Placement {
 
 struct StoragePlan {
   std::unordered_map<const Value*, Placement> placements;
-  std::vector<const Value*> persistent;  // computed once, when the variables are bound
-  std::vector<size_t> workspace_blocks;  // per step of every_run: the block, or kNone
+  std::vector<const Value*> persistent;     // computed once, when the variables are bound
+  std::set<std::string> settled_variables;  // that only what is computed once reads
+  std::vector<size_t> workspace_blocks;     // per step of every_run: the block, or kNone
   MemoryPlan memory;
   std::vector<size_t> copied_updates;  // updates to copy at the end of the run
   static constexpr size_t kNone = static_cast<size_t>(-1);

@@ -32,6 +32,10 @@ const Variables::Entry& Variables::entry(const std::string& name) const {
   return found->second;
 }
 
+void Variables::erase(const std::string& name) {
+  entries_.erase(name);
+}
+
 std::vector<std::string> Variables::names() const {
   std::vector<std::string> result;
   for (const auto& [name, entry] : entries_) result.push_back(name);

@@ -58,16 +58,15 @@ void write_variables(Variables& variables, const std::vector<nn::Variable>& list
   for (const auto& [name, value] : values) variables.set(name, value);
 }
 
+Tensor starting_value(const nn::Variable& variable, uint64_t seed) {
+  if (variable.name == "random_counter") return Tensor::from<int64_t>({2}, {static_cast<int64_t>(seed), 0});
+  const bool averaged = variable.name.starts_with(kAverage);
+  const std::string source = averaged ? variable.name.substr(kAverage.size()) : variable.name;
+  return nn::initialise(variable.initialiser, source, variable.shape, seed);
+}
+
 void initialise_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed) {
-  for (const nn::Variable& variable : list) {
-    if (variable.name == "random_counter") {
-      variables.set(variable.name, Tensor::from<int64_t>({2}, {static_cast<int64_t>(seed), 0}));
-      continue;
-    }
-    const bool averaged = variable.name.starts_with(kAverage);
-    const std::string source = averaged ? variable.name.substr(kAverage.size()) : variable.name;
-    variables.set(variable.name, nn::initialise(variable.initialiser, source, variable.shape, seed));
-  }
+  for (const nn::Variable& variable : list) variables.set(variable.name, starting_value(variable, seed));
 }
 
 }  // namespace train

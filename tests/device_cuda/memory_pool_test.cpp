@@ -150,10 +150,14 @@ TEST(MemoryPool, SmallBlocksShareAGranule) {
   EXPECT_EQ(pool.allocate(0).has_value(), true);
   EXPECT_EQ(memory.created, 1);
   EXPECT_GE(pool.use().block_bytes, 100 * 20'000);
+  const int64_t peak = pool.use().block_bytes;
+  EXPECT_EQ(pool.use().peak_block_bytes, peak);
   EXPECT_EQ(pool.use().mapped_bytes, kGranule);
   // What is freed in between is filled again.
   pool.free(blocks[40]);
   EXPECT_EQ(pool.allocate(10'000), blocks[40]);
+  EXPECT_LT(pool.use().block_bytes, peak);
+  EXPECT_EQ(pool.use().peak_block_bytes, peak);
   EXPECT_EQ(pool.allocate(9'000), blocks[40] + 10'240);
 }
 

@@ -100,6 +100,9 @@ class Device {
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   // The bytes that allocate() could still give; none where the device does not know.
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
+  // The most bytes that what allocate() gave had at a time since this process opened the device; none where
+  // the device does not count.
+  virtual std::optional<int64_t> peak_bytes() const { return std::nullopt; }
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
   // Between two buffers of the device.
@@ -131,7 +134,7 @@ class Device {
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.
-inline constexpr int kPluginVersion = 2;
+inline constexpr int kPluginVersion = 3;
 struct Plugin {
   int version = kPluginVersion;
   Device* (*create)(const char* options);  // may throw Error

@@ -1,6 +1,7 @@
 // From a graph to something that runs: passes, kernel choice, schedule, memory plan.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,9 @@ class Variables {
   Tensor get(const std::string& name) const;
   bool contains(const std::string& name) const { return entries_.contains(name); }
   std::vector<std::string> names() const;  // sorted
+  // Gives its memory back; executables that are bound to it must not run any more, unless they only read
+  // it before their runs.
+  void erase(const std::string& name);
   void* pointer(const std::string& name) const;
   DataType data_type(const std::string& name) const;
   const Shape& shape(const std::string& name) const;
@@ -44,6 +48,9 @@ class Variables {
   std::shared_ptr<Device> device_;
   std::map<std::string, Entry> entries_;
 };
+
+// The value of a variable.
+using VariableSource = std::function<Tensor(const std::string& name)>;
 
 struct CompileOptions {
   PassOptions passes;
@@ -118,6 +125,12 @@ class Executable {
   // naming the first that is not. Memory is allocated at the first time: throws Error(out_of_memory) with
   // what is free and the largest tensors. Work on frozen parameters happens here, once.
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
+
+  // As bind(), with variables that are this executable's alone: asks for each when it is first read, once.
+  // Those that only work on frozen parameters reads leave the device behind it, so that weights in another
+  // precision never lie beside all that they are made of. Throws as bind(), and what `value` throws;
+  // nothing is bound then.
+  virtual void load(const VariableSource& value) = 0;
 
   // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.
   // Throws as run().

@@ -23,9 +23,11 @@ struct MemoryPlan {
   int64_t peak_bytes = 0;  // the arena
   int64_t lower_bound_bytes =
       0;  // the largest sum of blocks alive at one step: no plan of this schedule needs less
-  int64_t variable_bytes = 0;    // parameters and states, outside the arena
-  int64_t persistent_bytes = 0;  // what is computed once, when they are bound; outside the arena, too
+  int64_t variable_bytes = 0;          // parameters and states that runs read or write, outside the arena
+  int64_t settled_variable_bytes = 0;  // those that only what is computed once reads: see Executable::load()
+  int64_t persistent_bytes = 0;        // what is computed once, when they are bound; outside the arena, too
 
+  // What runs need.
   int64_t total_bytes() const { return peak_bytes + variable_bytes + persistent_bytes; }
 };
 

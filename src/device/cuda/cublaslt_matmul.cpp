@@ -15,7 +15,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  // what Hopper's kernels may ask for
+constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;  // what Hopper's kernels may ask for
 constexpr uint64_t kWorkspaceAlignment = 256;
 constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
@@ -42,6 +42,11 @@ cudaDataType_t lt_type(DataType type) {
     default:
       return CUDA_R_32F;
   }
+}
+
+// What to book: blocks of an arena are aligned to less than cuBLASLt asks for.
+int64_t booked(uint64_t workspace_bytes) {
+  return workspace_bytes == 0 ? 0 : static_cast<int64_t>(workspace_bytes + kWorkspaceAlignment);
 }
 
 // Descriptors live as long as the kernel.
@@ -84,7 +89,7 @@ class LtMatmul : public Kernel {
   }
   ~LtMatmul() override { cublaslt().cublasLtMatmulDescDestroy_(operation_); }
 
-  int64_t workspace_bytes() const override { return kWorkspaceBytes + kWorkspaceAlignment; }
+  int64_t workspace_bytes() const override { return booked(workspace_bytes_); }
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
@@ -104,7 +109,7 @@ class LtMatmul : public Kernel {
     check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
                                      b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
                                      arguments.outputs[0], y_.get(), &algorithm_,
-                                     reinterpret_cast<void*>(workspace), kWorkspaceBytes, context_.stream()),
+                                     reinterpret_cast<void*>(workspace), workspace_bytes_, context_.stream()),
           "a matrix product");
   }
 
@@ -137,7 +142,7 @@ class LtMatmul : public Kernel {
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       cublaslt().cublasLtMatmulPreferenceSetAttribute_(preference, attribute, &value, sizeof(value));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -152,6 +157,7 @@ class LtMatmul : public Kernel {
     check(status, "looking for an algorithm");
     require(found > 0, ErrorCode::unsupported, "cuBLASLt has no algorithm for it");
     algorithm_ = result.algo;
+    workspace_bytes_ = result.workspaceSize;
   }
 
   Context& context_;
@@ -161,12 +167,14 @@ class LtMatmul : public Kernel {
   Layout y_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
+  size_t workspace_bytes_ = 0;
 };
 
-// In the place of cuBLASLt's where the GPU is not there: books the same workspace.
+// In the place of cuBLASLt's where the GPU is not there: books the largest workspace that an algorithm may
+// take.
 class AbsentMatmul : public Kernel {
  public:
-  int64_t workspace_bytes() const override { return kWorkspaceBytes + kWorkspaceAlignment; }
+  int64_t workspace_bytes() const override { return booked(kMostWorkspaceBytes); }
   void run(const KernelArguments&) override {
     fail(ErrorCode::unsupported, "a card that is only planned for runs nothing");
   }

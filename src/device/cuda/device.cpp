@@ -16,6 +16,7 @@
 #include "device/cuda/grouped_clusters.h"
 #include "device/cuda/host_buffers.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/memory_pool.h"
 #include "device/cuda/module_cache.h"
 #include "device/cuda/peaks.h"
 #include "device/cuda/pointwise_convolution.h"
@@ -177,6 +178,11 @@ std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
 
 std::optional<int64_t> CudaDevice::free_bytes() const {
   return executes() ? std::optional(context_->free_bytes()) : std::nullopt;
+}
+
+std::optional<int64_t> CudaDevice::peak_bytes() const {
+  const MemoryPool* pool = context_->pool();
+  return pool != nullptr ? std::optional(pool->use().peak_block_bytes) : std::nullopt;
 }
 
 void CudaDevice::copy_from_host(void* device, const void* host, int64_t bytes) {

@@ -28,6 +28,7 @@ class CudaDevice : public Device {
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   std::optional<int64_t> free_bytes() const override;
+  std::optional<int64_t> peak_bytes() const override;
   void copy_from_host(void* device, const void* host, int64_t bytes) override;
   void copy_to_host(void* host, const void* device, int64_t bytes) override;
   void copy(void* target, const void* source, int64_t bytes) override;

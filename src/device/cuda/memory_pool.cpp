@@ -50,6 +50,7 @@ std::optional<uint64_t> MemoryPool::allocate(int64_t bytes) {
   if (block.end < room_end) free_.emplace(block.end, room_end);
   blocks_.emplace(block.begin, block.end);
   use_.block_bytes += size;
+  use_.peak_block_bytes = std::max(use_.peak_block_bytes, use_.block_bytes);
   return block.begin;
 }
 

@@ -45,9 +45,10 @@ struct MemoryPoolOptions {
 };
 
 struct MemoryPoolUse {
-  int64_t block_bytes = 0;   // in blocks, rounded up to their alignment
-  int64_t mapped_bytes = 0;  // taken from the device
-  int64_t idle_bytes = 0;    // in granules without any block
+  int64_t block_bytes = 0;       // in blocks, rounded up to their alignment
+  int64_t peak_block_bytes = 0;  // the most that block_bytes ever was
+  int64_t mapped_bytes = 0;      // taken from the device
+  int64_t idle_bytes = 0;        // in granules without any block
 };
 
 // All functions may be called from any thread. A freed block may be handed out again while work that was

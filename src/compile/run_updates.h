@@ -1,0 +1,41 @@
+// What a run does behind its nodes: outputs that are the values of variables are put aside, then updates that
+// no node writes in place are copied.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/compile/device.h"
+
+#include "compile/run_variables.h"
+#include "compile/storage.h"
+
+namespace tessera {
+
+class RunUpdates {
+ public:
+  // Where a run finds or leaves a value.
+  using MemoryOf = std::function<const void*(const Value*)>;
+
+  // All must outlive this.
+  RunUpdates(const Graph& graph, const StoragePlan& plan, Device& device)
+      : graph_(graph), plan_(plan), device_(device) {}
+
+  // The memory that this takes, before the first run.
+  void allocate();
+  // Enqueues that work.
+  void apply(const MemoryOf& memory, const RunVariables& variables);
+  // Where the graph's outputs lie behind it, in their order.
+  std::vector<const void*> outputs(const MemoryOf& memory) const;
+
+ private:
+  const Graph& graph_;
+  const StoragePlan& plan_;
+  Device& device_;
+  std::vector<std::shared_ptr<void>> staging_;  // beside plan.copied_updates; null where the copy is direct
+  std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
+};
+
+}  // namespace tessera
