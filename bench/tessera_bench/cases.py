@@ -20,17 +20,18 @@ class Case:
     batches: int = 1  # that training takes in turn
     learning_rate: float = 1e-4
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
+    recompute: bool = False  # Tessera makes activations again instead of keeping them, wherever it can
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
     allowed: float = 0.0  # for compile (s), startup (ms) and size (bytes)
     summary: str = ""
 
 
-def throughput(model, batch, train, device="cpu", precision="fp32", deterministic=None, **goals):
+def throughput(model, batch, train, device="cpu", precision="fp32", deterministic=None, recompute=False, **goals):
     work = "train" if train else "infer"
     # ONNX Runtime is a peer on the CPU only.
     peers = TORCH if train or device != "cpu" else INFERENCE
-    suffix = "-deterministic" if deterministic else ""
+    suffix = ("-deterministic" if deterministic else "") + ("-recompute" if recompute else "")
     if deterministic is None:
         deterministic = not (train and device == "cuda")
     return Case(
@@ -42,6 +43,7 @@ def throughput(model, batch, train, device="cpu", precision="fp32", deterministi
         train=train,
         precision=precision,
         deterministic=deterministic,
+        recompute=recompute,
         peers=peers,
         goals=tuple(goals.items()),
         summary=f"{model}, {'training step' if train else 'inference'}, batch {batch}, {precision}, samples/s",
@@ -67,6 +69,7 @@ CASES = (
     throughput("resnet50", 256, True, "cuda", "tf32", torch=1.3),
     throughput("resnet18", 256, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", torch=1.2),
+    throughput("resnet101", 128, True, "cuda", "fp16", recompute=True, torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", torch=1.2),
     throughput("resnet50", 1, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 8, False, "cuda", "fp16", torch=1.0),
