@@ -23,7 +23,8 @@ TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   EXPECT_GT(executable->memory_plan().peak_bytes, 0);
 }
 
-// Of large results in 16 bits by cuDNN, if sums may differ in their order; in TF32 by kernels of our own.
+// Of large results in 16 bits by cuDNN, if sums may differ in their order; else, and in TF32, by kernels of
+// our own.
 TEST(CudaPlan, AddsUpResultsOfConvolutionsWhereThatIsFasterAndAllowed) {
   const auto takes = [](const std::string& type, int64_t images, int64_t inputs, int64_t outputs,
                         PassOptions options) {
@@ -42,7 +43,10 @@ TEST(CudaPlan, AddsUpResultsOfConvolutionsWhereThatIsFasterAndAllowed) {
   EXPECT_TRUE(takes("bf16", 64, 64, 256, any_order));
   EXPECT_FALSE(takes("fp16", 62, 64, 256, any_order));  // of 96 MiB less one image
   EXPECT_FALSE(takes("fp32", 64, 64, 256, any_order));
-  EXPECT_FALSE(takes("fp16", 64, 64, 256, {}));
+  EXPECT_TRUE(takes("fp16", 64, 64, 256, {}));
+  EXPECT_FALSE(takes("fp16", 1, 64, 256, {}));
+  EXPECT_FALSE(takes("fp16", 128, 256, 1024, {}));
+  EXPECT_FALSE(takes("fp32", 64, 64, 256, {}));
   for (PassOptions tf32 : {PassOptions(), any_order}) {
     tf32.precision = Precision::tf32;
     EXPECT_EQ(takes("fp32", 64, 64, 256, tf32), tf32_allowed());
@@ -101,15 +105,21 @@ TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
   }
 }
 
-TEST(CudaPlan, AddsStatisticsInConvolutionsOnlyWhereRunsMayDiffer) {
-  const auto count = [](bool deterministic) {
+TEST(CudaPlan, AddsStatisticsInConvolutionsOfCudnnOnlyWhereRunsMayDiffer) {
+  const auto count = [](bool deterministic, bool own) {
     return count_nodes(
         *planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic}),
-        [](const NodeReport& node) { return node.operator_name == "fused:convolution_statistics"; });
+        [&](const NodeReport& node) {
+          return node.operator_name == "fused:convolution_statistics" &&
+                 node.kernel.starts_with("generated.") == own;
+        });
   };
-  EXPECT_EQ(count(true), 0u);
   // The stem, all of layer 1, the wide ones of layers 2 and 3.
-  EXPECT_EQ(count(false), 19u);
+  EXPECT_EQ(count(false, true), 1u);
+  EXPECT_EQ(count(false, false), 18u);
+  // The stem; of one window position those of layers 1 and 2, and layer 3's first.
+  EXPECT_EQ(count(true, true), 11u);
+  EXPECT_EQ(count(true, false), 0u);
 }
 
 // The nodes of the plan that write a tensor of the stem's extents.
@@ -130,8 +140,7 @@ TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
         planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic});
     EXPECT_EQ(count_of_kernel(*executable, "generated.batch_norm_max_pool"), 1u);
     EXPECT_EQ(count_of_kernel(*executable, "generated.max_pool_batch_norm_gradient"), 1u);
-    const std::vector<std::string> expected{deterministic ? "convolution" : "convolution_statistics",
-                                            "max_pool_batch_norm_gradient"};
+    const std::vector<std::string> expected{"convolution_statistics", "max_pool_batch_norm_gradient"};
     EXPECT_EQ(writers_of_stem(executable->graph()), expected);
   }
 }

@@ -131,13 +131,13 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
     return takes_normalised_gradients(data_gradient, tf32, context->traits());
   };
-  // cuDNN's statistics are sums in no fixed order, although its notes do not say so.
+  // cuDNN's statistics are sums in no fixed order, although its notes do not say so, and of 16 bits alone.
   const bool by_cudnn = !options.deterministic;
-  if (!by_cudnn && !tf32) return;
   options.takes_statistics = [context = context_, tf32, by_cudnn](const Node& convolution) {
-    return (by_cudnn && is_worth_statistics_of_cudnn(convolution)) ||
-           (tf32 && (takes_few_channels(convolution, tf32) ||
-                     takes_pointwise_statistics(convolution, tf32, context->traits())));
+    if (by_cudnn && is_worth_statistics_of_cudnn(convolution)) return true;
+    return (tf32 || !by_cudnn) &&
+           (takes_few_channels(convolution, tf32) ||
+            takes_pointwise_statistics(convolution, tf32, !by_cudnn, context->traits()));
   };
 }
 

@@ -89,10 +89,10 @@ struct NormalisedInputProblem : PointwiseConvolutionProblem {
 
 // Without normalisations: cuDNN has statistics of 16 bits alone, and in no fixed order.
 struct StatisticsProblem : PointwiseConvolutionProblem {
-  StatisticsProblem(const Node& convolution, bool tf32, const GpuTraits& gpu)
+  StatisticsProblem(const Node& convolution, bool tf32, bool deterministic, const GpuTraits& gpu)
       : PointwiseConvolutionProblem(convolution, tf32) {
     constexpr int64_t kMostSlices = 2;  // each reads x, and the more of them the fewer products to a read
-    refuse_unless(type == DataType::fp32, "left to cuDNN in 16 bits");
+    refuse_unless(type == DataType::fp32 || deterministic, "left to cuDNN in 16 bits");
     set_slice({256, 128, 64}, gpu);
     refuse_unless(slices() <= kMostSlices, "{} channels of the result in slices of {}", outputs, slice);
   }
@@ -116,7 +116,7 @@ GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuT
   const Node& convolution = backend::main_node(node, "convolution");
   refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
                 node.outputs().size());
-  const StatisticsProblem problem(convolution, request.tf32, gpu);
+  const StatisticsProblem problem(convolution, request.tf32, request.deterministic, gpu);
   PointerList pointers(node);
   pointers.input(backend::input_index(node, convolution.input(0)));
   for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
@@ -186,8 +186,10 @@ KernelCandidate pointwise_statistics_candidate(Context& context) {
   return generated_candidate("pointwise_convolution", context, convolution_statistics);
 }
 
-bool takes_pointwise_statistics(const Node& convolution, bool tf32, const GpuTraits& gpu) {
-  return worthwhile<StatisticsProblem>(&PointwiseProblem::outputs, convolution, tf32, gpu).has_value();
+bool takes_pointwise_statistics(const Node& convolution, bool tf32, bool deterministic,
+                                const GpuTraits& gpu) {
+  return worthwhile<StatisticsProblem>(&PointwiseProblem::outputs, convolution, tf32, deterministic, gpu)
+      .has_value();
 }
 
 bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut, bool tf32,
