@@ -71,6 +71,7 @@ CASES = (
     throughput("resnet101", 128, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", recompute=True, torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", torch=1.2),
+    throughput("alexnet", 1024, True, "cuda", "fp16", recompute=True, torch=1.2),
     throughput("resnet50", 1, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 8, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 32, False, "cuda", "fp16", torch=1.0),

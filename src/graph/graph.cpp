@@ -165,41 +165,34 @@ Node* Graph::insertion_point() const {
 }
 
 void Graph::sort() {
-  std::unordered_map<const Node*, size_t> waiting;  // inputs not yet made
-  std::unordered_map<const Node*, size_t> rank;     // present place, the tie-break
-  for (const auto& node : nodes_) {
-    rank.emplace(node.get(), rank.size());
-    size_t missing = 0;
-    for (const Value* input : node->inputs_) missing += input->producer_ != nullptr ? 1 : 0;
-    waiting.emplace(node.get(), missing);
-  }
-  const auto later = [&](const Node* a, const Node* b) { return rank[a] > rank[b]; };
-  std::vector<Node*> ready;
-  for (const auto& node : nodes_) {
-    if (waiting[node.get()] == 0) ready.push_back(node.get());
-  }
-  std::make_heap(ready.begin(), ready.end(), later);
-  std::list<std::unique_ptr<Node>> sorted;
-  while (!ready.empty()) {
-    std::pop_heap(ready.begin(), ready.end(), later);
-    Node* node = ready.back();
-    ready.pop_back();
-    sorted.splice(sorted.end(), nodes_, node->position_);
-    for (const auto& output : node->outputs_) {
-      for (const Use& use : output->uses_) {
-        if (--waiting[use.node] == 0) {
-          ready.push_back(use.node);
-          std::push_heap(ready.begin(), ready.end(), later);
-        }
+  std::vector<Node*> order;
+  std::unordered_set<const Node*> placed;
+  std::unordered_set<const Node*> open;  // waits for what it reads
+  std::vector<Node*> waiting;            // each but the first is read by the one in front of it
+  const auto missing_input = [&](const Node& node) -> Node* {
+    for (const Value* input : node.inputs_) {
+      if (input->producer_ != nullptr && !placed.contains(input->producer_)) return input->producer_;
+    }
+    return nullptr;
+  };
+  for (const auto& first : nodes_) {
+    if (!placed.contains(first.get())) waiting.push_back(first.get());
+    while (!waiting.empty()) {
+      Node* node = waiting.back();
+      if (Node* earlier = missing_input(*node)) {
+        open.insert(node);
+        require(!open.contains(earlier), ErrorCode::internal, "graph '{}' has a cycle through '{}'", name_,
+                earlier->name());
+        waiting.push_back(earlier);
+        continue;
       }
+      waiting.pop_back();
+      placed.insert(node);
+      order.push_back(node);
     }
   }
-  const bool cycle = !nodes_.empty();
-  const std::string first = cycle ? nodes_.front()->name() : "";
-  sorted.splice(sorted.end(), nodes_);
-  nodes_.swap(sorted);
+  for (const Node* node : order) nodes_.splice(nodes_.end(), nodes_, node->position_);
   insertion_ = nodes_.end();
-  require(!cycle, ErrorCode::internal, "graph '{}' has a cycle through '{}'", name_, first);
 }
 
 Value* Graph::find(std::string_view name) const {

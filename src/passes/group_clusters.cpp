@@ -5,7 +5,8 @@
 //
 // Nodes of one group have the same depth, the number of groupable nodes on the longest way to them, so that
 // none depends on another, and neither does a group on one that depends on it. Settled values are computed
-// once: they stay out of groups, which would compute them in every run.
+// once: they stay out of groups, which would compute them in every run. So does what reads images: there is
+// little of that, and recompute_activations has put it where it is read.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -51,8 +52,15 @@ bool is_primitive(const Node& node) {
          reduces_everything(node);
 }
 
+bool reads_whole_input(const Node& node) {
+  const auto& inputs = node.inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [](const Value* value) {
+    return value->producer() == nullptr && value->role() == InputRole::input && elements_of(value) > 1;
+  });
+}
+
 bool is_groupable(const Node& node) {
-  if (!is_flat(node)) return false;
+  if (!is_flat(node) || reads_whole_input(node)) return false;
   if (node.operator_name() != "fused") return is_primitive(node);
   if (node.attributes().text("kind") != "cluster") return false;
   const auto& members = node.body()->nodes();

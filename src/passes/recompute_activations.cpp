@@ -9,6 +9,9 @@
 // The halves are told apart by dependence. The gradient of the normalisation needs every forward reader of y,
 // through which the loss's gradient reaches it. A late reader is one that it does not need, and that itself
 // needs all of them: it can run only after the loss.
+//
+// The cast of the images is kept for the first layer's weight gradient, over the whole step, while the images
+// themselves stay in memory anyway: a weight gradient gets a cast of its own.
 #include <algorithm>
 #include <limits>
 
@@ -72,22 +75,18 @@ std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const 
 }
 
 // Makes y again right before the reader: the schedule follows the graph's order where no memory is freed.
-void recompute(Graph& graph, const Node& norm, Value* y, Node* reader) {
+template <typename Make>
+void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
   const InsertionPoint here(graph, reader);
   graph.set_name_scope(y->name() + ".recomputed");
-  Value* copy = ops::relu(normalised_again(norm));
+  Value* copy = make();
   graph.set_name_scope("");
   for (size_t i = 0; i < reader->inputs().size(); ++i) {
     if (reader->input(i) == y) graph.set_input(reader, i, copy);
   }
 }
 
-}  // namespace
-
-bool recompute_activations(Graph& graph, const PassOptions& options) {
-  if (!options.recompute.value_or(true)) return false;
-  const int64_t limit =
-      options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
+bool recompute_normalisations(Graph& graph, int64_t limit) {
   bool changed = false;
   for (const Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
@@ -97,11 +96,47 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
     if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
     if (y->type().bytes() > limit) continue;
     for (Node* reader : late_readers(graph, *gradient, *mask)) {
-      recompute(graph, *norm, y, reader);
+      recompute(graph, y, reader, [&] { return ops::relu(normalised_again(*norm)); });
       changed = true;
     }
   }
   return changed;
+}
+
+// The weight gradient that reads y, of which a convolution is the other reader, and runs behind it.
+Node* late_weight_gradient(const Value& y) {
+  if (y.uses().size() != 2) return nullptr;
+  Node* early = y.uses()[0].node;
+  Node* late = y.uses()[1].node;
+  if (early->operator_name() != "convolution") std::swap(early, late);
+  const bool both =
+      early->operator_name() == "convolution" && late->operator_name() == "convolution_weight_gradient";
+  return both && ancestors(late).contains(early) ? late : nullptr;
+}
+
+bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
+  bool changed = false;
+  for (const Node* cast : nodes_of(graph, "cast")) {
+    Value* x = cast->input(0);
+    const Value* y = cast->output();
+    if (x->producer() != nullptr || x->role() != InputRole::input || is_output_or_update(y)) continue;
+    if (y->type().bytes() > limit) continue;
+    if (Node* reader = late_weight_gradient(*y)) {
+      recompute(graph, y, reader, [&] { return ops::cast(x, y->data_type()); });
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool recompute_activations(Graph& graph, const PassOptions& options) {
+  if (!options.recompute.value_or(true)) return false;
+  const int64_t limit =
+      options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
+  const bool normalisations = recompute_normalisations(graph, limit);
+  return recompute_casts_of_inputs(graph, limit) || normalisations;
 }
 
 }  // namespace tessera::passes

@@ -16,7 +16,7 @@ std::string text(const std::string& type) {
   const std::vector<std::string> shapes{"[]",        "[1]",       "[7]",        "[64]",
                                         "[3, 5, 8]", "[129, 65]", "[70, 1024]", "[64]"};
   for (size_t i = 0; i < shapes.size(); ++i) {
-    inputs += fmt::format(", input %w{0}: fp32{1}, input %g{0}: {2}{1}", i, shapes[i], type);
+    inputs += fmt::format(", parameter %w{0}: fp32{1}, parameter %g{0}: {2}{1}", i, shapes[i], type);
     nodes += fmt::format(
         "  %l{0} = cast(%g{0}) {{type = fp32}}\n  %p{0} = multiply(%l{0}, %rate)\n  %n{0} = subtract(%w{0}, "
         "%p{0})\n"

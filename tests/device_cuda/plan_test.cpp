@@ -101,7 +101,7 @@ TEST(CudaPlan, NeedsLessMemoryWhereItRecomputes) {
     };
     const int64_t kept = peak(false);
     const int64_t recomputed = peak(true);
-    EXPECT_LT(recomputed, 0.95 * static_cast<double>(kept)) << kept;
+    EXPECT_LT(recomputed, 0.87 * static_cast<double>(kept)) << kept;
   }
 }
 

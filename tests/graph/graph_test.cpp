@@ -126,6 +126,29 @@ TEST(Graph, ReplacesReadersOutputsAndUpdates) {
   verify(graph);
 }
 
+// A node that only waits for the ones around it would come to the front if all that could run were put there.
+TEST(Graph, SortingMovesOnlyWhatAnEarlierNodeReads) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2}});
+  Value* first = ops::exp(x);
+  Value* reader = ops::log(first);
+  Value* alone = ops::sqrt(x);
+  Value* base = ops::square(x);
+  Value* second = ops::negate(base);
+  graph.add_output("y", ops::add(reader, alone));
+  graph.replace_all_uses(first, second);
+  graph.sort();
+  verify(graph);
+  std::vector<const Node*> order;
+  for (const auto& node : graph.nodes()) order.push_back(node.get());
+  EXPECT_EQ(order, (std::vector<const Node*>{first->producer(), base->producer(), second->producer(),
+                                             reader->producer(), alone->producer(),
+                                             graph.outputs()[0].value->producer()}));
+  graph.set_input(base->producer(), 0, reader);
+  EXPECT_ERROR(graph.sort(), ErrorCode::internal, "cycle");
+  EXPECT_EQ(graph.nodes().size(), 6u);
+}
+
 TEST(Graph, ClonesAreEqualAndIndependent) {
   const auto graph = parse_graph(kPerceptron);
   const auto copy = graph->clone();

@@ -51,7 +51,7 @@ TEST(GroupClusters, TakesWhatTheEndOfTheStepNeedsAlone) {
 }
 
 TEST(GroupClusters, TakesWhatNeedsTheStartAloneAndKeepsItApartFromTheEnd) {
-  const auto graph = parse_graph(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 2]) {
+  const auto graph = parse_graph(R"(graph g(parameter %a: fp32[3, 4], parameter %b: fp32[4, 2]) {
     %a16 = cast(%a) {type = fp16}
     %b16 = cast(%b) {type = fp16}
     %c = matmul(%a16, %b16)
@@ -105,7 +105,7 @@ TEST(GroupClusters, NeverPutsWhatDependsOnEachOtherTogether) {
 }
 
 constexpr const char* kFour =
-    R"(graph g(input %a: fp32[4], input %b: fp32[3], input %c: fp32[2], input %d: fp32[5]) {
+    R"(graph g(parameter %a: fp32[4], parameter %b: fp32[3], parameter %c: fp32[2], parameter %d: fp32[5]) {
     %x = exp(%a)
     %y = exp(%b)
     %z = exp(%c)
@@ -142,6 +142,18 @@ TEST(GroupClusters, LeavesWhatIsComputedOnce) {
     output b = %b16
   })",
                    options);
+}
+
+// As a cast for the end of the step, which would keep its result through all of it.
+TEST(GroupClusters, LeavesWhatReadsImages) {
+  expect_untouched("group_clusters",
+                   R"(graph g(input %images: fp32[4], input %rate: fp32[], parameter %w: fp32[3]) {
+    %x = cast(%images) {type = fp16}
+    %y = exp(%images)
+    output x = %x
+    output y = %y
+  })",
+                   grouping());
 }
 
 TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {

@@ -142,6 +142,53 @@ TEST(RecomputeActivations, KeepsWhatAReaderBesideTheHalvesNeeds) {
   })");
 }
 
+// The images, cast for the first layer and for its weight gradient.
+const std::string kCast = R"(
+  graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {
+    %image = cast(%images) {type = fp16})";
+const std::string kFirstLayer = R"(
+    %x = convolution(%image, %w) {$WINDOW}
+    %dx = multiply(%x, %x))";
+const std::string kFirstGradient = R"(
+    output x = %x
+    output dw = %dw
+  })";
+
+TEST(RecomputeActivations, GivesTheFirstWeightGradientACastOfItsOwn) {
+  expect_recomputed(kCast + kFirstLayer + R"(
+    %dw = convolution_weight_gradient(%image, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]})" +
+                        kFirstGradient,
+                    kCast + kFirstLayer + R"(
+    %image.recomputed/cast = cast(%images) {type = fp16}
+    %dw = convolution_weight_gradient(%image.recomputed/cast, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]})" +
+                        kFirstGradient);
+}
+
+TEST(RecomputeActivations, KeepsACastThatMoreReadOrThatIsNotOfAnInput) {
+  const std::string gradient = R"(
+    %dw = convolution_weight_gradient(%image, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]})";
+  expect_kept(kCast + kFirstLayer + gradient + R"(
+    %other = exp(%image)
+    output other = %other)" +
+              kFirstGradient);
+  expect_kept(kCast + kFirstLayer + gradient + R"(
+    output image = %image)" +
+              kFirstGradient);
+  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.recompute = false});
+  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.recompute_limit_bytes = 127});
+  expect_kept(R"(
+  graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {
+    %roots = sqrt(%images)
+    %image = cast(%roots) {type = fp16})" +
+              kFirstLayer + gradient + kFirstGradient);
+  // Neither waits for the other.
+  expect_kept(R"(
+  graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2], input %dx: fp16[2, 4, 4, 4]) {
+    %image = cast(%images) {type = fp16}
+    %x = convolution(%image, %w) {$WINDOW})" +
+              gradient + kFirstGradient);
+}
+
 TEST(RecomputeActivations, HasNothingToDoInInference) {
   expect_kept(R"(
   graph g(input %x: fp32[2, 4, 4, 4], parameter %scale: fp32[4], parameter %bias: fp32[4], state %mean: fp32[4],
