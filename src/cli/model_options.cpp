@@ -48,8 +48,9 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)");
   command.add_flag("--nondeterministic", arguments.nondeterministic,
                    "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
-  command.add_flag(
-      "--recompute,!--no-recompute", arguments.recompute,
+  // Bound to an optional, a flag that was not given would be false.
+  command.add_flag_function(
+      "--recompute,!--no-recompute", [&arguments](int64_t count) { arguments.recompute = count > 0; },
       "Make cheap activations again for the gradients, or keep all (default: as the device likes it)");
   command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
   command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");

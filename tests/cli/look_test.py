@@ -63,6 +63,7 @@ class LookTest(ProgramTest):
 
         self.assertLess(peak("--recompute"), peak("--no-recompute"))
         self.assertEqual(peak("--no-recompute"), peak("--disable-pass", "recompute_activations"))
+        self.assertEqual(peak(), peak("--recompute"))  # what this device likes
 
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
