@@ -32,13 +32,13 @@ void RunUpdates::apply(const MemoryOf& memory, const RunVariables& variables) {
   }
 }
 
-std::vector<const void*> RunUpdates::outputs(const MemoryOf& memory) const {
-  std::vector<const void*> result;
+const std::vector<const void*>& RunUpdates::outputs(const MemoryOf& memory) {
+  outputs_.clear();  // keeps its capacity: this is host work of every step
   for (const auto& [name, value] : graph_.outputs()) {
     const auto kept = kept_outputs_.find(value);
-    result.push_back(kept != kept_outputs_.end() ? kept->second.get() : memory(value));
+    outputs_.push_back(kept != kept_outputs_.end() ? kept->second.get() : memory(value));
   }
-  return result;
+  return outputs_;
 }
 
 }  // namespace tessera

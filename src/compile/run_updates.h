@@ -27,8 +27,8 @@ class RunUpdates {
   void allocate();
   // Enqueues that work.
   void apply(const MemoryOf& memory, const RunVariables& variables);
-  // Where the graph's outputs lie behind it, in their order.
-  std::vector<const void*> outputs(const MemoryOf& memory) const;
+  // Where the graph's outputs lie behind it, in their order; valid until the next call.
+  const std::vector<const void*>& outputs(const MemoryOf& memory);
 
  private:
   const Graph& graph_;
@@ -36,6 +36,7 @@ class RunUpdates {
   Device& device_;
   std::vector<std::shared_ptr<void>> staging_;  // beside plan.copied_updates; null where the copy is direct
   std::unordered_map<const Value*, std::shared_ptr<void>> kept_outputs_;
+  std::vector<const void*> outputs_;
 };
 
 }  // namespace tessera
