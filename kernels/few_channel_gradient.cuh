@@ -24,7 +24,7 @@ class FewChannelGradient {
   static constexpr int x_elements = F::rows * F::pitch;
   static constexpr int slope_elements = padded_pixels * slope_pitch;
 
-  __device__ FewChannelGradient(const T* x, const T* dy, uint4* memory)
+  __device__ FewChannelGradient(const typename P::Image* x, const T* dy, uint4* memory)
       : x_(x),
         dy_(dy),
         x_rows_(reinterpret_cast<T*>(memory)),
@@ -129,7 +129,7 @@ class FewChannelGradient {
     }
   }
 
-  const T* x_;
+  const typename P::Image* x_;
   const T* dy_;
   T* x_rows_;
   T* slopes_;
@@ -139,7 +139,7 @@ class FewChannelGradient {
 };
 
 template <typename P>
-__device__ void few_channel_gradient(const typename P::Element* x, const typename P::Element* dy,
+__device__ void few_channel_gradient(const typename P::Image* x, const typename P::Element* dy,
                                      float* parts) {
   extern __shared__ uint4 memory[];
   FewChannelGradient<P>(x, dy, memory).run(parts);

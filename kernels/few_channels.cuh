@@ -7,9 +7,10 @@
 // element early, at `lead`, whose weight is zero. Eight elements of a run are a unit: half of what one
 // instruction multiplies of 16-bit numbers, all of what it multiplies of fp32 ones, which it takes as TF32.
 //
-// P: Element (16 bits, or float to be rounded to TF32), threads (of a block), images, height, width,
-// channels, out_height, out_width, outputs, window_rows, window_columns, stride, padding_top, padding_left,
-// item_rows (rows of the result that a block works on at a time).
+// P: Element (16 bits, or float to be rounded to TF32), Image (the type of x: Element, or float that is rounded
+// to 16 bits on its way to shared memory), threads (of a block), images, height, width, channels, out_height,
+// out_width, outputs, window_rows, window_columns, stride, padding_top, padding_left, item_rows (rows of the
+// result that a block works on at a time).
 #pragma once
 
 #include "copies.cuh"
@@ -38,6 +39,8 @@ struct FewChannels {
   static constexpr int read = first + (P::out_width - 1) * step + run_units * 8;
   static constexpr int pitch = round_up_to(larger_of(start + P::width * P::channels, read), 8);
   static constexpr int rows = (P::item_rows - 1) * P::stride + P::window_rows;  // of x, for one item
+  static constexpr int row_chunks = P::width * P::channels / vector;  // accesses for a row of x
+  static constexpr int chunks = rows * row_chunks;
   static constexpr int units = P::window_rows * run_units;
   static constexpr int items_of_image = (P::out_height + P::item_rows - 1) / P::item_rows;
   static constexpr int items = P::images * items_of_image;
@@ -45,6 +48,10 @@ struct FewChannels {
   // Where a unit of the window lies, from the place of its first one.
   static __device__ constexpr int offset_of(int unit) {
     return unit < units ? unit / run_units * pitch + unit % run_units * 8 : 0;
+  }
+  // Where a chunk of the rows of x lies in shared memory.
+  static __device__ constexpr int place_of_chunk(int chunk) {
+    return chunk / row_chunks * pitch + start + chunk % row_chunks * vector;
   }
 };
 
@@ -60,34 +67,54 @@ __device__ inline void round_factors<float>(float* at) {
                  rounded_to_tf32(four.w)};
 }
 
-// Calls `visit` for each 16 bytes of this thread: with their row of x, their place in the rows of shared
-// memory and that in x, from its first row on.
-template <typename P, typename Visit>
-__device__ void for_own_chunks(typename P::Element* rows, const Visit& visit) {
+// Rounds and writes the rows of an item, of which those from row `top` of the image on exist, a few accesses of
+// a thread at a time: all are read before the first is written.
+template <typename P>
+__device__ void write_rounded_rows(const float* first, int top, typename P::Element* rows) {
   using F = FewChannels<P>;
-  constexpr int chunks = P::width * P::channels / F::vector;  // of a row
-  for (int n = static_cast<int>(threadIdx.x); n < F::rows * chunks; n += P::threads) {
-    const int row = n / chunks;
-    visit(row, rows + row * (F::pitch - P::width * P::channels) + F::start + n * F::vector, n * F::vector);
+  constexpr int together = 4;
+  for (int base = static_cast<int>(threadIdx.x); base < F::chunks; base += together * P::threads) {
+    Pack<float, F::vector> wide[together] = {};
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      const int chunk = base + i * P::threads, row = top + chunk / F::row_chunks;
+      if (chunk < F::chunks && row >= 0 && row < P::height)
+        wide[i] = load<F::vector>(first + chunk * F::vector);
+    }
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      Pack<typename P::Element, F::vector> rounded;
+#pragma unroll
+      for (int v = 0; v < F::vector; ++v) rounded.at[v] = narrow<typename P::Element>(wide[i].at[v]);
+      const int chunk = base + i * P::threads;
+      if (chunk < F::chunks) store<Memory::shared>(rows + F::place_of_chunk(chunk), rounded);
+    }
   }
 }
 
 // Starts to read the rows of x that an item needs.
 template <typename P>
-__device__ void fetch_rows(const typename P::Element* x, int item, typename P::Element* rows) {
+__device__ void fetch_rows(const typename P::Image* x, int item, typename P::Element* rows) {
   using F = FewChannels<P>;
   const int image = item / F::items_of_image;
   const int top = item % F::items_of_image * P::item_rows * P::stride - P::padding_top;
   const auto* first = x + (int64{image} * P::height + top) * (P::width * P::channels);
-  for_own_chunks<P>(rows, [&](int row, auto* to, int from) {
-    copy_ahead_or_zero(to, first + from, top + row >= 0 && top + row < P::height);
-  });
+  if constexpr (sizeof(typename P::Image) > sizeof(typename P::Element)) {
+    write_rounded_rows<P>(first, top, rows);
+  } else {
+    for (int n = static_cast<int>(threadIdx.x); n < F::chunks; n += P::threads) {
+      const int row = top + n / F::row_chunks;
+      copy_ahead_or_zero(rows + F::place_of_chunk(n), first + n * F::vector, row >= 0 && row < P::height);
+    }
+  }
 }
 // Once the copies of this thread have arrived.
 template <typename P>
 __device__ void round_rows(typename P::Element* rows) {
+  using F = FewChannels<P>;
   if constexpr (sizeof(typename P::Element) == 4)
-    for_own_chunks<P>(rows, [](int, auto* at, int) { round_factors(at); });
+    for (int n = static_cast<int>(threadIdx.x); n < F::chunks; n += P::threads)
+      round_factors(rows + F::place_of_chunk(n));
 }
 
 // P, beside: tile_pixels (of a warp at a time), statistics (also sums of the result and of its squares), bias
@@ -104,7 +131,7 @@ class FewChannelConvolution {
   static constexpr int weight_vectors = steps * groups * 2 * 32;
   static constexpr int pixel_groups = P::tile_pixels / 8;
 
-  __device__ FewChannelConvolution(const T* x, T* y, uint4* memory)
+  __device__ FewChannelConvolution(const typename P::Image* x, T* y, uint4* memory)
       : x_(x),
         y_(y),
         weights_(memory),
@@ -227,7 +254,7 @@ class FewChannelConvolution {
     }
   }
 
-  const T* x_;
+  const typename P::Image* x_;
   T* y_;
   uint4* weights_;
   T* rows_;
@@ -238,7 +265,7 @@ class FewChannelConvolution {
 };
 
 template <typename P>
-__device__ void few_channel_convolution(const typename P::Element* x, const typename P::Element* weight,
+__device__ void few_channel_convolution(const typename P::Image* x, const typename P::Element* weight,
                                         const typename P::Element* bias, typename P::Element* y,
                                         float* parts) {
   extern __shared__ uint4 memory[];

@@ -35,6 +35,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                           passes::fuse_convolution};
   const Pass products{"fuse_matmul", "matrix product with bias, shortcut and activation",
                       passes::fuse_matmul};
+  const Pass input_casts{"fuse_input_casts", "images that are rounded where a convolution reads them",
+                         passes::fuse_input_casts};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   const Pass groups{"group_clusters", "clusters of all weights into one launch", passes::group_clusters};
@@ -47,7 +49,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // fusions, which make each copy one pass over memory.
   if (options.fuse)
     passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms,
-                                 convolutions, products, clusters, groups});
+                                 convolutions, products, input_casts, clusters, groups});
   return passes;
 }
 

@@ -76,12 +76,34 @@ std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& 
   return parse_graph(print(*graph));
 }
 
+using MakeGraph = std::unique_ptr<Graph> (*)(const ConvolutionCase& own, const std::string& type);
+
+// As fuse_input_casts makes it of each of these: the same of an image in fp32.
+template <MakeGraph Make>
+std::unique_ptr<Graph> of_wide_image(const ConvolutionCase& own, const std::string& type) {
+  std::string text = print(*Make(own, type));
+  const auto replace_first = [&](const std::string& before, const std::string& after) {
+    text.replace(text.find(before), before.size(), after);
+  };
+  replace_first("input %x: " + type, "input %images: fp32");
+  replace_first("{\n", "{\n  %x = cast(%images) {type = " + type + "}\n");
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  PassOptions options;
+  options.takes_wide_image = [](const Node&) { return true; };
+  EXPECT_TRUE(run_pass(*graph, "fuse_input_casts", options));
+  return parse_graph(print(*graph));
+}
+
 class FewChannels : public ::testing::TestWithParam<std::tuple<ConvolutionCase, std::string>> {};
 
 TEST_P(FewChannels, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [own, type] = GetParam();
-  for (const auto& make : {convolution_of, biased_of, statistics_of}) {
+  std::vector<MakeGraph> all{convolution_of, biased_of, statistics_of};
+  if (!in_tf32(type))
+    all.insert(all.end(),
+               {of_wide_image<convolution_of>, of_wide_image<biased_of>, of_wide_image<statistics_of>});
+  for (const MakeGraph make : all) {
     const std::unique_ptr<Graph> graph = make(own, type);
     const Node& node = *graph->nodes().front();
     const bool statistics = node.outputs().size() == 3;
@@ -114,21 +136,29 @@ class FewChannelGradient : public FewChannels {};
 TEST_P(FewChannelGradient, CudaKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [own, type] = GetParam();
-  const std::unique_ptr<Graph> graph = gradient_of(own, type);
-  const Node& node = *graph->nodes().front();
-  const TensorType& y = node.input(1)->type();
-  const int64_t terms = y.element_count() / y.static_shape().back();
-  const Tolerance tolerance =
-      tolerance_for(OperatorClass::contraction, node.output()->data_type(), {.terms = terms, .magnitude = 4});
-  const std::string name = "generated.few_channels";
-  EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(), true,
-                                name, in_tf32(type)),
-            std::vector<std::string>{name});
+  std::vector<MakeGraph> all{gradient_of};
+  if (!in_tf32(type)) all.push_back(of_wide_image<gradient_of>);
+  for (const MakeGraph make : all) {
+    const std::unique_ptr<Graph> graph = make(own, type);
+    const Node& node = *graph->nodes().front();
+    const TensorType& y = node.input(1)->type();
+    const int64_t terms = y.element_count() / y.static_shape().back();
+    const Tolerance tolerance = tolerance_for(OperatorClass::contraction, node.output()->data_type(),
+                                              {.terms = terms, .magnitude = 4});
+    const std::string name = "generated.few_channels";
+    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(), true,
+                                  name, in_tf32(type)),
+              std::vector<std::string>{name});
+  }
 }
 
 TEST_P(FewChannels, CudaCompile) {
   const auto& [own, type] = GetParam();
-  for (const auto& make : {convolution_of, statistics_of, biased_of, gradient_of})
+  std::vector<MakeGraph> all{convolution_of, statistics_of, biased_of, gradient_of};
+  if (!in_tf32(type))
+    all.insert(all.end(), {of_wide_image<convolution_of>, of_wide_image<statistics_of>,
+                           of_wide_image<biased_of>, of_wide_image<gradient_of>});
+  for (const MakeGraph make : all)
     EXPECT_GT(compile_candidates(*make(own, type)->nodes().front(), in_tf32(type)), 0U);
 }
 

@@ -57,6 +57,9 @@ struct PassOptions {
   // Whether the result of a convolution shall be added up for the batch normalisation behind it where it is
   // made. Unset: never, nor behind normalisations.
   std::function<bool(const Node& convolution)> takes_statistics = {};
+  // Whether the device's kernel takes a convolution or weight gradient in 16 bits, alone or fused with what
+  // stands behind it, with its image as the input in fp32 of which it was rounded. Unset: never.
+  std::function<bool(const Node& node)> takes_wide_image = {};
   // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.

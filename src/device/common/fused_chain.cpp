@@ -57,7 +57,9 @@ FusedChain parse_chain(const Node& node, std::string_view main_operator) {
     chain.steps.push_back({step, other});
     current = step->output();
   }
-  refuse_unless(chain.steps.size() + 1 == body.nodes().size(), "the body holds more than a chain");
+  chain.cast = producer_of(chain.main->input(0), "cast");
+  const size_t nodes = chain.steps.size() + 1 + (chain.cast != nullptr ? 1 : 0);
+  refuse_unless(nodes == body.nodes().size(), "the body holds more than a chain");
   chain.bias = own_bias(*chain.main);
   const int64_t channels = chain.main->output()->type().static_shape().back();
   if (chain.bias == nullptr && !chain.steps.empty() && chain.steps[0].node->operator_name() == "add" &&

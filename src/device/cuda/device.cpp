@@ -131,6 +131,9 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
     return takes_normalised_gradients(data_gradient, tf32, context->traits());
   };
+  options.takes_wide_image = [context = context_](const Node& node) {
+    return takes_wide_image(node, context->traits());
+  };
   // cuDNN's statistics are sums in no fixed order, although its notes do not say so, and of 16 bits alone.
   const bool by_cudnn = !options.deterministic;
   options.takes_statistics = [context = context_, tf32, by_cudnn](const Node& convolution) {

@@ -1,6 +1,7 @@
 #include "device/cuda/few_channels.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -9,7 +10,9 @@
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/passes/fuse.h"
 
+#include "device/cuda/kernel_registry.h"
 #include "device/cuda/partial_sums.h"
 
 namespace tessera::cuda {
@@ -23,6 +26,7 @@ constexpr int64_t kAccessBytes = 16;
 // The problem P of kernels/few_channels.cuh, without what its users add.
 struct FewChannelProblem {
   DataType type = DataType::fp16;
+  DataType image_type = DataType::fp16;  // of x, which the kernel rounds
   Shape x, weight, y;
   int64_t stride = 1;
   int64_t padding_top = 0;
@@ -68,26 +72,38 @@ struct FewChannelProblem {
   std::string print(std::string_view header, const std::string& constants) const {
     return fmt::format(
         "#include \"{}\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
+        "  using Image = {};\n"
         "  static constexpr int images = {}, height = {}, width = {}, channels = {};\n"
         "  static constexpr int out_height = {}, out_width = {}, outputs = {};\n"
         "  static constexpr int window_rows = {}, window_columns = {}, stride = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {}, threads = {};\n"
         "{}}};\n",
-        header, device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
+        header, device_type(type), device_type(image_type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
         padding_top, padding_left, item_rows, threads, constants);
   }
 };
 
-// A convolution or its weight gradient.
-FewChannelProblem read_problem(const Node& main, bool tf32) {
+// The input of the node that is the image: the operand of `main`, or what fuse_input_casts has its body round to
+// that.
+const Value* image_of(const Node& node, const Node& main) {
+  const Value* x = main.input(0);
+  const Node* cast = node.body() == nullptr ? nullptr : producer_of(x, "cast");
+  return cast == nullptr ? x : cast->input(0);
+}
+
+// A convolution or its weight gradient, of an image in `image_type`.
+FewChannelProblem read_problem(const Node& main, DataType image_type, bool tf32) {
   const auto shape = [](const Value* value) { return value->type().static_shape(); };
   const bool gradient = main.operator_name() == "convolution_weight_gradient";
   const Attributes& attributes = main.attributes();
   FewChannelProblem problem{.type = main.output()->data_type(),
+                            .image_type = image_type,
                             .x = shape(main.input(0)),
                             .weight = shape(gradient ? main.output() : main.input(1)),
                             .y = shape(gradient ? main.input(1) : main.output())};
   refuse_unless_multiplied(problem.type, tf32);
+  refuse_unless(image_type == problem.type || image_type == DataType::fp32, "an image in {}",
+                to_string(image_type));
   refuse_unless(problem.x.size() == 4, "{} spatial axes", problem.x.size() - 2);
   refuse_unless(attributes.integer("groups") == 1, "{} groups", attributes.integer("groups"));
   const std::vector<int64_t>& dilations = attributes.integers("dilations");
@@ -125,6 +141,8 @@ void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannel
 GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
+  const Node& main = backend::main_node(node, "convolution");
+  const Value* image = image_of(node, main);
   backend::Epilogue epilogue;
   if (statistics) {
     refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
@@ -133,8 +151,7 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
     epilogue = backend::read_epilogue(node, backend::parse_chain(node, "convolution"), {"relu"});
     refuse_unless(!epilogue.shortcut.has_value(), "a shortcut");
   }
-  const Node& main = backend::main_node(node, "convolution");
-  FewChannelProblem problem = read_problem(main, request.tf32);
+  FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
   // Operands of 32 bits are twice as large. With more pixels a warp reads those of the weights less often,
   // and more rows at a time share more of x, for which there is room for one block.
   const int tile_pixels = problem.in_tf32() ? 56 : 32;
@@ -146,7 +163,8 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
              .arguments = {}};
   run.shared_bytes = problem.forward_bytes();
   PointerList pointers(node);
-  for (const Value* input : {main.input(0), main.input(1)}) pointers.input(backend::input_index(node, input));
+  for (const Value* input : {image, static_cast<const Value*>(main.input(1))})
+    pointers.input(backend::input_index(node, input));
   pointers.input(epilogue.bias);
   pointers.output(0);
   run.arguments = pointers.arguments();
@@ -199,42 +217,65 @@ int64_t divide_units(FewChannelProblem& problem) {
 }
 
 GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& gpu) {
-  FewChannelProblem problem = read_problem(request.node, request.tf32);
+  const Node& node = request.node;
+  const Node& main = backend::main_node(node, "convolution_weight_gradient");
+  const Value* image = image_of(node, main);
+  FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
   const int64_t warp_units = divide_units(problem);
   set_item_rows(problem, 2, &FewChannelProblem::gradient_bytes, gpu);
   const int64_t groups = quotient_rounded_up(problem.units(), warp_units);
   const int64_t elements = element_count(problem.weight);
-  Launch run{
-      .entry = "run",
-      .blocks = std::min(problem.items(), gpu.multiprocessors * problem.blocks),
-      .threads = static_cast<int>(problem.threads),
-      .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::workspace, 0}}};
+  PointerList pointers(node);
+  for (const Value* input : {image, static_cast<const Value*>(main.input(1))})
+    pointers.input(backend::input_index(node, input));
+  Launch run{.entry = "run",
+             .blocks = std::min(problem.items(), gpu.multiprocessors * problem.blocks),
+             .threads = static_cast<int>(problem.threads),
+             .arguments = pointers.arguments()};
+  run.arguments.push_back({Argument::Kind::workspace, 0});
   run.shared_bytes = problem.gradient_bytes();
   const int64_t parts = run.blocks * (problem.threads / 32 / groups);
   GeneratedProgram program;
   program.workspace_bytes = floats(parts * elements);
-  const std::string type = device_type(problem.type);
   program.source =
       problem.print("few_channel_gradient.cuh",
                     fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
-      entry_text("run", run.threads, fmt::format("const {0}* x, const {0}* dy, float* parts", type),
-                 "  few_channel_gradient<Problem>(x, dy, parts);\n", static_cast<int>(problem.blocks));
+      entry_text("run", run.threads, pointers.parameters() + ", float* parts",
+                 fmt::format("  few_channel_gradient<Problem>({}, parts);\n", pointers.fields()),
+                 static_cast<int>(problem.blocks));
   program.launches = {run};
-  add_combine(program, request.node, {{.offset = 0, .results = elements, .output = 0}}, parts);
+  add_combine(program, node, {{.offset = 0, .results = elements, .output = 0}}, parts);
   return program;
 }
+
+GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gpu) {
+  const std::string key = backend::kernel_key(request.node);
+  const bool gradient = key == "convolution_weight_gradient" || key == "fused:convolution_weight_gradient";
+  return (gradient ? print_gradient : print_forward)(request, gpu);
+}
+
+std::vector<KernelCandidate> few_channels_alone(const Node&, Context& context) {
+  return {few_channel_candidate(context)};
+}
+const CudaKernelRegistration kRoundedImage({"fused:convolution_weight_gradient", few_channels_alone});
 
 }  // namespace
 
 KernelCandidate few_channel_candidate(Context& context) {
-  return generated_candidate("few_channels", context, [](const KernelRequest& request, const GpuTraits& gpu) {
-    const bool gradient = request.node.operator_name() == "convolution_weight_gradient";
-    return (gradient ? print_gradient : print_forward)(request, gpu);
-  });
+  return generated_candidate("few_channels", context, print_program);
 }
 
 bool takes_few_channels(const Node& convolution, bool tf32) {
-  return backend::unless_refused([&] { return read_problem(convolution, tf32); }).has_value();
+  return backend::unless_refused([&] {
+           return read_problem(convolution, convolution.output()->data_type(), tf32);
+         }).has_value();
+}
+
+bool takes_wide_image(const Node& node, const GpuTraits& gpu) {
+  static const std::set<std::string> keys{"convolution", "fused:convolution", "fused:convolution_statistics",
+                                          "convolution_weight_gradient"};
+  return keys.contains(backend::kernel_key(node)) &&
+         backend::unless_refused([&] { return print_program({.node = node}, gpu); }).has_value();
 }
 
 }  // namespace tessera::cuda

@@ -1,0 +1,70 @@
+// The images of a step stay in memory until its end, whoever reads them, so a copy of them in 16 bits is memory
+// and a pass over it for nothing where the kernel that reads it can round them itself. Where some readers
+// cannot, such as the first layer's weight gradient, the cast that is left to them is made when the first of
+// them runs.
+#include <algorithm>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+#include "passes/passes.h"
+
+namespace tessera::passes {
+namespace {
+
+bool rounds_an_input(const Node& cast) {
+  const Value* x = cast.input(0);
+  return x->producer() == nullptr && x->role() == InputRole::input && x->data_type() == DataType::fp32 &&
+         size_of(cast.output()->data_type()) == 2 && !is_output_or_update(cast.output());
+}
+
+// In the graph's order, each once.
+std::vector<Node*> readers_of(const Graph& graph, const Value* value) {
+  std::vector<Node*> readers;
+  for (const auto& node : graph.nodes()) {
+    const auto& inputs = node->inputs();
+    if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) readers.push_back(node.get());
+  }
+  return readers;
+}
+
+// As the image alone: weights are no input of a graph, but a test's may be.
+bool reads_as_image(const Node& reader, const Value* image) {
+  const auto& inputs = reader.inputs();
+  return std::count(inputs.begin(), inputs.end(), image) == 1 && reader.input(0) == image;
+}
+
+bool fuse_cast(Graph& graph, Node* cast, const PassOptions& options) {
+  std::vector<Node*> others;
+  bool changed = false;
+  for (Node* reader : readers_of(graph, cast->output())) {
+    if (reads_as_image(*reader, cast->output()) && options.takes_wide_image(*reader)) {
+      fuse_copy_of_producer(graph, reader, *cast);
+      changed = true;
+    } else {
+      others.push_back(reader);
+    }
+  }
+  if (!changed) return false;
+  if (!others.empty()) {
+    const InsertionPoint here(graph, others.front());
+    Value* late = ops::cast(cast->input(0), cast->output()->data_type());
+    graph.replace_all_uses(cast->output(), late);
+  }
+  graph.erase(cast);
+  return true;
+}
+
+}  // namespace
+
+bool fuse_input_casts(Graph& graph, const PassOptions& options) {
+  if (!options.takes_wide_image) return false;
+  bool changed = false;
+  for (Node* cast : nodes_of(graph, "cast")) {
+    if (rounds_an_input(*cast)) changed = fuse_cast(graph, cast, options) || changed;
+  }
+  return changed;
+}
+
+}  // namespace tessera::passes
