@@ -7,10 +7,10 @@
 // element early, at `lead`, whose weight is zero. Eight elements of a run are a unit: half of what one
 // instruction multiplies of 16-bit numbers, all of what it multiplies of fp32 ones, which it takes as TF32.
 //
-// P: Element (16 bits, or float to be rounded to TF32), Image (the type of x: Element, or float that is rounded
-// to 16 bits on its way to shared memory), threads (of a block), images, height, width, channels, out_height,
-// out_width, outputs, window_rows, window_columns, stride, padding_top, padding_left, item_rows (rows of the
-// result that a block works on at a time).
+// P: Element (16 bits, or float to be rounded to TF32), Image (the type of x: Element, or float that is
+// rounded to 16 bits on its way to shared memory), threads (of a block), images, height, width, channels,
+// out_height, out_width, outputs, window_rows, window_columns, stride, padding_top, padding_left, item_rows
+// (rows of the result that a block works on at a time).
 #pragma once
 
 #include "copies.cuh"
@@ -39,7 +39,7 @@ struct FewChannels {
   static constexpr int read = first + (P::out_width - 1) * step + run_units * 8;
   static constexpr int pitch = round_up_to(larger_of(start + P::width * P::channels, read), 8);
   static constexpr int rows = (P::item_rows - 1) * P::stride + P::window_rows;  // of x, for one item
-  static constexpr int row_chunks = P::width * P::channels / vector;  // accesses for a row of x
+  static constexpr int row_chunks = P::width * P::channels / vector;            // accesses for a row of x
   static constexpr int chunks = rows * row_chunks;
   static constexpr int units = P::window_rows * run_units;
   static constexpr int items_of_image = (P::out_height + P::item_rows - 1) / P::item_rows;
@@ -67,8 +67,8 @@ __device__ inline void round_factors<float>(float* at) {
                  rounded_to_tf32(four.w)};
 }
 
-// Rounds and writes the rows of an item, of which those from row `top` of the image on exist, a few accesses of
-// a thread at a time: all are read before the first is written.
+// Rounds and writes the rows of an item, of which those from row `top` of the image on exist, a few accesses
+// of a thread at a time: all are read before the first is written.
 template <typename P>
 __device__ void write_rounded_rows(const float* first, int top, typename P::Element* rows) {
   using F = FewChannels<P>;

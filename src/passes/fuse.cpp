@@ -152,7 +152,8 @@ Node* fuse_copy_of_producer(Graph& graph, Node* reader, const Node& producer) {
     copy_node(*reader, *body, mapping);
     for (const auto& output : reader->outputs()) body->add_output(output->name(), mapping.at(output.get()));
   } else {
-    for (const auto& input : inner->inputs()) mapping[input.get()] = mapping.at(reader->input(input->index()));
+    for (const auto& input : inner->inputs())
+      mapping[input.get()] = mapping.at(reader->input(input->index()));
     copy_nodes(*inner, *body, mapping);
     for (const Graph::Output& output : inner->outputs())
       body->add_output(output.name, mapping.at(output.value));

@@ -1,7 +1,7 @@
-// The images of a step stay in memory until its end, whoever reads them, so a copy of them in 16 bits is memory
-// and a pass over it for nothing where the kernel that reads it can round them itself. Where some readers
-// cannot, such as the first layer's weight gradient, the cast that is left to them is made when the first of
-// them runs.
+// The images of a step stay in memory until its end, whoever reads them, so a copy of them in 16 bits is
+// memory and a pass over it for nothing where the kernel that reads it can round them itself. Where some
+// readers cannot, such as the first layer's weight gradient, the cast that is left to them is made when the
+// first of them runs.
 #include <algorithm>
 
 #include "tessera/graph/operator.h"

@@ -46,8 +46,8 @@ bool fuse_batch_norm(Graph& graph, const PassOptions& options);
 bool fuse_convolution(Graph& graph, const PassOptions& options);
 bool fuse_matmul(Graph& graph, const PassOptions& options);
 
-// Inputs of the graph in fp32 that convolutions in 16 bits read go to those as they are; the body rounds them:
-// kinds as before, and "convolution_weight_gradient".
+// Inputs of the graph in fp32 that convolutions in 16 bits read go to those as they are; the body rounds
+// them: kinds as before, and "convolution_weight_gradient".
 bool fuse_input_casts(Graph& graph, const PassOptions& options);
 
 }  // namespace tessera::passes

@@ -146,8 +146,8 @@ TEST_P(FewChannelGradient, CudaKernel) {
     const Tolerance tolerance = tolerance_for(OperatorClass::contraction, node.output()->data_type(),
                                               {.terms = terms, .magnitude = 4});
     const std::string name = "generated.few_channels";
-    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(), true,
-                                  name, in_tf32(type)),
+    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, {false, false}, gpu_or_null(),
+                                  true, name, in_tf32(type)),
               std::vector<std::string>{name});
   }
 }

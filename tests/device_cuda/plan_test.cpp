@@ -80,8 +80,8 @@ TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
   }
 }
 
-// Of ResNet-50's images none is made in 16 bits. The kernel for AlexNet's first layer rounds them, that for its
-// weight gradient does not, for which they are rounded when it runs.
+// Of ResNet-50's images none is made in 16 bits. The kernel for AlexNet's first layer rounds them, that for
+// its weight gradient does not, for which they are rounded when it runs.
 TEST(CudaPlan, RoundsImagesWhereTheyAreRead) {
   const auto writers = [](const std::string& network, int64_t extent, const PassOptions& passes) {
     const auto executable = planned_training(network, 8, passes);

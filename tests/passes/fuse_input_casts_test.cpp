@@ -24,7 +24,8 @@ std::string with_window(std::string text) {
   return text;
 }
 
-void expect_fused(const std::string& before, const std::string& after, const PassOptions& passes = options()) {
+void expect_fused(const std::string& before, const std::string& after,
+                  const PassOptions& passes = options()) {
   expect_pass("fuse_input_casts", with_window(before), with_window(after), passes, {0, 0});
 }
 

@@ -23,9 +23,9 @@ using NodeSet = std::unordered_set<const Node*>;
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
                  const std::vector<Value*>& outputs);
 
-// Replaces `reader`, fused or not, by a fused node that makes the outputs of `producer`, which it reads, again
-// in its body, in front of what it does. Its kind is that of the reader, or the reader's operator. The producer
-// stays where it is, read by one node less.
+// Replaces `reader`, fused or not, by a fused node that makes the outputs of `producer`, which it reads,
+// again in its body, in front of what it does. Its kind is that of the reader, or the reader's operator. The
+// producer stays where it is, read by one node less.
 Node* fuse_copy_of_producer(Graph& graph, Node* reader, const Node& producer);
 
 // False when a way from one member to another leads through a node outside. `members` and the nodes between

@@ -78,13 +78,13 @@ struct FewChannelProblem {
         "  static constexpr int window_rows = {}, window_columns = {}, stride = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, item_rows = {}, threads = {};\n"
         "{}}};\n",
-        header, device_type(type), device_type(image_type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], stride,
-        padding_top, padding_left, item_rows, threads, constants);
+        header, device_type(type), device_type(image_type), x[0], x[1], x[2], x[3], y[1], y[2], y[3],
+        weight[1], weight[2], stride, padding_top, padding_left, item_rows, threads, constants);
   }
 };
 
-// The input of the node that is the image: the operand of `main`, or what fuse_input_casts has its body round to
-// that.
+// The input of the node that is the image: the operand of `main`, or what fuse_input_casts has its body round
+// to that.
 const Value* image_of(const Node& node, const Node& main) {
   const Value* x = main.input(0);
   const Node* cast = node.body() == nullptr ? nullptr : producer_of(x, "cast");
@@ -237,12 +237,11 @@ GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& g
   const int64_t parts = run.blocks * (problem.threads / 32 / groups);
   GeneratedProgram program;
   program.workspace_bytes = floats(parts * elements);
-  program.source =
-      problem.print("few_channel_gradient.cuh",
-                    fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
-      entry_text("run", run.threads, pointers.parameters() + ", float* parts",
-                 fmt::format("  few_channel_gradient<Problem>({}, parts);\n", pointers.fields()),
-                 static_cast<int>(problem.blocks));
+  program.source = problem.print("few_channel_gradient.cuh",
+                                 fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
+                   entry_text("run", run.threads, pointers.parameters() + ", float* parts",
+                              fmt::format("  few_channel_gradient<Problem>({}, parts);\n", pointers.fields()),
+                              static_cast<int>(problem.blocks));
   program.launches = {run};
   add_combine(program, node, {{.offset = 0, .results = elements, .output = 0}}, parts);
   return program;
@@ -266,9 +265,9 @@ KernelCandidate few_channel_candidate(Context& context) {
 }
 
 bool takes_few_channels(const Node& convolution, bool tf32) {
-  return backend::unless_refused([&] {
-           return read_problem(convolution, convolution.output()->data_type(), tf32);
-         }).has_value();
+  return backend::unless_refused(
+             [&] { return read_problem(convolution, convolution.output()->data_type(), tf32); })
+      .has_value();
 }
 
 bool takes_wide_image(const Node& node, const GpuTraits& gpu) {
