@@ -242,6 +242,7 @@ PlanTensors CudnnGraph::own_tensors() const {
 std::shared_ptr<CudnnPlan> build_cudnn_plan(Context& context, const PlanProblem& problem, int64_t choice) {
   const BuildingHandle handle(context);
   CudnnGraph graph;
+  graph.set_sm_version(context.traits().architecture);  // or cudnn-frontend asks CUDA's runtime library
   problem.describe(graph);
   return graph.build(context, problem, choice, handle.get());
 }
