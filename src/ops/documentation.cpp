@@ -15,7 +15,7 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
     {OperatorClass::source, "Source: constants and random numbers"},
     {OperatorClass::elementwise, "Elementwise: each element from those at its (broadcast) place"},
     {OperatorClass::reduction, "Reduction: sums and extremes over axes"},
-    {OperatorClass::contraction, "Contraction: matrix products and convolutions"},
+    {OperatorClass::contraction, "Contraction: matrix products, convolutions, attention"},
     {OperatorClass::normalisation, "Normalisation"},
     {OperatorClass::pooling, "Pooling"},
     {OperatorClass::loss, "Loss"},

@@ -1,4 +1,6 @@
 // The functions of functions.h that layers are made of; functions.cpp has the rest.
+#include <cmath>
+
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
@@ -33,6 +35,11 @@ Attributes pool_attributes(const PoolOptions& options) {
           {"strides", options.strides.empty() ? options.window : options.strides},
           {"padding_low", low},
           {"padding_high", options.padding_high.empty() ? low : options.padding_high}};
+}
+
+Attributes attention_attributes(Value* q, const AttentionOptions& options) {
+  const auto usual = [&] { return 1 / std::sqrt(static_cast<double>(q->shape().back().value())); };
+  return {{"scale", options.scale.has_value() ? *options.scale : usual()}, {"causal", options.causal}};
 }
 
 }  // namespace
@@ -122,6 +129,20 @@ Value* softmax(Value* x, int64_t axis) {
 }
 Value* log_softmax(Value* x, int64_t axis) {
   return one("log_softmax", {x}, {{"axis", axis}});
+}
+
+Attention attention(Value* q, Value* k, Value* v, const AttentionOptions& options) {
+  std::vector<Value*> inputs{q, k, v};
+  if (options.bias != nullptr) inputs.push_back(options.bias);
+  Node* node = apply("attention", inputs, attention_attributes(q, options));
+  return {node->output(0), node->output(1)};
+}
+AttentionGradients attention_gradient(Value* output_gradient, Value* q, Value* k, Value* v, Value* y,
+                                      Value* log_sum, const AttentionOptions& options) {
+  std::vector<Value*> inputs{output_gradient, q, k, v, y, log_sum};
+  if (options.bias != nullptr) inputs.push_back(options.bias);
+  Node* node = apply("attention_gradient", inputs, attention_attributes(q, options));
+  return {node->output(0), node->output(1), node->output(2)};
 }
 
 Value* max_pool(Value* x, const PoolOptions& options) {

@@ -78,6 +78,35 @@ TEST(Loops, SoftmaxOfExtremes) {
   expect_as_reference(own, OperatorClass::normalisation, {.terms = 50, .magnitude = 1e30});
 }
 
+// More pairs than a block of a product or a cluster has, in every type; and the gradient.
+TEST(Loops, Attention) {
+  for (const std::string type : {"fp32", "fp64", "fp16", "bf16"}) {
+    const std::string wide = type == "fp64" ? type : "fp32";
+    for (const std::string causal : {"false", "true"}) {
+      const std::string options = "{scale = 0.2, causal = " + causal + "}";
+      const std::string q = type + "[2, 3, 70, 40]";
+      const std::string k = type + "[2, 3, 130, 40]";
+      const std::string v = type + "[2, 3, 130, 33]";
+      const std::string y = type + "[2, 3, 70, 33]";
+      const std::string log_sum = wide + "[2, 3, 70]";
+      const std::string bias = type + "[1, 3, 70, 130]";
+      const std::string inputs = "input %q: " + q + ", input %k: " + k + ", input %v: " + v;
+      expect_as_reference(text_case("graph attention(" + inputs + ", input %bias: " + bias + ") { %y: " + y +
+                                        ", %l: " + log_sum + " = attention(%q, %k, %v, %bias) " + options +
+                                        " output y = %y output l = %l }",
+                                    7),
+                          OperatorClass::contraction, {.terms = 130, .magnitude = 4});
+      const std::string gradients = "%dq: " + q + ", %dk: " + k + ", %dv: " + v;
+      expect_as_reference(text_case("graph gradient(input %dy: " + y + ", " + inputs + ", input %y: " + y +
+                                        ", input %l: " + log_sum + ") { " + gradients +
+                                        " = attention_gradient(%dy, %q, %k, %v, %y, %l) " + options +
+                                        " output dq = %dq output dk = %dk output dv = %dv }",
+                                    7, -1, 1),
+                          OperatorClass::contraction, {.terms = 130, .magnitude = 30});
+    }
+  }
+}
+
 TEST(Loops, CrossEntropy) {
   for (const std::string type : {"fp32", "fp64", "bf16"}) {
     for (const std::string smoothing : {"0.0", "0.1"}) {

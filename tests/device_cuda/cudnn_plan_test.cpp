@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "device/cuda/background_work.h"
+#include "device/cuda/cudnn_convolution_graph.h"
 #include "device/cuda/plan_cache.h"
 #include "device_cuda/cuda_case.h"
 #include "support/temporary_folder.h"
@@ -13,10 +14,11 @@ namespace {
 
 using cuda::CacheFiles;
 using cuda::ConvolutionKind;
-using cuda::ConvolutionPlan;
 using cuda::ConvolutionProblem;
+using cuda::CudnnPlan;
 using cuda::PlanCache;
 using cuda::PlanMaker;
+using cuda::PlanProblem;
 using cuda::SavedPlan;
 
 // Never closed, as plans and handles belong to it.
@@ -89,7 +91,7 @@ struct Memory {
 };
 
 // What the plan makes of the same numbers every time.
-Tensor run_plan(const ConvolutionProblem& problem, ConvolutionPlan& plan) {
+Tensor run_plan(const ConvolutionProblem& problem, CudnnPlan& plan) {
   const bool weights = problem.kind == ConvolutionKind::weight_gradient;
   const bool data = problem.kind == ConvolutionKind::data_gradient;
   const Shape& result_shape = weights ? problem.weight : data ? problem.x : problem.y;
@@ -104,15 +106,15 @@ Tensor run_plan(const ConvolutionProblem& problem, ConvolutionPlan& plan) {
   const std::shared_ptr<void> workspace =
       gpu_or_null()->allocate(std::max<int64_t>(plan.workspace_bytes(), 1));
   gpu_or_null()->synchronise();
-  plan.run({.first = first.device.get(),
-            .second = second.device.get(),
-            .bias = problem.bias ? bias.device.get() : nullptr,
-            .shortcut = problem.shortcut ? shortcut.device.get() : nullptr,
-            .mask = problem.mask ? mask.device.get() : nullptr,
-            .result = result.device.get(),
-            .sums = problem.statistics ? sums.device.get() : nullptr,
-            .squares = problem.statistics ? squares.device.get() : nullptr},
-           workspace.get());
+  const cuda::ConvolutionOperands operands{.first = first.device.get(),
+                                           .second = second.device.get(),
+                                           .bias = problem.bias ? bias.device.get() : nullptr,
+                                           .shortcut = problem.shortcut ? shortcut.device.get() : nullptr,
+                                           .mask = problem.mask ? mask.device.get() : nullptr,
+                                           .result = result.device.get(),
+                                           .sums = problem.statistics ? sums.device.get() : nullptr,
+                                           .squares = problem.statistics ? squares.device.get() : nullptr};
+  plan.run(operands.numbered(), workspace.get());
   gpu_context().synchronise();
   return result.read();
 }
@@ -122,7 +124,7 @@ class CudaConvolutionPlans : public ::testing::Test {
   // As another process has it; counts what it builds.
   std::unique_ptr<PlanCache> new_cache() {
     PlanMaker maker = cuda::cudnn_maker(gpu_context());
-    maker.build = [this, build = maker.build](const ConvolutionProblem& problem, int64_t choice) {
+    maker.build = [this, build = maker.build](const PlanProblem& problem, int64_t choice) {
       ++built_;
       return build(problem, choice);
     };
@@ -173,19 +175,17 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewFromADamagedFile) {
 }
 
 // A plan whose text is not what cuDNN wrote.
-class MisquotedPlan : public ConvolutionPlan {
+class MisquotedPlan : public CudnnPlan {
  public:
-  MisquotedPlan(std::shared_ptr<ConvolutionPlan> plan, std::string text)
+  MisquotedPlan(std::shared_ptr<CudnnPlan> plan, std::string text)
       : plan_(std::move(plan)), text_(std::move(text)) {}
   int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   int64_t choices() const override { return plan_->choices(); }
   SavedPlan saved() const override { return {plan_->choices(), text_}; }
-  void run(const cuda::ConvolutionOperands& operands, void* workspace) override {
-    plan_->run(operands, workspace);
-  }
+  void run(const cuda::PlanOperands& operands, void* workspace) override { plan_->run(operands, workspace); }
 
  private:
-  std::shared_ptr<ConvolutionPlan> plan_;
+  std::shared_ptr<CudnnPlan> plan_;
   std::string text_;
 };
 
@@ -196,12 +196,10 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewWhereCudnnRefusesTheText) {
   const Tensor expected = run_plan(problem, *plan);
   for (const std::string& text : {std::string("{}"), std::string("no JSON")}) {
     PlanMaker forger = cuda::cudnn_maker(gpu_context());
-    forger.load = [](const ConvolutionProblem&, const SavedPlan&) -> std::shared_ptr<ConvolutionPlan> {
+    forger.load = [](const PlanProblem&, const SavedPlan&) -> std::shared_ptr<CudnnPlan> {
       fail(ErrorCode::unsupported, "builds only");
     };
-    forger.build = [&](const ConvolutionProblem&, int64_t) {
-      return std::make_shared<MisquotedPlan>(plan, text);
-    };
+    forger.build = [&](const PlanProblem&, int64_t) { return std::make_shared<MisquotedPlan>(plan, text); };
     PlanCache(forger, files()).get(problem, 0);
     built_ = 0;
     EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem, 0)).identical(expected)) << text;
@@ -251,7 +249,7 @@ TEST_F(CudaConvolutionPlans, SumInFp32WhicheverIsTaken) {
   const Tolerance tolerance =
       tolerance_for(OperatorClass::contraction, type, {.terms = 2 * 20 * 24, .magnitude = 1});
   for (int64_t choice = 1; choice < first->choices(); ++choice) {
-    std::shared_ptr<ConvolutionPlan> plan;
+    std::shared_ptr<CudnnPlan> plan;
     try {
       plan = cuda::build_cudnn_plan(gpu_context(), problem, choice);
     } catch (const Error&) {

@@ -10,27 +10,28 @@
 
 #include "tessera/base/error.h"
 
+#include "device/cuda/cudnn_convolution_graph.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace tessera::cuda {
 namespace {
 
-class FakePlan : public ConvolutionPlan {
+class FakePlan : public CudnnPlan {
  public:
   explicit FakePlan(SavedPlan saved) : saved_(std::move(saved)) {}
   int64_t workspace_bytes() const override { return 0; }
   int64_t choices() const override { return saved_.choices; }
   SavedPlan saved() const override { return saved_; }
-  void run(const ConvolutionOperands&, void*) override {}
+  void run(const PlanOperands&, void*) override {}
 
  private:
   SavedPlan saved_;
 };
 
 // What a plan was made from, with bytes that text files would change.
-std::string text_of(const ConvolutionProblem& problem, int64_t choice) {
-  return fmt::format("{} #{}\r\n", problem.key(), choice) + '\0' + "\n";
+std::string text_of(const PlanProblem& problem, int64_t choice) {
+  return fmt::format("{} #{}\r\n", problem.key, choice) + '\0' + "\n";
 }
 
 // Counts what it does; refuses to read what `reads` does not hold for.
@@ -44,14 +45,12 @@ struct FakeMaker {
 
   PlanMaker maker() {
     return {.versions = versions,
-            .build = [this](const ConvolutionProblem& problem,
-                            int64_t choice) -> std::shared_ptr<ConvolutionPlan> {
+            .build = [this](const PlanProblem& problem, int64_t choice) -> std::shared_ptr<CudnnPlan> {
               ++built;
               require(builds, ErrorCode::unsupported, "no engine today");
               return std::make_shared<FakePlan>(SavedPlan{5, saves ? text_of(problem, choice) : ""});
             },
-            .load = [this](const ConvolutionProblem&,
-                           const SavedPlan& saved) -> std::shared_ptr<ConvolutionPlan> {
+            .load = [this](const PlanProblem&, const SavedPlan& saved) -> std::shared_ptr<CudnnPlan> {
               require(reads, ErrorCode::unsupported, "of another library");
               ++loaded;
               return std::make_shared<FakePlan>(saved);

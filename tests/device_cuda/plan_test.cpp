@@ -194,6 +194,30 @@ TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
   }
 }
 
+TEST(CudaPlan, TakesAttentionOfCudnnInSixteenBitsAndWidthsOfWholeAccesses) {
+  const auto kernels = [](const std::string& type, int64_t width, const std::string& card = "h100") {
+    const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+        "graph g(input %q: {0}[2, 4, 100, {1}], input %k: {0}[2, 4, 120, {1}], input %dy: {0}[2, 4, 100, "
+        "{1}]) "
+        "{{\n  %y, %log_sum = attention(%q, %k, %k) {{scale = 0.1, causal = true}}\n"
+        "  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %k, %y, %log_sum) {{scale = 0.1, causal = true}}\n"
+        "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
+        type, width));
+    const auto executable = planned(*graph, {}, Device::open("cuda:plan-" + card));
+    std::vector<std::string> result;
+    for (const NodeReport& node : executable->nodes()) result.push_back(node.kernel);
+    return result;
+  };
+  const std::vector<std::string> of_cudnn{"cudnn.attention", "cudnn.attention_gradient"};
+  const std::vector<std::string> of_clusters{"expanded", "expanded"};
+  EXPECT_EQ(kernels("fp16", 64), of_cudnn);
+  EXPECT_EQ(kernels("bf16", 40), of_cudnn);
+  EXPECT_EQ(kernels("fp16", 256), of_cudnn);
+  EXPECT_EQ(kernels("fp16", 256, "a100"), of_clusters);
+  EXPECT_EQ(kernels("fp16", 36), of_clusters);
+  EXPECT_EQ(kernels("fp32", 64), of_clusters);
+}
+
 TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const train::StepGraph step = train::build_training_step(model, {.batch = 100'000});

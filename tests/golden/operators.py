@@ -139,6 +139,14 @@ def cases():
            lambda x, scale, bias: last(F.instance_norm(first(x), None, None, scale, bias, True, 0.1, 1e-5)))
     yield "axis 1", "softmax", {"axis": 1}, [Input(2, 5, 3, low=-4, high=4)], lambda x: F.softmax(x, 1)
     yield "axis 1", "log_softmax", {"axis": 1}, [Input(2, 5, 3, low=-4, high=4)], lambda x: F.log_softmax(x, 1)
+    for causal in (False, True):
+        yield (f"causal {causal}", "attention", {"scale": 0.4, "causal": causal},
+               [Input(2, 2, 5, 4, low=-2, high=2), Input(2, 2, 7, 4, seed=2, low=-2, high=2), Input(2, 2, 7, 3, seed=3)],
+               lambda q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, scale=0.4, is_causal=c))
+    yield ("bias", "attention", {"scale": 0.5},
+           [Input(2, 2, 3, 4, low=-2, high=2), Input(2, 2, 5, 4, seed=2, low=-2, high=2), Input(2, 2, 5, 6, seed=3),
+            Input(1, 2, 3, 5, seed=4)],
+           lambda q, k, v, bias: F.scaled_dot_product_attention(q, k, v, attn_mask=bias))
     for smoothing in (0.0, 0.1):
         yield (f"smoothing {smoothing}", "cross_entropy", {"smoothing": smoothing},
                [Input(5, 4, low=-4, high=4), labels],

@@ -156,6 +156,41 @@ TEST(Normalisation, KeepsStatisticsInFp32) {
                "8 channels cannot be divided into 3 groups");
 }
 
+TEST(Attention, KeepsTheLogSumInFp32AndRefusesWhatDoesNotBelongTogether) {
+  Bench bench;
+  Value* q = bench.in(DataType::fp16, {batch(), 4, 10, 8});
+  Value* k = bench.in(DataType::fp16, {batch(), 4, 12, 8});
+  Value* v = bench.in(DataType::fp16, {batch(), 4, 12, 16});
+  const ops::Attention attention = ops::attention(q, k, v);
+  EXPECT_EQ(attention.y->type(), (TensorType{DataType::fp16, {batch(), 4, 10, 16}}));
+  EXPECT_EQ(attention.log_sum->type(), (TensorType{DataType::fp32, {batch(), 4, 10}}));
+  EXPECT_DOUBLE_EQ(attention.y->producer()->attributes().real("scale"), 1 / std::sqrt(8.0));
+  const auto in = [&](Shape shape) { return bench.in(DataType::fp16, to_symbolic(shape)); };
+  EXPECT_ERROR(ops::attention(q, bench.in(DataType::fp16, {batch(), 2, 12, 8}), v), ErrorCode::invalid_graph,
+               "must agree in batch and heads");
+  EXPECT_ERROR(ops::attention(q, v, v), ErrorCode::invalid_graph, "queries are 8 wide, keys 16");
+  EXPECT_ERROR(ops::attention(q, k, q), ErrorCode::invalid_graph, "12 keys have 10 values");
+  EXPECT_ERROR(ops::attention(q, k, v, {.bias = in({1, 4, 10, 1})}), ErrorCode::invalid_graph,
+               "a number for each query and key");
+  EXPECT_ERROR(ops::attention(q, k, v, {.bias = in({1, 2, 10, 12})}), ErrorCode::invalid_graph,
+               "batch and heads, or 1");
+  EXPECT_ERROR(ops::attention_gradient(attention.y, q, k, v, attention.y, bench.in({3, 4, 10})),
+               ErrorCode::invalid_graph, "log_sum must be");
+}
+
+TEST(Attention, IsSafeFromOverflowAndHidesByMinusInfinity) {
+  Bench bench;
+  Value* q = bench.in(fp32({1, 1, 2, 1}, {1000, -1000}));
+  Value* k = bench.in(fp32({1, 1, 3, 1}, {1000, 999, -1000}));
+  Value* v = bench.in(fp32({1, 1, 3, 1}, {5, 6, 7}));
+  Value* bias = bench.in(fp32({1, 1, 2, 3}, {-std::numeric_limits<double>::infinity(), 0, 0, 0, 0, 0}));
+  const ops::Attention attention = ops::attention(q, k, v, {.bias = bias});
+  EXPECT_EQ(bench.run(attention.y), (std::vector<double>{6, 7}));
+  EXPECT_EQ(bench.run(attention.log_sum), (std::vector<double>{999000, 1000000}));
+  Value* first = ops::attention(q, k, v, {.causal = true}).y;
+  EXPECT_EQ(bench.run(first), (std::vector<double>{5, 6}));
+}
+
 TEST(MaxPool, TellsTheFirstPositionAndIgnoresPadding) {
   Bench bench;
   // All negative: a padding of zeros would win. The corner windows see padding first.

@@ -41,6 +41,29 @@ TEST(LowerPrecision, ContractionsAndTheirFollowersAreInSixteenBits) {
                  kTolerance, in(Precision::bf16));
 }
 
+TEST(LowerPrecision, AttentionsLogSumStaysWide) {
+  expect_rewrite(
+      "lower_precision",
+      R"(graph g(input %q: fp32[1, 2, 3, 4], input %k: fp32[1, 2, 5, 4], input %dy: fp32[1, 2, 3, 4]) {
+  %y, %log_sum = attention(%q, %k, %k) {scale = 0.5}
+  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %k, %y, %log_sum) {scale = 0.5}
+  output dq = %dq
+})",
+      R"(graph g(input %q: fp32[1, 2, 3, 4], input %k: fp32[1, 2, 5, 4], input %dy: fp32[1, 2, 3, 4]) {
+  %cast = cast(%q) {type = bf16}
+  %cast_1 = cast(%k) {type = bf16}
+  %y_1, %y_1.log_sum = attention(%cast, %cast_1, %cast_1) {scale = 0.5}
+  %cast_2 = cast(%y_1) {type = fp32}
+  %cast_3 = cast(%dy) {type = bf16}
+  %dq_1, %dq_1.k_gradient, %dq_1.v_gradient = attention_gradient(%cast_3, %cast, %cast_1, %cast_1, %y_1, %y_1.log_sum) {scale = 0.5}
+  %cast_4 = cast(%dq_1) {type = fp32}
+  %cast_5 = cast(%dq_1.k_gradient) {type = fp32}
+  %cast_6 = cast(%dq_1.v_gradient) {type = fp32}
+  output dq = %cast_4
+})",
+      kTolerance, in(Precision::bf16));
+}
+
 TEST(LowerPrecision, FullPrecisionChangesNothing) {
   expect_untouched("lower_precision", kNetwork, in(Precision::fp32));
   expect_untouched("lower_precision", kNetwork, in(Precision::tf32));

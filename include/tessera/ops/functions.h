@@ -5,6 +5,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,26 @@ NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale
                                   Value* inverse_deviation, int64_t groups);
 Value* softmax(Value* x, int64_t axis = -1);
 Value* log_softmax(Value* x, int64_t axis = -1);
+
+// Scaled dot-product attention. q: [batch, heads, queries, width], k: [batch, heads, keys, width], v: [batch,
+// heads, keys, value width].
+struct AttentionOptions {
+  std::optional<double> scale = {};  // none: 1 / sqrt(width)
+  bool causal = false;               // query i sees the keys j <= i
+  Value* bias = nullptr;             // added to the scores: [batch or 1, heads or 1, queries, keys]
+};
+struct Attention {
+  Value* y;        // [batch, heads, queries, value width]
+  Value* log_sum;  // the logarithm of each query's sum of exponentials, fp32 beside 16-bit operands
+};
+Attention attention(Value* q, Value* k, Value* v, const AttentionOptions& options = {});
+struct AttentionGradients {
+  Value* q;
+  Value* k;
+  Value* v;
+};
+AttentionGradients attention_gradient(Value* output_gradient, Value* q, Value* k, Value* v, Value* y,
+                                      Value* log_sum, const AttentionOptions& options = {});
 
 // Pooling over the spatial axes of [N, spatial..., C].
 struct PoolOptions {

@@ -1,4 +1,5 @@
-// layer_norm, group_norm and their gradients as graphs of clusters.
+// layer_norm, group_norm, attention and their gradients as graphs of clusters and products.
+#include "tessera/device/common/attention_rules.h"
 #include "tessera/device/common/normalisation_rules.h"
 
 #include "device/cpu/kernel_registry.h"
@@ -6,17 +7,19 @@
 namespace tessera::cpu {
 namespace {
 
-bool register_norms() {
-  for (const auto& [key, rule] : backend::normalisation_rules()) {
-    CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node&) {
-                             return std::vector{
-                                 backend::rule_candidate("loops." + key, rule, cpu_candidates)};
-                           }});
+bool register_rules() {
+  for (const auto* rules : {&backend::normalisation_rules(), &backend::attention_rules()}) {
+    for (const auto& [key, rule] : *rules) {
+      CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node&) {
+                               return std::vector{
+                                   backend::rule_candidate("loops." + key, rule, cpu_candidates)};
+                             }});
+    }
   }
   return true;
 }
 
-[[maybe_unused]] const bool kRegistered = register_norms();
+[[maybe_unused]] const bool kRegistered = register_rules();
 
 }  // namespace
 }  // namespace tessera::cpu

@@ -8,6 +8,7 @@
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
 
+#include "device/cuda/cudnn_convolution_graph.h"
 #include "device/cuda/few_channels.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/plan_cache.h"
@@ -116,7 +117,7 @@ ConvolutionCall make_call(const KernelRequest& request) {
 
 class CudnnConvolution : public Kernel {
  public:
-  CudnnConvolution(ConvolutionCall call, std::shared_ptr<ConvolutionPlan> plan)
+  CudnnConvolution(ConvolutionCall call, std::shared_ptr<CudnnPlan> plan)
       : call_(std::move(call)), plan_(std::move(plan)) {}
 
   int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
@@ -128,20 +129,20 @@ class CudnnConvolution : public Kernel {
     const auto output = [&](std::optional<size_t> index) {
       return index.has_value() ? arguments.outputs[*index] : nullptr;
     };
-    plan_->run({.first = input(call_.first),
-                .second = input(call_.second),
-                .bias = input(call_.bias),
-                .shortcut = input(call_.shortcut),
-                .mask = input(call_.mask),
-                .result = output(call_.result),
-                .sums = output(call_.sums),
-                .squares = output(call_.squares)},
-               arguments.workspace);
+    const ConvolutionOperands operands{.first = input(call_.first),
+                                       .second = input(call_.second),
+                                       .bias = input(call_.bias),
+                                       .shortcut = input(call_.shortcut),
+                                       .mask = input(call_.mask),
+                                       .result = output(call_.result),
+                                       .sums = output(call_.sums),
+                                       .squares = output(call_.squares)};
+    plan_->run(operands.numbered(), arguments.workspace);
   }
 
  private:
   ConvolutionCall call_;
-  std::shared_ptr<ConvolutionPlan> plan_;  // null where the GPU is not there
+  std::shared_ptr<CudnnPlan> plan_;  // null where the GPU is not there
 };
 
 // The plan that cuDNN's heuristics put first is not always the fastest: the next ones are candidates too, for

@@ -1,5 +1,6 @@
 #include "device/cuda/expanded.h"
 
+#include "tessera/device/common/attention_rules.h"
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/normalisation_rules.h"
 #include "tessera/device/common/subgraph_kernel.h"
@@ -13,7 +14,8 @@ namespace tessera::cuda {
 namespace {
 
 const backend::GraphRule* find_rule(const std::string& name) {
-  for (const auto* rules : {&backend::normalisation_rules(), &batch_norm_rules()}) {
+  for (const auto* rules :
+       {&backend::normalisation_rules(), &backend::attention_rules(), &batch_norm_rules()}) {
     const auto found = rules->find(name);
     if (found != rules->end()) return &found->second;
   }

@@ -7,7 +7,8 @@
 
 namespace tessera::cuda {
 
-// Whether the operator is defined here by reductions and elementwise formulas: the norms.
+// Whether the operator is defined here by reductions and elementwise formulas, and products: the norms and
+// attention.
 bool has_rule(const Node& node);
 
 // "expanded": the node, or the body of a fused node, with every operator that has a rule replaced by it and

@@ -42,6 +42,7 @@ namespace tessera::cuda {
   X(cuMemcpyDtoHAsync)              \
   X(cuMemcpyDtoDAsync)              \
   X(cuMemsetD8Async)                \
+  X(cuMemsetD32Async)               \
   X(cuStreamCreate)                 \
   X(cuStreamDestroy)                \
   X(cuStreamSynchronize)            \

@@ -8,7 +8,7 @@
 namespace tessera::cuda {
 namespace {
 
-// To be raised when ConvolutionProblem::key() comes to mean another graph, or the bytes below other plans.
+// To be raised when PlanProblem::key comes to mean another graph, or the bytes below other plans.
 constexpr int kFormat = 1;
 
 // The number of choices, a new line, and cuDNN's text.
@@ -27,26 +27,26 @@ std::optional<SavedPlan> from_bytes(const std::string& bytes) {
 
 }  // namespace
 
-std::shared_ptr<ConvolutionPlan> PlanCache::get(const ConvolutionProblem& problem, int64_t choice) {
+std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t choice) {
   const std::shared_future<Outcome> outcome = begin(problem, choice);
   const Outcome& made = outcome.get();
   require(made.plan != nullptr, ErrorCode::unsupported, "{}", made.refusal);
   return made.plan;
 }
 
-void PlanCache::make_ahead(const ConvolutionProblem& problem, int64_t choice) {
+void PlanCache::make_ahead(const PlanProblem& problem, int64_t choice) {
   begin(problem, choice);
 }
 
-std::string PlanCache::path(const ConvolutionProblem& problem, int64_t choice) const {
+std::string PlanCache::path(const PlanProblem& problem, int64_t choice) const {
   return files_.path(key(problem, choice));
 }
 
-std::string PlanCache::key(const ConvolutionProblem& problem, int64_t choice) const {
-  return fmt::format("plan {}; {}; choice {}; {}", kFormat, maker_.versions, choice, problem.key());
+std::string PlanCache::key(const PlanProblem& problem, int64_t choice) const {
+  return fmt::format("plan {}; {}; choice {}; {}", kFormat, maker_.versions, choice, problem.key);
 }
 
-std::shared_future<PlanCache::Outcome> PlanCache::begin(const ConvolutionProblem& problem, int64_t choice) {
+std::shared_future<PlanCache::Outcome> PlanCache::begin(const PlanProblem& problem, int64_t choice) {
   const std::string key = this->key(problem, choice);
   std::promise<Outcome> promise;
   std::shared_future<Outcome> outcome = promise.get_future().share();
@@ -59,8 +59,7 @@ std::shared_future<PlanCache::Outcome> PlanCache::begin(const ConvolutionProblem
   return outcome;
 }
 
-PlanCache::Outcome PlanCache::make(const ConvolutionProblem& problem, int64_t choice,
-                                   const std::string& key) const {
+PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, const std::string& key) const {
   Outcome outcome;
   outcome.plan = load(problem, key);
   if (outcome.plan != nullptr) return outcome;
@@ -77,8 +76,7 @@ PlanCache::Outcome PlanCache::make(const ConvolutionProblem& problem, int64_t ch
 }
 
 // Null where nothing of use is on disk; what cuDNN does not take is built anew.
-std::shared_ptr<ConvolutionPlan> PlanCache::load(const ConvolutionProblem& problem,
-                                                 const std::string& key) const {
+std::shared_ptr<CudnnPlan> PlanCache::load(const PlanProblem& problem, const std::string& key) const {
   const std::optional<SavedPlan> saved = from_bytes(files_.read(key));
   if (!saved.has_value()) return nullptr;
   try {
@@ -99,9 +97,9 @@ PlanMaker cudnn_maker(Context& context) {
                                   "driver {}",
                                   gpu.model, gpu.architecture, gpu.multiprocessors, cudnn_version(),
                                   cudnn_frontend_version(), major, minor, driver_version),
-          .build = [&context](const ConvolutionProblem& problem,
+          .build = [&context](const PlanProblem& problem,
                               int64_t choice) { return build_cudnn_plan(context, problem, choice); },
-          .load = [&context](const ConvolutionProblem& problem,
+          .load = [&context](const PlanProblem& problem,
                              const SavedPlan& saved) { return load_cudnn_plan(context, problem, saved); }};
 }
 

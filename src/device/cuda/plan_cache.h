@@ -18,9 +18,8 @@ namespace tessera::cuda {
 struct PlanMaker {
   // All that a plan depends on beside its problem: the card and the libraries' versions.
   std::string versions;
-  std::function<std::shared_ptr<ConvolutionPlan>(const ConvolutionProblem& problem, int64_t choice)> build;
-  std::function<std::shared_ptr<ConvolutionPlan>(const ConvolutionProblem& problem, const SavedPlan& saved)>
-      load;
+  std::function<std::shared_ptr<CudnnPlan>(const PlanProblem& problem, int64_t choice)> build;
+  std::function<std::shared_ptr<CudnnPlan>(const PlanProblem& problem, const SavedPlan& saved)> load;
 };
 
 // May be used by several threads; each plan is made once, by whoever needs it first.
@@ -30,23 +29,23 @@ class PlanCache {
 
   // From memory, from the files, or built and then kept in both. Throws Error(unsupported) with the reason
   // for which it could not be built, which is not kept on disk.
-  std::shared_ptr<ConvolutionPlan> get(const ConvolutionProblem& problem, int64_t choice);
+  std::shared_ptr<CudnnPlan> get(const PlanProblem& problem, int64_t choice);
   // The same before it is needed. Returns at once where another thread is making the plan.
-  void make_ahead(const ConvolutionProblem& problem, int64_t choice);
+  void make_ahead(const PlanProblem& problem, int64_t choice);
   // Where the plan is, or would be, on disk.
-  std::string path(const ConvolutionProblem& problem, int64_t choice) const;
+  std::string path(const PlanProblem& problem, int64_t choice) const;
 
  private:
   struct Outcome {
-    std::shared_ptr<ConvolutionPlan> plan;
+    std::shared_ptr<CudnnPlan> plan;
     std::string refusal;
   };
 
-  std::string key(const ConvolutionProblem& problem, int64_t choice) const;
+  std::string key(const PlanProblem& problem, int64_t choice) const;
   // What is or will be known of a plan, which is made here and now where nobody else has begun.
-  std::shared_future<Outcome> begin(const ConvolutionProblem& problem, int64_t choice);
-  Outcome make(const ConvolutionProblem& problem, int64_t choice, const std::string& key) const;
-  std::shared_ptr<ConvolutionPlan> load(const ConvolutionProblem& problem, const std::string& key) const;
+  std::shared_future<Outcome> begin(const PlanProblem& problem, int64_t choice);
+  Outcome make(const PlanProblem& problem, int64_t choice, const std::string& key) const;
+  std::shared_ptr<CudnnPlan> load(const PlanProblem& problem, const std::string& key) const;
 
   PlanMaker maker_;
   CacheFiles files_;

@@ -1,0 +1,16 @@
+// Attention's weights by simpler operators: for the gradient of its bias, and for devices and problems that
+// have no kernel for the whole.
+#pragma once
+
+#include "tessera/ops/functions.h"
+
+namespace tessera::ops {
+
+// q k^T in fp32 (fp64 of fp64), [batch, heads, queries, keys].
+Value* attention_products(Value* q, Value* k);
+// Scaled and biased; where a query does not see a key, so low that the exponential is 0.
+Value* attention_scores(Value* products, const AttentionOptions& options);
+// exp(scores - log_sum): what softmax makes of the scores.
+Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options);
+
+}  // namespace tessera::ops

@@ -1,0 +1,56 @@
+#include "tessera/device/common/attention_rules.h"
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/attention_weights.h"
+
+namespace tessera::backend {
+namespace {
+
+ops::AttentionOptions options_of(const Node& node, const std::vector<Value*>& inputs, size_t bias) {
+  return {.scale = node.attributes().real("scale"),
+          .causal = node.attributes().boolean("causal"),
+          .bias = inputs.size() > bias ? inputs[bias] : nullptr};
+}
+
+ops::ReduceOptions along_rows() {
+  return {.axes = {3}, .keep_dimensions = true};
+}
+
+// inputs: q, k, v, perhaps bias; results: y, log_sum. The sums divide the result, which is smaller than the
+// weights.
+std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs) {
+  const ops::AttentionOptions options = options_of(node, inputs, 3);
+  Value* products = ops::attention_products(inputs[0], inputs[1]);
+  Value* largest = ops::reduce_max(ops::attention_scores(products, options), along_rows());
+  Value* powers = ops::exp(ops::subtract(ops::attention_scores(products, options), largest));
+  Value* sum = ops::reduce_sum(powers, along_rows());
+  Value* y = ops::divide(ops::matmul(powers, ops::cast(inputs[2], products->data_type())), sum);
+  Value* log_sum = ops::add(largest, ops::log(sum));
+  return {ops::cast(y, inputs[0]->data_type()), ops::reshape(log_sum, node.output(1)->shape())};
+}
+
+// inputs: dy, q, k, v, y, log_sum, perhaps bias; results: dq, dk, dv. With the weights P and D = the sum of
+// dy y along each row: dv = P^T dy, dS = scale P (dy v^T - D), dq = dS k, dk = dS^T q.
+std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs) {
+  const ops::AttentionOptions options = options_of(node, inputs, 6);
+  Value* products = ops::attention_products(inputs[1], inputs[2]);
+  const DataType type = products->data_type();
+  const auto wide = [&](size_t input) { return ops::cast(inputs[input], type); };
+  const auto narrow = [&](Value* gradient) { return ops::cast(gradient, inputs[1]->data_type()); };
+  Value* weights = ops::attention_weights(products, inputs[5], options);
+  Value* mean = ops::reduce_sum(ops::multiply(wide(0), wide(4)), along_rows());
+  Value* slope = ops::subtract(ops::matmul(wide(0), wide(3), {.transpose_b = true}), mean);
+  Value* ds = ops::multiply(ops::multiply(weights, slope), *options.scale);
+  return {narrow(ops::matmul(ds, wide(2))), narrow(ops::matmul(ds, wide(1), {.transpose_a = true})),
+          narrow(ops::matmul(weights, wide(0), {.transpose_a = true}))};
+}
+
+}  // namespace
+
+const std::map<std::string, GraphRule>& attention_rules() {
+  static const std::map<std::string, GraphRule> rules{{"attention", forward},
+                                                      {"attention_gradient", backward}};
+  return rules;
+}
+
+}  // namespace tessera::backend

@@ -1,0 +1,77 @@
+// What attention and its gradient share: attributes, shape rules, and the reference loops' view of a row.
+#pragma once
+
+#include <vector>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::ops {
+
+// As in a schema.
+std::vector<AttributeSpecification> attention_attributes();
+// As a node has them; `bias` is the input of that number, where there is one.
+AttentionOptions attention_options(const Node& node, size_t bias);
+
+// Rules: how q, k, v and, where there is one, bias belong together. `first` is the number of q.
+struct AttentionInputs {
+  const TensorType& q;
+  const TensorType& k;
+  const TensorType& v;
+  const TensorType* bias;
+};
+void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
+TensorType attention_result(const AttentionInputs& inputs);
+TensorType attention_log_sum(const AttentionInputs& inputs);
+
+// FLOPs of products over `width` elements for each pair of a query and a key that it sees, and of the
+// exponential of each.
+double attention_flops(const Node& node, size_t q, size_t k, double width);
+
+// Extents and places of elements, for loops over host tensors.
+class AttentionRows {
+ public:
+  AttentionRows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* bias,
+                const Attributes& attributes);
+
+  int64_t heads() const { return batch_ * heads_; }  // of all of the batch
+  int64_t queries() const { return queries_; }
+  int64_t width() const { return width_; }
+  int64_t value_width() const { return value_width_; }
+  double scale() const { return scale_; }
+  // How many keys, from the first, the query sees.
+  int64_t visible(int64_t query) const { return causal_ ? std::min(query + 1, keys_) : keys_; }
+  // The first element of a row.
+  size_t query(int64_t head, int64_t query) const;
+  size_t key(int64_t head, int64_t key) const;
+  size_t value(int64_t head, int64_t key) const;
+  size_t result(int64_t head, int64_t query) const;
+  // Scaled and biased, of all visible keys.
+  std::vector<double> scores(int64_t head, int64_t query) const;
+
+  const std::vector<double>& q() const { return q_; }
+  const std::vector<double>& k() const { return k_; }
+  const std::vector<double>& v() const { return v_; }
+
+ private:
+  std::vector<double> q_;
+  std::vector<double> k_;
+  std::vector<double> v_;
+  std::vector<double> bias_;
+  int64_t batch_;
+  int64_t heads_;
+  int64_t queries_;
+  int64_t keys_;
+  int64_t width_;
+  int64_t value_width_;
+  int64_t bias_batch_ = 1;
+  int64_t bias_heads_ = 1;
+  double scale_;
+  bool causal_;
+};
+
+// Sums from `a` and `b` on, of `count` products.
+double dot(const std::vector<double>& a, size_t first_a, const std::vector<double>& b, size_t first_b,
+           int64_t count);
+
+}  // namespace tessera::ops

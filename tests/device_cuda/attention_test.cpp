@@ -1,0 +1,315 @@
+// Attention and its gradient: cuDNN's kernels and the graphs of products and clusters beside the reference.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "device/cuda/cudnn_attention_graph.h"
+#include "device/cuda/plan_cache.h"
+#include "device_cuda/cuda_case.h"
+#include "support/every_kernel.h"
+#include "support/temporary_folder.h"
+
+namespace tessera::testing {
+namespace {
+
+using cuda::AttentionProblem;
+using cuda::CacheFiles;
+using cuda::PlanCache;
+
+struct AttentionCase {
+  int64_t batch = 2;
+  int64_t heads = 3;
+  int64_t queries = 128;
+  int64_t keys = 128;
+  int64_t width = 64;
+  int64_t value_width = 64;
+  bool causal = false;
+  bool bias = false;
+  DataType type = DataType::fp16;
+};
+
+// Whole tiles and broken ones, more queries than keys and fewer, one query alone, and rows of no whole
+// access, which cuDNN does not take.
+std::vector<AttentionCase> attention_cases() {
+  std::vector<AttentionCase> result;
+  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
+    for (const bool causal : {false, true}) {
+      const auto add = [&](AttentionCase own) {
+        own.type = type;
+        own.causal = causal;
+        result.push_back(own);
+      };
+      add({});
+      add({.queries = 130, .keys = 70, .width = 40, .value_width = 40});
+      add({.batch = 1, .queries = 37, .keys = 200});
+      add({.heads = 2, .queries = 1, .keys = 90, .width = 128, .value_width = 128});
+      add({.queries = 65, .keys = 65, .width = 36, .value_width = 20});
+      add({.heads = 2, .queries = 96, .keys = 77, .bias = true});
+    }
+  }
+  return result;
+}
+
+std::string name_of(const AttentionCase& own) {
+  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
+                     own.keys, own.width, own.value_width, own.causal ? "_causal" : "",
+                     own.bias ? "_bias" : "");
+}
+
+// Cases for which the kernel behind cuDNN's would be a surprise.
+bool is_of_cudnn(const AttentionCase& own) {
+  return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias;
+}
+
+// y and log_sum, then the gradients.
+std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
+  const std::string type(to_string(own.type));
+  const auto tensor = [&](int64_t rows, int64_t width) {
+    return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, own.heads, rows, width);
+  };
+  const std::string bias =
+      fmt::format(", input %bias: {}[1, {}, {}, {}]", type, own.heads, own.queries, own.keys);
+  const std::string options = fmt::format("{{scale = {}, causal = {}}}", 0.125, own.causal);
+  return parse_graph(fmt::format(
+      "graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
+      "  %y, %log_sum = attention(%q, %k, %v{5}) {6}\n"
+      "  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {6}\n"
+      "  output y = %y\n  output log_sum = %log_sum\n"
+      "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
+      tensor(own.queries, own.width), tensor(own.keys, own.width), tensor(own.keys, own.value_width),
+      tensor(own.queries, own.value_width), own.bias ? bias : "", own.bias ? ", %bias" : "", options));
+}
+
+constexpr double kLargest = 2;
+
+struct RunCase {
+  std::unique_ptr<Graph> graph;
+  std::vector<Tensor> inputs;    // of the graph
+  std::vector<Tensor> expected;  // y, log_sum, dq, dk, dv
+  std::vector<Tensor> forward;   // inputs of the nodes
+  std::vector<Tensor> backward;
+
+  const Node& attention() const { return *graph->nodes().front(); }
+  const Node& gradient() const { return *graph->nodes().back(); }
+};
+
+RunCase run_case(const AttentionCase& own) {
+  RunCase result;
+  result.graph = attention_graph(own);
+  for (const auto& input : result.graph->inputs()) {
+    result.inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargest,
+                                          kLargest, 3 + result.inputs.size()));
+  }
+  const auto& [q, k, v, dy] =
+      std::tie(result.inputs[0], result.inputs[1], result.inputs[2], result.inputs[3]);
+  result.expected = run_reference(*result.graph, result.inputs).outputs;
+  result.forward = {q, k, v};
+  result.backward = {dy, q, k, v, result.expected[0], result.expected[1]};
+  if (own.bias) {
+    result.forward.push_back(result.inputs[4]);
+    result.backward.push_back(result.inputs[4]);
+  }
+  return result;
+}
+
+double largest_of(const Tensor& tensor) {
+  double result = 0;
+  for (double value : tensor.to_doubles()) result = std::max(result, std::abs(value));
+  return result;
+}
+
+Problem problem_of(const AttentionCase& own) {
+  return {.terms = std::max({own.queries, own.keys, own.width}), .magnitude = kLargest * kLargest};
+}
+
+// In 16 bits the weights are rounded before they multiply v: by a unit each, and so the sums by at most a
+// unit of the largest v.
+Tolerances forward_tolerances(const AttentionCase& own) {
+  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
+  if (own.type == DataType::fp32) return {exact, exact};
+  const double u = unit_roundoff(own.type);
+  return {{.absolute = exact.absolute + 2 * u * kLargest, .relative = 2 * u}, exact};
+}
+
+// Weights and their gradients are rounded before the products; the errors are independent, and each is a unit
+// of its term. 8 units of the largest result leave room beyond five standard deviations.
+Tolerances backward_tolerances(const AttentionCase& own, const std::vector<Tensor>& expected) {
+  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
+  Tolerances result;
+  for (size_t i = 2; i < expected.size(); ++i) {
+    const double scale = std::max(1.0, largest_of(expected[i]));
+    const double u = own.type == DataType::fp32 ? 0 : unit_roundoff(own.type);
+    result.push_back({.absolute = scale * (exact.absolute + 8 * u), .relative = exact.relative + 2 * u});
+  }
+  return result;
+}
+
+// Empty where the device takes the node by that kernel.
+std::string refusal_of(const std::string& kernel, const Node& node, bool deterministic) {
+  const KernelRequest request{.node = node,
+                              .frozen_inputs = std::vector<bool>(node.inputs().size(), false),
+                              .deterministic = deterministic};
+  for (const KernelCandidate& candidate : gpu_or_null()->candidates(node)) {
+    if (candidate.name == kernel) return candidate.refusal(request);
+  }
+  return "there is no " + kernel;
+}
+
+class CudaAttention : public ::testing::TestWithParam<AttentionCase> {};
+
+TEST_P(CudaAttention, EveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const RunCase own = run_case(GetParam());
+  const std::vector<bool> frozen(own.forward.size(), false);
+  expect_every_kernel(own.attention(), own.forward, forward_tolerances(GetParam()), frozen, gpu_or_null());
+  if (is_of_cudnn(GetParam())) {
+    EXPECT_EQ(refusal_of("cudnn.attention", own.attention(), true), "");
+  }
+}
+
+// Whether runs are to be equal bit for bit or not.
+TEST_P(CudaAttention, EveryKernelOfTheGradient) {
+  TESSERA_NEEDS_GPU();
+  const RunCase own = run_case(GetParam());
+  const std::vector<bool> frozen(own.backward.size(), false);
+  for (const bool deterministic : {true, false}) {
+    SCOPED_TRACE(deterministic ? "deterministic" : "in any order");
+    expect_every_kernel(own.gradient(), own.backward, backward_tolerances(GetParam(), own.expected), frozen,
+                        gpu_or_null(), deterministic);
+    if (is_of_cudnn(GetParam())) {
+      EXPECT_EQ(refusal_of("cudnn.attention_gradient", own.gradient(), deterministic), "");
+    }
+  }
+}
+
+// The second run is recorded, later ones are launched at once.
+TEST_P(CudaAttention, RecordedRunsAreEqual) {
+  TESSERA_NEEDS_GPU();
+  const RunCase own = run_case(GetParam());
+  const auto executable = compile(*own.graph, gpu_or_null());
+  executable->bind(std::make_shared<Variables>(gpu_or_null()));
+  std::map<std::string, Tensor> inputs;
+  for (size_t i = 0; i < own.inputs.size(); ++i) inputs[own.graph->inputs()[i]->name()] = own.inputs[i];
+  Tolerances tolerances = forward_tolerances(GetParam());
+  // Of a y that was rounded otherwise.
+  for (Tolerance tolerance : backward_tolerances(GetParam(), own.expected)) {
+    tolerance.absolute *= 2;
+    tolerances.push_back(tolerance);
+  }
+  const std::map<std::string, Tensor> first = executable->run(inputs);
+  for (size_t i = 0; i < own.expected.size(); ++i) {
+    const std::string& name = own.graph->outputs()[i].name;
+    expect_close(first.at(name), own.expected[i], tolerances[i], name);
+  }
+  for (int run = 0; run < 3; ++run) {
+    for (const auto& [name, tensor] : executable->run(inputs)) {
+      EXPECT_TRUE(tensor.identical(first.at(name))) << name << " differs in run " << run + 2;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaAttention, ::testing::ValuesIn(attention_cases()),
+                         [](const auto& test) { return name_of(test.param); });
+
+// Never closed, as plans and handles belong to it.
+cuda::Context& gpu_context() {
+  static auto& context = *new cuda::Context(0);
+  return context;
+}
+
+std::vector<Tensor> run_plan(const AttentionProblem& problem, cuda::CudnnPlan& plan, const RunCase& own) {
+  using Operand = cuda::AttentionOperand;
+  const std::vector<Operand> sources =
+      problem.gradient
+          ? std::vector{Operand::dy, Operand::q, Operand::k, Operand::v, Operand::y, Operand::log_sum}
+          : std::vector{Operand::q, Operand::k, Operand::v};
+  const std::vector<Operand> targets = problem.gradient ? std::vector{Operand::dq, Operand::dk, Operand::dv}
+                                                        : std::vector{Operand::y, Operand::log_sum};
+  std::vector<std::shared_ptr<void>> memory;
+  cuda::PlanOperands operands;
+  const auto give = [&](Operand operand, const std::shared_ptr<void>& owned) {
+    memory.push_back(owned);
+    operands.push_back({.number = static_cast<int64_t>(operand), .memory = owned.get()});
+  };
+  Device& device = *gpu_or_null();
+  const std::vector<Tensor>& inputs = problem.gradient ? own.backward : own.forward;
+  for (size_t i = 0; i < sources.size(); ++i) give(sources[i], memory_with(device, inputs[i]));
+  const Node& node = problem.gradient ? own.gradient() : own.attention();
+  for (size_t i = 0; i < targets.size(); ++i)
+    give(targets[i], memory_of_ones(device, node.output(i)->type().bytes()));
+  const std::shared_ptr<void> workspace =
+      memory_of_ones(device, std::max<int64_t>(plan.workspace_bytes(), 1));
+  device.synchronise();
+  plan.run(operands, workspace.get());
+  gpu_context().synchronise();
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const TensorType& type = node.output(i)->type();
+    Tensor& tensor = result.emplace_back(type.data_type, type.static_shape());
+    device.copy_to_host(tensor.raw(), memory[sources.size() + i].get(), type.bytes());
+  }
+  return result;
+}
+
+// Each process has its own cache.
+TEST(CudaAttentionPlans, AreTheSameFromAFileWhereCudnnWritesThemDown) {
+  TESSERA_NEEDS_GPU();
+  const AttentionCase extents{.queries = 130, .keys = 70, .causal = true};
+  const RunCase own = run_case(extents);
+  const TemporaryFolder folder;
+  const auto new_cache = [&] {
+    return std::make_unique<PlanCache>(cuda::cudnn_maker(gpu_context()),
+                                       CacheFiles(folder.path().string(), "plan"));
+  };
+  for (const bool gradient : {false, true}) {
+    const AttentionProblem problem{.gradient = gradient,
+                                   .type = extents.type,
+                                   .batch = extents.batch,
+                                   .heads = extents.heads,
+                                   .queries = extents.queries,
+                                   .keys = extents.keys,
+                                   .width = extents.width,
+                                   .value_width = extents.value_width,
+                                   .scale = 0.125,
+                                   .causal = extents.causal};
+    const auto first = new_cache();
+    const auto plan = first->get(problem, 0);
+    RecordProperty(gradient ? "gradient_on_disk" : "attention_on_disk",
+                   std::filesystem::exists(first->path(problem, 0)) ? "yes" : "no");
+    const auto second = new_cache();
+    const auto again = second->get(problem, 0);
+    EXPECT_EQ(again->workspace_bytes(), plan->workspace_bytes()) << problem.key();
+    EXPECT_EQ(again->saved(), plan->saved()) << problem.key();
+    const std::vector<Tensor> expected = run_plan(problem, *plan, own);
+    const std::vector<Tensor> actual = run_plan(problem, *again, own);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(actual[i].identical(expected[i])) << problem.key() << ", result " << i;
+  }
+}
+
+TEST(CudaAttentionPlans, TellAllProblemsApart) {
+  std::vector<AttentionProblem> problems(1);
+  const auto add = [&](const std::function<void(AttentionProblem&)>& change) {
+    change(problems.emplace_back());
+  };
+  for (const auto flag :
+       {&AttentionProblem::gradient, &AttentionProblem::causal, &AttentionProblem::deterministic}) {
+    add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
+  }
+  for (const auto extent :
+       {&AttentionProblem::batch, &AttentionProblem::heads, &AttentionProblem::queries,
+        &AttentionProblem::keys, &AttentionProblem::width, &AttentionProblem::value_width}) {
+    add([extent](auto& problem) { problem.*extent = 12; });
+  }
+  add([](auto& problem) { problem.type = DataType::bf16; });
+  add([](auto& problem) { problem.scale = 0.1; });
+  add([](auto& problem) { problem.bias = {.batch = 1, .heads = 1}; });
+  add([](auto& problem) { problem.bias = {.batch = 2, .heads = 1}; });
+  add([](auto& problem) { problem.bias = {.batch = 1, .heads = 2}; });
+  std::set<std::string> keys;
+  for (const AttentionProblem& problem : problems) keys.insert(problem.key());
+  EXPECT_EQ(keys.size(), problems.size());
+}
+
+}  // namespace
+}  // namespace tessera::testing
