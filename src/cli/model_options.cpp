@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/base/file.h"
 #include "tessera/base/random.h"
 #include "tessera/train/checkpoint.h"
 
@@ -30,10 +31,28 @@ std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes
   return inputs;
 }
 
+// A graph written as text, in place of a network.
+bool is_graph_file(const std::string& model) {
+  return model.ends_with(".graph");
+}
+
+std::unique_ptr<Graph> read_graph(const std::string& file) {
+  std::unique_ptr<Graph> graph = parse_graph(read_text_file(file), file);
+  for (const auto& input : graph->inputs()) {
+    require(input->role() == InputRole::input, ErrorCode::invalid_argument,
+            "{}: '{}' is a variable, and nothing says what it starts with", file, input->name());
+  }
+  return graph;
+}
+
 }  // namespace
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
-  command.add_option("model", arguments.model, "Network by name; `tessera models` lists them")->required();
+  command
+      .add_option("model", arguments.model,
+                  "Network by name; `tessera models` lists them. For inference also a file NAME.graph with a "
+                  "graph's text, without variables")
+      ->required();
   command.add_option("--batch", arguments.batch, "Images of one step")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -66,7 +85,6 @@ models::Model make_model(const ModelArguments& arguments) {
 }
 
 CompiledModel compile_model(const ModelArguments& arguments) {
-  const models::Model model = make_model(arguments);
   CompileOptions compile_options;
   compile_options.passes.precision = parse_precision(arguments.precision);
   compile_options.passes.frozen = !arguments.train;
@@ -77,15 +95,19 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   compile_options.tuning_file = arguments.tuning_file;
 
   CompiledModel result;
-  if (arguments.train) {
+  if (is_graph_file(arguments.model)) {
+    require(!arguments.train, ErrorCode::invalid_argument, "--train: '{}' is no network", arguments.model);
+    result.step.graph = read_graph(arguments.model);
+  } else if (arguments.train) {
     // As bench/README.md has it for every peer.
     const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
-    result.step = train::build_training_step(model, {.batch = arguments.batch,
-                                                     .optimizer = optim::sgd(descent),
-                                                     .precision = compile_options.passes.precision,
-                                                     .decay_all = true});
+    result.step =
+        train::build_training_step(make_model(arguments), {.batch = arguments.batch,
+                                                           .optimizer = optim::sgd(descent),
+                                                           .precision = compile_options.passes.precision,
+                                                           .decay_all = true});
   } else {
-    models::Network network = models::build(model, arguments.batch);
+    models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};
   }
   result.device = Device::open(arguments.device);
@@ -103,7 +125,8 @@ Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
 
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
-  compiled.executable->stage(made_up_inputs(*compiled.step.graph, make_model(arguments).options.classes));
+  const int64_t classes = is_graph_file(arguments.model) ? 1 : make_model(arguments).options.classes;
+  compiled.executable->stage(made_up_inputs(*compiled.step.graph, classes));
 }
 
 }  // namespace tessera::cli

@@ -94,6 +94,21 @@ class LookTest(ProgramTest):
         self.assertIn("Operators", text)
         self.assertNotIn("limit", text)
 
+    def test_explain_a_graph_from_a_file(self):
+        file = self.root / "sum.graph"
+        file.write_text("graph sum(input %x: fp32[8, 4], input %n: int64[8]) {\n  %y = reduce_sum(%x) {axes = [1]}\n"
+                        "  output y = %y\n  output n = %n\n}\n")
+        plan = json.loads(self.call("explain", file, "--times", "--json"))
+        self.assertEqual([node["operator"] for node in plan["nodes"]], ["reduce_sum"])
+        self.assertIn("graph sum", self.call("explain", file, "--text"))
+        self.assertEqual(len(json.loads(self.call("bench", file, "--iterations", 3, "--json"))["milliseconds"]), 3)
+        self.refuses(["explain", file, "--train"], 2, "sum.graph")
+        self.refuses(["explain", self.root / "som.graph"], 5, "som.graph")
+        file.write_text("graph sum(parameter %x: fp32[8, 4]) {\n  output y = %x\n}\n")
+        self.refuses(["explain", file], 2, "sum.graph", "'x' is a variable")
+        file.write_text("graph sum(input %x: fp32[8, 4]) {\n  output y = %z\n}\n")
+        self.refuses(["explain", file], 3, "sum.graph", "z")
+
     def test_explain_otherwise(self):
         self.assertTrue(self.call("explain", "lenet", "--batch", 2, "--dot").startswith("digraph"))
         self.assertIn("images", self.call("explain", "lenet", "--batch", 2, "--text"))

@@ -7,6 +7,7 @@
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
+#include "device/cuda/cudnn_norm.h"
 #include "device/cuda/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/resident_plan.h"
@@ -147,11 +148,18 @@ std::vector<KernelCandidate> backward_candidates(const Node&, Context& context) 
   return candidates("batch_norm_gradient", context, backward_problem, backward);
 }
 
-constexpr auto kAlways = [](const Node&) { return true; };
-const CudaKernelRegistration kForward({"batch_norm_training", forward_candidates, kAlways});
-const CudaKernelRegistration kFusedForward({"fused:batch_norm", forward_candidates, kAlways});
-const CudaKernelRegistration kBackward({"batch_norm_gradient", backward_candidates, kAlways});
-const CudaKernelRegistration kFusedBackward({"fused:batch_norm_gradient", backward_candidates, kAlways});
+CudaKernels kernels(const std::string& key,
+                    std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
+  return {.key = key,
+          .candidates = candidates,
+          .worth_tuning = [](const Node&) { return true; },
+          .alternatives = cudnn_norm_candidates};
+}
+
+const CudaKernelRegistration kForward(kernels("batch_norm_training", forward_candidates));
+const CudaKernelRegistration kFusedForward(kernels("fused:batch_norm", forward_candidates));
+const CudaKernelRegistration kBackward(kernels("batch_norm_gradient", backward_candidates));
+const CudaKernelRegistration kFusedBackward(kernels("fused:batch_norm_gradient", backward_candidates));
 
 }  // namespace
 }  // namespace tessera::cuda
