@@ -112,6 +112,32 @@ Value* embedding(Context& context, const std::string& name, Value* indices, int6
   return ops::gather(context.parameter(name + ".weight", {entries, width}, normal(1)), indices);
 }
 
+Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
+                      const SelfAttentionOptions& options) {
+  const int64_t width = channels_of(x);
+  require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
+          "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
+  const Dimension& images = x->shape()[0];
+  const Dimension& tokens = x->shape()[1];
+  Value* projected =
+      ops::matmul(x, context.parameter(name + ".in_proj_weight", {3 * width, width}, xavier_uniform()),
+                  {.transpose_b = true});
+  if (options.bias) {
+    projected = ops::add(projected, context.parameter(name + ".in_proj_bias", {3 * width}, zeros(), false));
+  }
+  // Each token's row holds q, k and v of all heads.
+  const SymbolicShape parts{images, tokens, 3, heads, width / heads};
+  Value* by_head = ops::transpose(ops::reshape(projected, parts), {2, 0, 3, 1, 4});
+  std::vector<Value*> operands;
+  for (Value* part : ops::split(by_head, {1, 1, 1}, 0))
+    operands.push_back(ops::reshape(part, {images, heads, tokens, width / heads}));
+  Value* y = ops::attention(operands[0], operands[1], operands[2], {.causal = options.causal}).y;
+  Value* joined = ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {images, tokens, width});
+  Value* mixed = linear(context, name + ".out_proj", joined, width, {.bias = false});
+  if (!options.bias) return mixed;
+  return ops::add(mixed, context.parameter(name + ".out_proj.bias", {width}, zeros(), false));
+}
+
 Value* dropout(Context& context, Value* x, double rate) {
   if (!context.training() || rate == 0) return x;
   return ops::dropout(x, context.random_counter(), rate, context.next_random_stream());

@@ -1,6 +1,7 @@
 // What attention and its gradient share: attributes, shape rules, and the reference loops' view of a row.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "tessera/graph/operator.h"

@@ -105,6 +105,7 @@ Value* Generator::activation(Value* x) {
 Value* Generator::product() {
   Value* x = any();
   if (x->type().rank() < 1) return nullptr;
+  if (x->type().rank() > 1 && chance(15)) return attention(x);
   const int64_t features = channels(x);
   if (x->type().rank() != 2) x = ops::reshape(x, {x->type().element_count() / features, features});
   const int64_t outputs = 1 + below(12);
@@ -113,6 +114,23 @@ Value* Generator::product() {
   Value* y = ops::matmul(x, weight, {.transpose_b = transposed});
   if (chance(60)) y = ops::add(y, parameter({outputs}));
   return activation(y);
+}
+
+// Rows attend to each other or to learned keys, in as many heads as divide the channels.
+Value* Generator::attention(Value* x) {
+  const int64_t heads = channels(x) % 2 == 0 && chance(50) ? 2 : 1;
+  const int64_t width = channels(x) / heads;
+  const int64_t rows = x->type().element_count() / channels(x);
+  if (rows > 60) return nullptr;  // the reference takes long for all pairs
+  Value* q = ops::transpose(ops::reshape(x, {1, rows, heads, width}), {0, 2, 1, 3});
+  const int64_t keys = chance(50) ? rows : 1 + below(9);
+  Value* k = keys == rows ? q : parameter({1, heads, keys, width});
+  Value* v = chance(50) ? k : parameter({1, heads, keys, width});
+  ops::AttentionOptions options{.causal = chance(50)};
+  if (chance(30)) options.bias = parameter({1, chance(50) ? heads : 1, rows, keys});
+  const ops::Attention attention = ops::attention(q, k, v, options);
+  if (chance(20)) extra_.push_back(attention.log_sum);
+  return ops::reshape(ops::transpose(attention.y, {0, 2, 1, 3}), x->shape());
 }
 
 Value* Generator::convolution() {

@@ -42,6 +42,7 @@ class Generator {
   Value* squeeze(Value* x, const ExampleInput& range);
   Value* activation(Value* x);
   Value* normalised(Value* x);
+  Value* attention(Value* x);
 
   // Each appends nodes and returns what they make, or null when nothing fits.
   Value* elementwise();

@@ -143,6 +143,40 @@ TEST(Layers, AdaptivePoolingShrinksRepeatsAndPasses) {
   EXPECT_ERROR(pool(5, 2), ErrorCode::unsupported, "5", "2");
 }
 
+// All tensors are sines of their elements' numbers, each from another number on; the values are those of
+// torch.nn.MultiheadAttention in float64.
+TEST(Layers, SelfAttentionIsTorchs) {
+  const auto run = [](bool causal) {
+    Fixture f;
+    Value* x = f.input({2, 3, 4});
+    f.graph.add_output("y", nn::self_attention(f.context, "mixer", x, 2, {.causal = causal}));
+    EXPECT_EQ(f.names(), (std::vector<std::string>{"mixer.in_proj_weight", "mixer.in_proj_bias",
+                                                   "mixer.out_proj.weight", "mixer.out_proj.bias"}));
+    std::vector<Tensor> tensors;
+    for (const auto& input : f.graph.inputs()) {
+      Tensor& tensor = tensors.emplace_back(DataType::fp32, input->type().static_shape());
+      const auto first = static_cast<double>(input->index());
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, std::sin(static_cast<double>(i) + first));
+    }
+    return run_reference(f.graph, tensors).outputs[0];
+  };
+  const Tolerance tolerance{.absolute = 1e-5};
+  expect_close(run(false),
+               {-0.781271029, -2.427671771, 1.665127899,  -0.416342679, 1.875042010, -3.984489797,
+                1.044023203,  1.952437592,  0.230793118,  -4.121196450, 2.866986957, -0.293993014,
+                0.119810202,  -1.792443953, -0.066378554, 1.212005798,  1.261517322, -4.017463911,
+                1.700654530,  1.127005950,  -1.685250537, -1.243762016, 1.021397289, -0.758711620},
+               tolerance);
+  expect_close(run(true), {0.626210487,  -2.636308087, 0.530393977,  1.275716817,  0.651882006, -2.840116554,
+                           0.771158667,  1.164776676,  0.230793118,  -4.121196450, 2.866986957, -0.293993014,
+                           -0.125855331, -1.986439090, 0.432894347,  0.753307842,  1.110528477, -3.244622555,
+                           0.841317730,  1.477564629,  -1.685250537, -1.243762016, 1.021397289, -0.758711620},
+               tolerance);
+  Fixture f;
+  EXPECT_ERROR(nn::self_attention(f.context, "mixer", f.input({2, 3, 4}), 3), ErrorCode::invalid_argument,
+               "'mixer'", "3 heads");
+}
+
 TEST(Losses, AreMeansOverTheBatch) {
   const auto loss_of = [](const nn::Loss& loss) {
     Fixture f;

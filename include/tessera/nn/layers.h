@@ -47,6 +47,15 @@ Value* instance_norm(Context& context, const std::string& name, Value* x, double
 // indices [...] -> [..., width]; weight [entries, width].
 Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width);
 
+// [N, tokens, width] -> [N, tokens, width], each token attending to all, or with `causal` to those up to
+// itself, in `heads` parts of the width (Vaswani et al. 2017); torch's MultiheadAttention in files.
+struct SelfAttentionOptions {
+  bool causal = false;
+  bool bias = true;
+};
+Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
+                      const SelfAttentionOptions& options = {});
+
 // The identity in inference and at rate 0.
 Value* dropout(Context& context, Value* x, double rate);
 
