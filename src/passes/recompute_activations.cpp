@@ -86,21 +86,60 @@ void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
   }
 }
 
-bool recompute_normalisations(Graph& graph, int64_t limit) {
-  bool changed = false;
+// A relu's result that may be made again.
+struct Activation {
+  const Node* norm = nullptr;
+  Value* y = nullptr;
+  std::vector<Node*> readers;  // late ones
+
+  int64_t bytes_of_copies() const { return static_cast<int64_t>(readers.size()) * y->type().bytes(); }
+};
+
+std::vector<Activation> find_activations(const Graph& graph) {
+  std::vector<Activation> found;
   for (const Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
     const Node* norm = mask.has_value() ? masked_normalisation(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;
     Value* y = mask->greater->input(0);
     if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
-    if (y->type().bytes() > limit) continue;
-    for (Node* reader : late_readers(graph, *gradient, *mask)) {
-      recompute(graph, y, reader, [&] { return ops::relu(normalised_again(*norm)); });
-      changed = true;
-    }
+    Activation activation{norm, y, late_readers(graph, *gradient, *mask)};
+    if (!activation.readers.empty()) found.push_back(std::move(activation));
   }
-  return changed;
+  return found;
+}
+
+double written_bytes(const Graph& graph) {
+  double bytes = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) bytes += static_cast<double>(output->type().bytes());
+  }
+  return bytes;
+}
+
+// Leaves those of at most `limit` bytes and, of the others, the largest whose copies fit the share.
+void choose(const Graph& graph, int64_t limit, double share, std::vector<Activation>& activations) {
+  double room = share * written_bytes(graph);
+  std::stable_sort(activations.begin(), activations.end(), [](const Activation& a, const Activation& b) {
+    return a.y->type().bytes() > b.y->type().bytes();
+  });
+  std::erase_if(activations, [&](const Activation& activation) {
+    if (activation.y->type().bytes() <= limit) return false;
+    const auto copies = static_cast<double>(activation.bytes_of_copies());
+    if (copies > room) return true;
+    room -= copies;
+    return false;
+  });
+}
+
+bool recompute_normalisations(Graph& graph, int64_t limit, double share) {
+  std::vector<Activation> activations = find_activations(graph);
+  choose(graph, limit, share, activations);
+  for (const Activation& activation : activations) {
+    for (Node* reader : activation.readers)
+      recompute(graph, activation.y, reader, [&] { return ops::relu(normalised_again(*activation.norm)); });
+  }
+  return !activations.empty();
 }
 
 // The weight gradient that reads y, of which a convolution is the other reader, and runs behind it.
@@ -135,7 +174,7 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
   if (!options.recompute.value_or(true)) return false;
   const int64_t limit =
       options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
-  const bool normalisations = recompute_normalisations(graph, limit);
+  const bool normalisations = recompute_normalisations(graph, limit, options.recompute_share);
   return recompute_casts_of_inputs(graph, limit) || normalisations;
 }
 

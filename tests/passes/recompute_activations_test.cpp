@@ -142,6 +142,22 @@ TEST(RecomputeActivations, KeepsWhatAReaderBesideTheHalvesNeeds) {
   })");
 }
 
+// The copy of y is of 512 bytes; the nodes of the graph write some thousands.
+TEST(RecomputeActivations, MakesCopiesAgainThatAreTogetherAShareOfAll) {
+  const std::string before = kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs;
+  const std::unique_ptr<Graph> graph = parse_graph(with_window(before));
+  double written = 0;
+  for (const auto& node : graph->nodes()) {
+    for (const auto& output : node->outputs()) written += static_cast<double>(output->type().bytes());
+  }
+  const double share = 512 / written;
+  expect_kept(before, {.recompute_limit_bytes = 0, .recompute_share = 0.99 * share});
+  expect_pass("recompute_activations", with_window(before),
+              with_window(kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs),
+              {.recompute_limit_bytes = 0, .recompute_share = 1.01 * share});
+  expect_kept(before, {.recompute = false, .recompute_share = 1});
+}
+
 // The images, cast for the first layer and for its weight gradient.
 const std::string kCast = R"(
   graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {

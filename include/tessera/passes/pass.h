@@ -37,9 +37,11 @@ struct PassOptions {
   // The same bits at every run. Without it a device may use kernels whose sums vary in their order.
   bool deterministic = true;
   // Less memory for a little more work in training: cheap activations are computed again. Unset: those of
-  // at most recompute_limit_bytes, which is the device's part of the choice.
+  // at most recompute_limit_bytes, and of the others the largest whose copies are together at most this share
+  // of all that the graph's nodes write; both are the device's part of the choice.
   std::optional<bool> recompute = {};
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
+  double recompute_share = 0;
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
   // Which gradients of a convolution, named by its data gradient, the device's kernel takes with a sum, the

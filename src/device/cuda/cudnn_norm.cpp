@@ -1,5 +1,6 @@
-// cuDNN's engines for normalisations of training. They are alternatives for the tuner: one of their launches
-// does what ours does, but takes longer, and nothing else fuses with it (docs/cuda.md, "Batch norm").
+// cuDNN's engines for normalisations of training. For the gradient of layer norm they come first; all others
+// are alternatives for the tuner, as our kernels take no longer, and more fuses with them (docs/cuda.md,
+// "cuDNN's norms").
 #include "device/cuda/cudnn_norm.h"
 
 #include <optional>
@@ -179,14 +180,18 @@ class CudnnNorm : public Kernel {
   int64_t inverse_bytes_ = 0;
 };
 
-CudaKernels layer_norms(const std::string& key) {
-  return {.key = key,
-          .candidates = nullptr,
-          .worth_tuning = [](const Node&) { return true; },
-          .alternatives = cudnn_norm_candidates};
+void make_ahead(const KernelRequest& request, Context& context) {
+  plans_of(context).make_ahead(make_call(request).problem, 0);
 }
-const CudaKernelRegistration kLayerNorm(layer_norms("layer_norm"));
-const CudaKernelRegistration kLayerNormGradient(layer_norms("layer_norm_gradient"));
+
+const CudaKernelRegistration kLayerNorm({.key = "layer_norm",
+                                         .candidates = nullptr,
+                                         .worth_tuning = [](const Node&) { return true; },
+                                         .alternatives = cudnn_norm_candidates});
+const CudaKernelRegistration kLayerNormGradient({.key = "layer_norm_gradient",
+                                                 .candidates = cudnn_norm_candidates,
+                                                 .worth_tuning = [](const Node&) { return true; },
+                                                 .make_ahead = make_ahead});
 
 }  // namespace
 
