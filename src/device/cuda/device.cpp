@@ -115,7 +115,7 @@ void CudaDevice::prepare(PassOptions& options) const {
   // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is
   // lost in the noise.
   options.recompute_limit_bytes = 0;
-  options.recompute_share = 0.001;
+  options.recompute_share = 0.002;
   options.fuse_data_gradients = true;
   options.fuse_pooled_batch_norm = true;
   const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
