@@ -198,7 +198,7 @@ std::vector<RecipeField> make_fields() {
        .documentation =
            "Make cheap activations again for the gradients instead of keeping them: less memory, "
            "the same numbers, a little slower",
-       .unset = "those of at most 32 MiB; on a GPU none"},
+       .unset = "those of at most 32 MiB; on a GPU a few"},
       {.section = "train",
        .key = "deterministic",
        .slot = TESSERA_MEMBER(train.deterministic),

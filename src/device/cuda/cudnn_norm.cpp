@@ -1,5 +1,5 @@
 // cuDNN's engines for normalisations of training. For the gradient of layer norm they come first; all others
-// are alternatives for the tuner, as our kernels take no longer, and more fuses with them (docs/cuda.md,
+// are alternatives for the tuner: they are about as fast as our kernels, with which more fuses (docs/cuda.md,
 // "cuDNN's norms").
 #include "device/cuda/cudnn_norm.h"
 

@@ -1,0 +1,75 @@
+// Which norms cuDNN is asked for, and where it stands among the kernels; that its results are right is tested
+// with all other candidates (batch_norm_test.cpp, operators_test.cpp).
+#include <set>
+
+#include "device/cuda/cudnn_norm_graph.h"
+#include "device_cuda/cuda_case.h"
+
+namespace tessera::testing {
+namespace {
+
+using cuda::NormKind;
+using cuda::NormProblem;
+
+// The candidates of the first node of the graph, in their order, each with its refusal.
+std::vector<std::pair<std::string, std::string>> candidates(const std::string& text) {
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  const Node& node = *graph->nodes().front();
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const KernelCandidate& candidate : Device::open("cuda:plan-h200")->candidates(node)) {
+    const KernelRequest request{.node = node,
+                                .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+    result.emplace_back(candidate.name, candidate.refusal(request));
+  }
+  return result;
+}
+
+using Candidates = std::vector<std::pair<std::string, std::string>>;
+
+TEST(CudnnNorms, AreAlternativesButForTheGradientOfLayerNorm) {
+  EXPECT_EQ(candidates(
+                "graph g(input %x: fp16[8, 14, 14, 256], input %scale: fp32[256], input %bias: fp32[256]) {\n"
+                "  %y, %mean, %variance = batch_norm_training(%x, %scale, %bias)\n"
+                "  output y = %y\n  output mean = %mean\n  output variance = %variance\n}"),
+            (Candidates{{"resident.batch_norm", ""}, {"expanded", ""}, {"cudnn.batch_norm", ""}}));
+  EXPECT_EQ(candidates("graph g(input %x: bf16[64, 512], input %scale: fp32[512], input %bias: fp32[512]) {\n"
+                       "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n  output y = %y\n}"),
+            (Candidates{{"expanded", ""}, {"cudnn.layer_norm", ""}}));
+  EXPECT_EQ(candidates("graph g(input %dy: fp16[64, 512], input %x: fp16[64, 512], input %scale: fp32[512], "
+                       "input %mean: fp32[64], input %inverse: fp32[64]) {\n"
+                       "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse)\n"
+                       "  output dx = %dx\n}"),
+            (Candidates{{"cudnn.layer_norm_gradient", ""}, {"expanded", ""}}));
+}
+
+TEST(CudnnNorms, RefuseOtherTypes) {
+  const Candidates found = candidates(
+      "graph g(input %x: fp64[64, 512], input %scale: fp64[512], input %bias: fp64[512]) {\n"
+      "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n  output y = %y\n}");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].second, "");
+  EXPECT_NE(found[1].second, "");
+}
+
+TEST(CudnnNorms, TellAllProblemsApart) {
+  std::vector<NormProblem> problems{{.x = {4, 8}}};
+  const auto add = [&](const std::function<void(NormProblem&)>& change) {
+    problems.push_back(problems.front());
+    change(problems.back());
+  };
+  for (const auto flag : {&NormProblem::residual, &NormProblem::relu, &NormProblem::sum, &NormProblem::mask,
+                          &NormProblem::deterministic})
+    add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
+  for (const NormKind kind :
+       {NormKind::batch_norm_gradient, NormKind::layer_norm, NormKind::layer_norm_gradient})
+    add([kind](auto& problem) { problem.kind = kind; });
+  add([](auto& problem) { problem.type = DataType::bf16; });
+  add([](auto& problem) { problem.x = {4, 2, 4}; });
+  add([](auto& problem) { problem.epsilon = 1e-5; });
+  std::set<std::string> keys;
+  for (const NormProblem& problem : problems) keys.insert(problem.key());
+  EXPECT_EQ(keys.size(), problems.size());
+}
+
+}  // namespace
+}  // namespace tessera::testing
