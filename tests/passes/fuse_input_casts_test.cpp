@@ -15,15 +15,6 @@ PassOptions options(std::set<std::string> takes = {"convolution", "convolution_s
   return options;
 }
 
-// $WINDOW: a convolution's attributes.
-std::string with_window(std::string text) {
-  const std::string window =
-      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
-  for (size_t at = text.find("$WINDOW"); at != std::string::npos; at = text.find("$WINDOW"))
-    text.replace(at, 7, window);
-  return text;
-}
-
 void expect_fused(const std::string& before, const std::string& after,
                   const PassOptions& passes = options()) {
   expect_pass("fuse_input_casts", with_window(before), with_window(after), passes, {0, 0});

@@ -4,14 +4,7 @@ namespace tessera::testing {
 namespace {
 
 // convolution -> batch norm -> relu -> convolution, and the gradients; dz stands for what the loss sends
-// back. $WINDOW: a convolution's attributes.
-std::string with_window(std::string text) {
-  const std::string window =
-      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
-  for (size_t at = text.find("$WINDOW"); at != std::string::npos; at = text.find("$WINDOW"))
-    text.replace(at, 7, window);
-  return text;
-}
+// back.
 
 void expect_recomputed(const std::string& before, const std::string& after) {
   expect_pass("recompute_activations", with_window(before), with_window(after));

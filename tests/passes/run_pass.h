@@ -22,6 +22,15 @@ inline bool run_pass(Graph& graph, const std::string& name, const PassOptions& o
   fail(ErrorCode::invalid_argument, "there is no pass '{}'", name);
 }
 
+// The text with the attributes of a convolution of one window position for each "$WINDOW".
+inline std::string with_window(std::string text) {
+  const std::string window =
+      "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
+  for (size_t at = text.find("$WINDOW"); at != std::string::npos; at = text.find("$WINDOW"))
+    text.replace(at, 7, window);
+  return text;
+}
+
 // Made-up inputs; scales and variances are positive.
 inline std::vector<Tensor> graph_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
