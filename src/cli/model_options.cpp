@@ -58,9 +58,15 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::PositiveNumber);
   command.add_flag("--train", arguments.train,
                    "The whole training step (forward, backward, SGD with momentum) instead of inference");
+  CLI::Option* device = command
+                            .add_option("--device", arguments.device,
+                                        "auto, cpu, cuda, cuda:1, cuda:plan-h100, reference or null")
+                            ->capture_default_str();
   command
-      .add_option("--device", arguments.device, "auto, cpu, cuda, cuda:1, cuda:plan-h100, reference or null")
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "--plan-for", [&arguments](const std::string& card) { arguments.device = "cuda:plan-" + card; },
+          "Plan for a GPU that is not there: a100, h100, h200 or b200")
+      ->excludes(device);
   command.add_option("--precision", arguments.precision, "fp32, tf32, bf16 or fp16")->capture_default_str();
   command.add_option("--image-size", arguments.image_size,
                      "Height and width in pixels (default: the network's own)");

@@ -65,6 +65,17 @@ class LookTest(ProgramTest):
         self.assertEqual(peak("--no-recompute"), peak("--disable-pass", "recompute_activations"))
         self.assertEqual(peak(), peak("--recompute"))  # what this device likes
 
+    def test_explain_plans_for_a_named_card(self):
+        words = ("explain", "lenet", "--batch", 8, "--train", "--precision", "fp16", "--text")
+        process = self.start(*words, "--plan-for", "h100")
+        output, errors = process.communicate(timeout=120)
+        if process.returncode == 7:
+            self.skipTest("built without the CUDA backend")
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(output, self.call(*words, "--device", "cuda:plan-h100"))
+        self.refuses([*words, "--plan-for", "h1000"], 2, "h1000", "h200")
+        self.refuses([*words, "--plan-for", "h100", "--device", "cpu"], 2, "--plan-for", "--device")
+
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
         self.assertNotIn("limit_microseconds", json.loads(self.call(*words, "--device", "null"))["total"])
