@@ -182,7 +182,7 @@ class PlannedExecutable : public Executable {
         if (!is_alias(*node)) requests.push_back(request_for(*node));
       }
     }
-    const std::shared_ptr<void> background = device_->anticipate(requests);
+    const std::shared_ptr<void> background = device_->anticipate(requests, tuner != nullptr);
     for (const Node* node : schedule_.once) {
       once_.push_back(make_step(*node, nullptr));
       reports_.back().once = true;

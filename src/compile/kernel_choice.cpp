@@ -49,9 +49,11 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   report.bytes = cost.bytes;
   report.arithmetic = arithmetic_of(request);
 
+  const bool tuned = tuner != nullptr && device.worth_tuning(node);
   const std::vector<KernelCandidate> all = device.candidates(node);
   std::vector<const KernelCandidate*> willing;
   for (const KernelCandidate& candidate : all) {
+    if (candidate.only_tuned && !tuned) continue;
     const std::string refusal = candidate.refusal(request);
     report.candidates.push_back({candidate.name, refusal, -1});
     if (refusal.empty()) willing.push_back(&candidate);
@@ -66,8 +68,10 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   }
   const auto is_fallback = [](const KernelCandidate* candidate) { return candidate->fallback; };
   if (!std::all_of(willing.begin(), willing.end(), is_fallback)) std::erase_if(willing, is_fallback);
+  std::stable_partition(willing.begin(), willing.end(),
+                        [](const KernelCandidate* candidate) { return !candidate->only_tuned; });
   const KernelCandidate* winner = willing.front();
-  if (tuner != nullptr && willing.size() > 1 && device.worth_tuning(node)) {
+  if (tuned && willing.size() > 1) {
     const TuningResult result = tuner->choose(request, willing);
     for (CandidateReport& candidate : report.candidates) {
       const auto time = result.microseconds.find(candidate.name);

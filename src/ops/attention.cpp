@@ -10,12 +10,8 @@
 namespace tessera::ops {
 namespace {
 
-AttentionInputs inputs_of(const InferenceCall& call) {
-  return {call.input(0), call.input(1), call.input(2), call.inputs.size() > 3 ? &call.input(3) : nullptr};
-}
-
 std::vector<TensorType> infer(const InferenceCall& call) {
-  const AttentionInputs inputs = inputs_of(call);
+  const AttentionInputs inputs = attention_inputs(call, 0, 3);
   check_attention(call, inputs);
   return {attention_result(inputs), attention_log_sum(inputs)};
 }
@@ -65,7 +61,7 @@ Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) 
 }
 
 std::vector<Value*> gradient(const GradientCall& call) {
-  const AttentionOptions options = attention_options(call.node, 3);
+  const AttentionOptions options = attention_options(call.node, call.node.inputs(), 3);
   const QueryAndKey rest = through_log_sum(call, options);
   AttentionGradients gradients{nullptr, nullptr, nullptr};
   if (call.gradient() != nullptr) {

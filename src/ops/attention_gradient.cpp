@@ -5,12 +5,8 @@
 namespace tessera::ops {
 namespace {
 
-AttentionInputs inputs_of(const InferenceCall& call) {
-  return {call.input(1), call.input(2), call.input(3), call.inputs.size() > 6 ? &call.input(6) : nullptr};
-}
-
 std::vector<TensorType> infer(const InferenceCall& call) {
-  const AttentionInputs inputs = inputs_of(call);
+  const AttentionInputs inputs = attention_inputs(call, 1, 6);
   check_attention(call, inputs);
   const TensorType y = attention_result(inputs);
   const TensorType log_sum = attention_log_sum(inputs);

@@ -11,10 +11,9 @@ std::vector<AttributeSpecification> attention_attributes() {
           {"causal", AttributeKind::boolean, false, "Query i sees only the keys j <= i."}};
 }
 
-AttentionOptions attention_options(const Node& node, size_t bias) {
-  return {.scale = node.attributes().real("scale"),
-          .causal = node.attributes().boolean("causal"),
-          .bias = node.inputs().size() > bias ? node.input(bias) : nullptr};
+AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t bias) {
+  return {call.input(q), call.input(q + 1), call.input(q + 2),
+          call.inputs.size() > bias ? &call.input(bias) : nullptr};
 }
 
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {

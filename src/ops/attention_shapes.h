@@ -11,16 +11,15 @@ namespace tessera::ops {
 
 // As in a schema.
 std::vector<AttributeSpecification> attention_attributes();
-// As a node has them; `bias` is the input of that number, where there is one.
-AttentionOptions attention_options(const Node& node, size_t bias);
-
-// Rules: how q, k, v and, where there is one, bias belong together. `first` is the number of q.
+// Rules: how q, k, v and, where there is one, bias belong together.
 struct AttentionInputs {
   const TensorType& q;
   const TensorType& k;
   const TensorType& v;
   const TensorType* bias;
 };
+// The inputs from `q` on, and that of number `bias`.
+AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t bias);
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
 TensorType attention_result(const AttentionInputs& inputs);
 TensorType attention_log_sum(const AttentionInputs& inputs);

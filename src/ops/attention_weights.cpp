@@ -6,6 +6,12 @@
 
 namespace tessera::ops {
 
+AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t bias) {
+  return {.scale = node.attributes().real("scale"),
+          .causal = node.attributes().boolean("causal"),
+          .bias = inputs.size() > bias ? inputs[bias] : nullptr};
+}
+
 Value* attention_products(Value* q, Value* k) {
   const DataType type = statistics_type(q->data_type());
   return matmul(cast(q, type), cast(k, type), {.transpose_b = true});

@@ -37,6 +37,15 @@ bool is_number(const Value* value) {
   return node != nullptr && node->attributes().tensor("value").size() == 1;
 }
 
+// Copies what a fused node stands for.
+void copy_body(const Node& fused, Graph& target, ValueMapping& mapping) {
+  for (const auto& input : fused.body()->inputs())
+    mapping[input.get()] = mapping.at(fused.input(input->index()));
+  copy_nodes(*fused.body(), target, mapping);
+  const auto& outputs = fused.body()->outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) mapping[fused.output(i)] = mapping.at(outputs[i].value);
+}
+
 // Copies the members into a graph of their own; `inputs` receives what they read from outside. Numbers are
 // copied too, so that a body tells a relu's mask from another comparison.
 std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node*>& members,
@@ -53,26 +62,16 @@ std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node
       mapping[value] = body->add_input(InputRole::input, value->name(), value->type());
       inputs.push_back(value);
     }
-    copy_node(*node, *body, mapping);
+    if (node->body() != nullptr && node->attributes().text("kind") == kind) {
+      copy_body(*node, *body, mapping);
+    } else {
+      copy_node(*node, *body, mapping);
+    }
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     body->add_output("y" + std::to_string(i), mapping.at(outputs[i]));
   }
   return body;
-}
-
-// Gives the outputs of `fused` the readers and the names of these values.
-std::vector<std::string> take_over(Graph& graph, const std::vector<Value*>& values, Node* fused) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < values.size(); ++i) {
-    names.push_back(values[i]->name());
-    graph.replace_all_uses(values[i], fused->output(i));
-  }
-  return names;
-}
-
-void rename_outputs(Graph& graph, const Node* fused, const std::vector<std::string>& names) {
-  for (size_t i = 0; i < names.size(); ++i) graph.rename(fused->output(i), names[i]);
 }
 
 // Whether a node between the first and the last member reads a member's output: then it must move behind the
@@ -116,7 +115,11 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
     const InsertionPoint here(graph, ordered.back());
     fused = graph.add_node("fused", inputs, {{"kind", kind}}, outputs.front()->name(), std::move(body));
   }
-  const std::vector<std::string> names = take_over(graph, outputs, fused);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    names.push_back(outputs[i]->name());
+    graph.replace_all_uses(outputs[i], fused->output(i));
+  }
   std::vector<Node*> numbers;
   for (const Node* node : ordered) {
     for (const Value* input : node->inputs()) {
@@ -129,45 +132,8 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
   for (Node* number : numbers) {
     if (!graph.is_used(number->output())) graph.erase(number);
   }
-  rename_outputs(graph, fused, names);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.rename(fused->output(i), names[i]);
   if (must_sort) graph.sort();
-  return fused;
-}
-
-Node* fuse_copy_of_producer(Graph& graph, Node* reader, const Node& producer) {
-  const Graph* inner = reader->body();
-  const std::string kind = inner != nullptr ? reader->attributes().text("kind") : reader->operator_name();
-  auto body = std::make_unique<Graph>(kind);
-  std::vector<Value*> inputs;
-  ValueMapping mapping;
-  const auto read = [&](Value* value) {
-    if (mapping.contains(value)) return;
-    mapping[value] = body->add_input(InputRole::input, value->name(), value->type());
-    inputs.push_back(value);
-  };
-  for (Value* value : producer.inputs()) read(value);
-  copy_node(producer, *body, mapping);
-  for (Value* value : reader->inputs()) read(value);
-  if (inner == nullptr) {
-    copy_node(*reader, *body, mapping);
-    for (const auto& output : reader->outputs()) body->add_output(output->name(), mapping.at(output.get()));
-  } else {
-    for (const auto& input : inner->inputs())
-      mapping[input.get()] = mapping.at(reader->input(input->index()));
-    copy_nodes(*inner, *body, mapping);
-    for (const Graph::Output& output : inner->outputs())
-      body->add_output(output.name, mapping.at(output.value));
-  }
-  Node* fused = nullptr;
-  {
-    const InsertionPoint here(graph, reader);
-    fused = graph.add_node("fused", inputs, {{"kind", kind}}, reader->name(), std::move(body));
-  }
-  std::vector<Value*> outputs;
-  for (const auto& output : reader->outputs()) outputs.push_back(output.get());
-  const std::vector<std::string> names = take_over(graph, outputs, fused);
-  graph.erase(reader);
-  rename_outputs(graph, fused, names);
   return fused;
 }
 

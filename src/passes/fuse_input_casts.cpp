@@ -35,12 +35,27 @@ bool reads_as_image(const Node& reader, const Value* image) {
   return std::count(inputs.begin(), inputs.end(), image) == 1 && reader.input(0) == image;
 }
 
+// Rounds the image in the node that reads it, of the same kind then, or of its operator's.
+void fuse_into(Graph& graph, const Node& cast, Node* reader) {
+  const std::string kind =
+      reader->body() != nullptr ? reader->attributes().text("kind") : reader->operator_name();
+  std::vector<Value*> outputs;
+  for (const auto& output : reader->outputs()) outputs.push_back(output.get());
+  Node* own = nullptr;
+  {
+    const InsertionPoint here(graph, reader);
+    own = ops::cast(cast.input(0), cast.output()->data_type())->producer();
+  }
+  graph.set_input(reader, 0, own->output());
+  fuse_nodes(graph, kind, {own, reader}, outputs);
+}
+
 bool fuse_cast(Graph& graph, Node* cast, const PassOptions& options) {
   std::vector<Node*> others;
   bool changed = false;
   for (Node* reader : readers_of(graph, cast->output())) {
     if (reads_as_image(*reader, cast->output()) && options.takes_wide_image(*reader)) {
-      fuse_copy_of_producer(graph, reader, *cast);
+      fuse_into(graph, *cast, reader);
       changed = true;
     } else {
       others.push_back(reader);

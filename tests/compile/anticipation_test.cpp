@@ -18,7 +18,8 @@ class ListeningDevice : public HostMemoryDevice {
  public:
   DeviceDescription description() const override { return {.name = "listening"}; }
 
-  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const override {
+  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const override {
+    tuned_ = tuned;
     EXPECT_TRUE(told_.empty());
     for (const KernelRequest& request : requests) told_.push_back(request);
     working_ = true;
@@ -43,6 +44,7 @@ class ListeningDevice : public HostMemoryDevice {
 
   mutable std::vector<KernelRequest> told_;
   mutable bool working_ = false;
+  mutable bool tuned_ = false;
   bool refuses_ = false;
 };
 
@@ -68,6 +70,16 @@ TEST(Anticipation, HoldsEveryNodeThatNeedsAKernelAsItWillBeAskedFor) {
   EXPECT_FALSE(device->told_[1].deterministic);
   EXPECT_FALSE(device->told_[1].tf32);
   EXPECT_FALSE(device->working_);
+}
+
+TEST(Anticipation, SaysWhetherTheTunerWillAsk) {
+  for (const bool tune : {false, true}) {
+    const auto device = std::make_shared<ListeningDevice>();
+    CompileOptions options = frozen_and_free();
+    options.tune = tune;
+    compile(*parse_graph(kGraph), device, options);
+    EXPECT_EQ(device->tuned_, tune);
+  }
 }
 
 TEST(Anticipation, EndsWhenNoKernelIsFound) {

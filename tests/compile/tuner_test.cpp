@@ -65,6 +65,7 @@ struct Offer {
   bool writes = true;
   bool fallback = false;
   int own_microseconds = 0;  // by the device's clock, if it has one
+  bool only_tuned = false;
 };
 
 class OfferingDevice : public HostMemoryDevice {
@@ -79,7 +80,11 @@ class OfferingDevice : public HostMemoryDevice {
       KernelCandidate candidate;
       candidate.name = offer.name;
       candidate.fallback = offer.fallback;
-      candidate.refusal = [](const KernelRequest&) { return std::string(); };
+      candidate.only_tuned = offer.only_tuned;
+      candidate.refusal = [asked = asked_](const KernelRequest&) {
+        ++*asked;
+        return std::string();
+      };
       candidate.create = [offer, clock = clock_](const KernelRequest&) {
         return std::make_unique<SlowAddition>(microseconds(offer.microseconds), offer.addend, offer.writes,
                                               microseconds(offer.own_microseconds), clock);
@@ -97,6 +102,9 @@ class OfferingDevice : public HostMemoryDevice {
  private:
   std::vector<Offer> offers_;
   std::shared_ptr<OwnClock> clock_;
+
+ public:
+  std::shared_ptr<int> asked_ = std::make_shared<int>(0);  // how many were asked for a refusal
 };
 
 NodeReport choose(std::vector<Offer> offers, const std::string& file = "", bool measure = true,
@@ -141,6 +149,22 @@ TEST(Tuner, LeavesOutWhatDisagreesWithTheFirstOrWritesNothing) {
   EXPECT_EQ(
       choose({{"right", 20'000}, {.name = "wrong", .addend = 2}, {.name = "idle", .writes = false}}).kernel,
       "right");
+}
+
+// To ask it builds what takes long.
+TEST(Tuner, AloneAsksAndTakesWhatIsOnlyTuned) {
+  const std::vector<Offer> offers{{.name = "tuned", .own_microseconds = 10, .only_tuned = true},
+                                  {.name = "usual", .own_microseconds = 100}};
+  EXPECT_EQ(choose(offers, "", true, std::make_shared<OwnClock>()).kernel, "tuned");
+  // Nothing is remembered: the first of the others.
+  testing::TemporaryFolder folder;
+  EXPECT_EQ(choose(offers, (folder.path() / "none.json").string(), false).kernel, "usual");
+  const auto device = std::make_shared<OfferingDevice>(offers);
+  const auto graph = parse_graph("graph g(input %x: fp32[8]) {\n  %y = exp(%x)\n  output y = %y\n}");
+  const NodeReport report = compile(*graph, device, {})->nodes().front();
+  EXPECT_EQ(report.kernel, "usual");
+  EXPECT_EQ(report.candidates.size(), 1u);
+  EXPECT_EQ(*device->asked_, 1);
 }
 
 TEST(Tuner, NeverTimesAFallbackBesideOthers) {

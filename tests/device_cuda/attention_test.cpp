@@ -273,11 +273,11 @@ TEST(CudaAttentionPlans, AreTheSameFromAFileWhereCudnnWritesThemDown) {
                                    .scale = 0.125,
                                    .causal = extents.causal};
     const auto first = new_cache();
-    const auto plan = first->get(problem, 0);
+    const auto plan = first->get(problem.plan_problem(), 0);
     RecordProperty(gradient ? "gradient_on_disk" : "attention_on_disk",
-                   std::filesystem::exists(first->path(problem, 0)) ? "yes" : "no");
+                   std::filesystem::exists(first->path(problem.plan_problem(), 0)) ? "yes" : "no");
     const auto second = new_cache();
-    const auto again = second->get(problem, 0);
+    const auto again = second->get(problem.plan_problem(), 0);
     EXPECT_EQ(again->workspace_bytes(), plan->workspace_bytes()) << problem.key();
     EXPECT_EQ(again->saved(), plan->saved()) << problem.key();
     const std::vector<Tensor> expected = run_plan(problem, *plan, own);

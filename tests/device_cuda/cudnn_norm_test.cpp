@@ -11,44 +11,51 @@ namespace {
 using cuda::NormKind;
 using cuda::NormProblem;
 
-// The candidates of the first node of the graph, in their order, each with its refusal.
-std::vector<std::pair<std::string, std::string>> candidates(const std::string& text) {
+struct Offer {
+  std::string name;
+  std::string refusal;
+  bool only_tuned = false;
+  bool operator==(const Offer&) const = default;
+};
+
+// The candidates of the first node of the graph, in their order.
+std::vector<Offer> offers(const std::string& text) {
   const std::unique_ptr<Graph> graph = parse_graph(text);
   const Node& node = *graph->nodes().front();
-  std::vector<std::pair<std::string, std::string>> result;
+  std::vector<Offer> result;
   for (const KernelCandidate& candidate : Device::open("cuda:plan-h200")->candidates(node)) {
     const KernelRequest request{.node = node,
                                 .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
-    result.emplace_back(candidate.name, candidate.refusal(request));
+    result.push_back({candidate.name, candidate.refusal(request), candidate.only_tuned});
   }
   return result;
 }
 
-using Candidates = std::vector<std::pair<std::string, std::string>>;
-
-TEST(CudnnNorms, AreAlternativesButForTheGradientOfLayerNorm) {
-  EXPECT_EQ(candidates(
-                "graph g(input %x: fp16[8, 14, 14, 256], input %scale: fp32[256], input %bias: fp32[256]) {\n"
-                "  %y, %mean, %variance = batch_norm_training(%x, %scale, %bias)\n"
-                "  output y = %y\n  output mean = %mean\n  output variance = %variance\n}"),
-            (Candidates{{"resident.batch_norm", ""}, {"expanded", ""}, {"cudnn.batch_norm", ""}}));
-  EXPECT_EQ(candidates("graph g(input %x: bf16[64, 512], input %scale: fp32[512], input %bias: fp32[512]) {\n"
-                       "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n  output y = %y\n}"),
-            (Candidates{{"expanded", ""}, {"cudnn.layer_norm", ""}}));
-  EXPECT_EQ(candidates("graph g(input %dy: fp16[64, 512], input %x: fp16[64, 512], input %scale: fp32[512], "
-                       "input %mean: fp32[64], input %inverse: fp32[64]) {\n"
-                       "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse)\n"
-                       "  output dx = %dx\n}"),
-            (Candidates{{"cudnn.layer_norm_gradient", ""}, {"expanded", ""}}));
+TEST(CudnnNorms, AreForTheTunerAloneButForTheGradientOfLayerNorm) {
+  EXPECT_EQ(
+      offers("graph g(input %x: fp16[8, 14, 14, 256], input %scale: fp32[256], input %bias: "
+             "fp32[256]) {\n"
+             "  %y, %mean, %variance = batch_norm_training(%x, %scale, %bias)\n"
+             "  output y = %y\n  output mean = %mean\n  output variance = %variance\n}"),
+      (std::vector<Offer>{
+          {"resident.batch_norm", "", false}, {"cudnn.batch_norm", "", true}, {"expanded", "", false}}));
+  EXPECT_EQ(offers("graph g(input %x: bf16[64, 512], input %scale: fp32[512], input %bias: fp32[512]) {\n"
+                   "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n  output y = %y\n}"),
+            (std::vector<Offer>{{"cudnn.layer_norm", "", true}, {"expanded", "", false}}));
+  EXPECT_EQ(offers("graph g(input %dy: fp16[64, 512], input %x: fp16[64, 512], input %scale: fp32[512], "
+                   "input %mean: fp32[64], input %inverse: fp32[64]) {\n"
+                   "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse)\n"
+                   "  output dx = %dx\n}"),
+            (std::vector<Offer>{{"cudnn.layer_norm_gradient", "", false}, {"expanded", "", false}}));
 }
 
 TEST(CudnnNorms, RefuseOtherTypes) {
-  const Candidates found = candidates(
+  const std::vector<Offer> found = offers(
       "graph g(input %x: fp64[64, 512], input %scale: fp64[512], input %bias: fp64[512]) {\n"
       "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n  output y = %y\n}");
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].second, "");
-  EXPECT_NE(found[1].second, "");
+  EXPECT_NE(found[0].refusal, "");
+  EXPECT_EQ(found[1].refusal, "");
 }
 
 TEST(CudnnNorms, TellAllProblemsApart) {

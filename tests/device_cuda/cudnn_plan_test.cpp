@@ -65,7 +65,7 @@ std::vector<ConvolutionProblem> supported_problems() {
   std::string refusals;
   for (const ConvolutionProblem& problem : problems()) {
     try {
-      cuda::build_cudnn_plan(gpu_context(), problem, 0);
+      cuda::build_cudnn_plan(gpu_context(), problem.plan_problem(), 0);
       result.push_back(problem);
     } catch (const Error& error) {
       refusals += fmt::format("\n  {}: {}", problem.key(), error.what());
@@ -140,11 +140,11 @@ TEST_F(CudaConvolutionPlans, AreTheSameFromAFile) {
   TESSERA_NEEDS_GPU();
   for (const ConvolutionProblem& problem : supported_problems()) {
     const auto cache = new_cache();
-    const auto plan = cache->get(problem, 0);
-    EXPECT_TRUE(std::filesystem::exists(cache->path(problem, 0))) << problem.key();
+    const auto plan = cache->get(problem.plan_problem(), 0);
+    EXPECT_TRUE(std::filesystem::exists(cache->path(problem.plan_problem(), 0))) << problem.key();
     const Tensor expected = run_plan(problem, *plan);
     built_ = 0;
-    const auto loaded = new_cache()->get(problem, 0);
+    const auto loaded = new_cache()->get(problem.plan_problem(), 0);
     EXPECT_EQ(built_, 0) << problem.key();
     EXPECT_EQ(loaded->workspace_bytes(), plan->workspace_bytes());
     EXPECT_EQ(loaded->choices(), plan->choices());
@@ -156,8 +156,8 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewFromADamagedFile) {
   TESSERA_NEEDS_GPU();
   const ConvolutionProblem problem = make_problem(ConvolutionKind::forward, DataType::fp16);
   const auto cache = new_cache();
-  const Tensor expected = run_plan(problem, *cache->get(problem, 0));
-  const std::string path = cache->path(problem, 0);
+  const Tensor expected = run_plan(problem, *cache->get(problem.plan_problem(), 0));
+  const std::string path = cache->path(problem.plan_problem(), 0);
   for (const bool cut : {false, true}) {
     if (cut) {
       std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
@@ -167,9 +167,9 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewFromADamagedFile) {
       file << "????";
     }
     built_ = 0;
-    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem, 0)).identical(expected));
+    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem.plan_problem(), 0)).identical(expected));
     EXPECT_EQ(built_, 1);
-    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem, 0)).identical(expected));
+    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem.plan_problem(), 0)).identical(expected));
     EXPECT_EQ(built_, 1);
   }
 }
@@ -192,7 +192,7 @@ class MisquotedPlan : public CudnnPlan {
 TEST_F(CudaConvolutionPlans, AreBuiltAnewWhereCudnnRefusesTheText) {
   TESSERA_NEEDS_GPU();
   const ConvolutionProblem problem = make_problem(ConvolutionKind::forward, DataType::fp16);
-  const auto plan = cuda::build_cudnn_plan(gpu_context(), problem, 0);
+  const auto plan = cuda::build_cudnn_plan(gpu_context(), problem.plan_problem(), 0);
   const Tensor expected = run_plan(problem, *plan);
   for (const std::string& text : {std::string("{}"), std::string("no JSON")}) {
     PlanMaker forger = cuda::cudnn_maker(gpu_context());
@@ -200,9 +200,9 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewWhereCudnnRefusesTheText) {
       fail(ErrorCode::unsupported, "builds only");
     };
     forger.build = [&](const PlanProblem&, int64_t) { return std::make_shared<MisquotedPlan>(plan, text); };
-    PlanCache(forger, files()).get(problem, 0);
+    PlanCache(forger, files()).get(problem.plan_problem(), 0);
     built_ = 0;
-    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem, 0)).identical(expected)) << text;
+    EXPECT_TRUE(run_plan(problem, *new_cache()->get(problem.plan_problem(), 0)).identical(expected)) << text;
     EXPECT_EQ(built_, 1) << text;
   }
 }
@@ -215,7 +215,7 @@ TEST_F(CudaConvolutionPlans, AreTheSameFromSeveralThreads) {
     cuda::BackgroundWork work;
     std::vector<std::future<void>> done;
     for (const ConvolutionProblem& problem : supported) {
-      std::packaged_task<void()> task([&cache, problem] { cache->make_ahead(problem, 0); });
+      std::packaged_task<void()> task([&cache, problem] { cache->make_ahead(problem.plan_problem(), 0); });
       done.push_back(task.get_future());
       work.add(std::move(task));
     }
@@ -223,9 +223,10 @@ TEST_F(CudaConvolutionPlans, AreTheSameFromSeveralThreads) {
   }
   built_ = 0;
   for (const ConvolutionProblem& problem : supported) {
-    const auto alone = cuda::build_cudnn_plan(gpu_context(), problem, 0);
+    const auto alone = cuda::build_cudnn_plan(gpu_context(), problem.plan_problem(), 0);
     const Tensor expected = run_plan(problem, *alone);
-    EXPECT_TRUE(run_plan(problem, *cache->get(problem, 0)).identical(expected)) << problem.key();
+    EXPECT_TRUE(run_plan(problem, *cache->get(problem.plan_problem(), 0)).identical(expected))
+        << problem.key();
   }
   EXPECT_EQ(built_, 0);
 }
@@ -244,14 +245,14 @@ TEST_F(CudaConvolutionPlans, SumInFp32WhicheverIsTaken) {
                                    .padding_low = {3, 3},
                                    .padding_high = {3, 3},
                                    .dilations = {1, 1}};
-  const auto first = cuda::build_cudnn_plan(gpu_context(), problem, 0);
+  const auto first = cuda::build_cudnn_plan(gpu_context(), problem.plan_problem(), 0);
   const std::vector<double> expected = run_plan(problem, *first).to_doubles();
   const Tolerance tolerance =
       tolerance_for(OperatorClass::contraction, type, {.terms = 2 * 20 * 24, .magnitude = 1});
   for (int64_t choice = 1; choice < first->choices(); ++choice) {
     std::shared_ptr<CudnnPlan> plan;
     try {
-      plan = cuda::build_cudnn_plan(gpu_context(), problem, choice);
+      plan = cuda::build_cudnn_plan(gpu_context(), problem.plan_problem(), choice);
     } catch (const Error&) {
       continue;  // not every plan that is named can be built
     }

@@ -82,7 +82,7 @@ class PlanCacheTest : public ::testing::Test {
 
   testing::TemporaryFolder folder_;
   FakeMaker fake_;
-  ConvolutionProblem problem_ = some_problem();
+  PlanProblem problem_ = some_problem().plan_problem();
 };
 
 TEST_F(PlanCacheTest, BuildsAPlanOnceAndReadsItInTheNextProcess) {
@@ -212,8 +212,9 @@ TEST_F(PlanCacheTest, TellsAllProblemsApart) {
     add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
   }
   std::set<std::string> paths;
-  for (const ConvolutionProblem& problem : problems) paths.insert(new_cache()->path(problem, 0));
-  paths.insert(new_cache()->path(some_problem(), 1));
+  for (const ConvolutionProblem& problem : problems)
+    paths.insert(new_cache()->path(problem.plan_problem(), 0));
+  paths.insert(new_cache()->path(some_problem().plan_problem(), 1));
   EXPECT_EQ(paths.size(), problems.size() + 1);
 }
 

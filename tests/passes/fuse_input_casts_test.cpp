@@ -38,8 +38,8 @@ const std::string kBiased = R"(
 const std::string kBiasedOfImages = R"(
     %x = fused(%images, %w, %b) {kind = "convolution"} body graph convolution(
       input %images: fp32[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2], input %b: fp16[4]) {
-      %image = cast(%images) {type = fp16}
-      %c = convolution(%image, %w) {$WINDOW}
+      %cast = cast(%images) {type = fp16}
+      %c = convolution(%cast, %w) {$WINDOW}
       %x = add(%c, %b)
       output y0 = %x
     })";
@@ -57,16 +57,15 @@ TEST(FuseInputCasts, RoundsTheImagesInEachConvolutionThatReadsThem) {
                kInputs + kBiasedOfImages + kBetween + R"(
     %dw = fused(%images, %dx) {kind = "convolution_weight_gradient"} body graph convolution_weight_gradient(
       input %images: fp32[2, 4, 4, 2], input %dx: fp16[2, 4, 4, 4]) {
-      %image = cast(%images) {type = fp16}
-      %dw = convolution_weight_gradient(%image, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]}
-      output dw = %dw
+      %cast = cast(%images) {type = fp16}
+      %dw = convolution_weight_gradient(%cast, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]}
+      output y0 = %dw
     })" + kOutputs);
 }
 
 TEST(FuseInputCasts, TakesFusedNodesOfSeveralOutputsWithTheirNames) {
   const std::string inputs = "graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {";
   const std::string rest = R"(
-      %x = convolution(%image, %w) {$WINDOW}
       %sum = reduce_sum(%x) {axes = [0, 1, 2]}
       output y0 = %x
       output y1 = %sum
@@ -76,12 +75,14 @@ TEST(FuseInputCasts, TakesFusedNodesOfSeveralOutputsWithTheirNames) {
   })";
   expect_fused(inputs + kCast + R"(
     %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%image, %w) {kind = "convolution_statistics"} body graph convolution_statistics(
-      input %image: fp16[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2]) {)" +
+      input %image: fp16[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2]) {
+      %x = convolution(%image, %w) {$WINDOW})" +
                    rest,
                inputs + R"(
     %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%images, %w) {kind = "convolution_statistics"} body graph convolution_statistics(
       input %images: fp32[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2]) {
-      %image = cast(%images) {type = fp16})" +
+      %cast = cast(%images) {type = fp16}
+      %x = convolution(%cast, %w) {$WINDOW})" +
                    rest);
 }
 

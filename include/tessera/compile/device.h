@@ -89,8 +89,9 @@ class Device {
   // may time those that do not refuse.
   virtual std::vector<KernelCandidate> candidates(const Node& node) const = 0;
   // Told before candidates are asked which nodes there will be: begins in the background what takes long to
-  // make for them. The work ends with what is returned, at the latest; the nodes outlive that. Null: none.
-  virtual std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const {
+  // make for them. `tuned`: candidates for the tuner will be asked too. The work ends with what is returned,
+  // at the latest; the nodes outlive that. Null: none.
+  virtual std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const {
     return nullptr;
   }
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.

@@ -48,6 +48,8 @@ struct KernelCandidate {
   double rounding_amplification = 1;
   // Taken only where no other candidate is willing, and never timed beside those.
   bool fallback = false;
+  // Asked and taken by the tuner alone, behind all others: what a refusal costs only a measurement pays back.
+  bool only_tuned = false;
   // Why it cannot run the node; "" when it can.
   std::function<std::string(const KernelRequest& request)> refusal;
   std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create;

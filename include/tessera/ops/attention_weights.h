@@ -6,6 +6,9 @@
 
 namespace tessera::ops {
 
+// Of a node of attention or of its gradient; `bias` is the number of that input, if there is one.
+AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t bias);
+
 // q k^T in fp32 (fp64 of fp64), [batch, heads, queries, keys].
 Value* attention_products(Value* q, Value* k);
 // Scaled and biased; where a query does not see a key, so low that the exponential is 0.

@@ -15,18 +15,14 @@ namespace tessera {
 using NodeSet = std::unordered_set<const Node*>;
 
 // Replaces `members` by one node of operator "fused" whose attribute `kind` is the given one and whose body
-// holds the members in their present order. The fused node reads what the members read from outside, in the
-// order in which it is first read, except constants of one element, which are copied into the body; its
-// outputs are `outputs` (values that members make), in that order, and keep their names. Keeps the graph's
-// order legal. Throws Error(internal) when a value that is not among `outputs` is read from outside, or when
-// the fusion would make a cycle (see fuses_without_cycle).
+// holds the members in their present order, of one that is fused of that kind already what it holds. The
+// fused node reads what the members read from outside, in the order in which it is first read, except
+// constants of one element, which are copied into the body; its outputs are `outputs` (values that members
+// make), in that order, and keep their names. Keeps the graph's order legal. Throws Error(internal) when a
+// value that is not among `outputs` is read from outside, or when the fusion would make a cycle (see
+// fuses_without_cycle).
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
                  const std::vector<Value*>& outputs);
-
-// Replaces `reader`, fused or not, by a fused node that makes the outputs of `producer`, which it reads,
-// again in its body, in front of what it does. Its kind is that of the reader, or the reader's operator. The
-// producer stays where it is, read by one node less.
-Node* fuse_copy_of_producer(Graph& graph, Node* reader, const Node& producer);
 
 // False when a way from one member to another leads through a node outside. `members` and the nodes between
 // the first and the last of them are looked at.

@@ -6,12 +6,6 @@
 namespace tessera::backend {
 namespace {
 
-ops::AttentionOptions options_of(const Node& node, const std::vector<Value*>& inputs, size_t bias) {
-  return {.scale = node.attributes().real("scale"),
-          .causal = node.attributes().boolean("causal"),
-          .bias = inputs.size() > bias ? inputs[bias] : nullptr};
-}
-
 ops::ReduceOptions along_rows() {
   return {.axes = {3}, .keep_dimensions = true};
 }
@@ -19,7 +13,7 @@ ops::ReduceOptions along_rows() {
 // inputs: q, k, v, perhaps bias; results: y, log_sum. The sums divide the result, which is smaller than the
 // weights.
 std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs) {
-  const ops::AttentionOptions options = options_of(node, inputs, 3);
+  const ops::AttentionOptions options = ops::attention_options(node, inputs, 3);
   Value* products = ops::attention_products(inputs[0], inputs[1]);
   Value* largest = ops::reduce_max(ops::attention_scores(products, options), along_rows());
   Value* powers = ops::exp(ops::subtract(ops::attention_scores(products, options), largest));
@@ -32,7 +26,7 @@ std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs)
 // inputs: dy, q, k, v, y, log_sum, perhaps bias; results: dq, dk, dv. With the weights P and D = the sum of
 // dy y along each row: dv = P^T dy, dS = scale P (dy v^T - D), dq = dS k, dk = dS^T q.
 std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs) {
-  const ops::AttentionOptions options = options_of(node, inputs, 6);
+  const ops::AttentionOptions options = ops::attention_options(node, inputs, 6);
   Value* products = ops::attention_products(inputs[1], inputs[2]);
   const DataType type = products->data_type();
   const auto wide = [&](size_t input) { return ops::cast(inputs[input], type); };

@@ -57,8 +57,8 @@ FusedChain parse_chain(const Node& node, std::string_view main_operator) {
     chain.steps.push_back({step, other});
     current = step->output();
   }
-  chain.cast = producer_of(chain.main->input(0), "cast");
-  const size_t nodes = chain.steps.size() + 1 + (chain.cast != nullptr ? 1 : 0);
+  const bool casts = producer_of(chain.main->input(0), "cast") != nullptr;  // fuse_input_casts
+  const size_t nodes = chain.steps.size() + 1 + (casts ? 1 : 0);
   refuse_unless(nodes == body.nodes().size(), "the body holds more than a chain");
   chain.bias = own_bias(*chain.main);
   const int64_t channels = chain.main->output()->type().static_shape().back();

@@ -118,6 +118,7 @@ class SubgraphKernel : public Kernel {
   static std::unique_ptr<Kernel> first_willing(const KernelRequest& request, const CandidatesOf& candidates) {
     std::string refusals;
     for (const KernelCandidate& candidate : candidates(request.node)) {
+      if (candidate.only_tuned) continue;
       const std::string refusal = candidate.refusal(request);
       if (refusal.empty()) return candidate.create(request);
       refusals += fmt::format("\n  {}: {}", candidate.name, refusal);

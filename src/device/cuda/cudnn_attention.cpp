@@ -94,18 +94,18 @@ class CudnnAttention : public Kernel {
 std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
   const auto check = [&context](const KernelRequest& request) {
     const AttentionProblem problem = make_problem(request, context.traits());
-    if (context.present()) plans_of(context).get(problem, 0);
+    if (context.present()) plans_of(context).get(problem.plan_problem(), 0);
   };
   const auto create = [&context](const KernelRequest& request) {
     const AttentionProblem problem = make_problem(request, context.traits());
-    auto plan = context.present() ? plans_of(context).get(problem, 0) : nullptr;
+    auto plan = context.present() ? plans_of(context).get(problem.plan_problem(), 0) : nullptr;
     return std::make_unique<CudnnAttention>(signature_of(problem.gradient), std::move(plan));
   };
   return {backend::checked_candidate("cudnn." + node.operator_name(), check, create)};
 }
 
-void make_ahead(const KernelRequest& request, Context& context) {
-  plans_of(context).make_ahead(make_problem(request, context.traits()), 0);
+void make_ahead(const KernelRequest& request, bool, Context& context) {
+  plans_of(context).make_ahead(make_problem(request, context.traits()).plan_problem(), 0);
 }
 
 const CudaKernelRegistration kForward({.key = "attention",

@@ -100,7 +100,7 @@ std::string AttentionProblem::key() const {
   return result;
 }
 
-AttentionProblem::operator PlanProblem() const {
+PlanProblem AttentionProblem::plan_problem() const {
   // The weights are rounded to the operands' type for the second product, which some versions may call narrow
   // sums; the sums are fp32.
   return {.key = key(),

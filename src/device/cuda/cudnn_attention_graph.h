@@ -34,7 +34,7 @@ struct AttentionProblem {
   bool deterministic = true;
 
   std::string key() const;
-  operator PlanProblem() const;  // NOLINT(google-explicit-constructor): every attention is one
+  PlanProblem plan_problem() const;
 };
 
 // Numbers for PlanOperands. Gradients are of what has their name.

@@ -156,16 +156,18 @@ KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
       refuse_unless(choice == 0, "plans are counted on the GPU only");
       return;
     }
-    const int64_t plans = plans_of(context).get(call.problem, 0)->choices();
+    const int64_t plans = plans_of(context).get(call.problem.plan_problem(), 0)->choices();
     refuse_unless(choice < plans, "cuDNN names {} plans", plans);
   };
   const auto create = [&context, choice](const KernelRequest& request) {
     ConvolutionCall call = make_call(request);
-    auto plan = context.present() ? plans_of(context).get(call.problem, choice) : nullptr;
+    auto plan = context.present() ? plans_of(context).get(call.problem.plan_problem(), choice) : nullptr;
     return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
   };
   const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);
-  return backend::checked_candidate(name, check, create);
+  KernelCandidate candidate = backend::checked_candidate(name, check, create);
+  candidate.only_tuned = choice > 0;
+  return candidate;
 }
 
 std::vector<KernelCandidate> cudnn_candidates(Context& context) {
@@ -216,8 +218,8 @@ std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {
 }
 
 // Every choice asks for the first plan: it knows how many there are.
-void make_ahead(const KernelRequest& request, Context& context) {
-  plans_of(context).make_ahead(make_call(request).problem, 0);
+void make_ahead(const KernelRequest& request, bool, Context& context) {
+  plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
 }
 
 CudaKernels convolutions(const std::string& key,

@@ -131,7 +131,7 @@ std::string ConvolutionProblem::key() const {
                      groups, tf32, deterministic, bias, shortcut, relu, mask, statistics);
 }
 
-ConvolutionProblem::operator PlanProblem() const {
+PlanProblem ConvolutionProblem::plan_problem() const {
   return {.key = key(),
           .without_tensor_cores = type == DataType::fp32 && !tf32,
           .without_varying_sums = deterministic,

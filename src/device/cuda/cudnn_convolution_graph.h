@@ -35,7 +35,7 @@ struct ConvolutionProblem {
   bool statistics = false;  // of forward: sums of the result and of its squares, fp32 [K]
 
   std::string key() const;
-  operator PlanProblem() const;  // NOLINT(google-explicit-constructor): every convolution is one
+  PlanProblem plan_problem() const;
 };
 
 // Device memory; null for what the problem does not have.

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 
 #include "device/cuda/check.h"
 #include "device/cuda/cudnn_frontend_graph.h"
@@ -142,7 +143,7 @@ class BuiltPlan : public CudnnPlan {
 
  private:
   // cuDNN's own part of the workspace begins behind, as aligned as the whole.
-  int64_t tensor_bytes() const { return (tensors_.bytes + 255) / 256 * 256; }
+  int64_t tensor_bytes() const { return round_up(tensors_.bytes, int64_t{256}); }
 
   Context& context_;
   cudnnHandle_t handle_;

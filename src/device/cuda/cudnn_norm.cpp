@@ -1,6 +1,6 @@
 // cuDNN's engines for normalisations of training. For the gradient of layer norm they come first; all others
-// are alternatives for the tuner: they are about as fast as our kernels, with which more fuses (docs/cuda.md,
-// "cuDNN's norms").
+// are for the tuner alone: to ask for them builds plans for seconds, and they are about as fast as our
+// kernels, with which more fuses (docs/cuda.md, "cuDNN's norms").
 #include "device/cuda/cudnn_norm.h"
 
 #include <optional>
@@ -15,6 +15,7 @@
 
 #include "device/cuda/cudnn_norm_graph.h"
 #include "device/cuda/generated_kernel.h"
+#include "device/cuda/kernel_registry.h"
 #include "device/cuda/plan_cache.h"
 
 namespace tessera::cuda {
@@ -33,12 +34,16 @@ struct NormCall {
   NormProblem problem;
   std::vector<Place> inputs;
   std::vector<Place> outputs;
-  // The graph has the variance where cuDNN has 1 / sqrt(variance + epsilon): an output that is turned into
-  // the variance behind cuDNN's launches, or an input that is turned into the other before.
-  std::optional<size_t> variance_out;
-  std::optional<size_t> variance_in;
-  double epsilon = 0;
+  // Batch norm's: the graph has the variance where cuDNN has 1 / sqrt(variance + epsilon). It is an output
+  // that is turned into the variance behind cuDNN's launches, or the gradient's input, turned into the other
+  // before.
+  std::optional<size_t> variance;
 };
+
+bool is_gradient(const NormCall& call) {
+  return call.problem.kind == NormKind::batch_norm_gradient ||
+         call.problem.kind == NormKind::layer_norm_gradient;
+}
 
 NormProblem problem_of(NormKind kind, const Value& x, const KernelRequest& request) {
   return {.kind = kind,
@@ -51,14 +56,14 @@ NormCall batch_norm_call(const KernelRequest& request) {
   const backend::BatchNormBody body = backend::parse_batch_norm(request.node);
   refuse_unless(body.mean.has_value() && body.variance.has_value(), "nothing reads the statistics");
   NormCall call{.problem = problem_of(NormKind::batch_norm, *request.node.input(body.x), request)};
-  call.problem.epsilon = call.epsilon = body.epsilon;
+  call.problem.epsilon = body.epsilon;
   call.problem.relu = body.relu;
   call.problem.residual = body.residual.has_value();
   call.inputs = {{Operand::x, body.x}, {Operand::scale, body.scale}, {Operand::bias, body.bias}};
   if (body.residual.has_value()) call.inputs.push_back({Operand::residual, *body.residual});
   call.outputs = {
       {Operand::result, 0}, {Operand::mean, *body.mean}, {Operand::inverse_deviation, *body.variance}};
-  call.variance_out = body.variance;
+  call.variance = body.variance;
   return call;
 }
 
@@ -69,7 +74,7 @@ NormCall batch_norm_gradient_call(const KernelRequest& request) {
   refuse_unless(!body.dz.has_value(), "the masked gradient is read elsewhere");
   refuse_unless(!body.bias.has_value(), "the mask is to be found from x");
   NormCall call{.problem = problem_of(NormKind::batch_norm_gradient, *request.node.input(body.x), request)};
-  call.epsilon = body.epsilon;
+  call.problem.epsilon = body.epsilon;
   call.problem.sum = body.dy2.has_value();
   call.problem.mask = body.y.has_value();
   call.inputs = {
@@ -77,7 +82,7 @@ NormCall batch_norm_gradient_call(const KernelRequest& request) {
   if (body.dy2.has_value()) call.inputs.push_back({Operand::dy2, *body.dy2});
   if (body.y.has_value()) call.inputs.push_back({Operand::relu, *body.y});
   call.outputs = {{Operand::dx, *body.dx}, {Operand::dscale, *body.dscale}, {Operand::dbias, *body.dbias}};
-  call.variance_in = body.variance;
+  call.variance = body.variance;
   return call;
 }
 
@@ -137,14 +142,12 @@ class CudnnNorm : public Kernel {
  public:
   CudnnNorm(NormCall call, Context& context, std::shared_ptr<CudnnPlan> plan)
       : call_(std::move(call)), plan_(std::move(plan)) {
+    if (!call_.variance.has_value()) return;
     const int64_t channels = call_.problem.x.back();
-    const std::string epsilon = float_literal(call_.epsilon);
-    if (call_.variance_out.has_value())
-      converter_ = converter(context, channels, fmt::format("fmaxf(1 / (x[n] * x[n]) - {}, 0)", epsilon));
-    if (call_.variance_in.has_value()) {
-      converter_ = converter(context, channels, fmt::format("1 / sqrtf(x[n] + {})", epsilon));
-      inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, kMemoryAlignment);
-    }
+    const char* formula = is_gradient(call_) ? "1 / sqrtf(x[n] + {})" : "fmaxf(1 / (x[n] * x[n]) - {}, 0)";
+    converter_ = converter(context, channels,
+                           fmt::format(fmt::runtime(formula), float_literal(call_.problem.epsilon)));
+    if (is_gradient(call_)) inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, kMemoryAlignment);
   }
 
   int64_t workspace_bytes() const override {
@@ -158,13 +161,13 @@ class CudnnNorm : public Kernel {
     };
     for (const Place& place : call_.inputs) give(place.operand, arguments.inputs[place.index]);
     for (const Place& place : call_.outputs) give(place.operand, arguments.outputs[place.index]);
-    if (call_.variance_in.has_value()) {
-      convert(arguments.inputs[*call_.variance_in], arguments.workspace);
+    if (call_.variance.has_value() && is_gradient(call_)) {
+      convert(arguments.inputs[*call_.variance], arguments.workspace);
       give(Operand::inverse_deviation, arguments.workspace);
     }
     plan_->run(operands, static_cast<std::byte*>(arguments.workspace) + inverse_bytes_);
-    if (call_.variance_out.has_value()) {
-      void* variance = arguments.outputs[*call_.variance_out];
+    if (call_.variance.has_value() && !is_gradient(call_)) {
+      void* variance = arguments.outputs[*call_.variance];
       convert(variance, variance);
     }
   }
@@ -180,35 +183,45 @@ class CudnnNorm : public Kernel {
   int64_t inverse_bytes_ = 0;
 };
 
-void make_ahead(const KernelRequest& request, Context& context) {
-  plans_of(context).make_ahead(make_call(request).problem, 0);
+// Whose rules run in passes of their own: cuDNN takes 41 us where they take 99.
+bool comes_first(const Node& node) {
+  return node.operator_name() == "layer_norm_gradient";
 }
 
-const CudaKernelRegistration kLayerNorm({.key = "layer_norm",
-                                         .candidates = nullptr,
-                                         .worth_tuning = [](const Node&) { return true; },
-                                         .alternatives = cudnn_norm_candidates});
-const CudaKernelRegistration kLayerNormGradient({.key = "layer_norm_gradient",
-                                                 .candidates = cudnn_norm_candidates,
-                                                 .worth_tuning = [](const Node&) { return true; },
-                                                 .make_ahead = make_ahead});
+CudaKernels layer_norms(const std::string& key) {
+  return {.key = key,
+          .candidates = [](const Node& node,
+                           Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
+          .worth_tuning = [](const Node&) { return true; },
+          .make_ahead = make_cudnn_norm_ahead};
+}
+
+const CudaKernelRegistration kLayerNorm(layer_norms("layer_norm"));
+const CudaKernelRegistration kLayerNormGradient(layer_norms("layer_norm_gradient"));
 
 }  // namespace
 
-std::vector<KernelCandidate> cudnn_norm_candidates(const Node& node, Context& context) {
+KernelCandidate cudnn_norm_candidate(const Node& node, Context& context) {
   const auto check = [&context](const KernelRequest& request) {
     const NormCall call = make_call(request);
-    if (context.present()) plans_of(context).get(call.problem, 0);
+    if (context.present()) plans_of(context).get(call.problem.plan_problem(), 0);
   };
   const auto create = [&context](const KernelRequest& request) {
     NormCall call = make_call(request);
-    auto plan = context.present() ? plans_of(context).get(call.problem, 0) : nullptr;
+    auto plan = context.present() ? plans_of(context).get(call.problem.plan_problem(), 0) : nullptr;
     return std::make_unique<CudnnNorm>(std::move(call), context, std::move(plan));
   };
   const std::string key = backend::kernel_key(node);
   const std::string norm = key.starts_with("layer_norm") ? "layer_norm" : "batch_norm";
   const std::string name = "cudnn." + norm + (key.ends_with("_gradient") ? "_gradient" : "");
-  return {backend::checked_candidate(name, check, create)};
+  KernelCandidate candidate = backend::checked_candidate(name, check, create);
+  candidate.only_tuned = !comes_first(node);
+  return candidate;
+}
+
+void make_cudnn_norm_ahead(const KernelRequest& request, bool tuned, Context& context) {
+  if (tuned || comes_first(request.node))
+    plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
 }
 
 }  // namespace tessera::cuda

@@ -75,7 +75,9 @@ class NormGraph {
   }
 
   GraphTensor pointwise(const GraphTensor& a, const GraphTensor& b, fe::PointwiseMode_t mode) {
-    return graph_.pointwise(a, b, Pointwise_attributes().set_mode(mode));
+    GraphTensor result = graph_.pointwise(a, b, Pointwise_attributes().set_mode(mode));
+    shape(*result, x_);
+    return result;
   }
 
   void batch_norm() {
@@ -86,12 +88,9 @@ class NormGraph {
     finish_numbers(mean, Operand::mean, statistics_);
     finish_numbers(inverse, Operand::inverse_deviation, statistics_);
     GraphTensor result = y;
-    if (problem_.residual) {
-      shape(*result, x_);
-      result = pointwise(result, tensor(Operand::residual), fe::PointwiseMode_t::ADD);
-    }
+    shape(*result, x_);
+    if (problem_.residual) result = pointwise(result, tensor(Operand::residual), fe::PointwiseMode_t::ADD);
     if (problem_.relu) {
-      shape(*result, x_);
       result = graph_.pointwise(result, Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     }
     finish(result, Operand::result);
@@ -100,11 +99,7 @@ class NormGraph {
   void batch_norm_gradient() {
     GraphTensor dy = tensor(Operand::dy);
     if (problem_.sum) dy = pointwise(dy, tensor(Operand::dy2), fe::PointwiseMode_t::ADD);
-    if (problem_.mask) {
-      if (problem_.sum) shape(*dy, x_);
-      dy = pointwise(dy, tensor(Operand::relu), fe::PointwiseMode_t::RELU_BWD);
-    }
-    if (problem_.sum || problem_.mask) shape(*dy, x_);
+    if (problem_.mask) dy = pointwise(dy, tensor(Operand::relu), fe::PointwiseMode_t::RELU_BWD);
     finish_gradients(graph_.batchnorm_backward(
         dy, tensor(Operand::x), numbers(Operand::scale, channels_),
         fe::graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(
@@ -148,7 +143,7 @@ std::string NormProblem::key() const {
                      fmt::join(x, ","), epsilon, residual, relu, sum, mask, deterministic);
 }
 
-NormProblem::operator PlanProblem() const {
+PlanProblem NormProblem::plan_problem() const {
   return {.key = key(),
           .without_varying_sums = deterministic,
           .describe = [problem = *this](CudnnGraph& graph) { NormGraph(graph, problem).describe(); }};

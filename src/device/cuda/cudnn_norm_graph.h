@@ -20,7 +20,7 @@ struct NormProblem {
   NormKind kind = NormKind::batch_norm;
   DataType type = DataType::fp16;  // of x, the result and their gradients
   std::vector<int64_t> x;
-  double epsilon = 0;     // of what makes the statistics
+  double epsilon = 0;
   bool residual = false;  // of batch_norm: added to the result
   bool relu = false;      // of batch_norm, behind the sum
   bool sum = false;       // of batch_norm_gradient: dy is the sum of two tensors
@@ -28,7 +28,7 @@ struct NormProblem {
   bool deterministic = true;
 
   std::string key() const;
-  operator PlanProblem() const;  // NOLINT(google-explicit-constructor): every normalisation is one
+  PlanProblem plan_problem() const;
 };
 
 // Numbers for PlanOperands. `relu` is the relu's result, read for its mask.

@@ -154,7 +154,7 @@ std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
   return cuda_candidates(node, *context_);
 }
 
-std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& requests) const {
+std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& requests, bool tuned) const {
   if (!executes()) return nullptr;
   // Each thread needs a handle of cuDNN, which takes memory.
   constexpr unsigned kThreads = 8;
@@ -163,7 +163,7 @@ std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& r
     const CudaKernels* kernels = find_kernels(backend::kernel_key(request.node));
     if (kernels == nullptr || !kernels->make_ahead) continue;
     work->add(std::packaged_task<void()>(
-        [kernels, request, context = context_] { kernels->make_ahead(request, *context); }));
+        [kernels, request, tuned, context = context_] { kernels->make_ahead(request, tuned, *context); }));
   }
   return work;
 }

@@ -23,7 +23,7 @@ class CudaDevice : public Device {
   void prepare(PassOptions& options) const override;
   Precision training_precision() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
-  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests) const override;
+  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const override;
   bool worth_tuning(const Node& node) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;

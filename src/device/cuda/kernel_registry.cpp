@@ -22,12 +22,10 @@ const CudaKernels* find_kernels(const std::string& key) {
 
 std::vector<KernelCandidate> cuda_candidates(const Node& node, Context& context) {
   std::vector<KernelCandidate> result;
-  const CudaKernels* kernels = find_kernels(backend::kernel_key(node));
-  if (kernels != nullptr && kernels->candidates) result = kernels->candidates(node, context);
+  if (const CudaKernels* kernels = find_kernels(backend::kernel_key(node))) {
+    result = kernels->candidates(node, context);
+  }
   if (node.body() != nullptr || has_rule(node)) result.push_back(expanded_candidate(node, context));
-  if (kernels != nullptr && kernels->alternatives)
-    for (KernelCandidate& candidate : kernels->alternatives(node, context))
-      result.push_back(std::move(candidate));
   return result;
 }
 

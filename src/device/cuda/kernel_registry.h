@@ -15,15 +15,14 @@ namespace tessera::cuda {
 struct CudaKernels {
   // The name of an operator, or "fused:KIND" for a fused node of that kind.
   std::string key;
-  // From the one to prefer unmeasured to the one that takes most; empty: none.
+  // From the one to prefer unmeasured to the one that takes most.
   std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> candidates;
   // True when timing the candidates of this node pays; empty: never.
   std::function<bool(const Node& node)> worth_tuning = nullptr;
-  // More candidates, behind the expansion, if the node has one: for the tuner to find faster. Empty: none.
-  std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> alternatives = nullptr;
   // Makes what takes long and is remembered, on a GPU that is there, before the candidates are asked; empty:
-  // there is nothing. Called by several threads; what it throws the candidates say again.
-  std::function<void(const KernelRequest& request, Context& context)> make_ahead = nullptr;
+  // there is nothing. `tuned`: also for candidates that only the tuner asks. Called by several threads; what
+  // it throws the candidates say again.
+  std::function<void(const KernelRequest& request, bool tuned, Context& context)> make_ahead = nullptr;
 };
 
 // Registers before main(): static const CudaKernelRegistration kMatmul({.key = "matmul", ...});

@@ -129,8 +129,8 @@ using ProblemOf = ResidentProblem (*)(const Node& node, const GpuTraits& gpu);
 using ProgramOf = GeneratedProgram (*)(const Node& node, const ResidentProblem& problem,
                                        const ResidentPlan& plan);
 
-std::vector<KernelCandidate> candidates(const std::string& name, Context& context, ProblemOf problem_of_node,
-                                        ProgramOf program_of) {
+std::vector<KernelCandidate> candidates(const std::string& name, const Node& node, Context& context,
+                                        ProblemOf problem_of_node, ProgramOf program_of) {
   const auto program = [&context, problem_of_node, program_of](const KernelRequest& request) {
     const ResidentProblem problem = problem_of_node(request.node, context.traits());
     return program_of(request.node, problem, resident_plan(problem, context.traits()));
@@ -138,14 +138,15 @@ std::vector<KernelCandidate> candidates(const std::string& name, Context& contex
   return {backend::checked_candidate("resident." + name, program,
                                      [&context, program](const KernelRequest& request) {
                                        return make_generated_kernel(context, program(request));
-                                     })};
+                                     }),
+          cudnn_norm_candidate(node, context)};
 }
 
-std::vector<KernelCandidate> forward_candidates(const Node&, Context& context) {
-  return candidates("batch_norm", context, forward_problem, forward);
+std::vector<KernelCandidate> forward_candidates(const Node& node, Context& context) {
+  return candidates("batch_norm", node, context, forward_problem, forward);
 }
-std::vector<KernelCandidate> backward_candidates(const Node&, Context& context) {
-  return candidates("batch_norm_gradient", context, backward_problem, backward);
+std::vector<KernelCandidate> backward_candidates(const Node& node, Context& context) {
+  return candidates("batch_norm_gradient", node, context, backward_problem, backward);
 }
 
 CudaKernels kernels(const std::string& key,
@@ -153,7 +154,7 @@ CudaKernels kernels(const std::string& key,
   return {.key = key,
           .candidates = candidates,
           .worth_tuning = [](const Node&) { return true; },
-          .alternatives = cudnn_norm_candidates};
+          .make_ahead = make_cudnn_norm_ahead};
 }
 
 const CudaKernelRegistration kForward(kernels("batch_norm_training", forward_candidates));

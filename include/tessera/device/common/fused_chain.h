@@ -13,7 +13,6 @@ namespace tessera::backend {
 // The main node of a fused body and what is applied to its result, in order.
 struct FusedChain {
   const Node* main = nullptr;   // the convolution or matrix product, in the body
-  const Node* cast = nullptr;   // what makes its first operand in the body; null where that is an input
   const Value* bias = nullptr;  // [channels], the main node's own or added first; null for none
   struct Step {
     const Node* node = nullptr;
