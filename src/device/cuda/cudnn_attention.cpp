@@ -93,13 +93,12 @@ class CudnnAttention : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
   const auto check = [&context](const KernelRequest& request) {
-    const AttentionProblem problem = make_problem(request, context.traits());
-    if (context.present()) plans_of(context).get(problem.plan_problem(), 0);
+    plan_of(context, make_problem(request, context.traits()).plan_problem(), 0);
   };
   const auto create = [&context](const KernelRequest& request) {
     const AttentionProblem problem = make_problem(request, context.traits());
-    auto plan = context.present() ? plans_of(context).get(problem.plan_problem(), 0) : nullptr;
-    return std::make_unique<CudnnAttention>(signature_of(problem.gradient), std::move(plan));
+    return std::make_unique<CudnnAttention>(signature_of(problem.gradient),
+                                            plan_of(context, problem.plan_problem(), 0));
   };
   return {backend::checked_candidate("cudnn." + node.operator_name(), check, create)};
 }

@@ -152,16 +152,13 @@ constexpr int64_t kPlans = 8;
 KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
   const auto check = [&context, choice](const KernelRequest& request) {
     const ConvolutionCall call = make_call(request);
-    if (!context.present()) {
-      refuse_unless(choice == 0, "plans are counted on the GPU only");
-      return;
-    }
-    const int64_t plans = plans_of(context).get(call.problem.plan_problem(), 0)->choices();
-    refuse_unless(choice < plans, "cuDNN names {} plans", plans);
+    const auto first = plan_of(context, call.problem.plan_problem(), 0);
+    refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
+    if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
   };
   const auto create = [&context, choice](const KernelRequest& request) {
     ConvolutionCall call = make_call(request);
-    auto plan = context.present() ? plans_of(context).get(call.problem.plan_problem(), choice) : nullptr;
+    auto plan = plan_of(context, call.problem.plan_problem(), choice);
     return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
   };
   const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);

@@ -203,12 +203,11 @@ const CudaKernelRegistration kLayerNormGradient(layer_norms("layer_norm_gradient
 
 KernelCandidate cudnn_norm_candidate(const Node& node, Context& context) {
   const auto check = [&context](const KernelRequest& request) {
-    const NormCall call = make_call(request);
-    if (context.present()) plans_of(context).get(call.problem.plan_problem(), 0);
+    plan_of(context, make_call(request).problem.plan_problem(), 0);
   };
   const auto create = [&context](const KernelRequest& request) {
     NormCall call = make_call(request);
-    auto plan = context.present() ? plans_of(context).get(call.problem.plan_problem(), 0) : nullptr;
+    auto plan = plan_of(context, call.problem.plan_problem(), 0);
     return std::make_unique<CudnnNorm>(std::move(call), context, std::move(plan));
   };
   const std::string key = backend::kernel_key(node);

@@ -113,4 +113,8 @@ PlanCache& plans_of(Context& context) {
   return caches.try_emplace(&context, cudnn_maker(context), CacheFiles::standard("cudnn-plan")).first->second;
 }
 
+std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice) {
+  return context.present() ? plans_of(context).get(problem, choice) : nullptr;
+}
+
 }  // namespace tessera::cuda

@@ -59,4 +59,8 @@ PlanMaker cudnn_maker(Context& context);
 // The GPU's plans by cuDNN, kept in the standard folder.
 PlanCache& plans_of(Context& context);
 
+// The GPU's plan for a problem; null where the card is only planned for, and cuDNN cannot be asked. Throws
+// Error(unsupported) with cuDNN's reason.
+std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice);
+
 }  // namespace tessera::cuda
