@@ -93,7 +93,8 @@ TEST_P(Submitting, WhatIsRefusedIsNotUnderWay) {
   EXPECT_ERROR(executable->receive(), ErrorCode::invalid_argument, "no run");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Submitting, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Devices, Submitting, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Detached" : "Reference"; });
 
 TEST(SubmittingToADevice, NeitherWaitsNorAllocatesOnceItIsUnderWay) {
   const auto device = std::make_shared<DetachedDevice>();

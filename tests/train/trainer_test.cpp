@@ -255,7 +255,8 @@ class NotFinite : public ::testing::TestWithParam<bool> {
     return options;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, NotFinite, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Devices, NotFinite, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "Detached" : "Fastest"; });
 
 TEST_P(NotFinite, InputsAreNamed) {
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
