@@ -106,7 +106,7 @@ MachineInfo read_machine() {
     machine.memory_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
   }
   machine.compiler = compiler_name();
-  machine.library_version = TESSERA_VERSION;
+  machine.tessera_version = TESSERA_VERSION;
   return machine;
 }
 

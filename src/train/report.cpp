@@ -127,7 +127,7 @@ std::string render_report(const Report& report) {
                         escape_html(report.recipe));
   }
   html += fmt::format("</div>\n<footer>Made by Tessera {}. This page needs no network.</footer>\n</main>\n",
-                      escape_html(report.machine.library_version));
+                      escape_html(report.machine.tessera_version));
   return html + fmt::format("<script>{}</script>\n</body>\n</html>\n", kReportScript);
 }
 

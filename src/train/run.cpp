@@ -117,7 +117,7 @@ RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResu
   double images = 0;
   for (const EpochRow& row : result.history.epochs) images += row.images_per_second * row.seconds;
   if (summary.train_seconds > 0) summary.images_per_second = images / summary.train_seconds;
-  summary.versions["tessera"] = read_machine().library_version;
+  summary.versions["tessera"] = read_machine().tessera_version;
   return summary;
 }
 

@@ -99,12 +99,13 @@ class OfferingDevice : public HostMemoryDevice {
     return std::make_unique<OwnTimer>(clock_);
   }
 
+  // How many candidates were asked for a refusal.
+  int asked() const { return *asked_; }
+
  private:
   std::vector<Offer> offers_;
   std::shared_ptr<OwnClock> clock_;
-
- public:
-  std::shared_ptr<int> asked_ = std::make_shared<int>(0);  // how many were asked for a refusal
+  std::shared_ptr<int> asked_ = std::make_shared<int>(0);
 };
 
 NodeReport choose(std::vector<Offer> offers, const std::string& file = "", bool measure = true,
@@ -164,7 +165,7 @@ TEST(Tuner, AloneAsksAndTakesWhatIsOnlyTuned) {
   const NodeReport report = compile(*graph, device, {})->nodes().front();
   EXPECT_EQ(report.kernel, "usual");
   EXPECT_EQ(report.candidates.size(), 1u);
-  EXPECT_EQ(*device->asked_, 1);
+  EXPECT_EQ(device->asked(), 1);
 }
 
 TEST(Tuner, NeverTimesAFallbackBesideOthers) {

@@ -3,9 +3,6 @@
 namespace tessera::testing {
 namespace {
 
-// convolution -> batch norm -> relu -> convolution, and the gradients; dz stands for what the loss sends
-// back.
-
 void expect_recomputed(const std::string& before, const std::string& after) {
   expect_pass("recompute_activations", with_window(before), with_window(after));
 }
@@ -14,6 +11,8 @@ void expect_kept(const std::string& text, const PassOptions& options = {}) {
   expect_no_change("recompute_activations", with_window(text), options);
 }
 
+// convolution -> batch norm -> relu -> convolution, and the gradients; dz stands for what the loss sends
+// back.
 const std::string kInputs = R"(
   graph g(input %image: fp32[2, 4, 4, 2], parameter %w1: fp32[4, 1, 1, 2], input %scale: fp32[4],
           input %bias: fp32[4], parameter %w2: fp32[4, 1, 1, 4]) {)";

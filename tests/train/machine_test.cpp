@@ -45,7 +45,7 @@ TEST(Machine, KnowsThisOne) {
   EXPECT_GT(machine.memory_bytes, 1u << 20);
   EXPECT_FALSE(machine.operating_system.empty());
   EXPECT_FALSE(machine.compiler.empty());
-  EXPECT_NE(machine.library_version, "unknown");
+  EXPECT_NE(machine.tessera_version, "unknown");
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(Report, EscapesAllText) {
   report.data = report.date = report.recipe = evil;
   report.summary.network = report.summary.device = report.summary.precision = evil;
   report.summary.versions = {{evil, evil}};
-  report.machine.processor = report.machine.operating_system = report.machine.library_version = evil;
+  report.machine.processor = report.machine.operating_system = report.machine.tessera_version = evil;
   report.classes = std::vector<std::string>(10, evil);
   const std::string page = render_report(report);
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);

@@ -86,7 +86,7 @@ inline Report sample_report() {
                     .operating_system = "Debian GNU/Linux 12 (bookworm)",
                     .architecture = "x86_64",
                     .compiler = "GCC 12.2.0",
-                    .library_version = "0.1.0"};
+                    .tessera_version = "0.1.0"};
   report.recipe =
       to_toml(parse_recipe("data.path = '/usr/share/datasets/fashion-mnist'\noptimizer.nesterov = true\n"
                            "schedule.name = 'one_cycle'",

@@ -16,7 +16,7 @@ struct MachineInfo {
   std::string operating_system = {};  // "Debian GNU/Linux 12 (bookworm)"
   std::string architecture = {};      // "x86_64"
   std::string compiler = {};          // that built the library: "GCC 12.2.0"
-  std::string library_version = {};   // of Tessera: "0.1.0"
+  std::string tessera_version = {};   // "0.1.0"
 };
 
 // Never throws: what cannot be found out is "unknown".

@@ -107,14 +107,10 @@ void make_ahead(const KernelRequest& request, bool, Context& context) {
   plans_of(context).make_ahead(make_problem(request, context.traits()).plan_problem(), 0);
 }
 
-const CudaKernelRegistration kForward({.key = "attention",
-                                       .candidates = candidates,
-                                       .worth_tuning = [](const Node&) { return true; },
-                                       .make_ahead = make_ahead});
-const CudaKernelRegistration kGradient({.key = "attention_gradient",
-                                        .candidates = candidates,
-                                        .worth_tuning = [](const Node&) { return true; },
-                                        .make_ahead = make_ahead});
+const CudaKernelRegistration kForward(
+    {.key = "attention", .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead});
+const CudaKernelRegistration kGradient(
+    {.key = "attention_gradient", .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead});
 
 }  // namespace
 }  // namespace tessera::cuda

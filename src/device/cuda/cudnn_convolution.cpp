@@ -221,10 +221,7 @@ void make_ahead(const KernelRequest& request, bool, Context& context) {
 
 CudaKernels convolutions(const std::string& key,
                          std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key,
-          .candidates = candidates,
-          .worth_tuning = [](const Node&) { return true; },
-          .make_ahead = make_ahead};
+  return {.key = key, .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead};
 }
 
 const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));

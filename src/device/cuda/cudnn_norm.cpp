@@ -144,9 +144,10 @@ class CudnnNorm : public Kernel {
       : call_(std::move(call)), plan_(std::move(plan)) {
     if (!call_.variance.has_value()) return;
     const int64_t channels = call_.problem.x.back();
-    const char* formula = is_gradient(call_) ? "1 / sqrtf(x[n] + {})" : "fmaxf(1 / (x[n] * x[n]) - {}, 0)";
+    const std::string epsilon = float_literal(call_.problem.epsilon);
     converter_ = converter(context, channels,
-                           fmt::format(fmt::runtime(formula), float_literal(call_.problem.epsilon)));
+                           is_gradient(call_) ? fmt::format("1 / sqrtf(x[n] + {})", epsilon)
+                                              : fmt::format("fmaxf(1 / (x[n] * x[n]) - {}, 0)", epsilon));
     if (is_gradient(call_)) inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, kMemoryAlignment);
   }
 
@@ -192,7 +193,7 @@ CudaKernels layer_norms(const std::string& key) {
   return {.key = key,
           .candidates = [](const Node& node,
                            Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
-          .worth_tuning = [](const Node&) { return true; },
+          .worth_tuning = true,
           .make_ahead = make_cudnn_norm_ahead};
 }
 

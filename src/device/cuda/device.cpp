@@ -170,7 +170,7 @@ std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& r
 
 bool CudaDevice::worth_tuning(const Node& node) const {
   const CudaKernels* kernels = find_kernels(backend::kernel_key(node));
-  return kernels != nullptr && kernels->worth_tuning && kernels->worth_tuning(node);
+  return kernels != nullptr && kernels->worth_tuning;
 }
 
 std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {

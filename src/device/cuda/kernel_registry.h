@@ -17,8 +17,8 @@ struct CudaKernels {
   std::string key;
   // From the one to prefer unmeasured to the one that takes most.
   std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> candidates;
-  // True when timing the candidates of this node pays; empty: never.
-  std::function<bool(const Node& node)> worth_tuning = nullptr;
+  // True when timing the candidates pays.
+  bool worth_tuning = false;
   // Makes what takes long and is remembered, on a GPU that is there, before the candidates are asked; empty:
   // there is nothing. `tuned`: also for candidates that only the tuner asks. Called by several threads; what
   // it throws the candidates say again.

@@ -151,10 +151,7 @@ std::vector<KernelCandidate> backward_candidates(const Node& node, Context& cont
 
 CudaKernels kernels(const std::string& key,
                     std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key,
-          .candidates = candidates,
-          .worth_tuning = [](const Node&) { return true; },
-          .make_ahead = make_cudnn_norm_ahead};
+  return {.key = key, .candidates = candidates, .worth_tuning = true, .make_ahead = make_cudnn_norm_ahead};
 }
 
 const CudaKernelRegistration kForward(kernels("batch_norm_training", forward_candidates));
