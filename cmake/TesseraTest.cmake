@@ -6,13 +6,17 @@ endif()
 
 # tessera_test_room(NAME [LIBRARY_THREADS] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
-# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC. TESSERA_TEST_FOLDER is the folder itself, for the files that tests read; LINK names what only these tests need.
+# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC; LINK names what only these tests need. The header
+# "test_folder.h" defines TESSERA_TEST_FOLDER, the folder itself, for the few that read files there: as a flag, the path of
+# the checkout would keep every clone from what another has compiled.
 function(tessera_test_room NAME)
   cmake_parse_arguments(TEST "LIBRARY_THREADS" "" "LINK" ${ARGN})
   file(GLOB TEST_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
   add_executable(${NAME}_tests ${TEST_SOURCES})
-  target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_compile_definitions(${NAME}_tests PRIVATE TESSERA_TEST_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}")
+  file(CONFIGURE OUTPUT "${NAME}_folder/test_folder.h" @ONLY
+       CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
+  target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
+                                                   "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_folder")
   target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
   set(PROPERTIES)
   if(TEST_LIBRARY_THREADS AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)

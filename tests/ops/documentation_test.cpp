@@ -10,6 +10,7 @@
 #include "tessera/base/error.h"
 
 #include "ops/documentation_page.h"
+#include "test_folder.h"
 
 namespace tessera::testing {
 namespace {

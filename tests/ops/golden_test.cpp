@@ -10,6 +10,7 @@
 #include "tessera/passes/differentiate.h"
 
 #include "support/compare.h"
+#include "test_folder.h"
 
 namespace tessera::testing {
 namespace {

@@ -12,6 +12,8 @@
 
 #include "tessera/data/safetensors.h"
 
+#include "test_folder.h"
+
 namespace tessera::testing {
 
 inline std::filesystem::path golden_folder() {

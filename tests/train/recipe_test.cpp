@@ -8,6 +8,7 @@
 
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+#include "test_folder.h"
 
 namespace tessera::train {
 namespace {
