@@ -17,11 +17,11 @@ namespace {
 class BlockGenerator {
  public:
   BlockGenerator(uint64_t seed, BlockSize size, bool frozen)
-      : random_(seed, 79), large_(size == BlockSize::large), frozen_(frozen) {}
+      : random_(seed, 79), size_(size), large_(size != BlockSize::small), frozen_(frozen) {}
 
   RandomGraph make() {
     Value* x = chance(50) ? stem() : features();
-    for (int64_t blocks = large_ ? 1 + below(3) : 1; blocks > 0; --blocks)
+    for (int64_t blocks = planned() ? 1 + below(3) : 1; blocks > 0; --blocks)
       x = chance(75) ? bottleneck(x) : basic(x);
     Value* loss = head(x);
     own_.graph->add_output("loss", loss);
@@ -49,7 +49,7 @@ class BlockGenerator {
   Value* input(InputRole role, const Shape& shape, double low, double high, DataType type = DataType::fp32) {
     const std::string name = fmt::format("{}_{}", to_string(role), own_.graph->inputs().size());
     Value* value = own_.graph->add_input(role, name, {type, to_symbolic(shape)});
-    if (large_) return value;
+    if (planned()) return value;
     Tensor tensor(type, shape);
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const double number = low + (high - low) * random_.uniform(counter_++);
@@ -67,17 +67,25 @@ class BlockGenerator {
   }
   static int64_t channels(const Value* x) { return x->shape().back().value(); }
 
-  int64_t images() { return large_ ? pick({8, 32, 64, 256}) : 1 + below(2); }
+  bool planned() const { return size_ == BlockSize::planned; }
+
+  // Of so many pixels a side.
+  int64_t images(int64_t extent) {
+    if (planned()) return pick({8, 32, 64, 256});
+    if (!large_) return 1 + below(2);
+    return (int64_t{66'000} + below(9000)) / (extent * extent);
+  }
 
   Value* features() {
-    const int64_t extent = large_ ? pick({7, 14, 28, 56}) : 3 + below(3);
-    return input(InputRole::input, {images(), extent, extent, wide(narrow())}, -1, 1);
+    const int64_t extent = planned() ? pick({7, 14, 28, 56}) : large_ ? pick({28, 56}) : 3 + below(3);
+    return input(InputRole::input, {images(extent), extent, extent, wide(narrow())}, -1, 1);
   }
 
   // Images, a window of many pixels on few channels, and pooling.
   Value* stem() {
-    const int64_t extent = large_ ? pick({32, 64, 224}) : 8;
-    Value* x = input(InputRole::input, {images(), extent, extent, chance(70) ? 3 : pick({1, 4})}, -1, 1);
+    const int64_t extent = planned() ? pick({32, 64, 224}) : large_ ? 112 : 8;
+    Value* x =
+        input(InputRole::input, {images(extent / 4), extent, extent, chance(70) ? 3 : pick({1, 4})}, -1, 1);
     x = convolution(x, chance(80) ? 64 : pick({32, 48, 128}), pick({3, 7}), 2);
     x = ops::relu(normalised(x));
     if (chance(20)) return x;
@@ -166,6 +174,7 @@ class BlockGenerator {
   }
 
   Random random_;
+  BlockSize size_;
   bool large_;
   bool frozen_;
   uint64_t counter_ = 0;

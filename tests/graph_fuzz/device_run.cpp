@@ -65,8 +65,25 @@ std::string check_text(const Graph& graph) {
 
 }  // namespace
 
+std::string check_large_block_on(const std::shared_ptr<Device>& device, uint64_t seed) {
+  const Configuration configuration = draw_configuration(seed);
+  const RandomGraph own = random_block(seed, BlockSize::large, configuration.frozen);
+  CompileOptions options = configuration.options();
+  const Results results = Run(device, own, options).results();
+  options.pipeline.disabled.clear();
+  options.passes.fuse = false;
+  options.passes.deterministic = true;
+  const Results plain = Run(device, own, options).results();
+  options.passes.precision = Precision::fp32;
+  const Results exact = Run(Device::cpu(), own, options).results();
+  return difference_to_plain(results, plain, exact, configuration.precision);
+}
+
 std::string check_seed_on(const std::shared_ptr<Device>& device, uint64_t seed) {
   const Configuration configuration = draw_configuration(seed);
+  const bool has_kernels_for_large = !device->host_accessible();
+  if (configuration.block && has_kernels_for_large && seed % 2 == 0)
+    return check_large_block_on(device, seed);
   const RandomGraph own = configuration.block ? random_block(seed, BlockSize::small, configuration.frozen)
                                               : random_graph(seed, configuration.frozen);
   std::string text = check_text(*own.graph);

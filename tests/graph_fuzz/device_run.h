@@ -14,4 +14,8 @@ namespace tessera::testing {
 // Throws what the device throws.
 std::string check_seed_on(const std::shared_ptr<Device>& device, uint64_t seed);
 
+// The same for a residual block of a size that GPUs have kernels for: the results are those of plain kernels,
+// as exactly.
+std::string check_large_block_on(const std::shared_ptr<Device>& device, uint64_t seed);
+
 }  // namespace tessera::testing

@@ -16,7 +16,7 @@ TEST(GraphFuzz, RunsOnTheCpu) {
 TEST(GraphFuzz, TheSameSeedGivesTheSameGraph) {
   EXPECT_EQ(print(*random_graph(7).graph), print(*random_graph(7).graph));
   EXPECT_NE(print(*random_graph(7).graph), print(*random_graph(8).graph));
-  const auto block = [](uint64_t seed) { return print(*random_block(seed, BlockSize::large).graph); };
+  const auto block = [](uint64_t seed) { return print(*random_block(seed, BlockSize::planned).graph); };
   EXPECT_EQ(block(7), block(7));
   EXPECT_NE(block(7), block(8));
 }

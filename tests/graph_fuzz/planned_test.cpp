@@ -65,7 +65,7 @@ class TextCompiler {
 std::string check_seed(uint64_t seed, TextCompiler& compiler) {
   const Configuration configuration = draw_configuration(seed);
   const auto device = std::make_shared<cuda::CudaDevice>("plan-" + configuration.card);
-  const RandomGraph own = configuration.block ? random_block(seed, BlockSize::large, configuration.frozen)
+  const RandomGraph own = configuration.block ? random_block(seed, BlockSize::planned, configuration.frozen)
                                               : random_graph(seed, configuration.frozen);
   const std::unique_ptr<Executable> executable = compile(*own.graph, device, configuration.options());
   verify(executable->graph());

@@ -20,8 +20,9 @@ struct RandomGraph {
 RandomGraph random_graph(uint64_t seed, bool frozen = false);
 
 enum class BlockSize {
-  small,  // few pixels, which the reference can do
-  large,  // as many as in training, for which devices have kernels of their own; without values
+  small,    // few pixels, which the reference can do
+  large,    // as many as it takes for the kernels that GPUs have for large layers
+  planned,  // of any size, without values
 };
 
 // Residual blocks with batch normalisation, as in ResNets, and a training step of theirs, in channel counts

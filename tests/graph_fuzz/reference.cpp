@@ -230,4 +230,47 @@ std::string difference_to_reference(const Results& actual, const Graph& original
   return text;
 }
 
+namespace {
+
+struct Distance {
+  double largest = 0;
+  double mean_square = 0;
+};
+
+Distance distance(const Tensor& a, const Tensor& b) {
+  Distance result;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a.at(i) - b.at(i));
+    if (!(difference <= result.largest)) result.largest = difference;
+    result.mean_square += difference * difference / static_cast<double>(a.size());
+  }
+  return result;
+}
+
+}  // namespace
+
+// Sums over millions of roundings: their mean square is the same for every kernel that rounds as often. Where
+// the two that are given happen to agree, one unit of the type is allowed.
+std::string difference_to_plain(const Results& actual, const Results& plain, const Results& exact,
+                                Precision precision) {
+  constexpr double kFactor = 3;
+  const double unit = precision == Precision::bf16   ? relative_error(DataType::bf16, {})
+                      : precision == Precision::fp32 ? 1e-5
+                                                     : relative_error(DataType::fp16, {});
+  std::string text;
+  for (const auto& [name, expected] : exact) {
+    const Distance size = distance(expected, Tensor(expected.data_type(), expected.shape()));
+    const Distance usual = distance(plain.at(name), expected);
+    const Distance own = distance(actual.at(name), expected);
+    if (!std::isfinite(usual.mean_square)) continue;
+    const double root = std::sqrt(own.mean_square);
+    const double allowed = kFactor * std::sqrt(usual.mean_square) + unit * std::sqrt(size.mean_square) + 1e-6;
+    const double most = 2 * kFactor * usual.largest + unit * size.largest + 1e-6;
+    if (root <= allowed && own.largest <= most) continue;
+    text += fmt::format("{}{}: off by {} at most, {} in the mean square, where {} and {} are allowed\n", name,
+                        tessera::to_string(expected.shape()), own.largest, root, most, allowed);
+  }
+  return text;
+}
+
 }  // namespace tessera::testing

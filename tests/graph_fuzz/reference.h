@@ -50,4 +50,10 @@ class Expectation {
 std::string difference_to_reference(const Results& actual, const Graph& original, const Graph& lowered,
                                     const std::map<std::string, Tensor>& values, Precision precision);
 
+// The same for graphs that the reference takes too long for. `plain` is of the same device in the same
+// precision, by kernels that no pass has fused, and `exact` in fp32 by another device: how far rounding
+// carries is what these two differ by.
+std::string difference_to_plain(const Results& actual, const Results& plain, const Results& exact,
+                                Precision precision);
+
 }  // namespace tessera::testing

@@ -1,8 +1,11 @@
 #include "graph_fuzz/seeds.h"
 
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <optional>
 #include <string_view>
@@ -12,6 +15,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "graph_fuzz/configuration.h"
 
@@ -50,6 +54,15 @@ std::optional<Range> asked_range() {
   return std::nullopt;
 }
 
+// What a signal's handler prints: made before, since a handler may not allocate.
+std::array<char, 256> command{};
+
+extern "C" void report_signal(int signal) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, command.data(), std::strlen(command.data()));
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
 std::string message_of(uint64_t seed, const std::function<std::string(uint64_t)>& check) {
   try {
     return check(seed);
@@ -75,14 +88,18 @@ void try_seeds(const std::string& test, double seconds, const std::function<std:
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, report_signal);
   for (uint64_t seed = first; seed <= last; ++seed) {
     if (!asked.has_value() && tried > 0 && passed() > seconds) break;
+    const std::string repeat = fmt::format("repeat it by: TESSERA_GRAPH_SEED={} ./test '{}'\n", seed, test);
+    std::strncpy(command.data(), repeat.c_str(), command.size() - 1);
     const std::string message = message_of(seed, check);
     ++tried;
     if (message.empty()) continue;
     failed.push_back(seed);
     ADD_FAILURE() << "seed " << seed << " (" << to_string(draw_configuration(seed)) << "): " << message
-                  << "\nrepeat it by: TESSERA_GRAPH_SEED=" << seed << " ./test '" << test << "'";
+                  << "\n"
+                  << repeat;
     if (broken && broken()) {
       ADD_FAILURE() << "the device is of no use any more: seeds from " << seed + 1 << " on were not tried";
       break;
