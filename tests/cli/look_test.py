@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import unittest
+from pathlib import Path
 
 from program import ProgramTest
 
@@ -78,6 +79,19 @@ class LookTest(ProgramTest):
                 self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes", "once"}, node.keys())
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
+
+    def test_auto_says_why_it_found_no_gpu(self):
+        plugins = self.root / "plugins"
+        plugins.mkdir()
+        library = Path(os.environ["TESSERA_PROGRAM"]).resolve().parents[1] / "lib" / "libtessera_cpu.so"
+        (plugins / library.name).symlink_to(library)
+        environment = {**os.environ, "TESSERA_PLUGIN_PATH": str(plugins)}
+        reason = f"; auto found no GPU: device 'cuda' needs {plugins}/libtessera_cuda.so, which cannot be loaded"
+        for words in (["bench", "mlp", "--iterations", 1], ["explain", "mlp"],
+                      ["train", self.recipe, "--out", self.root / "run", "--device", "auto", "--quiet"]):
+            output = subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=True).stdout
+            self.assertTrue(output.startswith("device: cpu, "), output)
+            self.assertIn(reason, output.splitlines()[0])
 
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):
