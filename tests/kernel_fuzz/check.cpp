@@ -95,12 +95,17 @@ std::vector<ExpectedOutput> expected_outputs(const KernelProblem& problem) {
 }
 
 void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& problem) {
-  const std::vector<ExpectedOutput> expected = expected_outputs(problem);
+  check_kernels(device, problem, expected_outputs(problem));
+}
+
+void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& problem,
+                   const std::vector<ExpectedOutput>& expected, const TakesCandidate& takes) {
   const KernelRequest request = problem.request();
   const int threads = omp_get_max_threads();
   omp_set_num_threads(problem.threads);
   for (const KernelCandidate& candidate : device->candidates(*problem.node)) {
-    if (candidate.name == "reference" || !candidate.refusal(request).empty()) continue;
+    if (candidate.name == "reference" || (takes && !takes(candidate))) continue;
+    if (!candidate.refusal(request).empty()) continue;
     const NonFinite rule = rule_for(problem, candidate);
     const std::string context = candidate.name + " for " + problem.description();
     announce(context);
