@@ -36,7 +36,13 @@ std::string& program() {
 }
 
 // What a signal's handler prints: made before, since a handler may not allocate.
-std::array<char, 512> repeat{};
+using Note = std::array<char, 4096>;
+Note repeat{};
+Note running{};
+
+void keep(Note& note, const std::string& text) {
+  std::strncpy(note.data(), text.c_str(), note.size() - 1);
+}
 
 void say_how_to_repeat(uint64_t seed) {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -46,9 +52,10 @@ void say_how_to_repeat(uint64_t seed) {
 }
 
 extern "C" void report_signal(int signal) {
-  const char* what = signal == SIGALRM ? "\na kernel does not end" : "\na kernel ended the program";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, what, std::strlen(what));
-  written = write(STDERR_FILENO, repeat.data(), std::strlen(repeat.data()));
+  const char* what = signal == SIGALRM ? "\nit does not end: " : "\nit ended the program: ";
+  for (const char* text :
+       {what, static_cast<const char*>(running.data()), static_cast<const char*>(repeat.data())})
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -88,6 +95,10 @@ bool try_seed(uint64_t seed, const Device& device,
 }
 
 }  // namespace
+
+void announce(const std::string& what) {
+  keep(running, what);
+}
 
 bool read_seeds(int argc, char** argv) {
   program() = argv[0];

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <string>
 
 #include "kernel_fuzz/problem.h"
 
@@ -18,5 +18,8 @@ bool read_seeds(int argc, char** argv);
 // threw, and prints the command that repeats it; a crash and a kernel that does not end do likewise.
 void for_each_problem(const Device& device, double seconds,
                       const std::function<void(const KernelProblem& problem)>& check);
+
+// What is about to run: said when the program crashes in it or does not get out of it.
+void announce(const std::string& what);
 
 }  // namespace tessera::testing
