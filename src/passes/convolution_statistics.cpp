@@ -75,7 +75,8 @@ bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     const Value* x = norm->input(0);
     Node* convolution = producer_of(x, "convolution");
-    if (convolution == nullptr) continue;
+    // A bias of its own, which the normalisation takes away again, no kernel adds in front of statistics.
+    if (convolution == nullptr || convolution->inputs().size() != 2) continue;
     const std::optional<NormalisedInput> input = normalised_input(*convolution, options);
     if (!input.has_value() && !options.takes_statistics(*convolution)) continue;
     rewrite(graph, norm, input);

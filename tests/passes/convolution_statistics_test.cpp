@@ -50,6 +50,20 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
   }
 }
 
+// Kernels add up what they have multiplied.
+TEST(ConvolutionStatistics, AreLeftToTheNormalisationOfAConvolutionWithABias) {
+  PassOptions own = options(true);
+  own.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  expect_no_change("fuse_batch_norm", with_window(R"(graph g(input %x: fp16[2, 5, 5, 4],
+    input %weight: fp16[6, 1, 1, 4], input %own: fp16[6], input %scale: fp32[6], input %bias: fp32[6]) {
+    %c = convolution(%x, %weight, %own) {$WINDOW}
+    %n, %mean, %variance = batch_norm_training(%c, %scale, %bias) {epsilon = 0.01}
+    output n = %n
+    output mean = %mean
+  })"),
+                   own);
+}
+
 TEST(ConvolutionStatistics, AreLeftWhereTheDeviceDoesNotTakeThem) {
   for (const PassOptions& own : {PassOptions(), options(false)}) {
     for (const char* type : {"bf16", "fp32"}) {
