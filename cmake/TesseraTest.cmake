@@ -17,7 +17,7 @@ function(tessera_test_room NAME)
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
                                                    "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_folder")
-  target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
+  target_link_libraries(${NAME}_tests PRIVATE tessera tessera_test_support ${TEST_LINK} GTest::gtest_main)
   set(PROPERTIES)
   if(TEST_LIBRARY_THREADS AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
     set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")
