@@ -1,6 +1,7 @@
 #include "support/comparison.h"
 
 #include <map>
+#include <set>
 
 #include "tessera/graph/operator.h"
 
@@ -20,25 +21,49 @@ namespace {
   return ::testing::AssertionSuccess();
 }
 
-// Two units of the largest 16-bit value, for each that is read by another node.
-double rounding_between(const Graph& wide, const Graph& graph, const std::vector<Tensor>& inputs) {
+bool is_narrow(const Value& value) {
+  return is_floating(value.data_type()) && size_of(value.data_type()) == 2;
+}
+
+// What it makes of 16-bit values are 16-bit values, without another rounding.
+bool is_exact(const Node& node) {
+  static const std::set<std::string, std::less<>> kSelecting{"constant", "select", "maximum", "minimum", "relu"};
+  return node.schema().operator_class == OperatorClass::movement || kSelecting.contains(node.operator_name());
+}
+
+double largest_of(const Tensor& tensor) {
   double result = 0;
-  std::map<std::string, double> units;
-  for (const auto& node : graph.nodes()) {
-    const DataType type = node->output()->data_type();
-    if (is_floating(type) && size_of(type) == 2 && node->operator_name() != "constant")
-      units[node->output()->name()] = 2 * unit_roundoff(type);
-  }
+  for (double value : tensor.to_doubles())
+    if (std::isfinite(value)) result = std::max(result, std::abs(value));
+  return result;
+}
+
+// Per output: two units of the largest of each 16-bit value that goes into it.
+std::vector<double> rounding_between(const Graph& wide, const Graph& graph, const std::vector<Tensor>& inputs) {
+  std::map<std::string, double> own;  // by the name of the value
   interpret(wide, inputs, [&](const Node& node, size_t index, const Tensor& operand) {
-    const auto unit = units.find(node.input(index)->name());
-    if (unit == units.end()) return operand;
-    double largest = 0;
-    for (double value : operand.to_doubles())
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    result += unit->second * largest;
-    units.erase(unit);
+    const Value* value = graph.find(node.input(index)->name());
+    if (value->producer() != nullptr && is_narrow(*value) && !is_exact(*value->producer()))
+      own[value->name()] = 2 * unit_roundoff(value->data_type()) * largest_of(operand);
     return operand;
   });
+  std::vector<double> result;
+  for (const auto& output : graph.outputs()) {
+    std::set<const Value*> seen;
+    std::vector<const Value*> open{output.value};
+    double sum = 0;
+    while (!open.empty()) {
+      const Value* value = open.back();
+      open.pop_back();
+      if (!seen.insert(value).second) continue;
+      const auto found = own.find(value->name());
+      if (found != own.end() && value != output.value) sum += found->second;
+      // A comparison does not pass a rounding error on.
+      if (value->producer() == nullptr || value->data_type() == DataType::boolean) continue;
+      for (const Value* input : value->producer()->inputs()) open.push_back(input);
+    }
+    result.push_back(sum);
+  }
   return result;
 }
 
@@ -55,13 +80,14 @@ Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs
   Expectation result{{}, interpret(*wide, inputs), std::move(tolerances)};
   if (at_each_node || graph.nodes().size() > 1) result.results = run_reference(graph, inputs).outputs;
   result.results.resize(result.exact.size());
+  const std::vector<double> between =
+      at_each_node ? rounding_between(*wide, graph, inputs) : std::vector<double>();
   for (size_t i = 0; i < result.exact.size(); ++i) {
-    const DataType type = graph.outputs()[i].value->data_type();
-    const bool is_narrow = is_floating(type) && size_of(type) == 2;
-    if (!result.results[i].defined() || (is_narrow && !at_each_node))
-      result.results[i] = result.exact[i].cast(type);
-    if (!is_narrow) result.exact[i] = result.results[i];
-    if (at_each_node) result.tolerances[i].absolute += rounding_between(*wide, graph, inputs);
+    const Value& value = *graph.outputs()[i].value;
+    if (!result.results[i].defined() || (is_narrow(value) && !at_each_node))
+      result.results[i] = result.exact[i].cast(value.data_type());
+    if (!is_narrow(value)) result.exact[i] = result.results[i];
+    if (at_each_node) result.tolerances.at(i).absolute += between[i];
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
@@ -129,6 +130,9 @@ class Mutator {
       add(Mutation::wrong_rounding, "truncated " + output(i), with_one(subject_.honest, i, result));
       return;
     }
+    // One number may happen to be the same with fewer digits.
+    constexpr int64_t kFewest = 8;
+    if (own.size() < kFewest) return;
     const Tensor result = with_digits(own, wrong_digits(type, subject_.tf32));
     if (result.identical(own)) return;
     add(Mutation::wrong_rounding, "too few digits in " + output(i), with_one(subject_.honest, i, result));
@@ -279,23 +283,20 @@ std::string family_of(const Graph& graph, const std::string& fused_kind) {
 }
 
 void record_mutation(Mutation mutation, const std::string& family, bool noticed, const std::string& what) {
-  struct Tally {
-    int noticed = 0;
-    std::string unnoticed;
-  };
-  static std::map<std::string, Tally> tallies;  // of the running test
+  using Json = nlohmann::json;
+  static std::map<std::string, Json> tallies;  // of the running test
   static const ::testing::TestInfo* running = nullptr;
   const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
   if (test != running) tallies.clear();
   running = test;
   const std::string key = fmt::format("{}: {}", word_for(mutation), family);
-  Tally& tally = tallies[key];
+  Json& tally = tallies.try_emplace(key, Json{{"noticed", 0}, {"unnoticed", Json::array()}}).first->second;
   if (noticed) {
-    ++tally.noticed;
+    tally["noticed"] = tally["noticed"].get<int>() + 1;
   } else {
-    tally.unnoticed += "\n" + what;
+    tally["unnoticed"].push_back(what);
   }
-  ::testing::Test::RecordProperty(key, fmt::format("{}{}", tally.noticed, tally.unnoticed));
+  ::testing::Test::RecordProperty(key, tally.dump());
 }
 
 }  // namespace tessera::testing

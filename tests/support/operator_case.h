@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "support/decisive_inputs.h"
 #include "support/device_case.h"
 
 namespace tessera::testing {
@@ -24,7 +25,13 @@ inline std::optional<Case> make_case(const OperatorSchema& schema, const Operato
     changed |= own != input.data_type;
     values.push_back(
         result.graph->add_input(InputRole::input, fmt::format("x{}", i), {own, to_symbolic(input.shape)}));
-    result.inputs.push_back(random_tensor(own, input.shape, input.low, input.high, i + 1));
+    Tensor tensor = random_tensor(own, input.shape, input.low, input.high, i + 1);
+    // Of few whole numbers from -1 to 1 all may be 0, which is right without being computed.
+    constexpr int64_t kFew = 16;
+    for (int64_t e = 0; replaces && !is_floating(own) && tensor.size() <= kFew && e < tensor.size(); ++e) {
+      if (own != DataType::boolean && tensor.at(e) == 0) tensor.set(e, 2);
+    }
+    result.inputs.push_back(std::move(tensor));
   }
   if (!changed && type != DataType::fp32) return std::nullopt;
   const Node* node = nullptr;
@@ -34,6 +41,7 @@ inline std::optional<Case> make_case(const OperatorSchema& schema, const Operato
     if (type == DataType::fp32) throw;
     return std::nullopt;  // types that do not go together
   }
+  make_decisive(*node, result.inputs);
   for (const auto& output : node->outputs()) result.graph->add_output(output->name(), output.get());
   return result;
 }
