@@ -167,5 +167,15 @@ TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {
                    grouping());
 }
 
+TEST(GroupClusters, LeavesWhatNothingReads) {
+  expect_untouched("group_clusters", R"(graph g(input %a: fp32[3, 3], parameter %p: fp32[3]) {
+    %c = matmul(%a, %a)
+    %unread = square(%p)
+    %x = exp(%c)
+    output x = %x
+  })",
+                   grouping());
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -1,4 +1,4 @@
-// compare(): what a device computes beside what the reference says, in one place for all tests of kernels.
+// What a device computes beside what the reference says, in one place for all tests of kernels.
 #pragma once
 
 #include <string>
@@ -31,7 +31,11 @@ struct Comparison {
   bool tf32 = false;  // products may be in TF32
 };
 
-// Every output within its tolerance and, in 16 bits, rounded to nearest. Returns the results of the run.
-std::vector<Tensor> compare(const Comparison& comparison, const Run& run);
+// Every output within its tolerance and, in 16 bits, rounded to nearest.
+::testing::AssertionResult agrees(const std::vector<Tensor>& actual, const Expectation& expectation);
+
+// Runs, and makes the results wrong in each way that the environment asks for (mutation.h): each is a failure of
+// the test, or in its report what it does not notice.
+void expect_noticed(const Comparison& comparison, const Run& run);
 
 }  // namespace tessera::testing

@@ -85,7 +85,9 @@ inline void expect_as_reference(const std::shared_ptr<Device>& device, const Cas
                               .expectation = expectation,
                               .context = own.name + "\n" + print(*own.graph),
                               .family = family_of(*own.graph)};
-  const std::vector<Tensor> actual = compare(comparison, run);
+  if (!mutations().empty()) return expect_noticed(comparison, run);
+  const std::vector<Tensor> actual = run(own.inputs);
+  EXPECT_TRUE(agrees(actual, expectation)) << comparison.context;
   const std::vector<Tensor> again = run(own.inputs);
   for (size_t i = 0; i < actual.size(); ++i)
     EXPECT_TRUE(actual[i].identical(again[i])) << own.name << " differs from run to run";
