@@ -170,12 +170,11 @@ TEST(Loops, Norms) {
                                       " = layer_norm(%x, %s, %b) output y = %y output m = %m output i = %i }",
                                   5, -1, 3));
     const std::string groups = wide + "[3, 8]";
-    expect_as_reference(
-        text_case("graph group(input %x: " + type + "[3, 20, 21, 64], input %s: " + wide +
-                      "[64], input %b: " + wide + "[64]) { %y: " + type + "[3, 20, 21, 64], %m: " + groups +
-                      ", %i: " + groups +
-                      " = group_norm(%x, %s, %b) {groups = 8} output y = %y output m = %m output i = %i }",
-                  5, -1, 3));
+    expect_as_reference(text_case(
+        "graph group(input %x: " + type + "[3, 20, 21, 64], input %s: " + wide + "[64], input %b: " + wide +
+            "[64]) { %y: " + type + "[3, 20, 21, 64], %m: " + groups + ", %i: " + groups +
+            " = group_norm(%x, %s, %b) {groups = 8} output y = %y output m = %m output i = %i }",
+        5, -1, 3));
   }
 }
 
