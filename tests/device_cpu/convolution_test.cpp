@@ -219,6 +219,27 @@ TEST(ConvolutionCandidates, WeightGradientsThatAreFasterDirectGoToTheLoops) {
   EXPECT_EQ(taken({64, 3, 3, 5}, 2), "onednn.convolution_weight_gradient");
 }
 
+// Whoever is willing is right: in bf16 oneDNN 3.2 is not, and refused.
+TEST(ConvolutionCandidates, StridesMayReachBeyondTheImage) {
+  for (const DataType type : {DataType::fp32, DataType::bf16, DataType::fp16}) {
+    Graph graph;
+    Value* x = graph.add_input(InputRole::input, "x", {type, {2, 1, 2, 7}});
+    Value* dy = graph.add_input(InputRole::input, "dy", {type, {2, 1, 1, 8}});
+    const Node& node =
+        *ops::convolution_weight_gradient(x, dy, {8, 3, 2, 7}, {.strides = {2, 3}, .padding_low = {1, 1}})
+             ->producer();
+    const std::vector<Tensor> inputs = random_inputs(node, -1, 1);
+    const std::vector<Tensor> expected = run_reference(node, std::vector{&inputs[0], &inputs[1]});
+    const KernelRequest request{.node = node, .frozen_inputs = {false, false}};
+    for (const KernelCandidate& candidate : Device::cpu()->candidates(node)) {
+      if (!candidate.refusal(request).empty()) continue;
+      const std::unique_ptr<Kernel> kernel = candidate.create(request);
+      expect_close(run_kernel(*Device::cpu(), *kernel, request, inputs)[0], expected[0],
+                   tolerance_for(OperatorClass::contraction, type, {.terms = 2}), candidate.name);
+    }
+  }
+}
+
 // What the library is at fault with goes to its blocked form, which is right.
 TEST(ConvolutionCandidates, WeightGradientsThatOnednnGetsWrongAreRefusedByItsName) {
   const auto refusal = [](DataType type, int64_t channels, int64_t window, int64_t stride, int64_t dilation) {

@@ -53,6 +53,7 @@ class Value {
   Node* producer_ = nullptr;
   size_t index_ = 0;
   InputRole role_ = InputRole::input;
+  bool is_updated_ = false;
   std::vector<Use> uses_;
 };
 
@@ -115,6 +116,8 @@ class Graph {
 
   void add_output(const std::string& name, Value* value);
   void set_output(size_t index, Value* value) { outputs_.at(index).value = value; }
+  // Throws Error(invalid_graph) unless `state` is a parameter or a state that has no update yet, of the type
+  // of `next`.
   void add_update(Value* state, Value* next);
   void set_update(size_t index, Value* next) { updates_.at(index).next = next; }
   void erase_outputs() { outputs_.clear(); }
@@ -138,8 +141,8 @@ class Graph {
   // Nodes without a name of their own are called "scope/operator" while a scope is set; "" for none.
   void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
 
-  // Restores an order in which every node follows its inputs: the present one, but for what an earlier node
-  // reads, which comes right before that. Throws Error(internal) on a cycle.
+  // Restores an order in which every node follows its inputs: the present one, but what an earlier node reads
+  // comes right before that. The insertion point stays before its node. Throws Error(internal) on a cycle.
   void sort();
 
   // The value of that name, or null.
