@@ -1,6 +1,9 @@
 # tessera_room(NAME USES room... LINK target...)
 # One folder under src/ is one room: an object library of all its sources. USES names the rooms it may include
-# (tools/check_rooms holds the includes against it); LINK names third-party targets.
+# (tools/check_rooms holds the includes against it); LINK names third-party targets. Rooms that may include graph/ get its
+# headers precompiled, the others those of the standard library.
+tessera_precompiled(tessera_standard_headers HEADERS ${TESSERA_STANDARD_HEADERS} LINK fmt::fmt)
+tessera_precompiled(tessera_graph_headers HEADERS ${TESSERA_GRAPH_HEADERS} LINK fmt::fmt)
 function(tessera_room NAME)
   cmake_parse_arguments(ROOM "" "" "USES;LINK" ${ARGN})
   file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -11,6 +14,11 @@ function(tessera_room NAME)
     target_link_libraries(tessera_${NAME} PUBLIC tessera_${USED})
   endforeach()
   target_link_libraries(tessera_${NAME} PUBLIC ${ROOM_LINK})
+  if("${ROOM_USES}" MATCHES "^(base)?$")
+    tessera_precompile_from(tessera_${NAME} tessera_standard_headers)
+  else()
+    tessera_precompile_from(tessera_${NAME} tessera_graph_headers)
+  endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS tessera_${NAME})
 endfunction()
 
@@ -22,5 +30,10 @@ function(tessera_plugin NAME)
   add_library(tessera_${NAME} SHARED ${PLUGIN_SOURCES})
   target_include_directories(tessera_${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>")
   target_link_libraries(tessera_${NAME} PUBLIC tessera PRIVATE ${PLUGIN_LINK})
+  if("OpenMP::OpenMP_CXX" IN_LIST PLUGIN_LINK)
+    tessera_precompile(tessera_${NAME} ${TESSERA_GRAPH_HEADERS})
+  else()
+    tessera_precompile_from(tessera_${NAME} tessera_graph_headers)
+  endif()
   set_target_properties(tessera_${NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 endfunction()

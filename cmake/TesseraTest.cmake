@@ -4,6 +4,9 @@ if(TESSERA_SANITIZE MATCHES "address")
   set(TESSERA_LIBRARY_THREADS_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
 endif()
 
+set(TESSERA_TEST_HEADERS ${TESSERA_GRAPH_HEADERS} <gtest/gtest.h>)
+tessera_precompiled(tessera_test_headers EXECUTABLE HEADERS ${TESSERA_TEST_HEADERS} LINK fmt::fmt GTest::gtest)
+
 # tessera_test_room(NAME [LIBRARY_THREADS] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
 # LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC; LINK names what only these tests need. The header
@@ -27,7 +30,12 @@ function(tessera_test_program NAME)
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
                                                    "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_folder")
-  target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
+  target_link_libraries(${NAME}_tests PRIVATE tessera tessera_test_support ${TEST_LINK} GTest::gtest_main)
+  if("OpenMP::OpenMP_CXX" IN_LIST TEST_LINK)
+    tessera_precompile(${NAME}_tests ${TESSERA_TEST_HEADERS})
+  else()
+    tessera_precompile_from(${NAME}_tests tessera_test_headers)
+  endif()
   set(PROPERTIES)
   if(TEST_LIBRARY_THREADS AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
     set(PROPERTIES PROPERTIES ENVIRONMENT "${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")

@@ -226,7 +226,7 @@ class FewChannelConvolution {
     for (int v = 0; v < F::vector; ++v) {
       float sum = Product::sum_of(sums, result, v);
       if constexpr (P::bias) sum += widen(bias_.at[v]);
-      if constexpr (P::relu) sum = sum > 0 ? sum : 0;
+      if constexpr (P::relu) sum = op_relu(sum);
       const T value = narrow<T>(sum);
       outputs.at[v] = value;
       if constexpr (P::statistics) {

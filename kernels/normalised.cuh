@@ -32,7 +32,7 @@ template <typename T, int V>
 __device__ inline Pack<T, V> relu_of(const float (&sums)[V]) {
   Pack<T, V> y;
 #pragma unroll
-  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(sums[v] > 0 ? sums[v] : 0);
+  for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(op_relu(sums[v]));
   return y;
 }
 

@@ -9,8 +9,9 @@
 // way to shared memory. Values round where they would in memory.
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, inputs, outputs, slice (outputs of a block),
-// item (pixels), stages (items in shared memory), norms (how many normalisations, 0 to 2), shortcut (whether
-// one is added to them), keeps (whether y is written), statistics, bias, residual, relu (behind the result).
+// teams (of warps, which share the pixels), item (pixels), stages (items in shared memory), norms (how many
+// normalisations, 0 to 2), shortcut (whether one is added to them), keeps (whether y is written), statistics,
+// bias, residual, relu (behind the result).
 #pragma once
 
 #include "copies.cuh"
@@ -43,13 +44,12 @@ class PointwiseConvolution {
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int slices = P::outputs / P::slice;
-  static constexpr int columns = P::slice < 128 ? 16 : P::slice / warps;  // outputs of a warp
+  static constexpr int groups = warps / P::teams;          // of columns, one for each warp of a team
+  static constexpr int columns = P::slice / groups;        // outputs of a warp
   static constexpr int tiles = columns / 8;
   using Columns = DealtColumns<T, tiles>;
   static constexpr int own_columns = Columns::count;       // of a thread
-  static constexpr int groups = P::slice / columns;        // of columns, one for each of so many warps
-  static constexpr int teams = warps / groups;             // of warps, which share the pixels
-  static constexpr int parts_of_item = item / 16 / teams;  // of 16 pixels, of a warp
+  static constexpr int parts_of_item = item / 16 / P::teams;  // of 16 pixels, of a warp
   static constexpr int steps = P::inputs / depth<T>;
   static constexpr int operands = P::norms > 0 ? P::norms + (P::shortcut ? 1 : 0) : 1;
   using Input = Tile<T, P::inputs, true>;
@@ -59,7 +59,10 @@ class PointwiseConvolution {
   using Residual = Tile<T, P::slice, false>;
   static constexpr int stage_elements = operands * operand_elements + (P::residual ? item * P::slice : 0);
   using Row = Pack<T, own_columns>;
-  static_assert(threads % chunks == 0 && own_chunks > 0 && parts_of_item > 0);
+  static_assert(threads % chunks == 0 && own_chunks > 0);
+  // Each pixel of an item and each output of a slice is one warp's, in whole tiles.
+  static_assert(groups * P::teams == warps && columns * groups == P::slice && tiles * 8 == columns &&
+                parts_of_item * P::teams * 16 == item && slices * P::slice == P::outputs);
 
   __device__ PointwiseConvolution(const PointwiseConvolutionPointers<T>& pointers, uint4* memory)
       : pointers_(pointers),
@@ -209,7 +212,7 @@ class PointwiseConvolution {
         float value = products[part / 2][v / 2][2 * (part % 2) + v % 2];
         if constexpr (P::bias) value += widen(bias_.at[v]);
         if constexpr (P::residual) value += widen(residual.at[v]);
-        if constexpr (P::relu) value = value > 0 ? value : 0;
+        if constexpr (P::relu) value = op_relu(value);
         result.at[v] = narrow<T>(value);
         if constexpr (P::statistics) {
           sums_[v] += widen(result.at[v]);
@@ -221,8 +224,8 @@ class PointwiseConvolution {
   }
 
   __device__ void write_sums(int block) const {
-    const int chunks_of_sums = static_cast<int>(gridDim.x) / slices * teams;
-    float* row = pointers_.parts + int64{block * teams + team_} * P::outputs + output_;
+    const int chunks_of_sums = static_cast<int>(gridDim.x) / slices * P::teams;
+    float* row = pointers_.parts + int64{block * P::teams + team_} * P::outputs + output_;
 #pragma unroll
     for (int v = 0; v < own_columns; ++v) {
       const float sum = sum_of_rows(sums_[v]), square = sum_of_rows(squares_[v]);

@@ -60,9 +60,11 @@ __device__ void cross_entropy(const T* logits, const L* labels, T* loss, int64 r
     const T* x = logits + row * classes;
     const int64 label = labels[row];
     const A largest = row_maximum(x, classes, 1, room);
-    const A log_sum = largest + op_log(row_exponentials(x, classes, 1, largest, room));
+    // Of the logits less the largest: beside that, their differences would lose their last digits.
+    const A log_sum = op_log(row_exponentials(x, classes, 1, largest, room));
+    const auto loss_of = [&](int64 i) { return log_sum - (A(widen(x[i])) - largest); };
     A own = 0;
-    for (int64 i = threadIdx.x; i < classes; i += kRowThreads) own += log_sum - A(widen(x[i]));
+    for (int64 i = threadIdx.x; i < classes; i += kRowThreads) own += loss_of(i);
     const A spread = smoothing > 0 ? combine_row<Sum>(own, room) / A(classes) : A(0);
     if (threadIdx.x != 0) continue;
     if (label == ignored) {
@@ -70,7 +72,7 @@ __device__ void cross_entropy(const T* logits, const L* labels, T* loss, int64 r
     } else if (label < 0 || label >= classes) {
       loss[row] = narrow<T>(Extremes<A>::highest() - Extremes<A>::highest());
     } else {
-      loss[row] = narrow<T>(A(1 - smoothing) * (log_sum - A(widen(x[label]))) + A(smoothing) * spread);
+      loss[row] = narrow<T>(A(1 - smoothing) * loss_of(label) + A(smoothing) * spread);
     }
   }
 }

@@ -143,7 +143,7 @@ class WarpgroupSummedGradients {
             sum[v] = norm == 0 ? own : sum[v] + own;
           }
         }
-        to[word] = narrow_pair<T>(sum[0] > 0 ? sum[0] : 0, sum[1] > 0 ? sum[1] : 0);
+        to[word] = narrow_pair<T>(op_relu(sum[0]), op_relu(sum[1]));
       }
     }
   }

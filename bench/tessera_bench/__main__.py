@@ -31,6 +31,7 @@ def parse(arguments):
     parser.add_argument("--peers", default=",".join(cases.INFERENCE), help="which peers (%(default)s)")
     parser.add_argument("--no-ours", dest="ours", action="store_false", help="run the peers only")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="our program (build/release/bin/tessera)")
+    parser.add_argument("--before", type=pathlib.Path, help="another build of our program, from before a change: one more peer")
     parser.add_argument("--python", type=pathlib.Path, default=peer.PYTHON, help="the peers' Python (bench/.venv, made on demand)")
     parser.add_argument("--bench-command", default=ours.BENCH, help="how to start it (%(default)s)")
     parser.add_argument("--check-command", default=ours.CHECK, help="how to ask for its outputs (%(default)s)")

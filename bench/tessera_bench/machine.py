@@ -29,7 +29,10 @@ def commit():
         return os.environ["TESSERA_BENCH_COMMIT"]
 
     def git(*arguments):
-        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
+        try:
+            return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
+        except FileNotFoundError:  # nothing to ask: a machine without git
+            return ""
 
     changed = git("status", "--porcelain", "--untracked-files=no")
     return git("rev-parse", "HEAD") + ("+changes" if changed else "") if git("rev-parse", "HEAD") else None

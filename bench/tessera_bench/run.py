@@ -1,5 +1,6 @@
 """Runs a case: ours and each peer in turn, round after round, so that a busy moment hits all of them."""
 
+import argparse
 import statistics
 import sys
 import time
@@ -7,6 +8,7 @@ import time
 from . import ours, peer
 
 FEWEST, MOST = 2, 1000  # Iterations in a turn.
+BEFORE = "before"  # The peer that is another build of ours.
 
 
 def say(text):
@@ -22,12 +24,14 @@ def attempt(action, *errors):
 
 
 def errors_of(name):
-    return (ours.OursError, OSError) if name == "tessera" else (peer.PeerError, OSError)
+    return (ours.OursError, OSError) if name in ("tessera", BEFORE) else (peer.PeerError, OSError)
 
 
 def start(name, case, options):
     if name == "tessera":
         return ours.Ours(case, options)
+    if name == BEFORE:
+        return ours.Ours(case, argparse.Namespace(**{**vars(options), "program": options.before}))
     return peer.Peer(name, case, options.threads, options.warmup, options.python)
 
 
@@ -40,7 +44,7 @@ def turn_length(runner, options):
 
 def throughput(case, options):
     """{runner: {"milliseconds": [[per turn]], ...} or {"error": text}}."""
-    names = (["tessera"] if options.ours else []) + [name for name in case.peers if name in options.peers]
+    names = (["tessera"] if options.ours else []) + ([BEFORE] if options.before else []) + [name for name in case.peers if name in options.peers]
     results, runners = {}, {}
     try:
         for name in names:

@@ -13,7 +13,7 @@ def main(case, threads, steps):
     training = torch_peer.Training(json.loads(case), compiled=False)
     if training.random:
         sys.exit("the network has dropout, whose random numbers are not the same")
-    losses = [training.iterate() for _ in range(int(steps))]
+    losses = [loss.read() for loss in [training.iterate() for _ in range(int(steps))]]
     print(json.dumps({"losses": losses, "versions": torch_peer.versions()}))
 
 

@@ -11,7 +11,7 @@ import re
 import torch
 from torch.nn import functional as F
 
-from . import models
+from . import late, models
 
 LOW = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -37,6 +37,22 @@ def prepare(case):
     return torch.autocast(case["device"], low) if low else contextlib.nullcontext()
 
 
+class Loss:
+    """A loss on its way to the host, behind the work that is enqueued when it is made and ahead of all later work."""
+
+    def __init__(self, loss):
+        self.value, self.arrived = loss.detach(), None
+        if loss.is_cuda:
+            self.value = torch.empty((), dtype=loss.dtype, pin_memory=True).copy_(self.value, non_blocking=True)
+            self.arrived = torch.cuda.Event()
+            self.arrived.record()
+
+    def read(self):
+        if self.arrived is not None:
+            self.arrived.synchronize()
+        return self.value.item()
+
+
 class Training:
     def __init__(self, case, compiled):
         self.arithmetic = prepare(case)
@@ -45,6 +61,7 @@ class Training:
         self.batches = itertools.cycle([(inputs.to(case["device"]), labels.to(case["device"])) for inputs, labels in batches])
         self.optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=0.9, weight_decay=5e-5, fused=True)
         self.scaler = torch.amp.GradScaler(case["device"], enabled=case["precision"] == "fp16")
+        self.late = late.Late()
         self.random = any(isinstance(module, torch.nn.Dropout) for module in network.modules())
 
         def loss(inputs, labels):
@@ -59,10 +76,15 @@ class Training:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        return loss.item()  # Read each step, as a training loop does.
+        mine = Loss(loss)
+        self.late.push(mine)
+        return mine
+
+    def finish(self):
+        self.late.finish()
 
     def check(self, results):
-        return None if self.random else {"losses": results}
+        return None if self.random else {"losses": [loss.read() for loss in results]}
 
 
 class Inference:

@@ -29,6 +29,11 @@ def forget_peak():
         pass
 
 
+def works_ahead(peer):
+    """Whether it reads what a step gave while the next one is under way."""
+    return hasattr(peer, "finish")
+
+
 def start(request):
     module = importlib.import_module("." + MODULES[request["peer"]], __package__)
     imported = status_bytes("VmRSS")
@@ -38,6 +43,8 @@ def start(request):
         begin = time.perf_counter()
         results = (results + [peer.iterate()])[:2]
         seconds.append(time.perf_counter() - begin)
+    if works_ahead(peer):
+        peer.finish()
     answer = {
         "versions": module.versions(),
         "compile_seconds": seconds[0] - seconds[1],
@@ -49,6 +56,20 @@ def start(request):
     return peer, answer, memory
 
 
+def turn(peer, iterations):
+    """Milliseconds of each iteration; as ours, each gives a step to the device and then waits for the one before."""
+    milliseconds = []
+    if works_ahead(peer):
+        peer.iterate()
+    for _ in range(iterations):
+        begin = time.perf_counter()
+        peer.iterate()
+        milliseconds.append(1e3 * (time.perf_counter() - begin))
+    if works_ahead(peer):
+        peer.finish()
+    return milliseconds
+
+
 def serve(requests, answers):
     peer, memory = None, {}
     for line in requests:
@@ -57,12 +78,7 @@ def serve(requests, answers):
             if peer is None:
                 peer, answer, memory = start(request)
             elif "run" in request:
-                milliseconds = []
-                for _ in range(request["run"]):
-                    begin = time.perf_counter()
-                    peer.iterate()
-                    milliseconds.append(1e3 * (time.perf_counter() - begin))
-                answer = {"milliseconds": milliseconds}
+                answer = {"milliseconds": turn(peer, request["run"])}
             else:
                 module = sys.modules[type(peer).__module__]
                 device = module.device_peak_bytes() if hasattr(module, "device_peak_bytes") else None

@@ -3,10 +3,12 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -77,6 +79,24 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn(" peer 50 allowed", out)
         self.assertEqual(len(record["results"]["tessera"]["samples"]), 21)
+
+    def test_a_build_from_before_is_a_peer(self):
+        before = pathlib.Path(self.folder.name) / "before"
+        before.write_text(PROGRAM.replace("64000", "32000").replace('"milliseconds": [2.0]', '"milliseconds": [4.0]'))
+        before.chmod(0o755)
+        status, out, (record,) = self.compare(PROGRAM, "--before", str(before), "cpu/mlp-infer-b128-fp32")
+        self.assertEqual(status, 0)
+        self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio 2.000 ours 64000 peer 32000 before\n")
+        self.assertEqual(record["check"]["against"], "before")
+        before.write_text(PROGRAM.replace("[1, 2]", "[1, 3]"))
+        status, _, records = self.compare(PROGRAM, "--before", str(before), "cpu/mlp-infer-b128-fp32")
+        self.assertEqual(status, 1)
+        self.assertFalse(records[-1]["check"]["tessera"]["ok"])
+
+    def test_a_machine_without_git_knows_no_commit(self):
+        with unittest.mock.patch.dict(os.environ, {"PATH": self.folder.name}):
+            os.environ.pop("TESSERA_BENCH_COMMIT", None)
+            self.assertIsNone(machine.commit())
 
     def test_a_failing_program_is_reported_with_its_last_line(self):
         status, out, (record,) = self.compare("#!/bin/sh\necho 'no such model' >&2\nexit 3\n", "cpu/mlp-train-b128-fp32")

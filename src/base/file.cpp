@@ -299,9 +299,11 @@ void write_file(const fs::path& path, std::string_view text) {
 
 void make_folder(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool created = fs::create_directories(path, error);
   if (!error && !fs::is_directory(path, error)) error = std::make_error_code(std::errc::not_a_directory);
   require(!error, ErrorCode::io, "{}: cannot create the folder: {}", path.string(), error.message());
+  // Files are synced with the folder that they lie in, which is of no use when that is lost itself.
+  if (created) sync_folder(folder_of(path));
 }
 
 }  // namespace tessera

@@ -2,12 +2,12 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
+#include "cli/json.h"
 #include "cli/median.h"
 #include "cli/model_options.h"
 
@@ -74,10 +74,26 @@ void run_check(const BenchArguments& arguments) {
     for (int64_t i = 0; i < std::min<int64_t>(10, model.options.classes); ++i) values.push_back(logits.at(i));
   }
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::json{{name, values}}.dump());
+    fmt::print("{}\n", dump_json({{name, values}}));
   } else {
     fmt::print("{}: {:.6g}\n", name, fmt::join(values, " "));
   }
+}
+
+// A training step's loss is read while the next step is under way, as a training loop reads it; a result of
+// inference is waited for.
+std::vector<double> time_runs(const BenchArguments& arguments, Executable& executable) {
+  for (int64_t i = 0; i < arguments.warmup; ++i) executable.run({});
+  if (arguments.model.train) executable.submit({});
+  std::vector<double> milliseconds;
+  for (int64_t i = 0; i < arguments.iterations; ++i) {
+    const auto start = Clock::now();
+    executable.submit({});
+    executable.receive();
+    milliseconds.push_back(seconds_since(start) * 1e3);
+  }
+  executable.discard();
+  return milliseconds;
 }
 
 void run_bench(const BenchArguments& arguments) {
@@ -85,17 +101,12 @@ void run_bench(const BenchArguments& arguments) {
   const DeviceDescription device = compiled.device->description();
   const MemoryPlan& plan = compiled.executable->memory_plan();
   if (!arguments.json) {
-    fmt::print("{}\n", memory_summary(plan, device.memory_bytes));
+    fmt::print("{}\n{}\n", device_summary(device, compiled.fallback),
+               memory_summary(plan, device.memory_bytes));
     std::fflush(stdout);  // before what may fail for want of it
   }
   make_ready(arguments.model, compiled);
-  for (int64_t i = 0; i < arguments.warmup; ++i) compiled.executable->run({});
-  std::vector<double> milliseconds;
-  for (int64_t i = 0; i < arguments.iterations; ++i) {
-    const auto start = Clock::now();
-    compiled.executable->run({});
-    milliseconds.push_back(seconds_since(start) * 1e3);
-  }
+  const std::vector<double> milliseconds = time_runs(arguments, *compiled.executable);
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
   if (arguments.json) {
@@ -113,7 +124,7 @@ void run_bench(const BenchArguments& arguments) {
                            {"persistent_bytes", plan.persistent_bytes},
                            {"compile_seconds", compiled.executable->compile_seconds()}};
     if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", dump_json(json));
     return;
   }
   fmt::print("{} {} batch {} on {}: {:.1f} images/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
@@ -136,7 +147,9 @@ void add_bench(CLI::App& program) {
   command->add_option("--iterations", arguments->iterations, "Timed runs")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")->capture_default_str();
+  command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
   CLI::Option* check = command->add_flag(
       "--check", arguments->check,

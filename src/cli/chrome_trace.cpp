@@ -1,5 +1,7 @@
 #include "cli/chrome_trace.h"
 
+#include "cli/json.h"
+
 namespace tessera::cli {
 
 int ChromeTrace::add_process(const std::string& name) {
@@ -47,7 +49,7 @@ void ChromeTrace::add_counter(int process, const std::string& name, Clock::time_
 
 std::string ChromeTrace::text(const nlohmann::json& facts) const {
   const nlohmann::json file = {{"displayTimeUnit", "ms"}, {"otherData", facts}, {"traceEvents", events_}};
-  return file.dump();
+  return dump_json(file);
 }
 
 }  // namespace tessera::cli

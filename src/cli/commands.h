@@ -16,7 +16,8 @@ void add_profile(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_models(CLI::App& program);
 
-// Set by SIGINT and SIGTERM after install_stop_handler(); a second signal ends the program at once.
+// Set by SIGINT, SIGTERM and SIGHUP after install_stop_handler(); a second SIGINT ends the program at once.
+// Standard output whose reader went away is from then on an error of writing, no longer the program's end.
 const std::atomic<bool>& stop_flag();
 void install_stop_handler();
 

@@ -1,7 +1,6 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -9,6 +8,7 @@
 #include "tessera/train/machine.h"
 
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace tessera::cli {
 namespace {
@@ -71,7 +71,7 @@ void print_json(const train::MachineInfo& machine, const std::vector<DeviceFindi
     const char* value = std::getenv(variable.name);
     json["environment"][variable.name] = value == nullptr ? nlohmann::json() : nlohmann::json(value);
   }
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", dump_json(json, 2));
 }
 
 void print_text(const train::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {

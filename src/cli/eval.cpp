@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "tessera/train/run.h"
 
+#include "cli/json.h"
 #include "cli/run_options.h"
 
 namespace tessera::cli {
@@ -22,7 +22,7 @@ void add_eval(CLI::App& program) {
       const nlohmann::json result = {{"images", evaluation.predictions.size()},
                                      {"loss", evaluation.loss},
                                      {"accuracy", evaluation.accuracy}};
-      fmt::print("{}\n", result.dump());
+      fmt::print("{}\n", dump_json(result));
     } else {
       fmt::print("{} images: accuracy {:.2f} %, loss {:.4f}\n", evaluation.predictions.size(),
                  100 * evaluation.accuracy, evaluation.loss);

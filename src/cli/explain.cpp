@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/dot.h"
 #include "tessera/compile/limit.h"
 
+#include "cli/json.h"
 #include "cli/model_options.h"
 
 namespace tessera::cli {
@@ -36,7 +36,8 @@ struct Total {
 struct Explanation {
   const Executable& executable;
   DeviceDescription device;
-  NodeTimes times;  // empty when not asked for
+  std::string fallback;  // why it is no GPU, where that was left to `auto`
+  NodeTimes times;       // empty when not asked for
 
   bool timed() const { return !times.nodes.empty(); }
   double seconds(size_t node) const { return timed() ? times.nodes[node].seconds() : 0; }
@@ -129,7 +130,7 @@ void print_json(const Explanation& explained) {
                     {"settled_variable_bytes", plan.settled_variable_bytes},
                     {"persistent_bytes", plan.persistent_bytes}};
   json["compile_seconds"] = executable.compile_seconds();
-  fmt::print("{}\n", json.dump(1));
+  fmt::print("{}\n", dump_json(json, 1));
 }
 
 void print_node(const Explanation& explained, size_t index) {
@@ -195,7 +196,7 @@ void print_totals(const Explanation& explained) {
 
 void print_text(const Explanation& explained) {
   const Executable& executable = explained.executable;
-  fmt::print("Passes\n");
+  fmt::print("{}\n\nPasses\n", device_summary(explained.device, explained.fallback));
   for (const PassReport& pass : executable.passes()) {
     fmt::print("  {:<24} {:>8.1f} ms  nodes {} -> {}\n", pass.name, pass.time.seconds() * 1e3,
                pass.nodes_before, pass.nodes_after);
@@ -246,7 +247,7 @@ void add_explain(CLI::App& program) {
     } else if (arguments->text) {
       fmt::print("{}", print(compiled.executable->graph()));
     } else {
-      Explanation explained{*compiled.executable, compiled.device->description(), {}};
+      Explanation explained{*compiled.executable, compiled.device->description(), compiled.fallback, {}};
       if (arguments->times) {
         make_ready(arguments->model, compiled);
         explained.times = compiled.executable->profile({});

@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 #include "cli/commands.h"
 
@@ -13,11 +17,33 @@ namespace {
 
 std::atomic<bool> stop_requested{false};
 
+// A user who presses Ctrl-C twice does not want to wait. The others come in pairs by themselves: a session
+// that ends sends SIGHUP behind SIGTERM, or twice.
 void on_signal(int signal) {
-  if (stop_requested.exchange(true)) {
+  const bool again = stop_requested.exchange(true);
+  if (again && signal == SIGINT) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
+}
+
+// A descriptor that is closed would be given to the next file that is opened, and messages would go into it:
+// make it one that cannot be written.
+void fill_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) < 0) {
+      [[maybe_unused]] const int opened =
+          ::open("/dev/null", O_RDONLY);  // gets the lowest number that is free
+    }
+  }
+}
+
+// One line on standard error, if that can be written: what could not be told is no reason for another exit
+// code.
+void complain(const char* message, const char* prefix = "", const char* suffix = "") noexcept {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::fprintf(stderr, "tessera: %s%s%s\n", prefix, message, suffix);
+  std::fflush(stderr);
 }
 
 // docs/command_line.md holds the table.
@@ -43,6 +69,16 @@ int exit_code(ErrorCode code) {
   return 70;
 }
 
+// A word in the command's place that is none: the parser would only say that a command is missing.
+void check_command(const CLI::App& program, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word[0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands(nullptr)) names.push_back(command->get_name());
+  require(std::find(names.begin(), names.end(), word) != names.end(), ErrorCode::invalid_argument,
+          "there is no command '{}'{} (see --help)", word, did_you_mean(word, names));
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Tessera: trains, examines and runs neural networks, without Python.", "tessera");
   program.require_subcommand(1);
@@ -59,6 +95,7 @@ int run(int argc, char** argv) {
   add_profile(program);
   add_doctor(program);
   add_models(program);
+  check_command(program, argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -68,7 +105,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return program.exit(version);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tessera: {} (see --help)\n", error.what());
+    complain(error.what(), "", " (see --help)");
     return 2;
   }
   return 0;
@@ -83,6 +120,10 @@ const std::atomic<bool>& stop_flag() {
 void install_stop_handler() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  struct sigaction present {};
+  const bool known = sigaction(SIGHUP, nullptr, &present) == 0;
+  if (!known || present.sa_handler != SIG_IGN) std::signal(SIGHUP, on_signal);  // nohup has it ignored
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is then an error of writing
 }
 
 // A full disk behind standard output shows at the latest when its last bytes are written.
@@ -99,18 +140,18 @@ static int guarded_run(int argc, char** argv) {
   } catch (const Interrupted&) {
     return 130;
   } catch (const Error& error) {
-    fmt::print(stderr, "tessera: {}\n", error.what());
+    complain(error.what());
     return exit_code(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "tessera: out of memory\n");
+    complain("out of memory");
     return exit_code(ErrorCode::out_of_memory);
   } catch (const std::system_error& error) {  // of printing, of the file system, or of starting a thread
-    fmt::print(stderr, "tessera: {}\n", error.what());
+    complain(error.what());
     const bool scarce = error.code() == std::errc::resource_unavailable_try_again ||
                         error.code() == std::errc::not_enough_memory;
     return exit_code(scarce ? ErrorCode::out_of_memory : ErrorCode::io);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tessera: internal fault: {}\n", error.what());
+    complain(error.what(), "internal fault: ");
     return exit_code(ErrorCode::internal);
   }
 }
@@ -119,5 +160,6 @@ static int guarded_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is then an error like a full disk
+  tessera::cli::fill_standard_descriptors();
   return tessera::cli::guarded_run(argc, argv);
 }

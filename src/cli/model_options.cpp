@@ -36,13 +36,12 @@ bool is_graph_file(const std::string& model) {
   return model.ends_with(".graph");
 }
 
-std::unique_ptr<Graph> read_graph(const std::string& file) {
-  std::unique_ptr<Graph> graph = parse_graph(read_text_file(file), file);
-  for (const auto& input : graph->inputs()) {
+// Planning needs no values; running does.
+void check_has_no_variables(const Graph& graph, const std::string& file) {
+  for (const auto& input : graph.inputs()) {
     require(input->role() == InputRole::input, ErrorCode::invalid_argument,
             "{}: '{}' is a variable, and nothing says what it starts with", file, input->name());
   }
-  return graph;
 }
 
 }  // namespace
@@ -51,7 +50,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option("model", arguments.model,
                   "Network by name; `tessera models` lists them. For inference also a file NAME.graph with a "
-                  "graph's text, without variables")
+                  "graph's text; one with variables is planned only")
       ->required();
   command.add_option("--batch", arguments.batch, "Images of one step")
       ->capture_default_str()
@@ -68,9 +67,12 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
           "Plan for a GPU that is not there: a100, h100, h200 or b200")
       ->excludes(device);
   command.add_option("--precision", arguments.precision, "fp32, tf32, bf16 or fp16")->capture_default_str();
-  command.add_option("--image-size", arguments.image_size,
-                     "Height and width in pixels (default: the network's own)");
-  command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)");
+  command
+      .add_option("--image-size", arguments.image_size,
+                  "Height and width in pixels (default: the network's own)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)")
+      ->check(CLI::PositiveNumber);
   command.add_flag("--nondeterministic", arguments.nondeterministic,
                    "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
   // Bound to an optional, a flag that was not given would be false.
@@ -84,6 +86,8 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
 }
 
 models::Model make_model(const ModelArguments& arguments) {
+  require(!is_graph_file(arguments.model), ErrorCode::invalid_argument,
+          "'{}' is a graph and no network, of which weights and labels would be known", arguments.model);
   models::ModelOptions options = models::describe(arguments.model).defaults;
   if (arguments.image_size > 0) options.image_size = arguments.image_size;
   if (arguments.classes > 0) options.classes = arguments.classes;
@@ -103,7 +107,7 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   CompiledModel result;
   if (is_graph_file(arguments.model)) {
     require(!arguments.train, ErrorCode::invalid_argument, "--train: '{}' is no network", arguments.model);
-    result.step.graph = read_graph(arguments.model);
+    result.step.graph = parse_graph(read_text_file(arguments.model), arguments.model);
   } else if (arguments.train) {
     // As bench/README.md has it for every peer.
     const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
@@ -116,7 +120,7 @@ CompiledModel compile_model(const ModelArguments& arguments) {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};
   }
-  result.device = Device::open(arguments.device);
+  result.device = Device::open(arguments.device, &result.fallback);
   result.executable = compile(*result.step.graph, result.device, compile_options);
   return result;
 }
@@ -130,6 +134,7 @@ Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
 }
 
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
+  if (is_graph_file(arguments.model)) check_has_no_variables(*compiled.step.graph, arguments.model);
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
   const int64_t classes = is_graph_file(arguments.model) ? 1 : make_model(arguments).options.classes;
   compiled.executable->stage(made_up_inputs(*compiled.step.graph, classes));

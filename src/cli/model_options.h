@@ -30,6 +30,7 @@ struct ModelArguments {
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
+// Throws Error(invalid_argument) for a file with a graph's text, which is no network.
 models::Model make_model(const ModelArguments& arguments);
 
 // Of the training step that they compile.
@@ -39,6 +40,7 @@ inline constexpr double kLearningRate = 1e-4;
 struct CompiledModel {
   train::StepGraph step;
   std::shared_ptr<Device> device;
+  std::string fallback;  // why `auto` took no GPU, or ""
   std::unique_ptr<Executable> executable;
 };
 CompiledModel compile_model(const ModelArguments& arguments);

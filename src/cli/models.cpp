@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "tessera/models/model.h"
 
 #include "cli/commands.h"
+#include "cli/json.h"
 
 namespace tessera::cli {
 
@@ -24,7 +24,7 @@ void add_models(CLI::App& program) {
         fmt::print("{:<14} {:>12} parameters  {}\n", model.name, parameters, model.documentation);
       }
     }
-    if (*json) fmt::print("{}\n", list.dump(2));
+    if (*json) fmt::print("{}\n", dump_json(list, 2));
   });
 }
 

@@ -45,7 +45,7 @@ void run_predict(const RunArguments& arguments, int64_t count) {
   int64_t correct = 0;
   const train::Evaluation evaluation = run.trainer.evaluate(loader);
   for (const train::Prediction& prediction : evaluation.predictions) {
-    const auto name = [&](int32_t label) { return dataset.class_names().at(static_cast<size_t>(label)); };
+    const auto name = [&](int32_t label) { return data::class_name(dataset.class_names(), label); };
     const bool right = prediction.predicted == prediction.label;
     correct += right ? 1 : 0;
     for (const std::string& line : draw(dataset, prediction.index)) fmt::print("  {}\n", line);

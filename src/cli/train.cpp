@@ -1,5 +1,9 @@
+#include <cstdio>
+#include <string_view>
+
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/train/run.h"
 
 #include "cli/commands.h"
@@ -15,22 +19,42 @@ struct TrainArguments {
   std::string folder;
 };
 
+// As a shell reads it as one word.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+void tell_how_to_go_on(const std::string& folder, const train::Position& position) {
+  const std::string text = fmt::format(
+      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera train {} "
+      "--out {} --resume\n",
+      position.step, position.epoch + 1, position.batch,
+      quoted((std::filesystem::path(folder) / "recipe.toml").string()), quoted(folder));
+  // Where nobody listens any more, which may be why the run was stopped, it is saved all the same.
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
 void run_train(TrainArguments& arguments) {
   if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
   const train::Recipe recipe = train::load_recipe(arguments.recipe, arguments.overrides);
+  require(!arguments.folder.empty(), ErrorCode::invalid_argument,
+          "--out is required: the folder of the results");
   install_stop_handler();
   arguments.run.folder = arguments.folder;
   arguments.run.stop = &stop_flag();
+  arguments.run.asked = train::overridden_keys(arguments.overrides);
   const train::FitResult result = train::run_recipe(recipe, arguments.run);
   if (result.completed) {
     fmt::print("test accuracy {:.2f} %; results in {}\n", 100 * result.evaluation.accuracy, arguments.folder);
     return;
   }
-  fmt::print(
-      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera train {} "
-      "--out {} --resume\n",
-      result.position.step, result.position.epoch + 1, result.position.batch,
-      (std::filesystem::path(arguments.folder) / "recipe.toml").string(), arguments.folder);
+  tell_how_to_go_on(arguments.folder, result.position);
   if (stop_flag().load()) throw Interrupted{};
 }
 
@@ -43,19 +67,21 @@ void add_train(CLI::App& program) {
       "  tessera train recipes/quickstart.toml --out runs/first\n"
       "  tessera train recipes/resnet18.toml --out runs/second --set train.epochs=3 --set "
       "optimizer.name=lars\n"
-      "Ctrl-C finishes the step, saves, and says how to go on.");
+      "Ctrl-C finishes the step, saves, and says how to go on; so does a session that ends.");
   auto arguments = std::make_shared<TrainArguments>();
   command->add_option("recipe", arguments->recipe, "The recipe")->required();
-  command->add_option("--out", arguments->folder, "Folder for checkpoints, events, summary and report")
-      ->required();
+  // Missed only when the recipe was found.
+  command->add_option("--out", arguments->folder,
+                      "Folder for checkpoints, events, summary and report; REQUIRED");
   command
       ->add_option("--set", arguments->overrides,
                    "Change a value of the recipe: --set train.epochs=3 (may be repeated)")
       ->allow_extra_args(false);
   command->add_option("--device", arguments->device,
                       "auto, cpu, cuda, cuda:1 or reference; the same as --set train.device=...");
-  command->add_option("--max-steps", arguments->run.max_steps,
-                      "Stop, resumable, after so many updates in all");
+  command
+      ->add_option("--max-steps", arguments->run.max_steps, "Stop, resumable, after so many updates in all")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--resume", arguments->run.resume, "Go on from the folder's last checkpoint");
   command->add_flag("--quiet", arguments->run.quiet, "No progress line");
   command->callback([arguments] { run_train(*arguments); });

@@ -39,29 +39,38 @@ std::shared_ptr<Device> load_plugin(const std::string& backend, const std::strin
   return std::shared_ptr<Device>(plugin->create(options.c_str()));
 }
 
-std::shared_ptr<Device> fastest() {
+std::shared_ptr<Device> fastest(std::string& fallback) {
   try {
     return load_plugin("cuda", "");
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
+    fallback = error.what();
     return load_plugin("cpu", "");
   }
 }
 
 }  // namespace
 
-std::shared_ptr<Device> Device::open(const std::string& name) {
+std::shared_ptr<Device> Device::open(const std::string& name, std::string* fallback) {
+  std::string ignored;
+  std::string& reason = fallback != nullptr ? *fallback : ignored;
+  reason.clear();
   const size_t colon = name.find(':');
   const std::string backend = name.substr(0, colon);
   const std::string options = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (backend == "reference") return reference();
   if (backend == "null") return null();
-  if (backend == "auto") return fastest();
+  if (backend == "auto") return fastest(reason);
   const std::vector<std::string> backends{"auto", "cpu", "cuda", "null", "reference"};
   require(backend == "cpu" || backend == "cuda", ErrorCode::invalid_argument,
           "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),
           fmt::join(backends, ", "));
   return load_plugin(backend, options);
+}
+
+std::string device_summary(const DeviceDescription& device, const std::string& fallback) {
+  return fmt::format("device: {}{}{}{}", device.name, device.model.empty() ? "" : ", ", device.model,
+                     fallback.empty() ? "" : fmt::format("; auto found no GPU: {}", fallback));
 }
 
 }  // namespace tessera

@@ -131,6 +131,8 @@ std::string Tuner::key_of(const KernelRequest& request) {
   graph.add_node(request.node.operator_name(), inputs, request.node.attributes(), "y", std::move(body));
   std::string key = print(graph);
   for (bool frozen : request.frozen_inputs) key += frozen ? 'f' : 'v';
+  // What is fast with rounded products, or sums in any order, may be refused or slow without.
+  key += fmt::format(" tf32 {:d} deterministic {:d}", request.tf32, request.deterministic);
   return key;
 }
 

@@ -28,6 +28,11 @@ Tensor labels_as_int32(const Tensor& labels) {
 
 }  // namespace
 
+std::string class_name(const std::vector<std::string>& names, int64_t label) {
+  const bool known = label >= 0 && label < static_cast<int64_t>(names.size());
+  return known ? names[static_cast<size_t>(label)] : std::to_string(label);
+}
+
 ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor& labels,
                                              std::vector<std::string> class_names)
     : labels_(labels_as_int32(labels)), class_names_(std::move(class_names)) {

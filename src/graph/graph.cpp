@@ -197,7 +197,6 @@ void Graph::sort() {
     }
   }
   for (const Node* node : order) nodes_.splice(nodes_.end(), nodes_, node->position_);
-  insertion_ = nodes_.end();
 }
 
 Value* Graph::find(std::string_view name) const {

@@ -12,6 +12,11 @@ template <typename Draw>
 Initialiser drawn(std::string name, Draw&& draw) {
   return {std::move(name), [draw](Tensor& tensor, uint64_t seed, uint64_t stream) {
             const Random random(seed, stream);
+            if (tensor.data_type() != DataType::fp32) {
+              for (int64_t i = 0; i < tensor.size(); ++i)
+                tensor.set(i, draw(random, static_cast<size_t>(i), tensor.shape()));
+              return;
+            }
             auto values = tensor.data<float>();
             for (size_t i = 0; i < values.size(); ++i)
               values[i] = static_cast<float>(draw(random, i, tensor.shape()));
@@ -86,9 +91,9 @@ Initialiser xavier_uniform() {
   });
 }
 
-Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape,
-                  uint64_t seed) {
-  Tensor tensor(DataType::fp32, shape);
+Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape, uint64_t seed,
+                  DataType data_type) {
+  Tensor tensor(data_type, shape);
   initialiser.fill(tensor, seed, hash_name(name.data(), name.size()));
   return tensor;
 }

@@ -90,6 +90,7 @@ OperatorSchema binary_primitive(const BinaryPrimitive& description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::elementwise;
+  schema.broadcasts = true;
   schema.inputs = {{.name = "a", .types = description.types}, {.name = "b", .types = description.types}};
   schema.outputs = {"y"};
   schema.infer = [boolean = description.makes_boolean](const InferenceCall& call) {

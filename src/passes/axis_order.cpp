@@ -10,11 +10,13 @@
 namespace tessera::passes {
 namespace {
 
-bool broadcasts(const Node& node) {
-  // Batch normalisation is elementwise too, but its channels are the last axis.
-  return node.operator_name() == "broadcast_to" ||
-         (node.schema().operator_class == OperatorClass::elementwise &&
-          node.operator_name() != "batch_norm_inference");
+// Batch normalisation, whose channels are the last axis, is elementwise and does not.
+bool treats_axes_alike(const Node& node) {
+  if (node.schema().broadcasts || node.operator_name() == "broadcast_to") return true;
+  const auto& inputs = node.inputs();
+  return node.schema().operator_class == OperatorClass::elementwise &&
+         std::all_of(inputs.begin(), inputs.end(),
+                     [&](const Value* input) { return input->shape() == node.output()->shape(); });
 }
 
 size_t place(int64_t axis, size_t rank) {
@@ -53,14 +55,14 @@ std::set<size_t> reduced_axes(const Node& node, size_t rank) {
 
 bool works_in_any_order(const Node& node, size_t rank) {
   static const std::set<std::string_view> others{"concat", "split", "slice", "pad", "softmax", "log_softmax"};
-  if (broadcasts(node)) return node.output()->shape().size() == rank;
+  if (treats_axes_alike(node)) return node.output()->shape().size() == rank;
   const bool known =
       node.schema().operator_class == OperatorClass::reduction || others.contains(node.operator_name());
   return known && node.input(0)->shape().size() == rank;
 }
 
 bool follows_order(const Node& node, size_t input, size_t rank) {
-  return !broadcasts(node) || node.input(input)->shape().size() == rank;
+  return !treats_axes_alike(node) || node.input(input)->shape().size() == rank;
 }
 
 bool operand_moves(const Value& operand, const Permutation& order) {

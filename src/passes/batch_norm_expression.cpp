@@ -12,16 +12,25 @@ ops::ReduceOptions over_all_but_channels(const Value* x) {
   return over;
 }
 
+int64_t rows_of_channels(const Value* x) {
+  const Shape shape = x->type().static_shape();
+  return element_count(Shape(shape.begin(), shape.end() - 1));
+}
+
 Value* variance_of_means(Value* mean_of_squares, Value* mean) {
   Value* spread = ops::subtract(mean_of_squares, ops::square(mean));
   return ops::maximum(spread, ops::constant_like(spread, 0));
 }
 
 // Sums of x - s and of its square, where s, the first row, lies near enough to the mean that nothing cancels.
+// Without rows both statistics are 0, as the operator's own.
 BatchStatistics batch_statistics(Value* x, DataType type) {
-  const Shape shape = x->type().static_shape();
-  const int64_t channels = shape.back();
-  Value* rows = ops::reshape(x, {element_count(shape) / channels, channels});
+  const int64_t channels = x->shape().back().value();
+  if (x->type().element_count() == 0) {
+    Value* none = ops::constant(x->graph(), Tensor(type, {channels}));
+    return {none, none};
+  }
+  Value* rows = ops::reshape(x, {rows_of_channels(x), channels});
   Value* first = ops::reshape(ops::slice(rows, {0, 0}, {1, channels}), {channels});
   Value* shift = ops::cast(first, type);
   Value* shifted = ops::subtract(ops::cast(x, type), shift);
@@ -98,8 +107,7 @@ std::optional<NormalisedInput> match_normalised_input(Value* y) {
 // mean(dy n)).
 BatchNormGradients gradients_from_sums(const Node& gradient, Value* slopes, Value* products) {
   Value *dy = gradient.input(0), *x = gradient.input(1), *mean = gradient.input(3);
-  const int64_t rows = x->type().element_count() / x->shape().back().value();
-  const double share = 1 / static_cast<double>(rows);
+  const double share = 1 / static_cast<double>(rows_of_channels(x));
   Value* inverse = ops::rsqrt(ops::add(gradient.input(4), gradient.attributes().real("epsilon")));
   BatchNormGradients result;
   result.dbias = slopes;

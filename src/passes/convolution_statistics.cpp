@@ -48,8 +48,7 @@ Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<N
 void rewrite(Graph& graph, Node* norm, const std::optional<NormalisedInput>& input) {
   Value* x = norm->input(0);
   const DataType type = norm->input(1)->data_type();
-  const int64_t rows = x->type().element_count() / x->shape().back().value();
-  const double share = 1.0 / static_cast<double>(rows);
+  const double share = 1 / static_cast<double>(rows_of_channels(x));
   const InsertionPoint here(graph, norm);
   graph.set_name_scope(norm->name());
   const Statistics statistics = add_statistics(graph, x->producer(), input, type);
@@ -76,7 +75,8 @@ bool use_convolution_statistics(Graph& graph, const PassOptions& options) {
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
     const Value* x = norm->input(0);
     Node* convolution = producer_of(x, "convolution");
-    if (convolution == nullptr) continue;
+    // A bias of its own, which the normalisation takes away again, no kernel adds in front of statistics.
+    if (convolution == nullptr || convolution->inputs().size() != 2) continue;
     const std::optional<NormalisedInput> input = normalised_input(*convolution, options);
     if (!input.has_value() && !options.takes_statistics(*convolution)) continue;
     rewrite(graph, norm, input);

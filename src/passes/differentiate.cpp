@@ -28,27 +28,32 @@ ValueSet dependents(const Graph& graph, std::span<Value* const> sources) {
   return result;
 }
 
-// Replaces composites that have no gradient rule by their parts, as often as it takes.
-Value* expand_composites(Graph& graph, Value* loss, std::span<Value* const> sources) {
+// Has every reader of a composite without a gradient rule read its parts instead, as often as it takes. The
+// composites stay, for the caller may hold their results; `loss` and `sources` follow to the parts.
+void expand_composites(Graph& graph, Value*& loss, std::vector<Value*>& sources) {
   for (bool changed = true; changed;) {
     changed = false;
     const ValueSet active = dependents(graph, sources);
     for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
       Node* node = (position++)->get();
       if (node->schema().gradient || !node->schema().decompose || !reads_any(*node, active)) continue;
+      const auto& outputs = node->outputs();
+      const bool matters = std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) {
+        return output.get() == loss || graph.is_used(output.get());
+      });
+      if (!matters) continue;
       const InsertionPoint here(graph, node);
       graph.set_name_scope(node->name());
       const std::vector<Value*> parts = node->schema().decompose(*node, node->inputs());
       graph.set_name_scope("");
       for (size_t i = 0; i < parts.size(); ++i) {
         if (node->output(i) == loss) loss = parts[i];
+        std::replace(sources.begin(), sources.end(), node->output(i), parts[i]);
         graph.replace_all_uses(node->output(i), parts[i]);
       }
-      graph.erase(node);
       changed = true;
     }
   }
-  return loss;
 }
 
 }  // namespace
@@ -57,8 +62,9 @@ std::vector<Value*> differentiate(Graph& graph, Value* loss, std::span<Value* co
                                   Value* loss_gradient) {
   require(loss->shape().empty() && is_floating(loss->data_type()), ErrorCode::invalid_argument,
           "only a floating scalar has a gradient; '{}' is {}", loss->name(), to_string(loss->type()));
-  loss = expand_composites(graph, loss, with_respect_to);
-  const ValueSet active = dependents(graph, with_respect_to);
+  std::vector<Value*> sources(with_respect_to.begin(), with_respect_to.end());
+  expand_composites(graph, loss, sources);
+  const ValueSet active = dependents(graph, sources);
 
   std::vector<Node*> backwards;
   for (const auto& node : graph.nodes()) backwards.push_back(node.get());
@@ -95,7 +101,7 @@ std::vector<Value*> differentiate(Graph& graph, Value* loss, std::span<Value* co
   graph.set_name_scope("");
 
   std::vector<Value*> result;
-  for (Value* value : with_respect_to) {
+  for (Value* value : sources) {
     const auto found = gradients.find(value);
     result.push_back(found == gradients.end() ? ops::zeros_like(value) : found->second);
   }

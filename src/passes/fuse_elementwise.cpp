@@ -299,6 +299,22 @@ class FreeNodes {
   std::unordered_map<const Node*, Node*> copies_;
 };
 
+// Whether a cluster of the members has an input: numbers are copied into it, and do not count.
+bool reads_data(const std::vector<Node*>& members) {
+  NodeSet inside(members.begin(), members.end());
+  std::vector<const Node*> waiting(members.begin(), members.end());
+  while (!waiting.empty()) {
+    const Node* node = waiting.back();
+    waiting.pop_back();
+    for (const Value* input : node->inputs()) {
+      const Node* producer = input->producer();
+      if (producer == nullptr || !(inside.contains(producer) || is_free(*producer))) return true;
+      if (inside.insert(producer).second) waiting.push_back(producer);
+    }
+  }
+  return false;
+}
+
 bool reads_broadcast(const std::vector<Node*>& members) {
   return std::any_of(members.begin(), members.end(), [](const Node* node) {
     return std::any_of(node->inputs().begin(), node->inputs().end(),
@@ -321,6 +337,7 @@ bool fuse_elementwise(Graph& graph, const PassOptions& options) {
   bool changed = decompose_elementwise(graph);
   for (std::vector<Node*> members : Grouping(graph, options).members()) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(graph, members).empty()) continue;
+    if (!reads_data(members)) continue;
     FreeNodes(graph, members);
     fuse_nodes(graph, "cluster", members, visible_values(graph, members));
     changed = true;

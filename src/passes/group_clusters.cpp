@@ -6,7 +6,7 @@
 // Nodes of one group have the same depth, the number of groupable nodes on the longest way to them, so that
 // none depends on another, and neither does a group on one that depends on it. Settled values are computed
 // once: they stay out of groups, which would compute them in every run. So does what reads images: there is
-// little of that, and recompute_activations has put it where it is read.
+// little of that, and recompute_activations has put it where it is read. And so does what nothing reads.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -59,6 +59,12 @@ bool reads_whole_input(const Node& node) {
   });
 }
 
+bool is_read(const Node& node) {
+  const auto& outputs = node.outputs();
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const auto& output) { return node.graph().is_used(output.get()); });
+}
+
 bool is_groupable(const Node& node) {
   if (!is_flat(node) || reads_whole_input(node)) return false;
   if (node.operator_name() != "fused") return is_primitive(node);
@@ -74,7 +80,8 @@ class Groups {
  public:
   Groups(const Graph& graph, bool frozen) : settled_(settled_values(graph, frozen)) {
     for (const auto& node : graph.nodes()) {
-      if (!settled_.contains(node->output()) && is_groupable(*node)) groupable_.insert(node.get());
+      if (settled_.contains(node->output()) || !is_read(*node)) continue;
+      if (is_groupable(*node)) groupable_.insert(node.get());
     }
     find_ancestors(graph);
     find_descendants(graph);

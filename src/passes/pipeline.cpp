@@ -46,9 +46,10 @@ std::vector<Pass> pipeline(const PassOptions& options) {
       fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
-  // fusions, which make each copy one pass over memory.
+  // fusions, which make each copy one pass over memory. A normalisation of which
+  // only one statistic is read leaves dead code.
   if (options.fuse)
-    passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms,
+    passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms, dead,
                                  convolutions, products, input_casts, clusters, groups});
   return passes;
 }

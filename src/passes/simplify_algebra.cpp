@@ -96,9 +96,9 @@ Value* trivial_reduction(const Node& node) {
   return ops::reshape(node.input(0), node.output()->shape());
 }
 
-// Elementwise operators broadcast by themselves: an operand that was broadcast before may stay small.
+// What broadcasts by itself needs no operand that was broadcast before.
 bool drop_broadcasts(Graph& graph, Node& node) {
-  if (node.schema().operator_class != OperatorClass::elementwise || node.inputs().size() < 2) return false;
+  if (!node.schema().broadcasts) return false;
   bool changed = false;
   for (size_t i = 0; i < node.inputs().size(); ++i) {
     Node* broadcast = node.input(i)->producer();

@@ -2,7 +2,7 @@
 
 namespace tessera::train {
 
-Evaluation evaluate(Executable& executable, const data::Loader& loader) {
+Evaluation evaluate(Executable& executable, const data::Loader& loader, const std::atomic<bool>* stop) {
   Evaluation result;
   double loss = 0;
   int64_t correct = 0;
@@ -26,6 +26,7 @@ Evaluation evaluate(Executable& executable, const data::Loader& loader) {
     executable.submit({{"images", batch->images}, {"labels", batch->labels}});
     if (under_way.has_value()) receive(*under_way);
     under_way = std::move(batch);
+    if (stop != nullptr && stop->load()) break;
   }
   if (under_way.has_value()) receive(*under_way);
   const auto count = static_cast<double>(result.predictions.size());

@@ -266,6 +266,15 @@ std::string nearest_file(const std::filesystem::path& path) {
   return did_you_mean(path.string(), names);
 }
 
+// Whether a run wrote it, with every key: those without effect are then nobody's mistake.
+bool is_spelled_out(const std::string& text, const std::string& name) {
+  try {
+    return to_toml(parse_recipe(text, name)) == text;
+  } catch (const Error&) {  // whole with the overrides alone
+    return false;
+  }
+}
+
 void check_exists(std::string_view key, const std::string& value) {
   std::error_code error;
   std::filesystem::path path(value);
@@ -296,10 +305,13 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
   std::error_code error;
   require(std::filesystem::exists(path, error), ErrorCode::io, "{}: no such recipe{}", path.string(),
           nearest_file(path));
+  const std::string text = read_text_file(path, kMaximumRecipeBytes);
   std::vector<std::string> warnings;
-  Recipe recipe =
-      parse_recipe(read_text_file(path, kMaximumRecipeBytes), path.string(), overrides, &warnings);
-  for (const std::string& warning : warnings) log_warning("{}", warning);
+  Recipe recipe = parse_recipe(text, path.string(), overrides, &warnings);
+  const bool is_ours = is_spelled_out(text, path.string());
+  for (const std::string& warning : warnings) {
+    if (!is_ours || warning.starts_with("--set ")) log_warning("{}", warning);
+  }
   check_recipe_files(recipe);
   return recipe;
 }

@@ -1,12 +1,5 @@
 #include "recipe_fields.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include <fmt/format.h>
-
-#include "tessera/base/error.h"
-
 namespace tessera::train {
 namespace {
 
@@ -62,7 +55,8 @@ std::vector<RecipeField> make_fields() {
       {.section = "model",
        .key = "weights",
        .slot = TESSERA_MEMBER(model.weights),
-       .documentation = "Safetensors file to start from; empty: random weights from `train.seed`"},
+       .documentation = "Safetensors file to start from; empty: random weights from `train.seed`",
+       .resuming = Resuming::free},
 
       {.section = "data",
        .key = "kind",
@@ -75,7 +69,8 @@ std::vector<RecipeField> make_fields() {
        .key = "path",
        .slot = TESSERA_MEMBER(data.path),
        .documentation = "Folder of the data",
-       .used_by = {"idx"}},
+       .used_by = {"idx"},
+       .resuming = Resuming::free},
       {.section = "data",
        .key = "image_size",
        .slot = TESSERA_MEMBER(data.image_size),
@@ -96,17 +91,20 @@ std::vector<RecipeField> make_fields() {
        .slot = TESSERA_MEMBER(data.train_images),
        .documentation = "Training images: only the first so many, or how many to make up",
        .limits = between(1, 1e9),
-       .unset = "all of them; `synthetic`: 10000"},
+       .unset = "all of them; `synthetic`: 10000",
+       .resuming = Resuming::fixed},
       {.section = "data",
        .key = "test_images",
        .slot = TESSERA_MEMBER(data.test_images),
        .documentation = "The same for the test images",
        .limits = between(1, 1e9),
-       .unset = "all of them; `synthetic`: 1000"},
+       .unset = "all of them; `synthetic`: 1000",
+       .resuming = Resuming::free},
       {.section = "data",
        .key = "shuffle",
        .slot = TESSERA_MEMBER(data.shuffle),
-       .documentation = "Whether each epoch visits the training images in a new order"},
+       .documentation = "Whether each epoch visits the training images in a new order",
+       .resuming = Resuming::fixed},
       {.section = "data",
        .key = "flip",
        .slot = TESSERA_MEMBER(data.flip),
@@ -136,8 +134,9 @@ std::vector<RecipeField> make_fields() {
       {.section = "data",
        .key = "prefetch",
        .slot = TESSERA_MEMBER(data.prefetch),
-       .documentation = "Batches prepared ahead of the network",
-       .limits = between(0, 1024)},
+       .documentation = "Batches prepared ahead of the network; 0: each when it is its turn",
+       .limits = between(0, 1024),
+       .resuming = Resuming::free},
 
       {.section = "train",
        .key = "epochs",
@@ -148,7 +147,8 @@ std::vector<RecipeField> make_fields() {
        .key = "batch",
        .slot = TESSERA_MEMBER(train.batch),
        .documentation = "Images of one forward and backward pass",
-       .limits = between(1, 1e6)},
+       .limits = between(1, 1e6),
+       .resuming = Resuming::fixed},
       {.section = "train",
        .key = "precision",
        .slot = TESSERA_MEMBER(train.precision),
@@ -162,21 +162,26 @@ std::vector<RecipeField> make_fields() {
        .key = "seed",
        .slot = TESSERA_MEMBER(train.seed),
        .documentation = "The one source of all randomness; same seed, same machine, same bits",
-       .limits = {.low = 0}},
+       .limits = {.low = 0},
+       .resuming = Resuming::fixed},
       {.section = "train",
        .key = "device",
        .slot = TESSERA_MEMBER(train.device),
-       .documentation = "`auto` (the fastest present), `cpu`, `cuda`, `cuda:N` or `reference`"},
+       .documentation = "`auto` (the fastest present), `cpu`, `cuda`, `cuda:N` or `reference`",
+       .resuming = Resuming::free},
       {.section = "train",
        .key = "threads",
        .slot = TESSERA_MEMBER(train.threads),
-       .documentation = "Processor threads; 0: one per core",
-       .limits = between(0, 4096)},
+       .documentation = "Threads of the processor as a device; 0: as OMP_NUM_THREADS says, or else one per "
+                        "core that may be used",
+       .limits = between(0, 4096),
+       .resuming = Resuming::free},
       {.section = "train",
        .key = "accumulate",
        .slot = TESSERA_MEMBER(train.accumulate),
        .documentation = "Batches whose gradients make one update",
-       .limits = between(1, 65536)},
+       .limits = between(1, 65536),
+       .resuming = Resuming::fixed},
       {.section = "train",
        .key = "clip_norm",
        .slot = TESSERA_MEMBER(train.clip_norm),
@@ -198,7 +203,8 @@ std::vector<RecipeField> make_fields() {
        .documentation =
            "Make cheap activations again for the gradients instead of keeping them: less memory, "
            "the same numbers, a little slower",
-       .unset = "those of at most 32 MiB; on a GPU a few"},
+       .unset = "those of at most 32 MiB; on a GPU a few",
+       .resuming = Resuming::free},
       {.section = "train",
        .key = "deterministic",
        .slot = TESSERA_MEMBER(train.deterministic),
@@ -208,12 +214,34 @@ std::vector<RecipeField> make_fields() {
        .key = "evaluate_every",
        .slot = TESSERA_MEMBER(train.evaluate_every),
        .documentation = "Epochs between evaluations; 0: only after the last",
-       .limits = between(0, 1e6)},
+       .limits = between(0, 1e6),
+       .resuming = Resuming::free},
       {.section = "train",
        .key = "checkpoint_every",
        .slot = TESSERA_MEMBER(train.checkpoint_every),
-       .documentation = "Epochs between checkpoints; 0: only after the last",
-       .limits = between(0, 1e6)},
+       .documentation =
+           "Epochs between checkpoints; 0: none by epochs. There is one after the last in any case",
+       .limits = between(0, 1e6),
+       .resuming = Resuming::free},
+      {.section = "train",
+       .key = "checkpoint_steps",
+       .slot = TESSERA_MEMBER(train.checkpoint_steps),
+       .documentation = "Updates between checkpoints, beside those by epochs; 0: none by updates",
+       .limits = between(0, 1e9),
+       .resuming = Resuming::free},
+      {.section = "train",
+       .key = "checkpoint_minutes",
+       .slot = TESSERA_MEMBER(train.checkpoint_minutes),
+       .documentation = "Minutes between checkpoints, beside the others; 0: none by time",
+       .limits = between(0, 1e6),
+       .resuming = Resuming::free},
+      {.section = "train",
+       .key = "keep_checkpoints",
+       .slot = TESSERA_MEMBER(train.keep_checkpoints),
+       .documentation = "The last so many checkpoints stay: `last.safetensors`, and those before it as "
+                        "`step-NUMBER.safetensors`; 0: all",
+       .limits = between(0, 1e6),
+       .resuming = Resuming::free},
 
       {.section = "optimizer",
        .key = "name",
@@ -286,7 +314,7 @@ std::vector<RecipeField> make_fields() {
        .key = "warmup_epochs",
        .slot = TESSERA_MEMBER(schedule.warmup_epochs),
        .documentation = "Epochs of linear rise from `initial` to the peak; may be a fraction",
-       .limits = at_least(0),
+       .limits = between(0, 1e6),
        .used_by = {"constant", "step", "cosine", "polynomial"}},
       {.section = "schedule",
        .key = "warmup_steps",
@@ -298,7 +326,7 @@ std::vector<RecipeField> make_fields() {
        .key = "milestones",
        .slot = TESSERA_MEMBER(schedule.milestones),
        .documentation = "Epochs, rising, at which the learning rate is multiplied by `gamma`",
-       .limits = above(0),
+       .limits = {.low = 0, .high = 1e6, .low_open = true},
        .used_by = {"step"},
        .unset = "none"},
       {.section = "schedule",
@@ -340,38 +368,6 @@ std::vector<RecipeField> make_fields() {
 const std::vector<RecipeField>& recipe_fields() {
   static const std::vector<RecipeField> fields = make_fields();
   return fields;
-}
-
-const RecipeField* find_field(std::string_view section, std::string_view key) {
-  for (const RecipeField& field : recipe_fields()) {
-    if (field.section == section && field.key == key) return &field;
-  }
-  return nullptr;
-}
-
-const RecipeField& section_selector(std::string_view section) {
-  const auto& fields = recipe_fields();
-  const auto first = std::find_if(fields.begin(), fields.end(),
-                                  [&](const RecipeField& field) { return field.section == section; });
-  require(first != fields.end(), ErrorCode::internal, "recipes have no section '{}'", section);
-  return *first;
-}
-
-bool Limits::holds(double value) const {
-  return std::isfinite(value) && (low_open ? value > low : value >= low) &&
-         (high_open ? value < high : value <= high);
-}
-
-std::string Limits::describe() const {
-  const bool has_low = std::isfinite(low);
-  const bool has_high = std::isfinite(high);
-  if (has_low && has_high && !low_open && !high_open)
-    return fmt::format("from {:.15g} to {:.15g}", low, high);
-  std::string text = has_low ? fmt::format("{} {:.15g}", low_open ? "above" : "at least", low) : "";
-  if (has_high) {
-    text += fmt::format("{}{} {:.15g}", text.empty() ? "" : " and ", high_open ? "below" : "at most", high);
-  }
-  return text;
 }
 
 }  // namespace tessera::train

@@ -28,6 +28,13 @@ struct Limits {
   std::string describe() const;    // "at least 0 and below 1"; "" without limits
 };
 
+// What a key may do when a run is resumed.
+enum class Resuming {
+  asked,  // differ when the user asked for it: it decides what is computed
+  free,   // differ: the steps to come compute the same
+  fixed,  // not differ: what a position in the data means depends on it
+};
+
 struct RecipeField {
   std::string_view section;  // "optimizer"
   std::string_view key;      // "learning_rate"
@@ -37,6 +44,7 @@ struct RecipeField {
   std::vector<std::string> choices = {};       // of a string; empty: any
   std::vector<std::string> used_by = {};       // the section's names that read this key; empty: all
   std::string_view unset = "the model's own";  // meaning of an optional or empty value
+  Resuming resuming = Resuming::asked;
 
   std::string path() const { return std::string(section) + "." + std::string(key); }
 };

@@ -89,11 +89,22 @@ std::string machine_part(const Report& report) {
   return html + "</dl>";
 }
 
+// What a resumed run had otherwise before.
+std::string changes_part(const RunHistory& history) {
+  std::string html;
+  for (const SettingChange& change : history.changes) {
+    html += fmt::format("<p class=\"note\">From step {} on {} is {}; before it was {}.</p>", change.step,
+                        escape_html(change.key), escape_html(change.after), escape_html(change.before));
+  }
+  return html;
+}
+
 void check(const Report& report) {
-  const auto side =
-      static_cast<size_t>(std::llround(std::sqrt(static_cast<double>(report.confusion.size()))));
-  require(side * side == report.confusion.size(), ErrorCode::invalid_argument,
-          "a confusion matrix of {} values is not square", report.confusion.size());
+  for (const auto& [pair, images] : report.confusion) {
+    require(pair.first >= 0 && pair.second >= 0, ErrorCode::invalid_argument,
+            "{} test images are of class {} and taken for {}: classes are numbered from 0", images,
+            pair.first, pair.second);
+  }
 }
 
 }  // namespace
@@ -123,8 +134,8 @@ std::string render_report(const Report& report) {
   html += epochs_part(report.history);
   html += fmt::format("<div class=\"pair\">\n<section><h2>Machine</h2>{}</section>\n", machine_part(report));
   if (!report.recipe.empty()) {
-    html += fmt::format("<section><h2>Recipe</h2><pre class=\"card\">{}</pre></section>\n",
-                        escape_html(report.recipe));
+    html += fmt::format("<section><h2>Recipe</h2>{}<pre class=\"card\">{}</pre></section>\n",
+                        changes_part(report.history), escape_html(report.recipe));
   }
   html += fmt::format("</div>\n<footer>Made by Tessera {}. This page needs no network.</footer>\n</main>\n",
                       escape_html(report.machine.tessera_version));

@@ -13,6 +13,7 @@ namespace {
 // In units of the SVG's view box, which is about a pixel on a desktop.
 constexpr double kWidth = 560, kHeight = 270;
 constexpr double kLeft = 62, kRight = 14, kTop = 12, kBottom = 44;
+constexpr double kFinestTicks = 1e-9;  // distance of two ticks as a share of the numbers at them
 
 // Finite values only.
 struct Extent {
@@ -23,6 +24,8 @@ struct Extent {
     low = std::min(low, value);
     high = std::max(high, value);
   }
+  // A constant whose mean was taken differs from itself by its last bits.
+  bool is_constant() const { return high - low <= kFinestTicks * std::max(std::abs(low), std::abs(high)); }
 };
 
 struct Axis {
@@ -140,7 +143,7 @@ Axis x_axis(Extent extent) {
 
 // Starts and ends at a round number.
 Axis y_axis(Extent extent, bool from_zero) {
-  if (from_zero || extent.low == extent.high) extent.include(0);
+  if (from_zero || extent.is_constant()) extent.include(0);
   const std::vector<double> ticks = round_ticks(extent.low, extent.high, 6);
   return {{ticks.front(), ticks.back()}, ticks, kHeight - kBottom, kTop};
 }
@@ -149,7 +152,9 @@ Axis y_axis(Extent extent, bool from_zero) {
 
 std::vector<double> round_ticks(double low, double high, int most) {
   if (!(high > low)) high = low + 1;
-  const double rough = (high - low) / std::max(most - 1, 1);
+  // Steps that are small beside the numbers themselves would get lost in them.
+  const double finest = kFinestTicks * std::max(std::abs(low), std::abs(high));
+  const double rough = std::max((high - low) / std::max(most - 1, 1), finest);
   const double magnitude = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0}) {
     const double step = factor * magnitude;
@@ -157,7 +162,8 @@ std::vector<double> round_ticks(double low, double high, int most) {
     const double last = std::ceil(high / step - 1e-9);
     if (last - first > most - 1) continue;
     std::vector<double> ticks;
-    for (double i = first; i <= last; ++i) ticks.push_back(i * step);
+    const auto steps = std::max<int64_t>(1, std::llround(last - first));
+    for (int64_t i = 0; i <= steps; ++i) ticks.push_back((first + static_cast<double>(i)) * step);
     return ticks;
   }
   return {low, high};

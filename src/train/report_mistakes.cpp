@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/data/dataset.h"
 #include "tessera/train/png.h"
 
 #include "report_chart.h"
@@ -17,27 +18,36 @@ constexpr size_t kMostPairs = 20;
 constexpr double kStrong = 0.55;  // share of colour from which the text on it is inverted
 
 std::string class_name(const Report& report, int64_t number) {
-  const auto known = static_cast<int64_t>(report.classes.size());
-  return number >= 0 && number < known ? report.classes[static_cast<size_t>(number)]
-                                       : fmt::format("{}", number);
+  return data::class_name(report.classes, number);
 }
 
-struct Confusion {
+class Confusion {
+ public:
+  explicit Confusion(const Report& of) : report(of), classes(static_cast<int64_t>(of.classes.size())) {
+    for (const auto& [pair, count] : report.confusion) {
+      images_[pair.first] += count;
+      classes = std::max(classes, std::max(pair.first, pair.second) + 1);
+    }
+  }
+
   const Report& report;
   int64_t classes;
 
   int64_t count(int64_t truth, int64_t prediction) const {
-    return report.confusion[static_cast<size_t>(truth * classes + prediction)];
+    const auto found = report.confusion.find({truth, prediction});
+    return found == report.confusion.end() ? 0 : found->second;
   }
   int64_t images(int64_t truth) const {
-    int64_t sum = 0;
-    for (int64_t prediction = 0; prediction < classes; ++prediction) sum += count(truth, prediction);
-    return sum;
+    const auto found = images_.find(truth);
+    return found == images_.end() ? 0 : found->second;
   }
   double share(int64_t truth, int64_t prediction) const {
     return static_cast<double>(count(truth, prediction)) /
            static_cast<double>(std::max<int64_t>(images(truth), 1));
   }
+
+ private:
+  std::map<int64_t, int64_t> images_;  // by their class
 };
 
 std::string matrix_cell(const Confusion& confusion, int64_t truth, int64_t prediction) {
@@ -78,11 +88,8 @@ std::string pairs(const Confusion& confusion) {
     int64_t truth, prediction, count;
   };
   std::vector<Pair> worst;
-  for (int64_t truth = 0; truth < confusion.classes; ++truth) {
-    for (int64_t prediction = 0; prediction < confusion.classes; ++prediction) {
-      const int64_t count = confusion.count(truth, prediction);
-      if (truth != prediction && count > 0) worst.push_back({truth, prediction, count});
-    }
+  for (const auto& [pair, count] : confusion.report.confusion) {
+    if (pair.first != pair.second && count > 0) worst.push_back({pair.first, pair.second, count});
   }
   std::stable_sort(worst.begin(), worst.end(),
                    [](const Pair& a, const Pair& b) { return a.count > b.count; });
@@ -127,10 +134,9 @@ std::string mistake_figure(const Report& report, const Mistake& mistake) {
 }  // namespace
 
 std::string confusion_part(const Report& report) {
-  const auto classes = std::llround(std::sqrt(static_cast<double>(report.confusion.size())));
-  if (classes == 0) return "";
-  const Confusion confusion{report, classes};
-  const bool is_small = classes <= kMostClasses;
+  if (report.confusion.empty()) return "";
+  const Confusion confusion(report);
+  const bool is_small = confusion.classes <= kMostClasses;
   return fmt::format(
       "<section><h2>{}</h2><p class=\"note\">{}</p>{}</section>\n",
       is_small ? "Confusion matrix" : "Most frequent confusions",

@@ -3,40 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <memory>
+#include <optional>
 
 #include <fmt/chrono.h>
 
-#include "tessera/base/error.h"
 #include "tessera/base/file.h"
+#include "tessera/base/log.h"
 #include "tessera/train/machine.h"
 #include "tessera/train/progress.h"
 #include "tessera/train/report.h"
-#include "tessera/train/tensorboard.h"
+
+#include "event_log.h"
+#include "run_folder.h"
 
 namespace tessera::train {
 namespace {
-
-data::Loader make_training_loader(const Recipe& recipe) {
-  const Recipe::Data& d = recipe.data;
-  data::AugmentOptions augmentation{.crop_padding = d.crop_padding,
-                                    .horizontal_flip = d.flip,
-                                    .mean = {d.mean.begin(), d.mean.end()},
-                                    .deviation = {d.std.begin(), d.std.end()}};
-  if (d.cutout > 0) {
-    const auto share =
-        static_cast<double>(d.cutout * d.cutout) / static_cast<double>(d.image_size * d.image_size);
-    augmentation.erase_probability = 1;
-    augmentation.erase_minimum_share = share;
-    augmentation.erase_maximum_share = share;
-  }
-  return {make_dataset(recipe, data::Split::train),
-          {.batch_size = recipe.train.batch,
-           .shuffle = d.shuffle,
-           .seed = static_cast<uint64_t>(recipe.train.seed),
-           .prefetch = d.prefetch,
-           .augmentation = augmentation}};
-}
 
 optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, int64_t steps_per_epoch) {
   const auto steps_of = [&](double epochs) {
@@ -56,52 +37,6 @@ optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, in
     return optim::one_cycle(total_steps, s.peak, s.initial, s.final);
   }
   return warmup_steps > 0 ? optim::warmup(warmup_steps, schedule, s.initial) : schedule;
-}
-
-// Writes the events of one run; a resumed run goes on from its step.
-class EventLog {
- public:
-  EventLog(const std::filesystem::path& folder, int64_t first_step)
-      : writer_(folder, {.first_step = first_step}) {}
-
-  void step(const StepEvent& event) {
-    writer_.add_scalar("train/loss", event.loss, event.position.step);
-    writer_.add_scalar("train/learning_rate", event.learning_rate, event.position.step);
-    writer_.add_scalar("train/images_per_second", event.images_per_second, event.position.step);
-  }
-  void epoch(const EpochRow& row) {
-    writer_.add_scalar("epoch/train_loss", row.train_loss, row.step);
-    writer_.add_scalar("epoch/train_accuracy", row.train_accuracy, row.step);
-    if (!std::isnan(row.test_accuracy)) {
-      writer_.add_scalar("epoch/test_loss", row.test_loss, row.step);
-      writer_.add_scalar("epoch/test_accuracy", row.test_accuracy, row.step);
-    }
-    writer_.flush();
-  }
-  void text(const std::string& tag, const std::string& text) {
-    writer_.add_text(tag, text, 0);
-    writer_.flush();
-  }
-
- private:
-  EventWriter writer_;
-};
-
-// Makes the folder with the recipe and the event log in it; takes a new folder away again when that fails.
-std::unique_ptr<EventLog> begin_run(const std::filesystem::path& folder, const Recipe& recipe,
-                                    int64_t first_step) {
-  const bool existed = std::filesystem::exists(folder);
-  try {
-    make_folder(folder);
-    write_file(folder / "recipe.toml", std::string_view(to_toml(recipe)));
-    auto events = std::make_unique<EventLog>(folder, first_step);
-    events->text("recipe", to_toml(recipe));
-    return events;
-  } catch (const std::exception&) {
-    std::error_code ignored;
-    if (!existed) std::filesystem::remove_all(folder, ignored);
-    throw;
-  }
 }
 
 RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResult& result) {
@@ -144,13 +79,9 @@ Report make_report(const Recipe& recipe, const RunSummary& summary, const FitRes
                 .machine = read_machine(),
                 .recipe = to_toml(recipe),
                 .classes = test.class_names()};
-  const auto classes = static_cast<size_t>(test.class_count());
-  report.confusion.assign(classes * classes, 0);
   std::vector<Prediction> wrong;
   for (const Prediction& prediction : result.evaluation.predictions) {
-    const auto truth = static_cast<size_t>(prediction.label);
-    const auto predicted = static_cast<size_t>(prediction.predicted);
-    if (predicted < classes) ++report.confusion[truth * classes + predicted];
+    ++report.confusion[{prediction.label, prediction.predicted}];
     if (prediction.label != prediction.predicted) wrong.push_back(prediction);
   }
   std::stable_sort(wrong.begin(), wrong.end(),
@@ -170,48 +101,32 @@ Report make_report(const Recipe& recipe, const RunSummary& summary, const FitRes
   return report;
 }
 
-// What the order of the data and the meaning of a position depend on: a resumed run must have the same.
-std::map<std::string, std::string> fixed_settings(const Recipe& recipe) {
-  return {{"train.batch", std::to_string(recipe.train.batch)},
-          {"train.seed", std::to_string(recipe.train.seed)},
-          {"train.accumulate", std::to_string(recipe.train.accumulate)}};
-}
-
-void check_settings(const Recipe& recipe, const Checkpoint& state, const std::string& source) {
-  for (const auto& [key, value] : fixed_settings(recipe)) {
-    const auto found = state.metadata.find(key);
-    require(found == state.metadata.end() || found->second == value, ErrorCode::invalid_argument,
-            "{}: the run was begun with {} = {} and cannot go on with {}", source, key, found->second, value);
-  }
-}
-
 }  // namespace
 
 FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
-  const std::filesystem::path last = options.folder / "checkpoints" / "last.safetensors";
-  const bool exists = std::filesystem::exists(last);
-  require(!exists || options.resume, ErrorCode::io,
-          "{} holds a run already: go on with it by --resume, or choose another --out",
-          options.folder.string());
-  require(!options.resume || exists, ErrorCode::io, "{}: there is no checkpoint to resume from",
-          last.string());
-
+  RunFolder folder(options.folder, recipe, options.resume);
+  std::optional<Checkpoint> state;
+  std::optional<Recipe> begun;
+  std::vector<SettingChange> changes;
+  if (options.resume) {
+    state = load_checkpoint(folder.last());
+    begun = folder.begun_recipe(state->metadata);
+    changes = changes_on_resume(*begun, recipe, options.asked, folder.last().string());
+  }
   const data::Loader loader = make_training_loader(recipe);
   const data::Loader evaluation = make_evaluation_loader(recipe, data::Split::test);
-  Trainer trainer(make_model(recipe), make_trainer_options(recipe));
+  std::string fallback;
+  Trainer trainer(make_model(recipe), make_trainer_options(recipe, &fallback));
   if (!recipe.model.weights.empty() && !options.resume) trainer.load_weights(recipe.model.weights);
   int64_t first_step = 0;
-  if (options.resume) {
-    const Checkpoint state = load_checkpoint(last);
-    check_settings(recipe, state, last.string());
-    trainer.restore(state, last.string());
-    first_step = std::stoll(state.metadata.at("step"));
+  if (state.has_value()) {
+    trainer.restore(*state, folder.last().string());
+    first_step = std::stoll(state->metadata.at("step"));
+    state.reset();
   }
-  // What cannot be compiled leaves no folder.
   const MemoryPlan& memory = trainer.step(recipe.train.batch).memory_plan();
-  const std::unique_ptr<EventLog> events = begin_run(options.folder, recipe, first_step);
   Progress progress;
-  if (!options.quiet) progress.print(memory_summary(memory, trainer.device().description().memory_bytes));
+  std::optional<EventLog> events;
   const int64_t steps_per_epoch = loader.batches_per_epoch() / recipe.train.accumulate;
   FitOptions fit{
       .epochs = recipe.train.epochs,
@@ -219,11 +134,26 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
                       int64_t per_epoch) { return make_schedule(recipe.schedule, total, per_epoch); },
       .evaluation = &evaluation,
       .evaluate_every = recipe.train.evaluate_every,
-      .checkpoints = options.folder / "checkpoints",
+      .checkpoints = folder.checkpoints(),
       .checkpoint_every = recipe.train.checkpoint_every,
+      .checkpoint_steps = recipe.train.checkpoint_steps,
+      .checkpoint_minutes = recipe.train.checkpoint_minutes,
+      .keep_checkpoints = recipe.train.keep_checkpoints,
       .max_steps = options.max_steps,
       .stop = options.stop,
-      .metadata = fixed_settings(recipe)};
+      .metadata = {{"recipe", to_toml(recipe)}},
+      .changes = changes};
+  fit.on_begin = [&] {
+    folder.begin(recipe, begun);
+    events.emplace(options.folder, first_step);
+    events->text("recipe", to_toml(recipe));
+    for (const SettingChange& change : changes) {
+      log_info("{} is {} from step {} on, and was {}", change.key, change.after, first_step, change.before);
+    }
+    const DeviceDescription device = trainer.device().description();
+    progress.print(device_summary(device, fallback));
+    if (!options.quiet) progress.print(memory_summary(memory, device.memory_bytes));
+  };
   double loss = kNotMeasured;
   double accuracy = kNotMeasured;
   double rate = kNotMeasured;

@@ -28,6 +28,17 @@ class FirstExamples : public data::Dataset {
   int64_t size_;
 };
 
+// The files of MNIST, Fashion-MNIST and others are alike, and hold no names; the labels tell them apart.
+bool is_fashion_mnist(const data::ClassificationDataset& dataset, data::Split split) {
+  constexpr int32_t kTrain[] = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5, 0, 9, 5, 5, 7, 9, 1, 0, 6, 4, 3, 1, 4, 8};
+  constexpr int32_t kTest[] = {9, 2, 1, 1, 6, 1, 4, 6, 5, 7, 4, 5, 7, 3, 4, 1, 2, 4, 8, 0, 2, 5, 7, 9};
+  const bool training = split == data::Split::train;
+  const std::span<const int32_t> first = training ? kTrain : kTest;
+  const auto labels = dataset.labels().data<int32_t>();
+  return dataset.size() == (training ? 60000 : 10000) && dataset.class_count() == 10 &&
+         std::equal(first.begin(), first.end(), labels.begin());
+}
+
 optim::Optimizer make_optimizer(const Recipe::Optimizer& o) {
   if (o.name == "adam" || o.name == "adamw") {
     const optim::AdamOptions options{o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay};
@@ -39,6 +50,18 @@ optim::Optimizer make_optimizer(const Recipe::Optimizer& o) {
     return optim::rmsprop({o.learning_rate, o.alpha, o.epsilon, o.momentum, o.weight_decay});
   require(o.name == "sgd", ErrorCode::invalid_argument, "there is no optimizer '{}'", o.name);
   return optim::sgd({o.learning_rate, o.momentum, o.nesterov, o.weight_decay});
+}
+
+// The processor is opened anew with the threads asked for, be it named or the fastest present.
+std::shared_ptr<Device> open_device(const Recipe::Train& train, std::string* fallback) {
+  std::shared_ptr<Device> device = Device::open(train.device, fallback);
+  const bool chooses = train.threads > 0 && device->description().name == "cpu";
+  return chooses ? Device::open(fmt::format("cpu:threads={}", train.threads)) : device;
+}
+
+// Without any batch ahead, each is made by the thread that wants it.
+int64_t loader_workers(const Recipe& recipe) {
+  return recipe.data.prefetch > 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -67,11 +90,10 @@ std::shared_ptr<const data::Dataset> make_dataset(const Recipe& recipe, data::Sp
         .classes = recipe.data.classes,
         .seed = static_cast<uint64_t>(recipe.train.seed)});
   } else {
-    data::IdxFolderOptions options{.split = split};
-    // The files of MNIST and of Fashion-MNIST are alike; the folder's name tells them apart.
-    if (recipe.data.path.find("fashion") != std::string::npos)
-      options.class_names = data::fashion_mnist_class_names();
-    dataset = std::make_shared<data::ClassificationDataset>(data::load_idx_folder(recipe.data.path, options));
+    data::ClassificationDataset loaded = data::load_idx_folder(recipe.data.path, {.split = split});
+    if (is_fashion_mnist(loaded, split))
+      loaded = {loaded.images(), loaded.labels(), data::fashion_mnist_class_names()};
+    dataset = std::make_shared<data::ClassificationDataset>(std::move(loaded));
   }
   const Shape wanted{recipe.data.image_size, recipe.data.image_size, recipe.data.channels};
   require(dataset->image_shape() == wanted, ErrorCode::invalid_argument,
@@ -86,22 +108,45 @@ std::shared_ptr<const data::Dataset> make_dataset(const Recipe& recipe, data::Sp
   return dataset;
 }
 
+data::Loader make_training_loader(const Recipe& recipe) {
+  const Recipe::Data& d = recipe.data;
+  data::AugmentOptions augmentation{.crop_padding = d.crop_padding,
+                                    .horizontal_flip = d.flip,
+                                    .mean = to_floats(d.mean),
+                                    .deviation = to_floats(d.std)};
+  if (d.cutout > 0) {
+    const auto share =
+        static_cast<double>(d.cutout * d.cutout) / static_cast<double>(d.image_size * d.image_size);
+    augmentation.erase_probability = 1;
+    augmentation.erase_minimum_share = share;
+    augmentation.erase_maximum_share = share;
+  }
+  return {make_dataset(recipe, data::Split::train),
+          {.batch_size = recipe.train.batch,
+           .shuffle = d.shuffle,
+           .seed = static_cast<uint64_t>(recipe.train.seed),
+           .workers = loader_workers(recipe),
+           .prefetch = std::max<int64_t>(d.prefetch, 1),
+           .augmentation = augmentation}};
+}
+
 data::Loader make_evaluation_loader(const Recipe& recipe, data::Split split) {
   return {make_dataset(recipe, split),
           {.batch_size = recipe.train.batch,
            .shuffle = false,
            .drop_last = false,
-           .prefetch = recipe.data.prefetch,
+           .workers = loader_workers(recipe),
+           .prefetch = std::max<int64_t>(recipe.data.prefetch, 1),
            .augmentation = {.mean = to_floats(recipe.data.mean), .deviation = to_floats(recipe.data.std)}}};
 }
 
-TrainerOptions make_trainer_options(const Recipe& recipe) {
+TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fallback) {
   std::optional<Precision> precision;
   if (recipe.train.precision != "auto") precision = parse_precision(recipe.train.precision);
   return {.loss = nn::cross_entropy({.smoothing = recipe.train.smoothing}),
           .optimizer = make_optimizer(recipe.optimizer),
           .precision = precision,
-          .device = Device::open(recipe.train.device),
+          .device = open_device(recipe.train, fallback),
           .seed = static_cast<uint64_t>(recipe.train.seed),
           .accumulate = recipe.train.accumulate,
           .clip_norm = recipe.train.clip_norm,

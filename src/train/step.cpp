@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kInitialLossScale = 65536;
 constexpr double kLossScaleGrowthSteps = 2000;
-constexpr int32_t kFillingLabel = -1;
 
 struct ParameterGradient {
   nn::Variable variable;
@@ -54,7 +53,7 @@ class StepBuilder {
 
   void backward() {
     const bool scaled = options_.precision == Precision::fp16;
-    if (scaled) loss_scale_ = context_.state("loss_scale", {}, nn::constant(kInitialLossScale));
+    if (scaled) loss_scale_ = context_.state(kLossScaleState, {}, nn::constant(kInitialLossScale));
     std::vector<Value*> parameters;
     for (const nn::Variable& variable : context_.variables()) {
       if (variable.role != InputRole::parameter) continue;
@@ -152,7 +151,7 @@ class StepBuilder {
     }
     if (halted_ != nullptr) halt(finite, sound);
     if (loss_scale_ == nullptr || gradient_norm_ == nullptr) return;
-    Value* good = context_.state("loss_scale_good_steps", {}, nn::zeros());
+    Value* good = context_.state(kLossScaleStepsState, {}, nn::zeros());
     Value* counted = ops::add(good, 1);
     Value* grown = ops::greater_equal(counted, ops::constant_like(counted, kLossScaleGrowthSteps));
     Value* zero = ops::constant_like(good, 0);
@@ -193,13 +192,16 @@ StepGraph build_accumulating_step(const models::Model& model, const StepOptions&
   return StepBuilder(model, options).build(false);
 }
 
-StepGraph build_evaluation(const models::Model& model, int64_t batch, bool averaged) {
+StepGraph build_evaluation(const models::Model& model, const nn::Loss& loss, int64_t batch, bool averaged) {
   auto graph = std::make_unique<Graph>(model.name + "_evaluation");
   nn::Context context(*graph, nn::Mode::inference);
   Value* images = graph->add_input(InputRole::input, "images", model.input_type(batch));
   Value* labels = graph->add_input(InputRole::input, "labels", {DataType::int32, {batch}});
   Value* logits = ops::cast(model.forward(context, images), DataType::fp32);
-  graph->add_output("loss", ops::cross_entropy(logits, labels, {.ignored_label = kFillingLabel}));
+  // A filling row has no label: it takes that of class 0, and its loss is dropped.
+  Value* classes = ops::maximum(labels, ops::constant_like(labels, 0));
+  Value* losses = loss.examples(logits, classes);
+  graph->add_output("loss", ops::select(ops::equal(labels, classes), losses, ops::zeros_like(losses)));
   graph->add_output("prediction", ops::argmax(logits));
   graph->add_output("confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}}));
   std::vector<nn::Variable> variables = context.variables();

@@ -37,6 +37,14 @@ void visit_row(Row& row, const Visit& visit) {
   visit("seconds", row.seconds);
 }
 
+template <typename Change, typename Visit>
+void visit_change(Change& change, const Visit& visit) {
+  visit("step", change.step);
+  visit("key", change.key);
+  visit("before", change.before);
+  visit("after", change.after);
+}
+
 // JSON has neither NaN nor infinity; the library writes both as null.
 struct Writer {
   Json& object;
@@ -52,6 +60,7 @@ struct Reader {
   void operator()(const char* name, int64_t& value) const {
     value = object.at(name).get_ref<const int64_t&>();
   }
+  void operator()(const char* name, std::string& value) const { value = object.at(name).get<std::string>(); }
   void operator()(const char* name, double& value) const {
     const Json& member = object.at(name);
     value = member.is_null() ? kNotMeasured : member.get<double>();
@@ -68,6 +77,7 @@ std::string dump(const Json& json, int indent) {
 void RunHistory::truncate(int64_t step) {
   std::erase_if(samples, [&](const StepSample& sample) { return sample.step > step; });
   std::erase_if(epochs, [&](const EpochRow& row) { return row.step > step; });
+  std::erase_if(changes, [&](const SettingChange& change) { return change.step > step; });
 }
 
 double RunHistory::train_seconds() const {
@@ -77,12 +87,14 @@ double RunHistory::train_seconds() const {
 }
 
 std::string to_json(const RunHistory& history) {
-  Json json{{"samples", Json::array()}, {"epochs", Json::array()}};
+  Json json{{"samples", Json::array()}, {"epochs", Json::array()}, {"changes", Json::array()}};
   for (const StepSample& sample : history.samples) {
     visit_sample(sample, Writer{json["samples"].emplace_back(Json::object())});
   }
   for (const EpochRow& row : history.epochs)
     visit_row(row, Writer{json["epochs"].emplace_back(Json::object())});
+  for (const SettingChange& change : history.changes)
+    visit_change(change, Writer{json["changes"].emplace_back(Json::object())});
   return dump(json, -1);
 }
 
@@ -92,6 +104,8 @@ RunHistory history_from_json(std::string_view text, std::string_view name) {
     const Json json = Json::parse(text);
     for (const Json& item : json.at("samples")) visit_sample(history.samples.emplace_back(), Reader{item});
     for (const Json& item : json.at("epochs")) visit_row(history.epochs.emplace_back(), Reader{item});
+    for (const Json& item : json.value("changes", Json::array()))
+      visit_change(history.changes.emplace_back(), Reader{item});
   } catch (const Json::exception& error) {
     fail(ErrorCode::invalid_file, "{}: not a training history: {}", name, error.what());
   }

@@ -1,32 +1,18 @@
 #include "tessera/train/trainer.h"
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "tessera/base/clock.h"
 #include "tessera/base/error.h"
-#include "tessera/base/file.h"
+
+#include "checkpoint_writer.h"
 
 namespace tessera::train {
 namespace {
 
 constexpr int64_t kSamples = 400;  // of a run's history
-constexpr const char* kFormat = "tessera training state";
-constexpr const char* kVersion = "1";
-constexpr int64_t kSkipped = 40;  // steps in a row that may overflow in 16 bits while the loss scale falls
-
-int64_t read_integer(const Checkpoint& state, const std::string& key, const std::string& source) {
-  const auto found = state.metadata.find(key);
-  require(found != state.metadata.end(), ErrorCode::invalid_file, "{}: '{}' is missing: no training state",
-          source, key);
-  int64_t value = -1;
-  const char* end = found->second.data() + found->second.size();
-  const auto [rest, error] = std::from_chars(found->second.data(), end, value);
-  require(error == std::errc() && rest == end && value >= 0, ErrorCode::invalid_file,
-          "{}: '{}' is '{}', no count", source, key, found->second);
-  return value;
-}
+constexpr int64_t kSkipped = 40;   // steps in a row that may overflow in 16 bits while the loss scale falls
 
 }  // namespace
 
@@ -99,6 +85,13 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
           "an epoch of {} batches is shorter than the {} that one update accumulates", batches,
           options_.accumulate);
   const int64_t steps_per_epoch = batches / options_.accumulate;
+  // A tail that would not fill an update is left out.
+  const int64_t batches_used = steps_per_epoch * options_.accumulate;
+  require(position_.batch <= batches_used, ErrorCode::invalid_argument,
+          "the run stands behind batch {} of an epoch, which has {} here: the data or the batch are not "
+          "those it was "
+          "begun with",
+          position_.batch, batches_used);
   const int64_t total_steps = steps_per_epoch * options.epochs;
   const optim::Schedule schedule =
       options.schedule ? options.schedule(total_steps, steps_per_epoch) : optim::constant();
@@ -107,20 +100,27 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
   forget_failure();
 
   FitResult result;
+  const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
   const auto interrupted = [&](const Position& position) {
-    return (options.stop != nullptr && options.stop->load()) ||
-           (options.max_steps > 0 && position.step >= options.max_steps);
+    return stopped() || (options.max_steps > 0 && position.step >= options.max_steps);
   };
-  const auto save_state = [&](const char* name) {
-    if (options.checkpoints.empty()) return;
+  CheckpointWriter writer(options, position_.step);
+  const auto save_state = [&](bool must) {
+    if (!writer.enabled()) return;
     check_variables();
-    make_folder(options.checkpoints);
     Checkpoint state = training_state();
     state.metadata.insert(options.metadata.begin(), options.metadata.end());
-    save(state, options.checkpoints / name);
+    writer.save(state, position_.step, must);
   };
+  for (SettingChange change : options.changes) {
+    change.step = position_.step;
+    history_.changes.push_back(std::move(change));
+  }
+  if (!options.changes.empty()) save_state(true);  // what is written from now on is of the new settings
+  if (options.on_begin) options.on_begin();
+  const auto rate_of = [&](int64_t step) { return options_.optimizer.learning_rate * schedule.factor(step); };
 
-  double learning_rate = 0;
+  double learning_rate = position_.step > 0 ? rate_of(position_.step - 1) : 0;
   while (position_.epoch < options.epochs && !interrupted(position_)) {
     double loss_sum = 0;
     double correct_sum = 0;
@@ -165,12 +165,14 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
     data::Epoch epoch = loader.epoch(static_cast<uint64_t>(position_.epoch), position_.batch);
     std::optional<SubmittedStep> under_way;
     Position next = position_;  // behind all that was submitted
-    // A tail that would not fill an update is left out.
-    while (next.batch < steps_per_epoch * options_.accumulate && !interrupted(next)) {
+    while (next.batch < batches_used && !interrupted(next)) {
+      if (writer.due(next.step)) {
+        if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
+        save_state(false);
+      }
       const std::optional<data::Batch> batch = epoch.next();
       require(batch.has_value(), ErrorCode::internal, "the loader ended early");
-      SubmittedStep step =
-          submit(*batch, next, options_.optimizer.learning_rate * schedule.factor(next.step));
+      SubmittedStep step = submit(*batch, next, rate_of(next.step));
       next = step.position;
       if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
       // The last of many steps that were skipped ends the run: nothing may follow it unseen.
@@ -181,12 +183,9 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
       }
     }
     if (under_way.has_value()) receive(*under_way);
-    if (position_.batch < steps_per_epoch * options_.accumulate) break;  // interrupted inside the epoch
+    if (position_.batch < batches_used) break;  // interrupted inside the epoch
     check_variables();
-    position_.batch = 0;
-    ++position_.epoch;
-
-    EpochRow row{.epoch = position_.epoch,
+    EpochRow row{.epoch = position_.epoch + 1,
                  .step = position_.step,
                  .learning_rate = learning_rate,
                  .seconds = seconds_since(epoch_start)};
@@ -195,26 +194,26 @@ FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
       row.train_accuracy = correct_sum / static_cast<double>(seen);
       row.images_per_second = static_cast<double>(seen) / row.seconds;
     }
-    const bool last = position_.epoch == options.epochs;
-    const bool due = options.evaluate_every > 0 && position_.epoch % options.evaluate_every == 0;
+    const bool last = row.epoch == options.epochs;
+    const bool due = options.evaluate_every > 0 && row.epoch % options.evaluate_every == 0;
     if (options.evaluation != nullptr && (last || due)) {
-      result.evaluation = evaluate(*options.evaluation);
+      Evaluation evaluation;
+      if (!stopped()) evaluation = evaluate(*options.evaluation, options.stop);
+      if (stopped()) break;  // at the end of the epoch: the resumed run begins with its evaluation
+      result.evaluation = std::move(evaluation);
       row.test_loss = result.evaluation.loss;
       row.test_accuracy = result.evaluation.accuracy;
     }
+    position_.batch = 0;
+    ++position_.epoch;
     history_.epochs.push_back(row);
     if (options.on_epoch) options.on_epoch(row);
-    if (!options.checkpoints.empty() && row.test_accuracy > best_accuracy_) {
+    if (writer.enabled() && row.test_accuracy > best_accuracy_ && writer.save_best(checkpoint()))
       best_accuracy_ = row.test_accuracy;
-      make_folder(options.checkpoints);
-      save(checkpoint(), options.checkpoints / "best.safetensors");
-    }
-    if (last || (options.checkpoint_every > 0 && position_.epoch % options.checkpoint_every == 0)) {
-      save_state("last.safetensors");
-    }
+    if (last || writer.due_after_epoch(position_.epoch, position_.step)) save_state(last);
   }
   result.completed = position_.epoch >= options.epochs;
-  if (!result.completed) save_state("last.safetensors");
+  if (!result.completed) save_state(true);
   result.position = position_;
   result.history = history_;
   return result;
@@ -311,75 +310,17 @@ void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bo
   fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
-Evaluation Trainer::evaluate(const data::Loader& loader) {
+Evaluation Trainer::evaluate(const data::Loader& loader, const std::atomic<bool>* stop) {
   const int64_t batch = loader.options().batch_size;
   if (evaluation_ == nullptr || evaluation_batch_ != batch) {
     CompileOptions options = compile_options();
     options.passes.frozen = true;
-    evaluation_ = compile(*build_evaluation(model_, batch, options_.ema_decay > 0).graph, device_, options);
+    const StepGraph graph = build_evaluation(model_, options_.loss, batch, options_.ema_decay > 0);
+    evaluation_ = compile(*graph.graph, device_, options);
     evaluation_batch_ = batch;
   }
   evaluation_->bind(variables_);  // the weights have changed: folded and packed ones are made anew
-  return train::evaluate(*evaluation_, loader);
-}
-
-Checkpoint Trainer::checkpoint() const {
-  Checkpoint result;
-  for (const nn::Variable& variable : network_list_) {
-    const bool averaged = options_.ema_decay > 0 && variable.role == InputRole::parameter;
-    const std::string source = averaged ? "ema/" + variable.name : variable.name;
-    result.tensors.emplace(variable.name, nn::to_file_layout(variable, variables_->get(source)));
-  }
-  result.metadata["model"] = model_.name;
-  return result;
-}
-
-void Trainer::load_weights(const std::filesystem::path& path) {
-  write_variables(*variables_, network_list_, load_checkpoint(path).tensors, path.string());
-  for (const nn::Variable& variable : network_list_) {
-    if (options_.ema_decay > 0 && variable.role == InputRole::parameter) {
-      variables_->set("ema/" + variable.name, variables_->get(variable.name));
-    }
-  }
-}
-
-Checkpoint Trainer::training_state() const {
-  return {read_variables(*variables_, variables_list_),
-          {{"format", kFormat},
-           {"version", kVersion},
-           {"model", model_.name},
-           {"optimizer", options_.optimizer.name},
-           {"epoch", std::to_string(position_.epoch)},
-           {"batch", std::to_string(position_.batch)},
-           {"step", std::to_string(position_.step)},
-           {"best_accuracy", fmt::format("{}", best_accuracy_)},
-           {"history", to_json(history_)}}};
-}
-
-void Trainer::restore(const Checkpoint& state, const std::string& source) {
-  const auto expect = [&](const char* key, const std::string& value) {
-    const auto found = state.metadata.find(key);
-    require(found != state.metadata.end() && found->second == value, ErrorCode::invalid_file,
-            "{}: {} is '{}', this run has '{}'", source, key,
-            found == state.metadata.end() ? "missing" : found->second, value);
-  };
-  expect("format", kFormat);
-  expect("version", kVersion);
-  expect("model", model_.name);
-  expect("optimizer", options_.optimizer.name);
-  const Position position{.epoch = read_integer(state, "epoch", source),
-                          .batch = read_integer(state, "batch", source),
-                          .step = read_integer(state, "step", source)};
-  RunHistory history;
-  if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
-    history = history_from_json(found->second, source);
-  }
-  write_variables(*variables_, variables_list_, state.tensors, source);
-  position_ = position;
-  history_ = std::move(history);
-  if (const auto found = state.metadata.find("best_accuracy"); found != state.metadata.end()) {
-    best_accuracy_ = std::strtod(found->second.c_str(), nullptr);
-  }
+  return train::evaluate(*evaluation_, loader, stop);
 }
 
 }  // namespace tessera::train

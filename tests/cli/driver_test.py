@@ -3,6 +3,7 @@ a library that stands in for the driver."""
 
 import json
 import os
+import shutil
 import unittest
 
 from program import ProgramTest
@@ -28,6 +29,12 @@ class DriverTest(ProgramTest):
             self.assertIn(part, devices["cuda"]["detail"])
         self.refuses(["train", self.recipe, "--device", "cuda", "--out", self.root / "run"], 7, *parts)
         self.assertFalse((self.root / "run").exists())
+        # Left to choose, a training takes the processor and says why.
+        told = self.call("train", self.recipe, "--device", "auto", "--out", self.root / "auto", "--max-steps", 1)
+        self.assertRegex(told, "^device: cpu, .*; auto found no GPU: ")
+        for part in parts:
+            self.assertIn(part, told.splitlines()[0])
+        shutil.rmtree(self.root / "auto")
 
     def test_an_old_driver(self):
         self.expect("version=12080", "the driver supports CUDA 12.8", "13.0 is needed: update it")

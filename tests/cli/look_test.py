@@ -1,7 +1,10 @@
 """The commands that only look: help, models, doctor, explain, bench."""
 
 import json
+import os
+import subprocess
 import unittest
+from pathlib import Path
 
 from program import ProgramTest
 
@@ -23,11 +26,17 @@ class HelpTest(ProgramTest):
 
     def test_wrong_use(self):
         self.refuses([], 2, "subcommand")
-        self.refuses(["trian"], 2)
+        self.refuses(["trian"], 2, "there is no command 'trian', did you mean 'train'?")
+        self.refuses(["xyzzy"], 2, "there is no command 'xyzzy'")
         self.refuses(["train"], 2, "recipe")
+        self.refuses(["train", "tinny.toml"], 5, "tinny.toml: no such recipe, did you mean 'tiny.toml'?")
+        self.refuses(["train", "tiny.toml"], 2, "--out")
+        self.refuses(["train", "tiny.toml", "--out", "run", "--max-steps", "-5"], 2, "--max-steps")
         self.refuses(["models", "--jsno"], 2, "--jsno")
         self.refuses(["bench", "mlp", "--batch", "-3"], 2, "--batch")
         self.refuses(["bench", "mlp", "--batch", "many"], 2, "many")
+        for option, value in (("--image-size", "-5"), ("--classes", "-1"), ("--warmup", "-1")):
+            self.refuses(["bench", "mlp", option, value], 2, option)
 
 
 class LookTest(ProgramTest):
@@ -47,6 +56,21 @@ class LookTest(ProgramTest):
         self.assertIn("Devices", text)
         self.assertIn("TESSERA_PLUGIN_PATH", text)
 
+    def test_text_that_is_not_utf8_is_told_all_the_same(self):
+        strange = b"\xff\xfe"
+        environment = {**os.environb, b"TESSERA_CUDA_CACHE": strange}
+        output = subprocess.run(self.words("doctor", "--json"), env=environment, capture_output=True, check=True).stdout
+        self.assertEqual(json.loads(output)["environment"]["TESSERA_CUDA_CACHE"], "\ufffd\ufffd")
+        file = os.fsencode(self.root / "sum") + strange + b".graph"
+        with open(file, "w", encoding="utf8") as graph:
+            graph.write("graph sum(input %x: fp32[8, 4]) {\n  %y = reduce_sum(%x) {axes = [1]}\n  output y = %y\n}\n")
+        program = os.fsencode(self.words()[0])
+        for words in ([b"bench", file, b"--json", b"--iterations", b"1"], [b"explain", file, b"--json"],
+                      [b"profile", file, b"--out", os.fsencode(self.root / "trace.json")]):
+            ended = subprocess.run([program, *words], capture_output=True, check=False)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+        json.loads((self.root / "trace.json").read_text())
+
     def test_explain_json(self):
         for words in ((), ("--train",), ("--device", "null"), ("--device", "reference")):
             plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--json", *words))
@@ -55,6 +79,19 @@ class LookTest(ProgramTest):
                 self.assertLessEqual({"name", "operator", "kernel", "candidates", "flops", "bytes", "once"}, node.keys())
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
+
+    def test_auto_says_why_it_found_no_gpu(self):
+        plugins = self.root / "plugins"
+        plugins.mkdir()
+        library = Path(os.environ["TESSERA_PROGRAM"]).resolve().parents[1] / "lib" / "libtessera_cpu.so"
+        (plugins / library.name).symlink_to(library)
+        environment = {**os.environ, "TESSERA_PLUGIN_PATH": str(plugins)}
+        reason = f"; auto found no GPU: device 'cuda' needs {plugins}/libtessera_cuda.so, which cannot be loaded"
+        for words in (["bench", "mlp", "--iterations", 1], ["explain", "mlp"],
+                      ["train", self.recipe, "--out", self.root / "run", "--device", "auto", "--quiet"]):
+            output = subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=True).stdout
+            self.assertTrue(output.startswith("device: cpu, "), output)
+            self.assertIn(reason, output.splitlines()[0])
 
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):
@@ -115,8 +152,16 @@ class LookTest(ProgramTest):
         self.assertEqual(len(json.loads(self.call("bench", file, "--iterations", 3, "--json"))["milliseconds"]), 3)
         self.refuses(["explain", file, "--train"], 2, "sum.graph")
         self.refuses(["explain", self.root / "som.graph"], 5, "som.graph")
-        file.write_text("graph sum(parameter %x: fp32[8, 4]) {\n  output y = %x\n}\n")
-        self.refuses(["explain", file], 2, "sum.graph", "'x' is a variable")
+        self.refuses(["bench", file, "--check"], 2, "sum.graph", "no network")
+        file.write_text("graph sum(parameter %x: fp32[8, 4], state %s: fp32[8]) {\n  %y = reduce_sum(%x) {axes = [1]}\n"
+                        "  %n = add(%s, %y)\n  output y = %y\n  update %s = %n\n}\n")
+        plan = json.loads(self.call("explain", file, "--json"))  # planning needs no values
+        self.assertIn("add", {node["operator"] for node in plan["nodes"]})
+        for words in (["explain", file, "--times"], ["profile", file]):
+            self.refuses(words, 2, "sum.graph", "'x' is a variable")
+        process = self.start("bench", file)
+        self.assertIn("sum.graph: 'x' is a variable", process.communicate(timeout=60)[1])
+        self.assertEqual(process.returncode, 2)
         file.write_text("graph sum(input %x: fp32[8, 4]) {\n  output y = %z\n}\n")
         self.refuses(["explain", file], 3, "sum.graph", "z")
 
@@ -135,7 +180,7 @@ class LookTest(ProgramTest):
             self.assertEqual(len(timed["samples_per_second"]), 3)
             self.assertGreater(timed["peak_memory_bytes"], 0)
             self.assertGreater(timed["compile_seconds"], 0)
-        self.assertRegex(self.call("bench", "mlp", "--batch", 4, "--iterations", 2), r"memory: .* of .*\n.*images/s")
+        self.assertRegex(self.call("bench", "mlp", "--batch", 4, "--iterations", 2), r"device: cpu, .*\nmemory: .* of .*\n.*images/s")
 
     def test_bench_check(self):
         answers = {}

@@ -1,11 +1,13 @@
 """What the tests of the program share: calling it, a tiny data set, a tiny recipe."""
 
 import gzip
+import json
 import os
 import random
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -40,6 +42,11 @@ name = "cosine"
 """
 
 
+# Of a run that ends only when it is ended, and of one that is stopped somewhere: two thousand steps, and no checkpoint but what the stop makes.
+ENDLESS = ("--set", "train.epochs=1000000")
+LONG = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
+
+
 def idx(shape, values):
     return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
 
@@ -55,6 +62,16 @@ def write_images(folder, prefix, count, seed, zipped=False):
             (folder / (name + ".gz")).write_bytes(gzip.compress(content))
         else:
             (folder / name).write_bytes(content)
+
+
+def checkpoint(path):
+    """Metadata and tensors' bytes of a safetensors file, which must be whole."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header, data = json.loads(content[8:8 + length]), content[8 + length:]
+    metadata = header.pop("__metadata__", {})
+    assert sum(end - begin for begin, end in (entry["data_offsets"] for entry in header.values())) == len(data), path
+    return metadata, data
 
 
 def tree(folder):
@@ -85,6 +102,37 @@ class ProgramTest(unittest.TestCase):
             environment["OMP_NUM_THREADS"] = str(threads)
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen(self.words(*words), text=True, cwd=self.root, env=environment, **streams)
+
+    def begin(self, out, *words, **options):
+        """A training that has begun, which none of these lets end soon."""
+        process = self.start("train", self.recipe, "--out", out, "--quiet", *LONG, *words, **options)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while not any(out.glob("events.out.tfevents.*")):
+            if process.poll() is not None:
+                self.fail(process.stderr.read())
+            time.sleep(0.002)
+        return process
+
+    def stop(self, signals, *words, code=130):
+        """Sends these to a training that has begun; the folder of the run that they stopped, and what it said. One that
+        ended before they came, on a busy machine, is begun anew."""
+        for attempt in range(50):
+            out = self.root / f"stopped{attempt}-{signals[0]}"
+            process = self.begin(out, *words)
+            for number in signals:
+                process.send_signal(number)
+            output, errors = process.communicate(timeout=60)
+            if process.returncode != 0:
+                self.assertEqual(process.returncode, code, output + errors)
+                return out, output
+        self.fail("it ended before it could be stopped, each time")
+
+    def goes_on_to(self, out, expected, told):
+        """By the command that a stopped run printed, to the same bytes as one that was not stopped."""
+        self.assertFalse((out / "model.safetensors").exists())
+        self.call(*told.split("Go on with:")[1].split()[1:], "--quiet")
+        self.assertEqual(self.weights(out), self.weights(expected))
 
     def call(self, *words, code=0):
         """Standard output; a failure must be one line on standard error and nothing else."""

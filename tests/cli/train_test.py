@@ -1,8 +1,6 @@
 """Training from the shell: train, eval, predict, stop, resume."""
 
 import json
-import signal
-import time
 import unittest
 
 from program import ProgramTest, tree
@@ -10,7 +8,8 @@ from program import ProgramTest, tree
 
 class TrainTest(ProgramTest):
     def test_train_eval_predict(self):
-        self.assertRegex(self.train("run"), r"(?s)^memory: .* parameters and states.*test accuracy")
+        self.assertRegex(self.train("run"),
+                         r"(?s)^device: cpu, .* threads?\nmemory: .* parameters and states.*test accuracy")
         out = self.root / "run"
         names = set(tree(out))
         for name in ("recipe.toml", "model.safetensors", "summary.json", "report.html",
@@ -51,29 +50,51 @@ class TrainTest(ProgramTest):
             self.assertEqual(self.weights(out), self.weights("straight"))
             self.assertTrue((self.root / out / "report.html").exists())
 
-    def test_signals_stop_and_resume_gives_the_same_bytes(self):
-        words = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
-        self.train("straight", "--quiet", *words)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            out = self.root / f"run{number}"
-            process = self.start("train", self.recipe, "--out", out, "--quiet", *words)
-            while not any(out.glob("events.out.tfevents.*")):  # the run has begun
-                self.assertIsNone(process.poll())
-                time.sleep(0.002)
-            time.sleep(0.05)
-            process.send_signal(number)
-            output, errors = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, output + errors)
-            self.assertIn("--resume", output)
-            self.assertFalse((out / "model.safetensors").exists())
-            self.call(*output.split("Go on with:")[1].split()[1:], "--quiet")
-            self.assertEqual(self.weights(out), self.weights("straight"))
-
     def test_a_finished_run_resumes_to_itself(self):
         self.train("run", "--quiet")
         before = self.weights("run")
         self.train("run", "--resume", "--quiet")
         self.assertEqual(self.weights("run"), before)
+
+    def test_threads_are_those_of_the_recipe(self):
+        for threads in (1, 3):
+            told = self.train(f"run{threads}", "--quiet", "--set", f"train.threads={threads}")
+            self.assertRegex(told, f"^device: cpu, .*, {threads} threads\n")
+        self.assertEqual(self.weights("run1"), self.weights("run3"))
+
+    def test_batches_may_be_made_when_it_is_their_turn(self):
+        for prefetch in (0, 3):
+            self.train(f"run{prefetch}", "--quiet", "--set", f"data.prefetch={prefetch}")
+        self.assertEqual(self.weights("run0"), self.weights("run3"))
+
+    def test_what_tessera_wrote_itself_is_no_mistake(self):
+        self.train("run", "--quiet", "--max-steps", 2)
+        process = self.start("train", self.root / "run" / "recipe.toml", "--out", self.root / "run", "--resume",
+                             "--set", "optimizer.beta1=0.5")
+        errors = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(errors.count("warning"), 1, errors)
+        self.assertIn("--set optimizer.beta1=0.5", errors)
+
+    def test_more_outputs_than_classes(self):
+        for seed in range(3):
+            out = self.root / f"run{seed}"
+            self.train(out, "--quiet", "--set", "model.classes=10", "--set", f"train.seed={seed}", "--set",
+                       "train.epochs=1", "--set", "optimizer.learning_rate=1e-6")
+            self.assertIn(" of 40 right", self.call("predict", out, "--count", 40))
+
+    def test_very_many_classes(self):
+        words = ("--set", "data.kind=synthetic", "--set", "data.classes=200000", "--set", "data.train_images=32",
+                 "--set", "data.test_images=32", "--set", "train.epochs=1")
+        self.train("run", "--quiet", *words)
+        self.assertIn("Most frequent confusions", (self.root / "run" / "report.html").read_text())
+
+    def test_the_name_of_the_folder_says_nothing_of_the_classes(self):
+        self.data.rename(self.root / "my-fashion")
+        self.train("run", "--quiet", "--set", f"data.path={self.root / 'my-fashion'}")
+        told = self.call("predict", self.root / "run", "--count", 10)
+        self.assertIn(" of 10 right", told)
+        self.assertNotRegex(told, "Trouser|T-shirt|Pullover")
 
     def test_weights_start_another_run(self):
         self.train("first", "--quiet")

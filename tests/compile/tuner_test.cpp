@@ -118,11 +118,12 @@ class OfferingDevice : public HostMemoryDevice {
 };
 
 NodeReport choose(std::vector<Offer> offers, const std::string& file = "", bool measure = true,
-                  std::shared_ptr<OwnClock> clock = nullptr) {
+                  std::shared_ptr<OwnClock> clock = nullptr, const PassOptions& passes = {}) {
   const auto graph = parse_graph("graph g(input %x: fp32[8]) {\n  %y = exp(%x)\n  output y = %y\n}");
   CompileOptions options;
   options.tune = measure;
   options.tuning_file = file;
+  options.passes = passes;
   return compile(*graph, std::make_shared<OfferingDevice>(std::move(offers), std::move(clock)), options)
       ->nodes()
       .front();
@@ -192,6 +193,24 @@ TEST(Tuner, RemembersInItsFileAndMeasuresWhatIsNew) {
   EXPECT_EQ(choose({{"first", 0}, {"second", 20'000}}, file).kernel, "second");
   EXPECT_EQ(choose({{"first", 0}, {"second", 20'000}}, file, /*measure=*/false).kernel, "second");
   EXPECT_EQ(choose({{"first", 0}, {"second", 20'000}, {"third", 20'000}}, file).kernel, "first");
+}
+
+// What won where products are rounded, or sums in any order, may be no candidate elsewhere.
+TEST(Tuner, RemembersForEachPrecisionAndOrder) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "tuning.json").string();
+  const auto choose_faster = [&](int first, int second, const PassOptions& passes) {
+    const std::vector<Offer> offers{{.name = "first", .own_microseconds = first},
+                                    {.name = "second", .own_microseconds = second}};
+    return choose(offers, file, true, std::make_shared<OwnClock>(), passes).kernel;
+  };
+  PassOptions tf32, any_order;
+  tf32.precision = Precision::tf32;
+  any_order.deterministic = false;
+  EXPECT_EQ(choose_faster(1000, 10, {}), "second");
+  EXPECT_EQ(choose_faster(10, 1000, any_order), "first");
+  EXPECT_EQ(choose_faster(10, 1000, tf32), tf32_allowed() ? "first" : "second");
+  EXPECT_EQ(choose_faster(10, 1000, {}), "second");
 }
 
 // Two processes that tune at once; they would have read the file before either wrote it.

@@ -1,6 +1,10 @@
 #include "device/cuda/background_work.h"
 
+#include <pthread.h>
+
 #include <atomic>
+#include <chrono>
+#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -62,6 +66,40 @@ TEST(BackgroundWork, EndsWithWhatRunsAndDropsWhatWaits) {
   }
   EXPECT_TRUE(ended);
   release.join();
+}
+
+// The size of stacks that no address space holds, while it lives.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, size_t{1} << 47);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(BackgroundWork, IsTheCallersWhereNoThreadCanBeHad) {
+  BackgroundWork work;
+  const NoMoreThreads none;
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  std::thread::id worker;
+  std::packaged_task<void()> task([&] { worker = std::this_thread::get_id(); });
+  std::future<void> done = task.get_future();
+  work.add(std::move(task));
+  ASSERT_EQ(done.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_EQ(worker, std::this_thread::get_id());
 }
 
 TEST(BackgroundWork, OutlivesATaskThatThrows) {

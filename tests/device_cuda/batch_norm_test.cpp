@@ -82,6 +82,39 @@ TEST(CudaBatchNormKernels, RecomputeByTheExpressionOfTraining) {
   EXPECT_EQ(source.find("op_divide"), std::string::npos) << source;
 }
 
+// What is added to itself is one parameter of the kernel, that reads it twice.
+TEST(CudaBatchNormKernels, TakeOneTensorInTwoPlaces) {
+  const std::vector<BatchNormText> texts{
+      {"Twice", "batch_norm_gradient",
+       R"(graph g(input %dy: $X, input %x: $X, input %scale: $C, input %mean: $C, input %variance: $C) {
+    %sum = add(%dy, %dy)
+    %dx, %dscale, %dbias = batch_norm_gradient(%sum, %x, %scale, %mean, %variance)
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"},
+      {"OfItself", "",
+       R"(graph g(input %x: $X, input %scale: $C, input %mean: $C, input %variance: $C) {
+    %dx, %dscale, %dbias = batch_norm_gradient(%x, %x, %scale, %mean, %variance)
+    output dx = %dx
+    output dscale = %dscale
+    output dbias = %dbias
+  })"},
+      {"WithItself", "batch_norm", R"(graph g(input %x: $X, input %scale: $C) {
+    %n, %mean, %variance = batch_norm_training(%x, %scale, %scale)
+    %sum = add(%n, %x)
+    %y = relu(%sum)
+    output y = %y
+  })"}};
+  for (const BatchNormText& text : texts) {
+    const BatchNormCase batch_norm = batch_norm_case(text, {{8, 7, 7, 512}, DataType::fp16});
+    EXPECT_GT(compile_candidates(*batch_norm.node), 1U) << text.name;
+    if (gpu_or_null() == nullptr) continue;
+    expect_every_kernel(*batch_norm.node, batch_norm.inputs, batch_norm.tolerances,
+                        std::vector<bool>(batch_norm.inputs.size(), false), gpu_or_null());
+  }
+}
+
 TEST(CudaBatchNormKernels, Compile) {
   for (const BatchNormText& text : batch_norm_texts()) {
     const BatchNormCase batch_norm = batch_norm_case(text, {{8, 7, 7, 512}, DataType::fp16});

@@ -3,6 +3,7 @@
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/sum_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -110,7 +111,6 @@ TEST_P(FewChannels, CudaEveryKernel) {
     const TensorType& y = node.output()->type();
     const int64_t channels = y.static_shape().back();
     const int64_t pixels = y.element_count() / channels;
-    const auto n = static_cast<double>(pixels);
     const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
     const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));
     const double u = unit_roundoff(y.data_type);
@@ -120,8 +120,11 @@ TEST_P(FewChannels, CudaEveryKernel) {
     // The reference rounds the convolution before the sum.
     if (node.inputs().size() == 3) tolerances.front().absolute += u * largest;
     if (statistics) {
-      tolerances.push_back({.absolute = n * (u * largest + result.absolute)});
-      tolerances.push_back({.absolute = 2 * n * largest * (u * largest + result.absolute)});
+      const double size = root_mean_square_of_uniform(2);
+      const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
+                                             y.data_type, pixels);
+      tolerances.push_back(sum_tolerance(sums));
+      tolerances.push_back(square_sum_tolerance(sums));
     }
     const std::vector<std::string> names = expect_every_kernel(node, exact_inputs(*graph), tolerances,
                                                                std::vector<bool>(node.inputs().size(), false),

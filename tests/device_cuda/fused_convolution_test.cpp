@@ -4,6 +4,7 @@
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/sum_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -90,15 +91,13 @@ TEST_P(ConvolutionStatistics, EveryKernel) {
   const Node& node = fused_node(*graph, "fuse_batch_norm", "convolution_statistics");
   const TensorType& y = node.output(0)->type();
   const int64_t channels = y.static_shape().back();
-  const auto n = static_cast<double>(y.element_count() / channels);
   const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
-  const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));  // 4 deviations of sums of products
-  const double u = unit_roundoff(y.data_type);
-  const Tolerance result =
-      tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4});
-  const Tolerances tolerances{result,
-                              {.absolute = n * (u * largest + result.absolute)},
-                              {.absolute = 2 * n * largest * (u * largest + result.absolute)}};
+  const double size = root_mean_square_of_uniform(2);
+  const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
+                                         y.data_type, y.element_count() / channels);
+  const Tolerances tolerances{
+      tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4}),
+      sum_tolerance(sums), square_sum_tolerance(sums)};
   const std::vector<Tensor> inputs = graph_inputs(*graph);
   expect_kernels(node, inputs, tolerances, false);
   // cuDNN's sums are in no fixed order; those of our kernel for windows of one position are.
@@ -111,6 +110,49 @@ TEST_P(ConvolutionStatistics, EveryKernel) {
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, ConvolutionStatistics, ::testing::ValuesIn(statistics_cases()),
                          [](const auto& test) { return test.param.name; });
+
+// The body runs where kernels would forget it.
+TEST(ConvolutionStatistics, CudaRefusesABiasOfTheConvolutionItself) {
+  const auto graph_of = [](const std::string& type, int64_t inputs, int64_t extent) {
+    const std::string values = fmt::format("{}[2, 8, 8, {}]", type, inputs);
+    const std::string weight = fmt::format("{0}[64, {1}, {1}, {2}]", type, extent, inputs);
+    const std::string convolution_attributes = window(static_cast<int>(extent / 2), 1);
+    return parse_graph(fmt::format(
+        "graph g(input %x: {0}, input %weight: {1}, input %own: {2}[64]) {{\n"
+        "  %y: {2}[2, 8, 8, 64], %sum: fp32[64], %squares: fp32[64] = fused(%x, %weight, %own) {{kind = "
+        "\"convolution_statistics\"}} body graph convolution_statistics(input %x: {0}, input %weight: {1}, "
+        "input %own: {2}[64]) {{\n    %y = convolution(%x, %weight, %own) {{{3}}}\n"
+        "    %wide = cast(%y) {{type = fp32}}\n    %sum = reduce_sum(%wide) {{axes = [0, 1, 2]}}\n"
+        "    %square = square(%wide)\n    %squares = reduce_sum(%square) {{axes = [0, 1, 2]}}\n"
+        "    output y0 = %y\n    output y1 = %sum\n    output y2 = %squares\n  }}\n"
+        "  output y = %y\n  output sum = %sum\n  output squares = %squares\n}}",
+        values, weight, type, convolution_attributes));
+  };
+  const std::shared_ptr<Device> card = Device::open("cuda:plan-h100");
+  for (const auto& [inputs, extent] : {std::pair{64, 1}, {4, 3}}) {
+    const std::unique_ptr<Graph> graph = graph_of("fp16", inputs, extent);
+    const Node& node = *graph->nodes().front();
+    for (const bool deterministic : {true, false}) {
+      const KernelRequest request{
+          .node = node, .frozen_inputs = {false, false, false}, .deterministic = deterministic};
+      for (const KernelCandidate& candidate : card->candidates(node)) {
+        const bool body = candidate.name == "expanded";
+        EXPECT_EQ(candidate.refusal(request).empty(), body) << candidate.name << candidate.refusal(request);
+      }
+    }
+    if (gpu_or_null() == nullptr) continue;
+    const double size = root_mean_square_of_uniform(2);
+    const int64_t terms = inputs * extent * extent;
+    const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
+                                           DataType::fp16, 2 * 8 * 8);
+    Tolerance result = tolerance_for(OperatorClass::contraction, DataType::fp16,
+                                     {.terms = terms + 1, .magnitude = 4});
+    EXPECT_EQ(expect_every_kernel(node, graph_inputs(*graph),
+                                  {result, sum_tolerance(sums), square_sum_tolerance(sums)},
+                                  {false, false, false}, gpu_or_null()),
+              std::vector<std::string>{"expanded"});
+  }
+}
 
 class MaskedDataGradient : public ::testing::TestWithParam<FusedCase> {};
 

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tessera/passes/fuse.h"
 
+#include "device_cuda/convolution_case.h"
 #include "device_cuda/cuda_case.h"
 #include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/sum_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -86,6 +89,37 @@ std::vector<NormalisedCase> cases() {
           {"Tf32TwoNormalisations", "2, 9, 11", 256, 128, 2, false, "fp32"}};
 }
 
+// The root mean square of what the convolution reads: of one or two normalisations x * factor + (bias - mean *
+// factor), perhaps with a shortcut, the half that is positive.
+double size_of_normalised(const NormalisedCase& own) {
+  const double drawn = root_mean_square_of_uniform(2) * root_mean_square_of_uniform(2);
+  const double square = own.norms * (2 * drawn * drawn + drawn) + (own.norms == 1 && own.shortcut ? drawn : 0);
+  return std::sqrt(square / 2);
+}
+
+// Of the sums of the result and of its squares, `error` being that of what the convolution reads.
+Tolerances statistics_tolerances(const Node& node, const SummedProducts& products, double error = 0) {
+  const TensorType& result = node.output(0)->type();
+  const int64_t pixels = result.element_count() / result.static_shape().back();
+  SummedTerms terms = summed_statistics(products, result.data_type, pixels);
+  terms.error += products.size() * error;
+  return {sum_tolerance(terms), square_sum_tolerance(terms)};
+}
+
+// The kernel of this name first, with factors that are rounded to the nearest number of TF32; then all others,
+// as some of cuDNN's cut them off.
+void expect_kernel_and_others(const NormalisedCase& own, const Node& node, const std::string& name,
+                              const std::function<Tolerances(Factors factors)>& tolerances) {
+  const std::vector<Tensor> inputs = with_exact_weights(node, random_inputs(node, -2, 2));
+  const std::vector<bool> frozen(node.inputs().size(), false);
+  const auto expect = [&](Factors factors, const std::string& only) {
+    return expect_every_kernel(node, inputs, tolerances(factors), frozen, gpu_or_null(), true, only,
+                               own.tf32());
+  };
+  expect(own.tf32() ? Factors::rounded : Factors::exact, name);
+  EXPECT_EQ(expect(own.tf32() ? Factors::cut_off : Factors::exact, "").front(), name);
+}
+
 class NormalisedConvolution : public ::testing::TestWithParam<NormalisedCase> {};
 
 TEST_P(NormalisedConvolution, CudaEveryKernel) {
@@ -94,7 +128,6 @@ TEST_P(NormalisedConvolution, CudaEveryKernel) {
   const std::unique_ptr<Graph> graph = fused(own);
   const Node& node = fused_node(*graph);
   const DataType type = node.output(0)->data_type();
-  const auto pixels = static_cast<double>(node.output(0)->type().element_count() / own.outputs);
   const double u = unit_roundoff(type);
   // A product and a bias, twice, are below 20; the result sums products of that and of 2.
   constexpr double kLargest = 20;
@@ -103,15 +136,16 @@ TEST_P(NormalisedConvolution, CudaEveryKernel) {
       tolerance_for(OperatorClass::contraction, type, {.terms = own.inputs, .magnitude = 2 * kLargest});
   result.absolute += u * largest;  // where y rounds to the other side
   if (own.tf32()) result.absolute += 2 * 0x1p-11 * largest;
-  const double one = u * largest + result.absolute;
-  const Tolerances tolerances{result,
-                              {.absolute = pixels * one},
-                              {.absolute = 2 * pixels * largest * one},
-                              {.absolute = 4 * u * kLargest, .relative = 2 * u}};
-  const std::vector<std::string> names = expect_every_kernel(node, random_inputs(node, -2, 2), tolerances,
-                                                             std::vector<bool>(node.inputs().size(), false),
-                                                             gpu_or_null(), true, {}, own.tf32());
-  EXPECT_EQ(names.front(), "generated.normalised_convolution");
+  expect_kernel_and_others(own, node, "generated.normalised_convolution", [&](Factors factors) {
+    const SummedProducts products{.terms = own.inputs,
+                                  .first_size = size_of_normalised(own),
+                                  .second_size = root_mean_square_of_uniform(2),
+                                  .factors = factors};
+    Tolerances all{result};
+    for (const Tolerance& sum : statistics_tolerances(node, products, u)) all.push_back(sum);
+    all.push_back({.absolute = 4 * u * kLargest, .relative = 2 * u});
+    return all;
+  });
 }
 
 TEST_P(NormalisedConvolution, CudaCompile) {
@@ -212,17 +246,16 @@ TEST_P(PointwiseStatistics, CudaEveryKernel) {
   const NormalisedCase& own = GetParam();
   const std::unique_ptr<Graph> graph = with_statistics(own);
   const Node& node = fused_node(*graph, "convolution_statistics");
-  const auto pixels = static_cast<double>(node.output(0)->type().element_count() / own.outputs);
   const DataType type = node.output(0)->data_type();
   const double largest = 4 * 4 * std::sqrt(static_cast<double>(own.inputs));  // four deviations
   Tolerance result = tolerance_for(OperatorClass::contraction, type, {.terms = own.inputs, .magnitude = 4});
   if (own.tf32()) result.absolute += 2 * 0x1p-11 * largest;
-  // Of 16 bits a device adds what it stored or what it had before rounding.
-  const double one = result.absolute + (own.tf32() ? 0 : unit_roundoff(type) * largest);
-  const Tolerances tolerances{result, {.absolute = pixels * one}, {.absolute = 2 * pixels * largest * one}};
-  const std::vector<std::string> names = expect_every_kernel(
-      node, random_inputs(node, -2, 2), tolerances, {false, false}, gpu_or_null(), true, {}, own.tf32());
-  EXPECT_EQ(names.front(), "generated.pointwise_convolution");
+  expect_kernel_and_others(own, node, "generated.pointwise_convolution", [&](Factors factors) {
+    const double size = root_mean_square_of_uniform(2);
+    const Tolerances sums = statistics_tolerances(
+        node, {.terms = own.inputs, .first_size = size, .second_size = size, .factors = factors});
+    return Tolerances{result, sums[0], sums[1]};
+  });
 }
 
 TEST_P(PointwiseStatistics, CudaCompile) {
@@ -263,6 +296,26 @@ TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
   EXPECT_NE(refusal({"", "2, 3, 3", 96, 64}).find("96 channels of x"), std::string::npos);
   EXPECT_NE(refusal({"", "2, 3, 3", 512, 256}).find("256 channels of the result"), std::string::npos);
   EXPECT_NE(refusal({"", "2, 3, 3", 256, 512}).find("512 channels of the result"), std::string::npos);
+}
+
+// Whatever else is taken compiles: the kernel asserts that its warps divide the outputs among them.
+TEST(NormalisedConvolution, CudaTakesOnlyOutputsThatItsWarpsDivide) {
+  const std::shared_ptr<Device> card = Device::open("cuda:plan-h100");
+  for (const int64_t inputs : {64, 128, 256, 512}) {
+    for (const int64_t outputs : {7, 16, 32, 48, 64, 80, 96, 100, 112, 128, 192, 256, 320, 384}) {
+      const NormalisedCase own{"", "2, 3, 3", inputs, outputs};
+      const std::unique_ptr<Graph> graph = fused(own);
+      const Node& node = fused_node(*graph);
+      const std::string refusal = card->candidates(node).front().refusal(
+          {node, std::vector<bool>(node.inputs().size(), false)});
+      const bool whole = inputs <= 128   ? outputs % 64 == 0
+                         : inputs == 256 ? outputs == 64 || outputs == 128 || outputs == 256
+                                         : outputs == 64 || outputs == 128;
+      EXPECT_EQ(refusal.empty(), whole) << inputs << " to " << outputs << ": " << refusal;
+      if (!refusal.empty()) continue;
+      EXPECT_GT(compile_candidates(node), 0U) << inputs << " to " << outputs;
+    }
+  }
 }
 
 TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {

@@ -6,10 +6,12 @@
 
 #include "tessera/passes/fuse.h"
 
+#include "device_cuda/convolution_case.h"
 #include "device_cuda/cuda_case.h"
 #include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/sum_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -152,6 +154,27 @@ Tolerance contraction(const Node& node, size_t output, int64_t terms, double mag
   return result;
 }
 
+// The sum of dz, the data gradient with an addend where the mask is open, and those of dz (x - mean).
+Tolerances slope_tolerances(const PointwiseCase& own, const Node& node) {
+  const TensorType& dz = node.output(0)->type();
+  const double drawn = root_mean_square_of_uniform(2);
+  const SummedProducts products{.terms = own.narrow,
+                                .first_size = drawn,
+                                .second_size = drawn,
+                                .factors = own.tf32() ? Factors::cut_off : Factors::exact};
+  SummedTerms slopes = summed_statistics(products, dz.data_type, dz.element_count() / own.wide);
+  // The reference rounds the data gradient before the sum. What is cut off its factors is in proportion to the
+  // data gradient, not to dz: of either sign, as dy is.
+  slopes.error *= 2;
+  slopes.proportional = 0;
+  slopes.size = std::hypot(slopes.size, drawn);
+  Tolerances result{sum_tolerance(slopes)};
+  const double centred = std::hypot(drawn, 2);  // of a channel whose mean is 2
+  for (double* part : {&slopes.size, &slopes.error, &slopes.bias}) *part *= centred;
+  for (int norm = 0; norm < own.norms; ++norm) result.push_back(sum_tolerance(slopes));
+  return result;
+}
+
 class SummedGradients : public ::testing::TestWithParam<PointwiseCase> {};
 
 TEST_P(SummedGradients, CudaEveryKernel) {
@@ -165,16 +188,14 @@ TEST_P(SummedGradients, CudaEveryKernel) {
       4 * 4 * std::sqrt(static_cast<double>(own.narrow));  // 4 deviations of sums of products
   Tolerance result = contraction(node, 0, own.narrow, 4);
   result.absolute += u * largest;  // the reference rounds the data gradient before the sum
-  // Each term may differ by its rounding; x - mean is below 4.
-  const double one = static_cast<double>(pixels) * (u * largest + result.absolute);
   Tolerance weight = contraction(node, 0, pixels, own.again ? 40 : 4);
   if (own.again) weight.absolute += u * 4 * 20;  // where y, which is below 20, rounds to the other side
-  Tolerances tolerances{result, {.absolute = one}};
-  for (int norm = 0; norm < own.norms; ++norm) tolerances.push_back({.absolute = 4 * one});
+  Tolerances tolerances{result};
+  for (const Tolerance& sum : slope_tolerances(own, node)) tolerances.push_back(sum);
   if (own.narrow <= 128) tolerances.push_back(weight);
   const std::vector<std::string> names =
-      expect_every_kernel(node, inputs_of(node), tolerances, std::vector<bool>(node.inputs().size(), false),
-                          gpu_or_null(), true, {}, own.tf32());
+      expect_every_kernel(node, with_exact_weights(node, inputs_of(node)), tolerances,
+                          std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 

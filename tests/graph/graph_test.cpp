@@ -192,6 +192,17 @@ TEST(Graph, SortingMovesOnlyWhatAnEarlierNodeReads) {
   EXPECT_EQ(graph.nodes().size(), 6u);
 }
 
+TEST(Graph, SortingKeepsTheInsertionPoint) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2}});
+  Value* last = ops::exp(x);
+  graph.add_output("y", last);
+  const InsertionPoint here(graph, last->producer());
+  graph.sort();
+  const Value* own = ops::log(x);
+  EXPECT_EQ(graph.nodes().front().get(), own->producer());
+}
+
 TEST(Graph, ClonesAreEqualAndIndependent) {
   const auto graph = parse_graph(kPerceptron);
   const auto copy = graph->clone();

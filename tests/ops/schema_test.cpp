@@ -145,5 +145,26 @@ TEST_P(OperatorTest, SymbolicShapesSpecialiseToTheSame) {
   }
 }
 
+// A number in the place of an input that has the result's shape.
+TEST_P(OperatorTest, BroadcastsExactlyWhereItSaysSo) {
+  if (schema().operator_class != OperatorClass::elementwise || schema().inputs.size() < 2) return;
+  const ExampleGraph example = make_example(schema(), 0);
+  for (size_t i = 0; i < example.inputs.size(); ++i) {
+    if (example.inputs[i]->shape() != example.node->output()->shape()) continue;
+    std::vector<TensorType> types;
+    for (const Value* input : example.inputs) types.push_back(input->type());
+    types[i].shape = {};
+    Attributes attributes = example.node->attributes();
+    bool taken = false;
+    try {
+      const TensorType result = infer_outputs(schema(), "y", types, attributes, nullptr).at(0);
+      taken = result == example.node->output()->type();
+    } catch (const Error&) {
+      taken = false;
+    }
+    EXPECT_EQ(taken, schema().broadcasts) << "input " << i;
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing

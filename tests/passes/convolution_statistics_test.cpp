@@ -50,6 +50,20 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
   }
 }
 
+// Kernels add up what they have multiplied.
+TEST(ConvolutionStatistics, AreLeftToTheNormalisationOfAConvolutionWithABias) {
+  PassOptions own = options(true);
+  own.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  expect_no_change("fuse_batch_norm", with_window(R"(graph g(input %x: fp16[2, 5, 5, 4],
+    input %weight: fp16[6, 1, 1, 4], input %own: fp16[6], input %scale: fp32[6], input %bias: fp32[6]) {
+    %c = convolution(%x, %weight, %own) {$WINDOW}
+    %n, %mean, %variance = batch_norm_training(%c, %scale, %bias) {epsilon = 0.01}
+    output n = %n
+    output mean = %mean
+  })"),
+                   own);
+}
+
 TEST(ConvolutionStatistics, AreLeftWhereTheDeviceDoesNotTakeThem) {
   for (const PassOptions& own : {PassOptions(), options(false)}) {
     for (const char* type : {"bf16", "fp32"}) {
@@ -168,6 +182,24 @@ TEST(ConvolutionStatistics, LeaveTheNormalisationInFrontWhereOthersReadItOrTheDe
     return false;
   };
   expect_none(chain(kWithShortcut), refusing);
+}
+
+// What else reads the convolution stands between it and the normalisation, and moves behind what is fused.
+TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
+  const std::string graph_text = R"(graph g(input %x: fp32[2, 5, 5, 4], input %weight: fp32[6, 1, 1, 4],
+      input %scale: fp32[6], input %bias: fp32[6]) {
+    %c = convolution(%x, %weight) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
+    %between = exp(%c)
+    %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)
+    %y = relu(%n)
+    output between = %between
+    output y = %y
+  })";
+  const std::unique_ptr<Graph> before = parse_graph(graph_text);
+  const std::unique_ptr<Graph> after = parse_graph(graph_text);
+  ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options(true)));
+  verify(*after);
+  expect_same_results(*before, *after, {.absolute = 1e-5, .relative = 1e-4});
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "tessera/passes/fuse.h"
+
 #include "passes/run_pass.h"
 
 namespace tessera::testing {
@@ -161,6 +163,22 @@ TEST(FuseBatchNorm, KeepsAMaskOfAnotherKind) {
       %dx, %dscale, %dbias = batch_norm_gradient(%dn, %x, %scale, %mean, %variance)
       output dx = %dx
     })");
+}
+
+TEST(FuseBatchNorm, MakesTheStatisticsOfNothing) {
+  for (const auto& [x, channels] : {std::pair("fp32[4, 0]", "fp32[0]"), std::pair("fp32[0, 4]", "fp32[4]")}) {
+    const auto before = parse_graph(fmt::format(R"(graph g(input %x: {0}, input %scale: {1}) {{
+      %y, %mean, %variance = batch_norm_training(%x, %scale, %scale)
+      output mean = %mean
+      output variance = %variance
+    }})",
+                                                x, channels));
+    const auto after = before->clone();
+    EXPECT_TRUE(run_pass(*after, "fuse_batch_norm"));
+    verify(*after);
+    EXPECT_TRUE(nodes_of(*after, "batch_norm_training").empty());
+    expect_same_results(*before, *after, {});
+  }
 }
 
 }  // namespace

@@ -242,5 +242,22 @@ TEST(FuseElementwise, NotACircleOfClusters) {
   EXPECT_LE(cluster_sizes(*graph).size(), 1u);
 }
 
+TEST(FuseElementwise, LeavesWorkOnNumbersAlone) {
+  const auto graph = fused(R"(graph g(input %x: fp32[8, 1]) {
+    %two = constant() {value = fp32[1] (2)}
+    %three = constant() {value = fp32[1] (3)}
+    %deviation = sqrt(%three)
+    %factor = divide(%two, %deviation)
+    %r = relu(%x)
+    %y = multiply(%r, %factor)
+    output y = %y
+  })");
+  for (const auto& node : graph->nodes())
+    EXPECT_EQ(node->body() == nullptr, node->operator_name() != "fused") << print(*graph);
+  EXPECT_TRUE(std::any_of(graph->nodes().begin(), graph->nodes().end(), [](const auto& node) {
+    return node->body() != nullptr && !node->inputs().empty();
+  })) << print(*graph);
+}
+
 }  // namespace
 }  // namespace tessera::testing

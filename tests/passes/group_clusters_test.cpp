@@ -167,5 +167,15 @@ TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {
                    grouping());
 }
 
+TEST(GroupClusters, LeavesWhatNothingReads) {
+  expect_untouched("group_clusters", R"(graph g(input %a: fp32[3, 3], parameter %p: fp32[3, 3]) {
+    %unread = square(%p)
+    %read = exp(%p)
+    %c = matmul(%a, %read)
+    output c = %c
+  })",
+                   grouping());
+}
+
 }  // namespace
 }  // namespace tessera::testing

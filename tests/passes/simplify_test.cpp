@@ -162,5 +162,20 @@ TEST(SimplifyAlgebra, KeepsACastThatLosesBits) {
 })");
 }
 
+TEST(SimplifyAlgebra, KeepsTheBroadcastBeforeWhatDoesNotBroadcast) {
+  expect_untouched("simplify_algebra", R"(graph g(input %x: fp32[8, 1]) {
+  %one = constant() {value = fp32[] (1)}
+  %targets = broadcast_to(%one) {shape = [8, 1]}
+  %y = binary_cross_entropy(%x, %targets)
+  output y = %y
+})");
+  expect_untouched("simplify_algebra", R"(graph g(input %x: fp32[8, 4], input %c: fp32[4]) {
+  %one = constant() {value = fp32[] (1)}
+  %bias = broadcast_to(%one) {shape = [4]}
+  %y = batch_norm_inference(%x, %c, %bias, %c, %c)
+  output y = %y
+})");
+}
+
 }  // namespace
 }  // namespace tessera

@@ -25,6 +25,18 @@ class TidyTest(TreeTest):
                                      "  auto moved = std::move(value);\n  return *moved + *value;\n}\n")
         self.assert_fails("check_tidy", "bugprone-use-after-move")
 
+    def test_precompiled_header_of_another_compiler(self):
+        source = str(self.root / "src/base/a.cpp")
+        self.write("build/cmake_pch.hxx", "#include <vector>\n")
+        self.write("build/cmake_pch.hxx.gch", "of another compiler")
+        words = ["c++", "-std=c++20", "-Winvalid-pch", "-include", f"{self.root}/build/cmake_pch.hxx", "-c", source]
+        entry = {"directory": str(self.root), "file": source, "arguments": words}
+        self.write("build/dev/compile_commands.json", json.dumps([entry]))
+        self.write("src/base/a.cpp", "#include <vector>\nstd::vector<int> numbers() { return {1, 2}; }\n")
+        self.assert_passes("check_tidy")
+        self.write("src/base/a.cpp", "std::vector<int> numbers() { return {1}; }\n")
+        self.assert_fails("check_tidy", "use of undeclared identifier 'std'")
+
     def test_not_configured(self):
         (self.root / "build/dev/compile_commands.json").unlink()
         self.assert_fails("check_tidy", "configure first")

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -30,6 +31,22 @@ class UsageTest(TreeTest):
         result = self.call("quickstart", "--data", str(self.root))
         self.assertEqual(result.returncode, 1)
         self.assertIn("t10k-images-idx3-ubyte", result.stdout)
+
+    def test_quickstart_goes_on_with_a_run(self):
+        # Stand-ins for all that it calls: only what it asks of the program is looked at.
+        shutil.copy(ROOT / "quickstart", self.root)
+        self.write("tools/setup", "#!/bin/sh\n", executable=True)
+        self.write("bin/cmake", "#!/bin/sh\n", executable=True)
+        self.write("build/release/bin/tessera", "#!/bin/sh\necho called: \"$@\"\n", executable=True)
+        for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+            self.write(f"data/{part}-ubyte", "")
+        command = [self.root / "quickstart", "--data", self.root / "data", "--out", self.root / "run"]
+        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
+        for begun in (False, True):
+            if begun:
+                self.write("run/checkpoints/last.safetensors", "")
+            told = subprocess.run(command, text=True, check=True, capture_output=True, env=environment).stdout
+            self.assertEqual("--resume" in told.splitlines()[0], begun, told)
 
     def test_setup_without_root_says_what_to_do(self):
         # A dpkg-query that knows no package, no sudo, and another user than root.

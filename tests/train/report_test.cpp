@@ -1,5 +1,7 @@
 #include "tessera/train/report.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -133,13 +135,58 @@ TEST(Report, SurvivesStrangeHistories) {
 
 TEST(Report, ListsThePairsOfManyClasses) {
   Report report;
-  report.confusion = std::vector<int64_t>(100 * 100, 0);
-  report.confusion[100 * 7 + 42] = 9;
-  report.confusion[100 * 7 + 7] = 41;
+  report.confusion = {{{7, 42}, 9}, {{7, 7}, 41}};
   report.classes = {"zero"};
   const std::string page = render_report(report);
   EXPECT_EQ(page.find("Confusion matrix"), std::string::npos);
   EXPECT_NE(page.find("<td>7</td><td class=\"text\">42</td><td>9</td><td>18.0 %</td>"), std::string::npos);
+}
+
+// As many entries as there are pairs: a square of a million classes would be a terabyte.
+TEST(Report, TakesAnyNumberOfClasses) {
+  Report report;
+  report.confusion = {{{999999, 3}, 2}, {{5, 5}, 1}};
+  const std::string page = render_report(report);
+  EXPECT_NE(page.find("<td>999999</td><td class=\"text\">3</td><td>2</td><td>100.0 %</td>"),
+            std::string::npos);
+  EXPECT_LT(page.size(), 50000u);
+}
+
+// A network may have more outputs than its data has classes.
+TEST(Report, ShowsPredictionsBeyondTheClasses) {
+  Report report;
+  report.classes = {"cat", "dog"};
+  report.confusion = {{{0, 0}, 3}, {{1, 4}, 7}};
+  const std::string page = render_report(report);
+  EXPECT_NE(page.find("Confusion matrix"), std::string::npos);
+  EXPECT_NE(page.find("7 of 7 dog: taken for 4 (100.0 %)"), std::string::npos) << page;
+}
+
+TEST(Report, SaysWhatAResumedRunChanged) {
+  Report report = sample_report();
+  EXPECT_EQ(render_report(report).find("From step"), std::string::npos);
+  report.history.changes = {{.step = 12, .key = "optimizer.momentum", .before = "0.9", .after = "<0.5>"}};
+  EXPECT_NE(
+      render_report(report).find("From step 12 on optimizer.momentum is &lt;0.5&gt;; before it was 0.9."),
+      std::string::npos);
+}
+
+// The mean of equal losses differs from them in its last bit, and so do two of its windows.
+TEST(Report, DrawsCurvesThatAreConstantButForTheirLastBit) {
+  for (const double value : {2.302585092994046, 1.0, 1e-30, 1e300}) {
+    Report report;
+    for (int64_t step = 1; step <= 60; ++step) {
+      report.history.samples.push_back({.step = step,
+                                        .epoch = static_cast<double>(step),
+                                        .loss = step % 2 == 0 ? value : std::nextafter(value, 0.0),
+                                        .accuracy = 0.1,
+                                        .learning_rate = value});
+    }
+    const std::string page = render_report(report);
+    EXPECT_EQ(count(page, "<svg viewBox=\"0 0 560 270\""), 4u) << value;
+    EXPECT_EQ(page.find("nan", page.find("<main>")), std::string::npos) << value;
+    EXPECT_LT(page.size(), 150000u) << value;
+  }
 }
 
 TEST(Report, ShowsPicturesOfManyChannels) {
@@ -155,8 +202,8 @@ TEST(Report, ShowsPicturesOfManyChannels) {
 
 TEST(Report, RefusesWhatDoesNotFit) {
   Report report;
-  report.confusion = {1, 2, 3};
-  EXPECT_ERROR(render_report(report), ErrorCode::invalid_argument, "3 values", "square");
+  report.confusion = {{{1, -2}, 3}};
+  EXPECT_ERROR(render_report(report), ErrorCode::invalid_argument, "3 test images", "class 1", "-2");
   report = sample_report();
   report.mistakes[0].channels = 3;
   EXPECT_ERROR(render_report(report), ErrorCode::invalid_argument, "[28, 28, 3]");

@@ -44,15 +44,12 @@ inline RunHistory sample_history() {
   return history;
 }
 
-inline std::vector<int64_t> sample_confusion() {
-  std::vector<int64_t> confusion(100, 0);
-  const auto at = [&](int64_t truth, int64_t prediction) -> int64_t& {
-    return confusion[static_cast<size_t>(10 * truth + prediction)];
-  };
-  for (int64_t i = 0; i < 10; ++i) at(i, i) = 1000;
+inline std::map<std::pair<int64_t, int64_t>, int64_t> sample_confusion() {
+  std::map<std::pair<int64_t, int64_t>, int64_t> confusion;
+  for (int64_t i = 0; i < 10; ++i) confusion[{i, i}] = 1000;
   const auto move = [&](int64_t truth, int64_t prediction, int64_t count) {
-    at(truth, truth) -= count;
-    at(truth, prediction) += count;
+    confusion[{truth, truth}] -= count;
+    confusion[{truth, prediction}] += count;
   };
   move(0, 6, 84), move(0, 3, 14), move(0, 2, 13), move(0, 8, 4), move(1, 3, 8), move(2, 4, 47),
       move(2, 6, 52);

@@ -266,7 +266,7 @@ TEST(LossScale, WhatOverflowedWhileAccumulatingIsDropped) {
 
 TEST(Evaluation, LeavesFillingRowsOutAndReadsTheAverages) {
   const models::Model model = tiny_perceptron();
-  const StepGraph graph = train::build_evaluation(model, 2, true);
+  const StepGraph graph = train::build_evaluation(model, nn::cross_entropy(), 2, true);
   std::vector<std::string> names;
   for (const nn::Variable& variable : graph.variables) names.push_back(variable.name);
   EXPECT_EQ(names,

@@ -41,6 +41,7 @@ RunHistory small_history() {
                      .learning_rate = 0.1,
                      .images_per_second = 110,
                      .seconds = 2.5}};
+  history.changes = {{.step = 2, .key = "train.epochs", .before = "1", .after = "2"}};
   return history;
 }
 
@@ -85,10 +86,16 @@ TEST(RunHistory, KeepsWhatWasNotMeasured) {
   EXPECT_EQ(again.epochs[0].epoch, 1);
 }
 
+// As they were written before a run could be resumed otherwise.
+TEST(RunHistory, NeedsNoChanges) {
+  EXPECT_EQ(history_from_json(R"({"samples": [], "epochs": []})", "history"), RunHistory{});
+}
+
 TEST(RunHistory, RefusesOtherText) {
   for (const char* text :
        {"", "{", "[]", "{}", R"({"samples": [{}], "epochs": []})", R"({"samples": 3, "epochs": []})",
-        R"({"samples": [], "epochs": [{"epoch": "x"}]})"}) {
+        R"({"samples": [], "epochs": [{"epoch": "x"}]})",
+        R"({"samples": [], "epochs": [], "changes": [{"step": 1}]})"}) {
     EXPECT_ERROR(history_from_json(text, "last.json"), ErrorCode::invalid_file,
                  "last.json: not a training history");
   }
@@ -100,7 +107,10 @@ TEST(RunHistory, ForgetsWhatAResumedRunRepeats) {
   history.truncate(3);
   EXPECT_EQ(history.samples.size(), 3u);
   EXPECT_EQ(history.epochs.size(), 1u);
+  EXPECT_EQ(history.changes.size(), 1u);
   EXPECT_EQ(history.train_seconds(), 3.0);
+  history.truncate(1);
+  EXPECT_TRUE(history.changes.empty());
 }
 
 }  // namespace

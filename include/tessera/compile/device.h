@@ -125,13 +125,18 @@ class Device {
   virtual std::unique_ptr<DeviceTimer> timer(size_t marks) { return nullptr; }
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
-  // is not there. "auto" takes the fastest present.
-  // Throws Error(unsupported) that says which library was looked for, where, and what went wrong.
-  static std::shared_ptr<Device> open(const std::string& name);
+  // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
+  // from this thread from then on. "auto" takes the fastest present; `fallback`, if given, gets why that is
+  // not a GPU, or "". Throws Error(unsupported) that says which library was looked for, where, and what went
+  // wrong.
+  static std::shared_ptr<Device> open(const std::string& name, std::string* fallback = nullptr);
   static std::shared_ptr<Device> reference();
   static std::shared_ptr<Device> null();
   static std::shared_ptr<Device> cpu() { return open("cpu"); }
 };
+
+// "device: cpu, AMD EPYC ..., 2 threads", and for people why it is not a GPU where `fallback` says so.
+std::string device_summary(const DeviceDescription& device, const std::string& fallback = "");
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.

@@ -26,6 +26,10 @@ class Dataset {
   virtual void read(int64_t index, std::span<float> image, int32_t& label) const = 0;
 };
 
+// The name of a class, or its number where the names end: a network may have more outputs than its data has
+// classes.
+std::string class_name(const std::vector<std::string>& names, int64_t label);
+
 // Images and labels held in memory.
 class ClassificationDataset : public Dataset {
  public:

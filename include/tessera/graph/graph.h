@@ -141,8 +141,8 @@ class Graph {
   // Nodes without a name of their own are called "scope/operator" while a scope is set; "" for none.
   void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
 
-  // Restores an order in which every node follows its inputs: the present one, but for what an earlier node
-  // reads, which comes right before that. Throws Error(internal) on a cycle.
+  // Restores an order in which every node follows its inputs: the present one, but what an earlier node reads
+  // comes right before that. The insertion point stays before its node. Throws Error(internal) on a cycle.
   void sort();
 
   // The value of that name, or null.

@@ -121,6 +121,8 @@ struct OperatorSchema {
   std::string name;
   std::string documentation;  // one paragraph
   OperatorClass operator_class = OperatorClass::elementwise;
+  // The inputs broadcast against each other as in NumPy: one that was broadcast before may stay small.
+  bool broadcasts = false;
   std::vector<InputSpecification> inputs = {};
   std::vector<AttributeSpecification> attributes = {};
   std::vector<std::string> outputs = {};  // names; a variable number of outputs is ruled by infer

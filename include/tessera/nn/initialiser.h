@@ -15,7 +15,8 @@ struct Fans {
 };
 Fans fans_of(const Shape& shape);
 
-// Fills the fp32 tensor of a parameter with this shape. `stream` is made from the parameter's name.
+// Fills the tensor of a parameter, or of a state of any type, with this shape. `stream` is made from the
+// parameter's name.
 struct Initialiser {
   std::string name;
   std::function<void(Tensor& tensor, uint64_t seed, uint64_t stream)> fill;
@@ -34,6 +35,7 @@ Initialiser fan_in_uniform(double fan_in = 0);  // 0 takes the fan of the shape
 // Glorot and Bengio 2010: uniform in +-sqrt(6 / (fan_in + fan_out)).
 Initialiser xavier_uniform();
 
-Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape, uint64_t seed);
+Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape, uint64_t seed,
+                  DataType data_type = DataType::fp32);
 
 }  // namespace tessera::nn

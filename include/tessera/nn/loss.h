@@ -10,7 +10,11 @@ namespace tessera::nn {
 
 struct Loss {
   std::string name;
-  std::function<Value*(Value* logits, Value* labels)> build;  // the mean over the batch, fp32
+  // [batch], or [batch, ...] whose mean over the further axes is the loss of an example.
+  std::function<Value*(Value* logits, Value* labels)> elements;
+
+  Value* build(Value* logits, Value* labels) const;     // the mean over the batch, fp32 []
+  Value* examples(Value* logits, Value* labels) const;  // of each example, fp32 [batch]
 };
 
 // Mean over all rows; ignored labels contribute zero.

@@ -12,6 +12,9 @@ namespace tessera {
 // Over all axes but the last, the channels.
 ops::ReduceOptions over_all_but_channels(const Value* x);
 
+// How many numbers of x: [..., C] each channel has, also where C is 0.
+int64_t rows_of_channels(const Value* x);
+
 // mean(x^2) - mean(x)^2, not below the 0 that rounding could take it to. [C]
 Value* variance_of_means(Value* mean_of_squares, Value* mean);
 

@@ -1,6 +1,7 @@
 // How good a network is on a data set.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Evaluation {
   std::vector<Prediction> predictions;  // in the loader's order
 };
 
-// Runs an evaluation graph (train/step.h) that is bound to its variables over one epoch of the loader.
-Evaluation evaluate(Executable& executable, const data::Loader& loader);
+// Runs an evaluation graph (train/step.h) that is bound to its variables over one epoch of the loader. Breaks
+// off when `stop` is set: the result is then of the examples so far.
+Evaluation evaluate(Executable& executable, const data::Loader& loader,
+                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace tessera::train

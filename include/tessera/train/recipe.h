@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tessera/train/summary.h"
 
 namespace tessera::train {
 
@@ -58,6 +61,9 @@ struct Recipe {
     std::optional<bool> recompute = {};  // less memory for a little more work; unset: as the device likes it
     int64_t evaluate_every = 1;          // epochs; 0: only after the last
     int64_t checkpoint_every = 1;
+    int64_t checkpoint_steps = 0;     // updates; 0: not by updates
+    double checkpoint_minutes = 0.0;  // 0: not by time
+    int64_t keep_checkpoints = 1;     // 0: all
     bool operator==(const Train&) const = default;
   };
 
@@ -117,6 +123,19 @@ void check_recipe_files(const Recipe& recipe);
 // The recipe with every value spelled out; parse_recipe() of it gives an equal recipe. Unset values stand as
 // comments.
 std::string to_toml(const Recipe& recipe);
+
+// What a run that was begun with one recipe has otherwise when it goes on with another: each key that has an
+// effect and differs. `asked` holds the keys that the user named for it (--set). Throws
+// Error(invalid_argument) that begins with `name` and names every key that differs and decides what is
+// computed, unless it was asked for, and those on which the order of the data depends in any case.
+std::vector<SettingChange> changes_on_resume(const Recipe& begun, const Recipe& now,
+                                             const std::set<std::string>& asked, std::string_view name);
+
+// The keys that such overrides name.
+std::set<std::string> overridden_keys(const std::vector<std::string>& overrides);
+
+// Which keys may differ on resuming, in Markdown. docs/checkpoints.md holds it.
+std::string resuming_reference();
 
 // The table of all keys in Markdown: key, type, default, limits, meaning. docs/recipes.md holds it.
 std::string recipe_reference();

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/train/machine.h"
@@ -31,13 +33,14 @@ struct Report {
   MachineInfo machine = {};
   std::string recipe = {};                // TOML, as to_toml() prints it
   std::vector<std::string> classes = {};  // names; a class beyond the last is called by its number
-  // Test images by [truth, prediction], row-major; a square, or empty when there was no evaluation.
-  std::vector<int64_t> confusion = {};
+  // Test images by {truth, prediction}, where there are any: as many entries as images at most, however many
+  // the classes. Empty when there was no evaluation.
+  std::map<std::pair<int64_t, int64_t>, int64_t> confusion = {};
   std::vector<Mistake> mistakes = {};  // worst first
 };
 
 // The page, UTF-8. All text is escaped. Parts without data are left out. Throws Error(invalid_argument) when
-// the confusion matrix is not square or a picture's shape and pixels disagree.
+// a class of the confusions is negative or a picture's shape and pixels disagree.
 std::string render_report(const Report& report);
 
 // render_report() into a file, complete or not at all. Also throws Error(io).

@@ -28,6 +28,9 @@ struct StepOptions {
 };
 
 inline constexpr const char* kHaltedState = "halted";
+// Of fp16 alone.
+inline constexpr const char* kLossScaleState = "loss_scale";
+inline constexpr const char* kLossScaleStepsState = "loss_scale_good_steps";
 
 // A graph, and the variables it reads, with their starting values and file layouts.
 struct StepGraph {
@@ -50,8 +53,10 @@ StepGraph build_training_step(const models::Model& model, const StepOptions& opt
 StepGraph build_accumulating_step(const models::Model& model, const StepOptions& options);
 
 // inputs:  images fp32 [batch, H, W, C], labels int32 [batch]; rows with label -1 only fill the batch
-// outputs: loss fp32 [batch] (0 in filling rows), prediction int32 [batch], confidence fp32 [batch]
+// outputs: loss fp32 [batch] (what is trained, of each example; 0 in filling rows), prediction int32 [batch],
+//          confidence fp32 [batch]
 // With `averaged` the parameters are their moving averages, named "ema/<parameter>".
-StepGraph build_evaluation(const models::Model& model, int64_t batch, bool averaged = false);
+StepGraph build_evaluation(const models::Model& model, const nn::Loss& loss, int64_t batch,
+                           bool averaged = false);
 
 }  // namespace tessera::train

@@ -38,9 +38,19 @@ struct EpochRow {
   bool operator==(const EpochRow&) const = default;
 };
 
+// A setting that a resumed run has otherwise than before: "optimizer.momentum", "0.9", "0.95".
+struct SettingChange {
+  int64_t step = 0;  // updates made until then
+  std::string key = {};
+  std::string before = {};
+  std::string after = {};
+  bool operator==(const SettingChange&) const = default;
+};
+
 struct RunHistory {
-  std::vector<StepSample> samples = {};  // by step
-  std::vector<EpochRow> epochs = {};     // by epoch
+  std::vector<StepSample> samples = {};     // by step
+  std::vector<EpochRow> epochs = {};        // by epoch
+  std::vector<SettingChange> changes = {};  // in their order
 
   // Drops what lies after `step`: a resumed run goes through those steps again.
   void truncate(int64_t step);

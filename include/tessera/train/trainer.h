@@ -56,12 +56,21 @@ struct FitOptions {
       {};                                    // none: constant
   const data::Loader* evaluation = nullptr;  // must not drop its last batch
   int64_t evaluate_every = 1;                // epochs; 0: after the last only
-  std::filesystem::path checkpoints = {};    // folder for last.safetensors and best.safetensors; empty: none
-  int64_t checkpoint_every = 1;              // epochs
-  int64_t max_steps = 0;  // stop, as if interrupted, after so many updates in all; 0: no limit
-  const std::atomic<bool>* stop =
-      nullptr;  // set from a signal handler: the step is finished, then fit() saves
+  // Folder for last.safetensors, best.safetensors and those that are kept; empty: none. The state is saved
+  // when any of the three is due, after the last epoch and when fit() is stopped. One that cannot be written,
+  // but for the last, is a warning, and the next one is tried.
+  std::filesystem::path checkpoints = {};
+  int64_t checkpoint_every = 1;   // epochs; 0: not by epochs
+  int64_t checkpoint_steps = 0;   // updates; 0: not by updates
+  double checkpoint_minutes = 0;  // since the last one; 0: not by time
+  int64_t keep_checkpoints = 1;  // last.safetensors and those before it, as step-00001234.safetensors; 0: all
+  int64_t max_steps = 0;         // stop, as if interrupted, after so many updates in all; 0: no limit
+  // Set from a signal handler: the step is finished, or the evaluation broken off, then fit() saves.
+  const std::atomic<bool>* stop = nullptr;
   std::map<std::string, std::string> metadata = {};  // kept in the checkpoints
+  std::vector<SettingChange> changes = {};  // of settings, made at this position: kept in the history
+  // Called when all is checked and compiled, before the first step: what is refused is refused ahead of it.
+  std::function<void()> on_begin = {};
   // On a device that works beside the host the step behind this one is under way: what the trainer saves
   // there may hold that update already. Nothing is under way at the end of an epoch.
   std::function<void(const StepEvent&)> on_step = {};
@@ -85,7 +94,8 @@ class Trainer {
   // and before anything is saved, a variable that is not finite is found as well.
   FitResult fit(const data::Loader& loader, const FitOptions& options);
 
-  Evaluation evaluate(const data::Loader& loader);
+  // Breaks off, with what it has, when `stop` is set.
+  Evaluation evaluate(const data::Loader& loader, const std::atomic<bool>* stop = nullptr);
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.
@@ -93,7 +103,8 @@ class Trainer {
   // Starting weights from such a file; the classifier must fit.
   void load_weights(const std::filesystem::path& path);
 
-  // Everything that the next step depends on, bit for bit.
+  // Everything that the next step depends on, bit for bit. A state of another precision is taken up too; the
+  // loss scale of fp16 then begins anew or ends.
   Checkpoint training_state() const;
   void restore(const Checkpoint& state, const std::string& source);
 
@@ -125,6 +136,7 @@ class Trainer {
                     bool updating);
   std::optional<std::pair<std::string, double>> first_not_finite() const;  // variable and value
   void check_variables() const;
+  std::map<std::string, Tensor> tensors_for_precision(const Checkpoint& state) const;
   [[noreturn]] void explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
                                        const std::string& what);
 

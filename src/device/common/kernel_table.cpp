@@ -1,6 +1,18 @@
 #include "tessera/device/common/kernel_table.h"
 
+#include <algorithm>
+
+#include "tessera/device/common/refusal.h"
+
 namespace tessera::backend {
+namespace {
+
+class Nothing : public Kernel {
+ public:
+  void run(const KernelArguments&) override {}
+};
+
+}  // namespace
 
 std::string kernel_key(const Node& node) {
   return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
@@ -36,6 +48,19 @@ KernelCandidate willing_candidate(
 KernelCandidate fallback_candidate(
     const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
   KernelCandidate candidate = willing_candidate(name, std::move(create));
+  candidate.fallback = true;
+  return candidate;
+}
+
+KernelCandidate nothing_candidate() {
+  const auto check = [](const KernelRequest& request) {
+    const auto& outputs = request.node.outputs();
+    const bool empty = std::all_of(outputs.begin(), outputs.end(),
+                                   [](const auto& output) { return output->type().element_count() == 0; });
+    refuse_unless(empty, "the node makes elements");
+  };
+  KernelCandidate candidate =
+      checked_candidate("nothing", check, [](const KernelRequest&) { return std::make_unique<Nothing>(); });
   candidate.fallback = true;
   return candidate;
 }

@@ -51,11 +51,23 @@ std::vector<NormalisedTensor> parse_mask_again(const Node& node, const Node& rel
   return norms;
 }
 
+void refuse_bias(const Node& convolution) {
+  refuse_unless(convolution.inputs().size() == 2, "a bias");
+}
+
 void check_weight_gradient(const Node& data, const Node& weight) {
   refuse_unless(weight.input(1) == data.input(0), "the gradients are not of one convolution");
 }
 
 }  // namespace
+
+const Node& parse_convolution_statistics(const Node& node) {
+  const Node& convolution = main_node(node, "convolution");
+  const size_t outputs = node.outputs().size();
+  refuse_unless(outputs == 3, "the body makes {} values, not a result and two sums", outputs);
+  refuse_bias(convolution);
+  return convolution;
+}
 
 MaskedSumBody parse_masked_sum(const Node& node) {
   MaskedSumBody body{.data = &main_node(node, "convolution_data_gradient"), .addend = 0, .mask = nullptr};
@@ -132,7 +144,7 @@ NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
 NormalisedConvolutionBody parse_normalised_convolution(const Node& node) {
   NormalisedConvolutionBody body{.convolution = &main_node(node, "convolution")};
   const Node& convolution = *body.convolution;
-  refuse_unless(convolution.inputs().size() == 2, "a bias");
+  refuse_bias(convolution);
   const size_t outputs = node.body()->outputs().size();
   body.keeps = outputs == 4 && output_of_body(node, 3) == convolution.input(0);
   refuse_unless((outputs == 3 || body.keeps) && output_of_body(node, 0) == convolution.output(),

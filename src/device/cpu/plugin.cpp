@@ -1,10 +1,38 @@
+#include <charconv>
+#include <string_view>
+
+#include <omp.h>
+
+#include "tessera/base/error.h"
+
 #include "device/cpu/device.h"
+
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+// "threads=4", or "" for OpenMP's own choice. Not a lambda: in a program that links several backends all of
+// those would have one name.
+tessera::Device* create(const char* text) {
+  constexpr std::string_view kThreads = "threads=";
+  const std::string_view options = text;
+  if (!options.empty()) {
+    int threads = 0;
+    const std::string_view number = options.substr(std::min(kThreads.size(), options.size()));
+    const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), threads);
+    tessera::require(options.starts_with(kThreads) && error == std::errc() &&
+                         rest == number.data() + number.size() && threads > 0 && threads <= kMostThreads,
+                     tessera::ErrorCode::invalid_argument,
+                     "device 'cpu:{}': expected cpu:threads=N with N from 1 to {}", options, kMostThreads);
+    omp_set_num_threads(threads);
+  }
+  return new tessera::cpu::CpuDevice;
+}
+
+}  // namespace
 
 extern "C" {
 // Found by name when the library is loaded (tessera/compile/device.h).
 extern tessera::Plugin tessera_plugin;
-tessera::Plugin tessera_plugin = {
-    .version = tessera::kPluginVersion,
-    .create = [](const char*) -> tessera::Device* { return new tessera::cpu::CpuDevice; },
-};
+tessera::Plugin tessera_plugin = {.version = tessera::kPluginVersion, .create = create};
 }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace tessera::cuda {
@@ -44,11 +45,20 @@ BackgroundWork::~BackgroundWork() {
 }
 
 void BackgroundWork::add(std::packaged_task<void()> task) {
-  const std::lock_guard lock(state_->mutex);
-  state_->waiting.push_back(std::move(task));
-  if (state_->active == state_->limit) return;
-  std::thread([state = state_] { state->work(); }).detach();  // which waits for the lock
-  ++state_->active;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->waiting.push_back(std::move(task));
+    if (state_->active == state_->limit) return;
+    try {
+      std::thread([state = state_] { state->work(); }).detach();  // which waits for the lock
+      ++state_->active;
+      return;
+    } catch (const std::system_error&) {  // the machine has no more threads
+      if (state_->active > 0) return;
+      ++state_->active;
+    }
+  }
+  state_->work();
 }
 
 }  // namespace tessera::cuda

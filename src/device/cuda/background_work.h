@@ -18,7 +18,7 @@ class BackgroundWork {
   BackgroundWork(const BackgroundWork&) = delete;
   BackgroundWork& operator=(const BackgroundWork&) = delete;
 
-  // What the task throws is kept for its future alone.
+  // What the task throws is kept for its future alone. Where no thread can be had, the caller does the work.
   void add(std::packaged_task<void()> task);
 
  private:

@@ -31,8 +31,7 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   Value* dy = inputs[0];
   Value* x = inputs[1];
   const DataType type = inputs[2]->data_type();
-  const int64_t rows = x->type().element_count() / x->shape().back().value();
-  const double share = 1 / static_cast<double>(rows);
+  const double share = 1 / static_cast<double>(rows_of_channels(x));
   Value* inverse = ops::rsqrt(ops::add(inputs[4], node.attributes().real("epsilon")));
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
   Value* slope = ops::cast(dy, type);

@@ -74,10 +74,8 @@ void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChai
 }
 
 // What use_convolution_statistics makes: the result, its sum and that of its squares.
-void set_statistics(ConvolutionCall& call, const Node& node, bool deterministic) {
+void set_statistics(ConvolutionCall& call, bool deterministic) {
   refuse_unless(!deterministic, "cuDNN adds statistics in no fixed order");
-  const auto& outputs = node.body()->outputs();
-  refuse_unless(outputs.size() == 3, "the body makes {} values, not a result and two sums", outputs.size());
   call.sums = 1;
   call.squares = 2;
   call.problem.statistics = true;
@@ -101,8 +99,8 @@ ConvolutionCall make_call(const KernelRequest& request) {
     call.problem.shortcut = true;
     call.problem.mask = body.mask != nullptr;
   } else if (key == "fused:convolution_statistics") {
-    set_main(backend::main_node(node, "convolution"));
-    set_statistics(call, node, request.deterministic);
+    set_main(backend::parse_convolution_statistics(node));
+    set_statistics(call, request.deterministic);
   } else if (key == "convolution" || key == "fused:convolution") {
     const backend::FusedChain chain = backend::parse_chain(node, "convolution");
     set_main(*chain.main);

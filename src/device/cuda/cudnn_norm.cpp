@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> converter(Context& context, int64_t channels, std::strin
   constexpr int kThreads = 256;
   GeneratedProgram program;
   program.source =
-      "#include \"types.cuh\"\nusing namespace tessera;\n" +
+      "#include \"primitives.cuh\"\nusing namespace tessera;\n" +
       entry_text(
           "run", kThreads, "const float* x, float* y",
           fmt::format("  const int n = static_cast<int>(blockIdx.x) * {} + static_cast<int>(threadIdx.x);\n"
@@ -147,7 +147,7 @@ class CudnnNorm : public Kernel {
     const std::string epsilon = float_literal(call_.problem.epsilon);
     converter_ = converter(context, channels,
                            is_gradient(call_) ? fmt::format("1 / sqrtf(x[n] + {})", epsilon)
-                                              : fmt::format("fmaxf(1 / (x[n] * x[n]) - {}, 0)", epsilon));
+                                              : fmt::format("op_relu(1 / (x[n] * x[n]) - {})", epsilon));
     if (is_gradient(call_)) inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, kMemoryAlignment);
   }
 

@@ -9,6 +9,7 @@
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
+#include "tessera/device/common/normalised_bodies.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/passes/fuse.h"
 
@@ -141,13 +142,11 @@ void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannel
 GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
-  const Node& main = backend::main_node(node, "convolution");
+  const Node& main =
+      statistics ? backend::parse_convolution_statistics(node) : backend::main_node(node, "convolution");
   const Value* image = image_of(node, main);
   backend::Epilogue epilogue;
-  if (statistics) {
-    refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
-                  node.outputs().size());
-  } else {
+  if (!statistics) {
     epilogue = backend::read_epilogue(node, backend::parse_chain(node, "convolution"), {"relu"});
     refuse_unless(!epilogue.shortcut.has_value(), "a shortcut");
   }

@@ -1,6 +1,7 @@
 #include "device/cuda/generated_kernel.h"
 
 #include <algorithm>
+#include <span>
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
@@ -157,8 +158,10 @@ void PointerList::add(Argument::Kind kind, std::optional<size_t> index) {
   const Value* value = reads ? node_.input(*index) : node_.output(*index);
   const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
   fields_.push_back(name);
-  parameters_.push_back(
-      fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name));
+  const std::string parameter =
+      fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name);
+  if (std::find(parameters_.begin(), parameters_.end(), parameter) != parameters_.end()) return;
+  parameters_.push_back(parameter);
   arguments_.push_back({kind, static_cast<int64_t>(*index)});
 }
 
@@ -166,8 +169,9 @@ std::string PointerList::parameters() const {
   return fmt::format("{}", fmt::join(parameters_, ", "));
 }
 
-std::string PointerList::fields() const {
-  return fmt::format("{}", fmt::join(fields_, ", "));
+std::string PointerList::fields(size_t first, size_t count) const {
+  const std::span<const std::string> all(fields_);
+  return fmt::format("{}", fmt::join(all.subspan(first, std::min(count, all.size() - first)), ", "));
 }
 
 std::string float_literal(double value) {

@@ -1,6 +1,7 @@
 // Kernels that are entries of a generated module, launched one after the other.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,7 +23,8 @@ struct Argument {
   int64_t index = 0;  // of the input or output; the offset in the workspace; the first counter
 };
 
-// Pointers that an entry takes, as fields of what its text works with: what is not there is a null field.
+// Pointers that an entry takes, as fields of what its text works with: what is not there is a null field, and
+// what stands in several fields is one parameter.
 class PointerList {
  public:
   explicit PointerList(const Node& node) : node_(node) {}
@@ -31,7 +33,7 @@ class PointerList {
   void output(std::optional<size_t> index) { add(Argument::Kind::output, index); }
 
   std::string parameters() const;  // "const half* x0, float* y1"
-  std::string fields() const;      // "x0, nullptr, y1"
+  std::string fields(size_t first = 0, size_t count = SIZE_MAX) const;  // "x0, nullptr, x0, y1"
   const std::vector<Argument>& arguments() const { return arguments_; }
 
  private:

@@ -19,6 +19,8 @@ using backend::refuse_unless;
 
 constexpr int64_t kMostWeightBytes = 131072;  // in the registers of a block
 constexpr int64_t kLeastColumns = 128;        // of a block's registers: narrower slices stand in them twice
+constexpr int64_t kCheapInputs = 128;         // that each slice may normalise by itself
+constexpr std::initializer_list<int64_t> kSlices = {256, 128, 64};  // that the warps divide among them
 
 // The problem P of kernels/pointwise_convolution.cuh.
 struct PointwiseConvolutionProblem : PointwiseProblem {
@@ -40,19 +42,20 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
                    (epilogue.shortcut.has_value() ? slice : 0));
   }
   int64_t slices() const { return outputs / slice; }
-  // Of warps, each of which adds up pixels of its own.
+  // Of warps, which share the pixels: each of the kernel's 8 warps has slice * teams / 8 columns.
   int64_t teams() const { return slice < kLeastColumns ? 2 : 1; }
   int64_t blocks_of_slice(const GpuTraits& gpu) const {
     return std::min(items(), std::max<int64_t>(gpu.multiprocessors / slices(), 1));
   }
 
-  // The first of the wanted widths of a slice that takes the outputs apart evenly.
-  void set_slice(std::initializer_list<int64_t> wanted, const GpuTraits& gpu) {
-    for (const int64_t own : wanted) {
+  // The widest slice that takes the outputs apart evenly, of at most so many.
+  void set_slice(int64_t most_slices, const GpuTraits& gpu) {
+    for (const int64_t own : kSlices) {
       const bool fits = bytes_of(inputs * std::max(own, kLeastColumns)) <= kMostWeightBytes;
       if (slice == 0 && outputs % own == 0 && fits) slice = own;
     }
     refuse_unless(slice > 0, "{} channels of the result", outputs);
+    refuse_unless(slices() <= most_slices, "{} channels of the result in slices of {}", outputs, slice);
     if (teams() > 1) item = kItem;  // 16 pixels for each
     set_stages(item_elements(), 0, gpu);
   }
@@ -61,9 +64,9 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
               const GpuTraits& gpu) const {
     program.source = print(
         "pointwise_convolution.cuh",
-        fmt::format("inputs = {}, outputs = {}, slice = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
+        fmt::format("inputs = {}, outputs = {}, slice = {}, teams = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
                     "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
-                    inputs, outputs, slice, norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
+                    inputs, outputs, slice, teams(), norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
                     epilogue.shortcut.has_value(), epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
             "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
@@ -75,15 +78,10 @@ struct NormalisedInputProblem : PointwiseConvolutionProblem {
   NormalisedInputProblem(const Node& convolution, size_t normalisations, bool has_shortcut, bool tf32,
                          const GpuTraits& gpu)
       : PointwiseConvolutionProblem(convolution, tf32) {
-    constexpr int64_t kCheapInputs = 128;  // that each slice may normalise by itself
     refuse_unless(normalisations == 1 || normalisations == 2, "{} normalisations", normalisations);
     norms = normalisations;
     shortcut = has_shortcut;
-    if (inputs <= kCheapInputs) {
-      set_slice({256, 128, 64}, gpu);
-    } else {
-      set_slice({outputs}, gpu);
-    }
+    set_slice(inputs <= kCheapInputs ? outputs : 1, gpu);
   }
 };
 
@@ -93,8 +91,7 @@ struct StatisticsProblem : PointwiseConvolutionProblem {
       : PointwiseConvolutionProblem(convolution, tf32) {
     constexpr int64_t kMostSlices = 2;  // each reads x, and the more of them the fewer products to a read
     refuse_unless(type == DataType::fp32 || deterministic, "left to cuDNN in 16 bits");
-    set_slice({256, 128, 64}, gpu);
-    refuse_unless(slices() <= kMostSlices, "{} channels of the result in slices of {}", outputs, slice);
+    set_slice(kMostSlices, gpu);
   }
 };
 
@@ -113,9 +110,7 @@ void add_statistics(GeneratedProgram& program, const Node& node, const Pointwise
 
 GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const Node& convolution = backend::main_node(node, "convolution");
-  refuse_unless(node.outputs().size() == 3, "the body makes {} values, not a result and two sums",
-                node.outputs().size());
+  const Node& convolution = backend::parse_convolution_statistics(node);
   const StatisticsProblem problem(convolution, request.tf32, request.deterministic, gpu);
   PointerList pointers(node);
   pointers.input(backend::input_index(node, convolution.input(0)));
@@ -157,7 +152,7 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   refuse_unless(problem.epilogue.shortcut.has_value(), "no residual");
   const int64_t bytes = problem.bytes_of(problem.pixels * problem.outputs);
   refuse_unless(bytes >= kLeastUncachedBytes, "a result of {} bytes", bytes);
-  problem.set_slice({256, 128, 64}, gpu);
+  problem.set_slice(problem.outputs, gpu);
   PointerList pointers(node);
   pointers.input(backend::input_index(node, chain.main->input(0)));
   for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);

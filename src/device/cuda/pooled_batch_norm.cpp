@@ -128,16 +128,16 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
   refuse_unless(tile * windows <= kMostUnrolled, "{} windows over each {} x {} elements", windows,
                 geometry.strides[1], geometry.strides[2]);
 
-  PointerList fields(node);
-  fields.input(norm.x);
-  for (int unused = 0; unused < 3; ++unused) fields.input(std::nullopt);
+  PointerList pointers(node);
+  pointers.input(norm.x);
+  for (int unused = 0; unused < 3; ++unused) pointers.input(std::nullopt);
   for (const std::optional<size_t>& input :
        {std::optional(norm.scale), norm.bias, std::optional(norm.mean), std::optional(norm.variance)})
-    fields.input(input);
-  for (const std::optional<size_t>& output : {norm.dx, norm.dscale, norm.dbias}) fields.output(output);
-  fields.output(std::nullopt);
-  PointerList gradient(node);
-  for (const size_t input : {norm.dy, body.positions}) gradient.input(input);
+    pointers.input(input);
+  for (const std::optional<size_t>& output : {norm.dx, norm.dscale, norm.dbias}) pointers.output(output);
+  pointers.output(std::nullopt);
+  constexpr size_t kFields = 12;  // of BatchNormBackward; what its callers take as well follows
+  for (const size_t input : {norm.dy, body.positions}) pointers.input(input);
 
   const int64_t places = geometry.images * quotient_rounded_up(geometry.input[1], geometry.strides[1]) *
                          quotient_rounded_up(geometry.input[2], geometry.strides[2]);
@@ -150,28 +150,27 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
                  .arguments = {}};
   const Argument parts{Argument::Kind::workspace, 0};
   const Argument totals{Argument::Kind::workspace, add.blocks * results * int64_t{sizeof(float)}};
-  add.arguments = fields.arguments();
-  add.arguments.insert(add.arguments.end(), gradient.arguments().begin(), gradient.arguments().end());
+  add.arguments = pointers.arguments();
   Launch write = add;
   write.entry = "write";
   add.arguments.push_back(parts);
   write.arguments.push_back(totals);
   combine.arguments = {parts, totals};
 
-  const std::string pointers = fields.parameters() + ", " + gradient.parameters();
   const std::string call = fmt::format("_unpooled<Problem>(BatchNormBackward<Problem>{{{}}}, {}, ",
-                                       fields.fields(), gradient.fields());
+                                       pointers.fields(0, kFields), pointers.fields(kFields));
   GeneratedProgram program;
   program.workspace_bytes = totals.index + results * int64_t{sizeof(float)};
   program.source =
-      problem.print() + entry("add", kBlocks, pointers + ", float* parts", "add" + call + "parts);") +
+      problem.print() +
+      entry("add", kBlocks, pointers.parameters() + ", float* parts", "add" + call + "parts);") +
       entry("combine", 1, "const float* parts, float* totals",
             fmt::format("combine_chunks<Sum>(parts, {}, {}, 1.0, totals);", results, add.blocks)) +
-      entry("write", kBlocks, pointers + ", const float* totals", "write" + call + "totals);");
+      entry("write", kBlocks, pointers.parameters() + ", const float* totals", "write" + call + "totals);");
   program.launches = {std::move(add), std::move(combine), std::move(write)};
   // A thread has read a tile of x, which no other reads any more, before it writes there.
-  program.may_overwrite = [dx = norm.dx, x = norm.x](size_t output, size_t input) {
-    return output == dx && input == x;
+  program.may_overwrite = [dx = norm.dx, x = norm.x, dy = norm.dy](size_t output, size_t input) {
+    return output == dx && input == x && input != dy;
   };
   return program;
 }

@@ -11,23 +11,44 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+using Triple = int64_t[3];
 
-std::string list(const int64_t (&values)[3]) {
+constexpr int kThreads = 256;
+constexpr Triple kNoDilation = {1, 1, 1};
+
+std::string list(const Triple& values) {
   return fmt::format("{{{}, {}, {}}}", values[0], values[1], values[2]);
 }
 
-// The problem P of kernels/windows.cuh, as a constant `p`; `outputs` are the channels of the result.
-std::string problem(const backend::PoolGeometry& geometry, int64_t outputs, const std::string& more) {
-  const auto elements = [&](const int64_t(&extents)[3]) {
-    return geometry.images * extents[0] * extents[1] * extents[2] * std::max(geometry.channels, outputs);
+// Whether an int32 holds the place of every element of the operands, and those of windows beside the image.
+bool has_narrow_indices(const Node& node, const backend::PoolGeometry& geometry, const Triple& dilations) {
+  constexpr auto kMost = static_cast<double>(1 << 30);
+  const auto fits = [&](const Value& value) {
+    return static_cast<double>(value.type().element_count()) < kMost;
   };
-  const bool narrow = std::max(elements(geometry.input), elements(geometry.output)) < (int64_t{1} << 30);
+  bool narrow =
+      std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Value* x) { return fits(*x); }) &&
+      std::all_of(node.outputs().begin(), node.outputs().end(), [&](const auto& y) { return fits(*y); });
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto reach = [](int64_t count, int64_t step) {
+      return static_cast<double>(count) * static_cast<double>(step);
+    };
+    narrow = narrow && reach(geometry.input[axis], 1) + reach(geometry.padding[axis], 1) +
+                               reach(geometry.output[axis], geometry.strides[axis]) +
+                               reach(geometry.window[axis], dilations[axis]) <
+                           kMost;
+  }
+  return narrow;
+}
+
+// The problem P of kernels/windows.cuh, as a constant `p`.
+std::string problem(const Node& node, const backend::PoolGeometry& geometry, const Triple& dilations,
+                    const std::string& more) {
   return fmt::format(
       "  struct Problem {{\n    using index = {};\n    index images = {}, channels = {};\n"
       "    index input[3] = {}, output[3] = {}, window[3] = {}, strides[3] = {}, padding[3] = {};\n"
       "    bool count_padding = {};\n{}  }};\n  constexpr Problem p;\n",
-      narrow ? "int32" : "int64", geometry.images, geometry.channels, list(geometry.input),
+      has_narrow_indices(node, geometry, dilations) ? "int32" : "int64", geometry.images, geometry.channels, list(geometry.input),
       list(geometry.output), list(geometry.window), list(geometry.strides), list(geometry.padding),
       geometry.count_padding, more);
 }
@@ -45,7 +66,7 @@ GeneratedProgram pooling(const Node& node, const GpuTraits& gpu, const std::stri
   const int64_t vector = channels_of_a_thread(geometry);
   const int64_t elements = node.output()->type().element_count();
   return simple_program(node, "pooling.cuh",
-                        fmt::format("{}  {}<{}>(p, {});", problem(geometry, geometry.channels, ""),
+                        fmt::format("{}  {}<{}>(p, {});", problem(node, geometry, kNoDilation, ""),
                                     node.operator_name(), vector, arguments),
                         blocks_for(elements / vector, kThreads, gpu), kThreads);
 }
@@ -80,7 +101,7 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
   backend::PoolGeometry geometry;
   geometry.images = input.front();
   geometry.channels = input.back();
-  int64_t dilations[3] = {1, 1, 1};
+  Triple dilations = {1, 1, 1};
   for (size_t axis = 0; axis < axes; ++axis) {
     const size_t target = 3 - axes + axis;
     geometry.input[target] = input[axis + 1];
@@ -97,7 +118,7 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
     constexpr int kWeightThreads = 128;  // as in kernels/windows.cuh
     return simple_program(
         node, "convolution.cuh",
-        problem(geometry, output.back(), more) + "  convolution_weight_gradient(p, x0, x1, y0);",
+        problem(node, geometry, dilations, more) + "  convolution_weight_gradient(p, x0, x1, y0);",
         std::min<int64_t>(elements, 1 << 20), kWeightThreads);
   }
   const std::string type = device_type(x->data_type());
@@ -105,7 +126,7 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
       node.inputs().size() > 2 ? "x2" : fmt::format("static_cast<const {}*>(nullptr)", type);
   const std::string call = data ? "convolution_data_gradient(p, x0, x1, y0);"
                                 : fmt::format("convolution<{}>(p, x0, x1, {}, y0);", type, bias);
-  return simple_program(node, "convolution.cuh", problem(geometry, output.back(), more) + "  " + call,
+  return simple_program(node, "convolution.cuh", problem(node, geometry, dilations, more) + "  " + call,
                         blocks_for(elements, kThreads, gpu), kThreads);
 }
 

@@ -56,6 +56,9 @@ struct NormalisedConvolutionBody {
 };
 
 // All throw Error(unsupported) for a node with another body.
+// The convolution, in the body, whose result is output 0, with the sums of it and of its squares over all but
+// the channels as outputs 1 and 2. It has no bias of its own.
+const Node& parse_convolution_statistics(const Node& node);
 MaskedSumBody parse_masked_sum(const Node& node);
 SummedGradientsBody parse_summed_gradients(const Node& node);
 NormalisedGradientsBody parse_normalised_gradients(const Node& node);

@@ -1,0 +1,121 @@
+#include "checkpoint_writer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/base/file.h"
+#include "tessera/base/log.h"
+#include "tessera/data/safetensors.h"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLast = "last.safetensors";
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+std::optional<int64_t> read_count(std::string_view text) {
+  int64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The updates in the name of a file that was kept.
+std::optional<int64_t> step_of_name(const std::string& name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  const size_t digits = name.size() - kPrefix.size() - kSuffix.size();
+  return read_count(std::string_view(name).substr(kPrefix.size(), digits));
+}
+
+// None in a file that is damaged: what is to be written anew is no reason to fail.
+std::optional<int64_t> step_in_file(const fs::path& path) {
+  try {
+    const data::SafetensorsFile file = data::SafetensorsFile::open(path);
+    const auto found = file.metadata().find("step");
+    return found == file.metadata().end() ? std::nullopt : read_count(found->second);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// One more name for the same bytes; a copy where the file system has no such names.
+void add_name(const fs::path& file, const fs::path& name) {
+  std::error_code error;
+  fs::remove(name, error);  // of an earlier run through the same steps
+  fs::create_hard_link(file, name, error);
+  if (error) write_file(name, MappedFile(file).bytes());
+}
+
+}  // namespace
+
+bool CheckpointWriter::due(int64_t step) const {
+  if (!enabled() || step == attempted_step_) return false;
+  const bool by_steps = options_.checkpoint_steps > 0 && step % options_.checkpoint_steps == 0;
+  const bool by_time =
+      options_.checkpoint_minutes > 0 && seconds_since(attempted_) >= 60 * options_.checkpoint_minutes;
+  return by_steps || by_time;
+}
+
+bool CheckpointWriter::due_after_epoch(int64_t epoch, int64_t step) const {
+  const bool by_epochs = options_.checkpoint_every > 0 && epoch % options_.checkpoint_every == 0;
+  return enabled() && (by_epochs || due(step));
+}
+
+void CheckpointWriter::save(const Checkpoint& state, int64_t step, bool must) {
+  attempted_step_ = step;
+  try {
+    make_folder(options_.checkpoints);
+    if (options_.keep_checkpoints != 1) keep_previous(step);
+    tessera::save(state, options_.checkpoints / kLast);
+    if (options_.keep_checkpoints > 1) remove_old(step);
+  } catch (const Error& error) {
+    if (must || error.code() != ErrorCode::io) throw;
+    log_warning("after step {} the state could not be saved; the run goes on and tries again later: {}", step,
+                error.what());
+  }
+  attempted_ = Clock::now();
+}
+
+bool CheckpointWriter::save_best(const Checkpoint& weights) const {
+  try {
+    make_folder(options_.checkpoints);
+    tessera::save(weights, options_.checkpoints / "best.safetensors");
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    log_warning("the best weights so far could not be saved: {}", error.what());
+    return false;
+  }
+}
+
+// The step of the present last.safetensors stands in itself, so that a run that was killed anywhere goes on
+// right.
+void CheckpointWriter::keep_previous(int64_t step) const {
+  const fs::path last = options_.checkpoints / kLast;
+  std::error_code ignored;
+  if (!fs::exists(last, ignored)) return;
+  const std::optional<int64_t> previous = step_in_file(last);
+  if (!previous.has_value() || *previous >= step) return;
+  add_name(last, options_.checkpoints / fmt::format("{}{:08}{}", kPrefix, *previous, kSuffix));
+}
+
+// Those of later steps are of a run from which somebody went back: they are not this one's to remove.
+void CheckpointWriter::remove_old(int64_t step) const {
+  std::vector<std::pair<int64_t, fs::path>> kept;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.checkpoints)) {
+    const std::optional<int64_t> of_name = step_of_name(entry.path().filename().string());
+    if (of_name.has_value() && *of_name <= step) kept.emplace_back(*of_name, entry.path());
+  }
+  std::sort(kept.rbegin(), kept.rend());
+  std::error_code ignored;
+  for (auto i = static_cast<size_t>(options_.keep_checkpoints - 1); i < kept.size(); ++i)
+    fs::remove(kept[i].second, ignored);
+}
+
+}  // namespace tessera::train

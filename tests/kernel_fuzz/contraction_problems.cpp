@@ -1,0 +1,207 @@
+// Matrix products, convolutions with their gradients, attention.
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/rounding.h"
+
+#include "kernel_fuzz/convolution_problem.h"
+#include "kernel_fuzz/problem_maker.h"
+
+namespace tessera::testing {
+namespace {
+
+// What a convolution is like in networks, so that each of the kinds of kernels has work.
+struct ConvolutionKind {
+  bool pointwise = false;
+  bool square = false;  // 3x3, dense: for transformed filters
+  bool many_pixels = false;
+};
+
+int64_t products_of(const RandomConvolution& own) {
+  return element_count(own.y) * (element_count(own.weight) / std::max<int64_t>(own.weight[0], 1));
+}
+
+RandomConvolution draw_convolution(Draw& draw, int64_t spatial_axes) {
+  RandomConvolution own;
+  const ConvolutionKind kind{
+      .pointwise = draw.chance(25), .square = draw.chance(25), .many_pixels = draw.chance(30)};
+  const int64_t axes = spatial_axes > 0 ? spatial_axes : draw.pick(std::vector<int64_t>{1, 2, 2, 2, 2, 3});
+  int64_t groups = 1;
+  int64_t inputs = draw.extent(80);
+  int64_t outputs = draw.extent(80);
+  if (draw.chance(25)) {
+    groups = draw.chance(50) ? inputs : draw.between(1, 4);
+    inputs = groups * quotient_rounded_up(inputs, groups);
+    outputs = groups * (draw.chance(50) ? 1 : draw.between(1, 5));
+  }
+  own.x = {draw.chance(40) ? 1 : draw.between(1, 9)};
+  own.weight = {outputs};
+  const bool dense = draw.chance(50);
+  const bool padded = draw.chance(65);
+  const bool asymmetric = draw.chance(40);
+  const bool dilated = !dense && draw.chance(50);
+  const bool same = draw.chance(60);  // along all axes
+  const int64_t first_window = kind.pointwise ? 1
+                               : kind.square  ? 3
+                                              : draw.pick(std::vector<int64_t>{1, 2, 3, 3, 4, 5, 7});
+  const int64_t first_stride = dense ? 1 : draw.between(1, 3);
+  const int64_t first_extent = kind.many_pixels ? draw.between(16, 70) : draw.between(1, 20);
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    const int64_t window = same || kind.pointwise || kind.square ? first_window : draw.between(1, 4);
+    const int64_t stride = same || dense ? first_stride : draw.between(1, 3);
+    const int64_t dilation = dilated ? draw.between(1, 3) : 1;
+    const int64_t reach = dilation * (window - 1) + 1;
+    const int64_t most_padding = kind.pointwise ? (draw.chance(20) ? 1 : 0) : reach / 2 + draw.below(2);
+    const int64_t low = padded ? draw.between(0, most_padding) : 0;
+    const int64_t high = asymmetric && padded ? draw.between(0, most_padding) : low;
+    int64_t extent = same ? first_extent : draw.between(1, kind.many_pixels ? 70 : 20);
+    extent = std::max({extent, reach - low - high, int64_t{1}});
+    const int64_t count = (extent + low + high - reach) / stride + 1;
+    own.x.push_back(extent);
+    own.weight.push_back(window);
+    own.y.push_back(count);
+    own.options.strides.push_back(stride);
+    own.options.dilations.push_back(dilation);
+    own.options.padding_low.push_back(low);
+    own.options.padding_high.push_back(high);
+    own.output_padding.push_back((extent + low + high - reach) % stride);
+  }
+  if (draw.chance(2)) own.x[0] = 0;
+  own.x.push_back(inputs);
+  own.weight.push_back(inputs / groups);
+  own.y.insert(own.y.begin(), own.x[0]);
+  own.y.push_back(outputs);
+  own.options.groups = groups;
+  return own;
+}
+
+void make_convolution(ProblemMaker& maker) {
+  const RandomConvolution own = random_convolution(maker.draw());
+  const DataType type = maker.floating();
+  std::vector<Value*> inputs{maker.input(type, own.x), maker.input(type, own.weight)};
+  if (maker.draw().chance(35)) inputs.push_back(maker.input(type, {own.weight[0]}));
+  ops::apply("convolution", inputs,
+             {{"strides", own.options.strides},
+              {"padding_low", own.options.padding_low},
+              {"padding_high", own.options.padding_high},
+              {"dilations", own.options.dilations},
+              {"groups", own.options.groups}});
+}
+
+void make_data_gradient(ProblemMaker& maker) {
+  const RandomConvolution own = random_convolution(maker.draw());
+  const DataType type = maker.floating();
+  ops::convolution_data_gradient(maker.input(type, own.y), maker.input(type, own.weight), to_symbolic(own.x),
+                                 own.options);
+}
+
+void make_weight_gradient(ProblemMaker& maker) {
+  const RandomConvolution own = random_convolution(maker.draw());
+  const DataType type = maker.floating();
+  ops::convolution_weight_gradient(maker.input(type, own.x), maker.input(type, own.y),
+                                   to_symbolic(own.weight), own.options);
+}
+
+void make_transposed(ProblemMaker& maker) {
+  const RandomConvolution own = random_convolution(maker.draw());
+  const DataType type = maker.floating();
+  ops::transposed_convolution(maker.input(type, own.y), maker.input(type, own.weight), own.options,
+                              own.output_padding);
+}
+
+void make_matmul(ProblemMaker& maker) {
+  Draw& draw = maker.draw();
+  const int64_t m = draw.extent(150);
+  const int64_t n = draw.extent(150);
+  int64_t k = draw.extent(std::max<int64_t>(1, 1500000 / (m * n)));
+  k = std::min<int64_t>(k, 2000);
+  if (draw.chance(2)) k = 0;
+  const ops::MatmulOptions options{.transpose_a = draw.chance(35), .transpose_b = draw.chance(35)};
+  const Shape batch = m * n * k > 100000 || draw.chance(50) ? Shape{} : maker.shape(1, 3, 12);
+  Shape a(batch);
+  Shape b(batch);
+  if (draw.chance(30)) b.clear();
+  if (draw.chance(15)) a.clear();
+  for (Shape* side : {&a, &b}) {
+    for (int64_t& extent : *side) {
+      if (draw.chance(15)) extent = 1;
+    }
+  }
+  const auto append = [](Shape& shape, int64_t rows, int64_t columns, bool transposed) {
+    shape.push_back(transposed ? columns : rows);
+    shape.push_back(transposed ? rows : columns);
+  };
+  append(a, m, k, options.transpose_a);
+  append(b, k, n, options.transpose_b);
+  const DataType type = maker.floating();
+  ops::matmul(maker.input(type, a), maker.input(type, b), options);
+}
+
+struct AttentionShapes {
+  Shape q, k, v, bias;
+};
+
+AttentionShapes attention_shapes(Draw& draw) {
+  const int64_t batch = draw.between(1, 3);
+  const int64_t heads = draw.between(1, 3);
+  const int64_t queries = draw.extent(40);
+  const int64_t keys = draw.chance(50) ? queries : draw.extent(40);
+  const int64_t width = draw.extent(40);
+  return {{batch, heads, queries, width},
+          {batch, heads, keys, width},
+          {batch, heads, keys, draw.chance(60) ? width : draw.extent(40)},
+          {draw.chance(50) ? batch : 1, draw.chance(50) ? heads : 1, queries, keys}};
+}
+
+void make_attention(ProblemMaker& maker) {
+  Draw& draw = maker.draw();
+  const AttentionShapes shapes = attention_shapes(draw);
+  const DataType type = maker.floating();
+  ops::AttentionOptions options{.causal = draw.chance(40)};
+  if (draw.chance(50)) options.scale = draw.uniform(0.05, 1);
+  Value* q = maker.input(type, shapes.q, -2, 2);
+  Value* k = maker.input(type, shapes.k, -2, 2);
+  Value* v = draw.chance(15) && shapes.k == shapes.v ? k : maker.input(type, shapes.v, -2, 2);
+  if (draw.chance(35)) options.bias = maker.input(type, shapes.bias, -2, 2);
+  ops::attention(q, k, v, options);
+}
+
+void make_attention_gradient(ProblemMaker& maker) {
+  Draw& draw = maker.draw();
+  const AttentionShapes shapes = attention_shapes(draw);
+  const DataType type = maker.floating();
+  ops::AttentionOptions options{.causal = draw.chance(40)};
+  std::vector<Value*> inputs{maker.finite_input(type, shapes.q, -2, 2),
+                             maker.finite_input(type, shapes.k, -2, 2),
+                             maker.finite_input(type, shapes.v, -2, 2)};
+  if (draw.chance(35)) options.bias = maker.finite_input(type, shapes.bias, -2, 2);
+  // What the forward half made, as inputs.
+  const ops::Attention forward = ops::attention(inputs[0], inputs[1], inputs[2], options);
+  std::vector<const Tensor*> contents;
+  for (const Value* input : forward.y->producer()->inputs()) contents.push_back(&maker.contents(input));
+  const std::vector<Tensor> made = run_reference(*forward.y->producer(), contents);
+  Value* dy = maker.input(type, forward.y->type().static_shape());
+  Value* y = maker.input(made[0]);
+  Value* log_sum = maker.input(made[1]);
+  ops::attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, options);
+}
+
+}  // namespace
+
+RandomConvolution random_convolution(Draw& draw, int64_t spatial_axes, int64_t most_products) {
+  RandomConvolution own = draw_convolution(draw, spatial_axes);
+  while (products_of(own) > most_products) own = draw_convolution(draw, spatial_axes);
+  return own;
+}
+
+NodeMakers contraction_makers() {
+  return {{"matmul", make_matmul},
+          {"convolution", make_convolution},
+          {"convolution_data_gradient", make_data_gradient},
+          {"convolution_weight_gradient", make_weight_gradient},
+          {"transposed_convolution", make_transposed},
+          {"attention", make_attention},
+          {"attention_gradient", make_attention_gradient}};
+}
+
+}  // namespace tessera::testing

@@ -1,0 +1,370 @@
+#include "kernel_fuzz/errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "tessera/base/random.h"
+
+#include "support/tolerance.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr uint64_t kShakes = 6;
+
+using Inputs = std::vector<const Tensor*>;
+
+// The largest finite magnitude.
+double largest(const Tensor& tensor) {
+  double result = 0;
+  for (const double value : tensor.to_doubles()) {
+    if (std::isfinite(value)) result = std::max(result, std::abs(value));
+  }
+  return result;
+}
+
+double last(const Shape& shape) {
+  return shape.empty() ? 1 : static_cast<double>(shape.back());
+}
+
+// How many elements are summed for one of the output, where each of the input goes to one sum.
+int64_t reduced(const Tensor& input, const Tensor& output) {
+  return output.size() == 0 ? 1 : std::max<int64_t>(1, input.size() / output.size());
+}
+
+// The largest difference between numbers of one row of the last axis.
+double largest_range(const Tensor& rows, int64_t axis) {
+  const Shape& shape = rows.shape();
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i) inner *= shape[i];
+  const int64_t extent = shape[static_cast<size_t>(axis)];
+  std::unordered_map<int64_t, std::pair<double, double>> bounds;
+  double result = 1;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const double value = rows.at(i);
+    if (!std::isfinite(value)) continue;
+    auto& [low, high] =
+        bounds.try_emplace(i / (extent * inner) * inner + i % inner, value, value).first->second;
+    low = std::min(low, value);
+    high = std::max(high, value);
+    result = std::max(result, high - low);
+  }
+  return result;
+}
+
+// Terms and magnitude of an operator whose errors follow from them alone.
+std::optional<Problem> problem_of(const Node& node, const Inputs& inputs,
+                                  const std::vector<Tensor>& outputs) {
+  const std::string& name = node.operator_name();
+  const auto elements = [&](size_t input) { return inputs[input]->size(); };
+  const auto count = [](int64_t all, double part) {
+    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(all) / std::max(part, 1.0)));
+  };
+  if (name == "reduce_sum") return Problem{reduced(*inputs[0], outputs[0]), largest(*inputs[0])};
+  if (name == "reduce_mean") {
+    const int64_t terms = reduced(*inputs[0], outputs[0]);
+    return Problem{terms, largest(*inputs[0]) / static_cast<double>(terms)};
+  }
+  if (name == "reduce_product") return Problem{reduced(*inputs[0], outputs[0]), 0};
+  if (name == "matmul") {
+    const Shape& a = inputs[0]->shape();
+    const int64_t depth = node.attributes().boolean("transpose_a") ? a[a.size() - 2] : a.back();
+    return Problem{std::max<int64_t>(depth, 1), largest(*inputs[0]) * largest(*inputs[1])};
+  }
+  const double product = inputs.size() > 1 ? largest(*inputs[0]) * largest(*inputs[1]) : 0;
+  if (name == "convolution") {
+    const int64_t terms = count(elements(1), static_cast<double>(inputs[1]->shape()[0]));
+    const double bias = inputs.size() > 2 ? largest(*inputs[2]) : 0;
+    return Problem{terms, product + bias / static_cast<double>(terms)};
+  }
+  if (name == "convolution_data_gradient" || name == "transposed_convolution") {
+    const auto groups = static_cast<double>(node.attributes().integer("groups"));
+    return Problem{count(elements(1), last(inputs[1]->shape()) * groups), product};
+  }
+  if (name == "convolution_weight_gradient")
+    return Problem{count(elements(1), last(inputs[1]->shape())), product};
+  if (name == "average_pool" || name == "average_pool_gradient" || name == "max_pool_gradient")
+    return Problem{element_count(node.attributes().integers("window")), largest(*inputs[0])};
+  if (name == "scatter_add") return Problem{std::max<int64_t>(elements(0), 1), largest(*inputs[1])};
+  if (name == "softmax" || name == "log_softmax") {
+    const int64_t axis = node.attributes().integer("axis");
+    const Shape& shape = inputs[0]->shape();
+    const int64_t extent =
+        shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis)];
+    return Problem{std::max<int64_t>(extent, 1), name == "softmax" ? 1 : largest_range(*inputs[0], axis)};
+  }
+  if (name == "cross_entropy") return Problem{inputs[0]->shape()[1], largest_range(*inputs[0], 1)};
+  if (name == "cross_entropy_gradient") return Problem{inputs[0]->shape()[1], largest(*inputs[2])};
+  return std::nullopt;
+}
+
+// What only moves, selects or compares numbers, or makes whole ones.
+bool is_exact(const Node& node) {
+  static const std::set<std::string, std::less<>> kExact{
+      "reduce_max", "reduce_min", "argmax", "max_pool", "gather", "one_hot", "top_k", "select",
+      "maximum",    "minimum",    "negate", "absolute", "relu",   "clip",    "relu6"};
+  const OperatorClass kind = node.schema().operator_class;
+  return kind == OperatorClass::movement || kExact.contains(node.operator_name()) ||
+         (kind == OperatorClass::source && node.operator_name() != "random_normal" &&
+          !node.schema().decompose);
+}
+
+Errors errors_within(const Tensor& output, const Tolerance& tolerance) {
+  Errors errors;
+  for (const double value : output.to_doubles())
+    errors.push_back(std::isfinite(value) ? tolerance.absolute + tolerance.relative * std::abs(value) : 0);
+  return errors;
+}
+
+// One rounding to the type, which may fall to either side, and the last digits of a vectorised function.
+Tolerance primitive_tolerance(const Tensor& output, const Inputs& inputs) {
+  const DataType type = output.data_type();
+  if (!is_floating(type)) return {};
+  const double a = size_of(type) == 2 ? unit_roundoff(DataType::fp32) : unit_roundoff(type);
+  double magnitude = largest(output);
+  for (const Tensor* input : inputs) magnitude = std::max(magnitude, largest(*input));
+  return {least_spacing(type) + 8 * a * std::min(magnitude, 1.0), 2 * unit_roundoff(type) + 8 * a};
+}
+
+// A distance between two runs; infinite where one is finite and the other is not.
+double distance(double a, double b) {
+  if (std::isfinite(a) && std::isfinite(b)) return std::abs(a - b);
+  return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : kInfinity;
+}
+
+// What the results of shaken runs differ by. Twice that is allowed, since few runs do not reach the bound,
+// and as much as elements mostly move, since those of an element may all have moved it by little.
+class Spread {
+ public:
+  explicit Spread(const Tensor& expected) : expected_(expected.to_doubles()), spread_(expected_.size(), 0) {}
+
+  void add(const Tensor& shaken) {
+    for (size_t i = 0; i < spread_.size(); ++i)
+      spread_[i] = std::max(spread_[i], distance(shaken.at(static_cast<int64_t>(i)), expected_[i]));
+  }
+  Errors errors(DataType type) const {
+    Errors finite;
+    for (size_t i = 0; i < spread_.size(); ++i) {
+      if (std::isfinite(spread_[i]) && std::isfinite(expected_[i])) finite.push_back(spread_[i]);
+    }
+    const auto middle = finite.begin() + static_cast<std::ptrdiff_t>(finite.size() / 2);
+    std::nth_element(finite.begin(), middle, finite.end());
+    const double common = finite.empty() || !is_floating(type) ? 0 : *middle;
+    Errors errors;
+    for (size_t i = 0; i < spread_.size(); ++i) {
+      const double rounding = std::isfinite(expected_[i])
+                                  ? least_spacing(type) + 2 * unit_roundoff(type) * std::abs(expected_[i])
+                                  : 0;
+      errors.push_back(2 * spread_[i] + 2 * common + rounding);
+    }
+    return errors;
+  }
+
+ private:
+  std::vector<double> expected_;
+  Errors spread_;
+};
+
+// In [-1, 1]: all up, all down, all by the whole at random, or by some part.
+double push(uint64_t shake, const Random& random, uint64_t index) {
+  if (shake == 0) return 1;
+  if (shake == 1) return -1;
+  const double unit = 2.0 * static_cast<double>(random.uniform(index)) - 1;
+  return shake < 4 ? (unit < 0 ? -1 : 1) : unit;
+}
+
+// The operator on numbers of double precision, whatever its own type.
+struct WideNode {
+  Graph graph;
+  const Node* node = nullptr;
+  std::vector<Tensor> inputs;
+};
+
+void widen(const Node& node, const Inputs& inputs, WideNode& wide) {
+  std::vector<Value*> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DataType type = is_floating(inputs[i]->data_type()) ? DataType::fp64 : inputs[i]->data_type();
+    wide.inputs.push_back(inputs[i]->cast(type));
+    values.push_back(wide.graph.add_input(InputRole::input, "x" + std::to_string(i),
+                                          {type, to_symbolic(inputs[i]->shape())}));
+  }
+  wide.node = wide.graph.add_node(node.operator_name(), values, node.attributes());
+}
+
+// What sums over rows, channels or keys: as if each input were off by the sums' rounding.
+std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
+                                     const std::vector<Tensor>& outputs) {
+  WideNode wide;
+  widen(node, inputs, wide);
+  const auto run = [&](const std::vector<Tensor>& tensors) {
+    Inputs pointers;
+    for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+    return run_reference(*wide.node, pointers);
+  };
+  int64_t terms = 1;
+  for (const Tensor* input : inputs) terms = std::max(terms, input->size());
+  if (!inputs.empty() && inputs[0]->size() > 0) {
+    const Shape& shape = inputs[0]->shape();
+    // A row, a channel or a head.
+    terms = std::max(shape.back(), inputs[0]->size() / std::max<int64_t>(shape.back(), 1));
+  }
+  const DataType type = outputs[0].data_type() == DataType::fp64 ? DataType::fp64 : DataType::fp32;
+  const double relative = tolerance_for(OperatorClass::normalisation, type, {.terms = terms}).relative;
+  const std::vector<Tensor> exact = run(wide.inputs);
+  std::vector<Spread> spreads;
+  for (const Tensor& tensor : exact) spreads.emplace_back(tensor);
+  for (uint64_t shake = 2; shake < kShakes; ++shake) {
+    const Random random(shake, 17);
+    uint64_t drawn = 0;
+    std::vector<Tensor> shaken;
+    for (const Tensor& tensor : wide.inputs) {
+      shaken.push_back(tensor.clone());
+      if (!is_floating(tensor.data_type())) continue;
+      for (double& x : shaken.back().data<double>()) x += x * relative * push(shake, random, drawn++);
+    }
+    const std::vector<Tensor> moved = run(shaken);
+    for (size_t i = 0; i < moved.size(); ++i) spreads[i].add(moved[i]);
+  }
+  std::vector<Errors> errors;
+  for (size_t i = 0; i < outputs.size(); ++i) errors.push_back(spreads[i].errors(outputs[i].data_type()));
+  return errors;
+}
+
+// The work of a composite operator, or the body of a fused node, as a graph of the node's inputs.
+struct Inside {
+  std::unique_ptr<Graph> own;
+  const Graph* graph = nullptr;
+};
+
+Inside look_inside(const Node& node) {
+  Inside inside;
+  if (node.body() != nullptr) {
+    inside.graph = node.body();
+  } else if (node.schema().decompose) {
+    inside.own = std::make_unique<Graph>("inside");
+    std::vector<Value*> inputs;
+    for (size_t i = 0; i < node.inputs().size(); ++i)
+      inputs.push_back(
+          inside.own->add_input(InputRole::input, "x" + std::to_string(i), node.input(i)->type()));
+    for (Value* value : node.schema().decompose(node, inputs)) inside.own->add_output(value->name(), value);
+    inside.graph = inside.own.get();
+  }
+  return inside;
+}
+
+using Values = std::unordered_map<const Value*, Tensor>;
+
+Inputs inputs_of(const Node& node, const Values& values) {
+  Inputs inputs;
+  for (const Value* input : node.inputs()) inputs.push_back(&values.at(input));
+  return inputs;
+}
+
+// Of operands that are made inside and rounded to TF32, 2^-11 each.
+double tf32_error(const Node& node, const Inputs& inputs, const std::vector<Tensor>& outputs) {
+  if (node.schema().operator_class != OperatorClass::contraction ||
+      node.output()->data_type() != DataType::fp32)
+    return 0;
+  const bool made_inside = std::any_of(node.inputs().begin(), node.inputs().end(),
+                                       [](const Value* input) { return input->producer() != nullptr; });
+  const std::optional<Problem> problem = problem_of(node, inputs, outputs);
+  if (!made_inside || !problem.has_value()) return 0;
+  return 4 * std::sqrt(static_cast<double>(problem->terms)) * problem->magnitude * std::ldexp(1.0, -10);
+}
+
+// What an activation behind a product makes of an infinity may be NaN instead, in kernels that compute both.
+void forgive_infinite(const Node& node, const Inputs& inputs, std::vector<Errors>& errors) {
+  if (node.inputs().size() != 1 || node.schema().operator_class != OperatorClass::elementwise) return;
+  for (size_t j = 0; j < errors[0].size(); ++j) {
+    if (std::isinf(inputs[0]->at(static_cast<int64_t>(j)))) errors[0][j] = kInfinity;
+  }
+}
+
+bool holds_product(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    return node->schema().operator_class == OperatorClass::contraction;
+  });
+}
+
+std::vector<Errors> errors_by_parts(const Graph& graph, const Inputs& inputs,
+                                    const std::vector<Tensor>& outputs, bool tf32) {
+  Values exact;
+  for (size_t i = 0; i < inputs.size(); ++i) exact[graph.inputs()[i].get()] = *inputs[i];
+  std::unordered_map<const Value*, Errors> errors;
+  const bool product = holds_product(graph);
+  for (const auto& node : graph.nodes()) {
+    const Inputs own = inputs_of(*node, exact);
+    Outcome outcome = run_with_errors(*node, own, tf32);
+    const double more = tf32 ? tf32_error(*node, own, outcome.outputs) : 0;
+    if (product) forgive_infinite(*node, own, outcome.errors);
+    for (size_t i = 0; i < outcome.outputs.size(); ++i) {
+      for (double& error : outcome.errors[i]) error += more;
+      errors[node->output(i)] = std::move(outcome.errors[i]);
+      exact[node->output(i)] = std::move(outcome.outputs[i]);
+    }
+  }
+  std::vector<Spread> spreads;
+  for (const Tensor& output : outputs) spreads.emplace_back(output);
+  for (uint64_t shake = 0; shake < kShakes; ++shake) {
+    const Random random(shake, 23);
+    uint64_t drawn = 0;
+    Values values;
+    for (const auto& input : graph.inputs()) values[input.get()] = exact.at(input.get());
+    for (const auto& node : graph.nodes()) {
+      std::vector<Tensor> made = run_reference(*node, inputs_of(*node, values));
+      for (size_t i = 0; i < made.size(); ++i) {
+        const Errors& own = errors.at(node->output(i));
+        for (int64_t j = 0; j < made[i].size() && is_floating(made[i].data_type()); ++j) {
+          const double by = own[static_cast<size_t>(j)] * push(shake, random, drawn++);
+          if (std::isinf(by)) {
+            if (shake == 0) made[i].set(j, std::numeric_limits<double>::quiet_NaN());
+          } else if (by != 0) {
+            made[i].set(j, made[i].at(j) + by);
+          }
+        }
+        values[node->output(i)] = std::move(made[i]);
+      }
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) spreads[i].add(values.at(graph.outputs()[i].value));
+  }
+  std::vector<Errors> result;
+  for (size_t i = 0; i < outputs.size(); ++i) result.push_back(spreads[i].errors(outputs[i].data_type()));
+  return result;
+}
+
+}  // namespace
+
+Outcome run_with_errors(const Node& node, const std::vector<const Tensor*>& inputs, bool tf32) {
+  Outcome outcome;
+  outcome.outputs = run_reference(node, inputs);
+  const OperatorSchema& schema = node.schema();
+  const auto within = [&](const std::function<Tolerance(const Tensor&)>& tolerance) {
+    for (const Tensor& output : outcome.outputs)
+      outcome.errors.push_back(errors_within(output, tolerance(output)));
+  };
+  const std::optional<Problem> problem = problem_of(node, inputs, outcome.outputs);
+  if (is_exact(node)) {
+    within([](const Tensor&) { return Tolerance{}; });
+  } else if (problem.has_value()) {
+    within([&](const Tensor& output) {
+      return tolerance_for(schema.operator_class, output.data_type(), *problem);
+    });
+  } else if (const Inside inside = look_inside(node); inside.graph != nullptr) {
+    outcome.errors = errors_by_parts(*inside.graph, inputs, outcome.outputs, tf32);
+  } else if (schema.scalar || schema.operator_class == OperatorClass::source) {
+    within([&](const Tensor& output) {
+      return schema.scalar ? primitive_tolerance(output, inputs)
+                           : tolerance_for(OperatorClass::source, output.data_type());
+    });
+  } else {
+    outcome.errors = errors_by_inputs(node, inputs, outcome.outputs);
+  }
+  return outcome;
+}
+
+}  // namespace tessera::testing

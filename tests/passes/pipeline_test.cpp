@@ -1,0 +1,43 @@
+// All passes together.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+// As a GPU asks for them.
+PassOptions grouping() {
+  PassOptions options;
+  options.reductions_per_cluster = 4;
+  options.values_per_group = 100;
+  options.fuse_pooled_batch_norm = true;
+  return options;
+}
+
+TEST(Pipeline, LeavesNothingThatNothingReads) {
+  const auto before = parse_graph(R"(
+    graph g(input %x: fp32[2, 4, 4, 8], parameter %scale: fp32[8], parameter %p: fp32[5], state %mean: fp32[8],
+            state %m: fp32[5]) {
+      %y, %batch_mean, %variance = batch_norm_training(%x, %scale, %scale)
+      %sum = add(%mean, %batch_mean)
+      %next = multiply(%p, %m)
+      output y = %x
+      update %mean = %sum
+      update %m = %next
+    })");
+  const auto after = before->clone();
+  run_pipeline(*after, pipeline(grouping()), grouping(), {.disabled = {}, .verify = true, .dump = {}});
+  for (const auto& node : after->nodes()) {
+    const auto& outputs = node->outputs();
+    EXPECT_TRUE(std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) {
+      return after->is_used(output.get());
+    })) << print(*node);
+  }
+  expect_same_results(*before, *after, {1e-5, 1e-5});
+}
+
+}  // namespace
+}  // namespace tessera::testing
