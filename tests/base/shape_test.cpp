@@ -12,12 +12,12 @@ namespace {
 constexpr int64_t kLarge = int64_t{1} << 31;
 
 TEST(Shape, CountsElementsOrRefuses) {
-  EXPECT_EQ(element_count({}), 1);
-  EXPECT_EQ(element_count({2, 3, 5}), 30);
-  EXPECT_EQ(element_count({kLarge, kLarge / 2}), int64_t{1} << 61);
-  EXPECT_ERROR(element_count({kLarge, kLarge, 2}), ErrorCode::invalid_argument, "[2147483648, 2147483648, 2]",
+  EXPECT_EQ(element_count(Shape{}), 1);
+  EXPECT_EQ(element_count(Shape{2, 3, 5}), 30);
+  EXPECT_EQ(element_count(Shape{kLarge, kLarge / 2}), int64_t{1} << 61);
+  EXPECT_ERROR(element_count(Shape{kLarge, kLarge, 2}), ErrorCode::invalid_argument, "[2147483648, 2147483648, 2]",
                "64 bits");
-  EXPECT_EQ(element_count({kLarge, kLarge, kLarge, 0}), 0);
+  EXPECT_EQ(element_count(Shape{kLarge, kLarge, kLarge, 0}), 0);
 }
 
 TEST(Shape, CountsBytesOrRefuses) {
