@@ -116,15 +116,10 @@ void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& p
   const int threads = omp_get_max_threads();
   omp_set_num_threads(problem.threads);
   for (const KernelCandidate& candidate : device->candidates(*problem.node)) {
-<<<<<<< HEAD
     if (candidate.name == "reference" || (takes && !takes(candidate))) continue;
     if (!candidate.refusal(request).empty()) continue;
-    const NonFinite rule = rule_for(problem, candidate);
-=======
-    if (candidate.name == "reference" || !candidate.refusal(request).empty()) continue;
     const double amplification = amplification_of(*device, problem, candidate);
     const NonFinite rule = rule_for(problem, amplification);
->>>>>>> cpu
     const std::string context = candidate.name + " for " + problem.description();
     announce(context);
     run_candidate(*device, candidate, request, problem.inputs, context,
