@@ -20,7 +20,7 @@ function(tessera_test_room NAME)
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
                                                    "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_folder")
-  target_link_libraries(${NAME}_tests PRIVATE tessera ${TEST_LINK} GTest::gtest_main)
+  target_link_libraries(${NAME}_tests PRIVATE tessera tessera_test_support ${TEST_LINK} GTest::gtest_main)
   if("OpenMP::OpenMP_CXX" IN_LIST TEST_LINK)
     tessera_precompile(${NAME}_tests ${TESSERA_TEST_HEADERS})
   else()

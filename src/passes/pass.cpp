@@ -39,8 +39,9 @@ std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& pass
   std::vector<std::string> names;
   for (const Pass& pass : passes) names.push_back(pass.name);
   for (const std::string& disabled : pipeline_options.disabled) {
-    require(std::find(names.begin(), names.end(), disabled) != names.end(), ErrorCode::invalid_argument,
-            "there is no pass '{}' to disable{}", disabled, did_you_mean(disabled, names));
+    if (std::find(names.begin(), names.end(), disabled) != names.end()) continue;
+    fail(ErrorCode::invalid_argument, "there is no pass '{}' to disable{}", disabled,
+         did_you_mean(disabled, names));
   }
   std::vector<PassReport> reports;
   for (const Pass& pass : passes) {

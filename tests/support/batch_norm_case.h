@@ -128,6 +128,16 @@ inline std::unique_ptr<Graph> batch_norm_graph(std::string text, const Extents& 
   return parse_graph(text);
 }
 
+// "GradientWithSum...": its body adds two gradients.
+inline bool has_summed_gradient(const Value& output) {
+  const Graph* body = output.producer()->body();
+  if (body == nullptr || output.producer()->attributes().text("kind") != "batch_norm_gradient") return false;
+  for (const auto& node : body->nodes()) {
+    if (node->operator_name() == "add") return true;
+  }
+  return false;
+}
+
 // The graph as one node, with inputs and tolerances for it.
 struct BatchNormCase {
   std::unique_ptr<Graph> graph;
@@ -136,17 +146,29 @@ struct BatchNormCase {
   Tolerances tolerances;
 };
 
-// x - mean over the deviation is at most sqrt(rows); sums over rows are normalised by their number only in y
-// and dx.
+// x is within 2 and so is its mean, or dy; variances that are given are at least 0.5, scales at most 2. That
+// leaves |x - mean| / deviation below 6, and below 8 what scale and bias make of it.
 inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extents) {
   const int64_t rows = element_count(extents.x) / extents.x.back();
-  const bool summed = output.type().rank() == 1 && output.name().starts_with("d");
-  const auto n = static_cast<double>(rows);
-  const Problem problem{.terms = rows, .magnitude = summed ? 8 * std::sqrt(n) : 8};
-  Tolerance result = tolerance_for(OperatorClass::normalisation, output.data_type(), problem);
-  // The rounding of a sum or mask before it, in the activation's own type, where the reference rounds it.
-  const double u = extents.type == DataType::fp32 ? 0 : unit_roundoff(extents.type);
-  result.absolute += (summed ? 4 * std::sqrt(n) : 4) * 4 * u;
+  const DataType type = output.data_type();
+  const std::string& name = output.name();
+  if (name.starts_with("mean")) return mean_tolerance(type, {rows, 2});
+  if (name.starts_with("variance")) {
+    Tolerance result = variance_tolerance(type, rows);
+    result.absolute += 4 * unit_roundoff(type) * 2 * 2;  // as the difference of the squares and the mean's
+    return result;
+  }
+  // Of a sum of two gradients, each within 2, that may be rounded before it is added: independent errors.
+  const double u = extents.type == DataType::fp32 ? 0 : 4 * unit_roundoff(extents.type);
+  if (output.type().rank() == 1) {
+    const double largest = name.starts_with("dscale") ? 4 * 6 : 4;
+    Tolerance result = tolerance_for(OperatorClass::reduction, type, {rows, largest});
+    if (has_summed_gradient(output))
+      result.absolute += 4 * std::sqrt(static_cast<double>(rows)) * u * largest / 4;
+    return result;
+  }
+  Tolerance result = tolerance_for(OperatorClass::normalisation, type, {rows, 8});
+  if (has_summed_gradient(output)) result.absolute += 4 * u;  // scale / deviation is below 3
   return result;
 }
 

@@ -15,8 +15,10 @@
 #include "tessera/base/random.h"
 #include "tessera/compile/executable.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/decompose.h"
 
-#include "support/compare.h"
+#include "support/comparison.h"
+#include "support/operator_tolerance.h"
 #include "support/random_tensor.h"
 
 namespace tessera::testing {
@@ -68,36 +70,51 @@ inline DeviceRun run_on(const std::shared_ptr<Device>& device, const Case& own, 
   return result;
 }
 
-// On the device as on the reference, within the tolerance of the class, and the same bits at a second run.
-// `wide` is the same graph in a wider type, for 16-bit clusters: they round once where the reference would
-// round at each node.
+// On the device as on the reference, within the tolerances, and the same bits at a second run.
 inline void expect_as_reference(const std::shared_ptr<Device>& device, const Case& own,
-                                OperatorClass operator_class, const Problem& problem, bool fuse = false,
-                                const Case* wide = nullptr) {
-  ReferenceResult expected;
-  if (wide == nullptr) {
-    expected = run_reference(*own.graph, own.inputs);
-  } else {
+                                const Tolerances& tolerances, bool fuse = false) {
+  // A cluster keeps what is between in fp32, but has the constants of composites in their narrow type.
+  const std::unique_ptr<Graph> simple = own.graph->clone();
+  decompose_composites(*simple);
+  const Expectation expectation = expectation_of(*simple, own.inputs, tolerances);
+  const Run run = [&](const std::vector<Tensor>& inputs) {
+    return run_on(device, Case{own.name, own.graph->clone(), inputs}, fuse).outputs;
+  };
+  const Comparison comparison{.graph = *own.graph,
+                              .inputs = own.inputs,
+                              .expectation = expectation,
+                              .context = own.name + "\n" + print(*own.graph),
+                              .family = family_of(*own.graph)};
+  if (!mutations().empty()) return expect_noticed(comparison, run);
+  const std::vector<Tensor> actual = run(own.inputs);
+  EXPECT_TRUE(agrees(actual, expectation)) << comparison.context;
+  const std::vector<Tensor> again = run(own.inputs);
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_TRUE(actual[i].identical(again[i])) << own.name << " differs from run to run";
+}
+
+// Of nodes that read nothing but inputs of the graph: within what operators and inputs leave to rounding.
+inline void expect_as_reference(const std::shared_ptr<Device>& device, const Case& own) {
+  Tolerances tolerances;
+  for (const auto& output : own.graph->outputs()) {
+    const Node& node = *output.value->producer();
     std::vector<Tensor> inputs;
-    for (size_t i = 0; i < own.inputs.size(); ++i) {
-      inputs.push_back(own.inputs[i].cast(wide->graph->inputs()[i]->data_type()));
+    for (const Value* input : node.inputs()) {
+      require(input->producer() == nullptr, ErrorCode::invalid_argument, "{} reads a result", print(node));
+      inputs.push_back(own.inputs.at(input->index()));
     }
-    expected = run_reference(*wide->graph, inputs);
-    for (size_t i = 0; i < expected.outputs.size(); ++i) {
-      expected.outputs[i] = expected.outputs[i].cast(own.graph->outputs()[i].value->data_type());
-    }
+    tolerances.push_back(tolerances_of(node, inputs).at(output.value->index()));
   }
-  const DeviceRun actual = run_on(device, own, fuse);
-  const DeviceRun again = run_on(device, own, fuse);
-  for (size_t i = 0; i < expected.outputs.size(); ++i) {
-    const DataType type = expected.outputs[i].data_type();
-    Tolerance tolerance = tolerance_for(operator_class, type, problem);
-    // Its constants are of the narrow type.
-    if (wide != nullptr) tolerance.absolute += unit_roundoff(type) * problem.magnitude;
-    expect_close(actual.outputs[i], expected.outputs[i], tolerance,
-                 own.name + ", output " + std::to_string(i) + "\n" + print(*own.graph));
-    EXPECT_TRUE(actual.outputs[i].identical(again.outputs[i])) << own.name << " differs from run to run";
-  }
+  expect_as_reference(device, own, tolerances);
+}
+
+// Within the tolerance of the class for such a problem.
+inline void expect_as_reference(const std::shared_ptr<Device>& device, const Case& own,
+                                OperatorClass operator_class, const Problem& problem, bool fuse = false) {
+  Tolerances tolerances;
+  for (const auto& output : own.graph->outputs())
+    tolerances.push_back(tolerance_for(operator_class, output.value->data_type(), problem));
+  expect_as_reference(device, own, tolerances, fuse);
 }
 
 }  // namespace tessera::testing

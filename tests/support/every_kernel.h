@@ -13,15 +13,12 @@
 #include "tessera/compile/device.h"
 #include "tessera/graph/operator.h"
 
-#include "support/compare.h"
+#include "support/comparison.h"
 #include "support/guarded_memory.h"
 #include "support/random_tensor.h"
-#include "support/tolerance.h"
+#include "support/unfused.h"
 
 namespace tessera::testing {
-
-// One per output of the node.
-using Tolerances = std::vector<Tolerance>;
 
 inline std::shared_ptr<void> memory_with(Device& device, const Tensor& tensor) {
   const auto bytes = static_cast<int64_t>(tensor.bytes());
@@ -120,6 +117,11 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
   return outputs;
 }
 
+// Runs the body of a fused node kernel by kernel.
+inline bool is_of_several_kernels(const KernelCandidate& candidate) {
+  return candidate.name == "unfused" || candidate.name == "expanded";
+}
+
 // Given all outputs of one run, and what to say of it.
 using CheckOutputs = std::function<void(const std::vector<Tensor>& outputs, const std::string& context)>;
 
@@ -154,14 +156,17 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
                                                     const std::shared_ptr<Device>& device = Device::cpu(),
                                                     bool deterministic = true, std::string_view only = {},
                                                     bool tf32 = false) {
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& input : inputs) pointers.push_back(&input);
-  const std::vector<Tensor> expected = run_reference(node, pointers);
+  const std::unique_ptr<Graph> graph = unfused(node);
+  const std::string kind = node.body() != nullptr ? node.attributes().text("kind") : "";
+  const Expectation rounded_once = expectation_of(*graph, inputs, tolerances);
+  const Expectation rounded_at_each_node =
+      kind.empty() ? rounded_once : expectation_of(*graph, inputs, tolerances, true);
   std::vector<std::string> names;
   std::string refusals;
   for (const KernelCandidate& candidate : device->candidates(node)) {
     if (candidate.name == "reference" || (!only.empty() && candidate.name != only)) continue;
     for (const bool frozen : {false, true}) {
+      if (frozen && !mutations().empty()) continue;  // the comparison is the same
       const KernelRequest request{
           .node = node,
           .frozen_inputs = frozen ? freezable : std::vector<bool>(inputs.size(), false),
@@ -171,15 +176,25 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
         refusals += "\n  " + candidate.name + ": " + refusal;
         continue;
       }
-      run_candidate(*device, candidate, request, inputs,
-                    candidate.name + (frozen ? " (frozen) " : " ") + print(node),
-                    [&](const std::vector<Tensor>& actual, const std::string& context) {
-                      for (size_t i = 0; i < actual.size(); ++i) {
-                        expect_close(actual[i], expected[i],
-                                     amplified(tolerances.at(i), candidate.rounding_amplification),
-                                     context + ", output " + std::to_string(i));
-                      }
-                    });
+      Expectation expectation = is_of_several_kernels(candidate) ? rounded_at_each_node : rounded_once;
+      for (Tolerance& tolerance : expectation.tolerances)
+        tolerance = amplified(tolerance, candidate.rounding_amplification);
+      const Comparison comparison{.graph = *graph,
+                                  .inputs = inputs,
+                                  .expectation = expectation,
+                                  .context = candidate.name + (frozen ? " (frozen) " : " ") + print(node),
+                                  .family = family_of(*graph, kind),
+                                  .tf32 = tf32};
+      if (!mutations().empty()) {
+        expect_noticed(comparison, [&](const std::vector<Tensor>& own) {
+          return run_kernel(*device, *candidate.create(request), request, own);
+        });
+      } else {
+        run_candidate(*device, candidate, request, inputs, comparison.context,
+                      [&](const std::vector<Tensor>& actual, const std::string& context) {
+                        EXPECT_TRUE(agrees(actual, expectation)) << context;
+                      });
+      }
       if (!frozen) names.push_back(candidate.name);
     }
   }

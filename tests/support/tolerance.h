@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "tessera/graph/operator.h"
 
@@ -71,25 +72,78 @@ inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, cons
     case OperatorClass::elementwise:
     case OperatorClass::fused:
       // Vectorised exp, log, erf, tanh are within 4 units; a composite has up to four of them. Some cancel
-      // (log near 1, x - mean), which is absolute. A 16-bit cluster rounds once where the reference rounds
-      // at each of its (up to four) nodes.
-      return {rounding.absolute + 16 * a * m, 4 * rounding.relative + 16 * a};
+      // (log near 1, x - mean), which is absolute. 16-bit clusters round once, at the end.
+      return {rounding.absolute + 16 * a * m, rounding.relative + 16 * a};
     case OperatorClass::reduction:
     case OperatorClass::contraction:
     case OperatorClass::pooling:
     case OperatorClass::indexing:  // scatter-add; a gather has one term
       return sum;
     case OperatorClass::normalisation:
-      // Statistics are means: a sum's error over n. They enter every element, with a root and a division; m
-      // is the largest |x - mean| / deviation or, for gradients, that times the largest gradient times scale.
-      return {rounding.absolute + (16 + 8 * std::sqrt(n)) * a * m,
-              rounding.relative + (16 + 8 * std::sqrt(n)) * a};
+      // Statistics are means of one sign, which leaves 4 sqrt(n) a, and half of it after the root; 16 for the
+      // root, the division and what else is multiplied. m is the largest |x - mean| / deviation times scale
+      // or, for gradients, that times the largest gradient.
+      return {rounding.absolute + (16 + 4 * std::sqrt(n)) * a * m,
+              rounding.relative + (16 + 4 * std::sqrt(n)) * a};
     case OperatorClass::loss:
-      // A sum of n exponentials, all of one sign, its logarithm, and the difference to a logit of size m.
+      // Logits of size m and a sum of n exponentials.
       return {rounding.absolute + (16 + 4 * std::sqrt(n)) * a * m,
               rounding.relative + (16 + 4 * std::sqrt(n)) * a};
   }
   return {};
+}
+
+// One per output of a node or a graph.
+using Tolerances = std::vector<Tolerance>;
+
+namespace detail {
+
+struct Units {
+  double final;     // of the result's type
+  double sum;       // of what it is computed in
+  double absolute;  // the spacing of the least numbers
+};
+
+inline Units units_of(DataType type) {
+  const double u = unit_roundoff(type);
+  return {u, size_of(type) == 2 ? unit_roundoff(DataType::fp32) : u, least_spacing(type)};
+}
+
+}  // namespace detail
+
+// A sum over n: 4 n a m becomes 4 a m where terms cancel, and 4 sqrt(n) a stays where they have one sign.
+inline Tolerance mean_tolerance(DataType type, const Problem& problem) {
+  if (!is_floating(type)) return {};
+  const auto [u, a, least] = detail::units_of(type);
+  return {least + 4 * a * problem.magnitude,
+          2 * u + (4 + 4 * std::sqrt(static_cast<double>(problem.terms))) * a};
+}
+
+// Every factor brings its own relative rounding error; nothing cancels.
+inline Tolerance product_tolerance(DataType type, int64_t factors) {
+  if (!is_floating(type)) return {};
+  const auto [u, a, least] = detail::units_of(type);
+  return {least, 2 * u + (4 + 4 * std::sqrt(static_cast<double>(factors))) * a};
+}
+
+// The mean of squares of one sign, or one over its root: both relative. The root halves it, but for the
+// 16 of tolerance_for(normalisation).
+inline Tolerance variance_tolerance(DataType type, int64_t terms) {
+  if (!is_floating(type)) return {};
+  const auto [u, a, least] = detail::units_of(type);
+  return {least, 2 * u + (16 + 4 * std::sqrt(static_cast<double>(terms))) * a};
+}
+
+// exp(x - max) / sum: rounding x - max, at most `spread`, by a relative unit moves the exponential by spread
+// units, the exponential itself has 4, and the sum has one sign. All of that is relative; in a logarithm of
+// it or beside the 1 of the right class, times a factor (1 or the gradient of the loss), it is absolute.
+inline Tolerance softmax_tolerance(DataType type, int64_t terms, double spread, double factor) {
+  if (!is_floating(type)) return {};
+  const auto [u, a, least] = detail::units_of(type);
+  const double error = (16 + 4 * std::sqrt(static_cast<double>(terms)) + 2 * spread) * a;
+  // Numbers below the least normal one are rounded to its spacing, or to 0.
+  const double subnormal = type == DataType::fp64 ? 0 : std::ldexp(1.0, -126);
+  return {least + subnormal + error * factor, 2 * u + error};
 }
 
 // Of a kernel that says by how much it amplifies rounding errors (KernelCandidate).

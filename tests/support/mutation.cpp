@@ -1,0 +1,299 @@
+#include "support/mutation.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
+
+#include "support/rounding.h"
+#include "support/unfused.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr Mutation kAll[] = {Mutation::zeros, Mutation::left_out_row, Mutation::dropped_operand,
+                             Mutation::wrong_rounding};
+
+std::vector<Tensor> with_one(std::vector<Tensor> results, size_t index, Tensor replacement) {
+  results[index] = std::move(replacement);
+  return results;
+}
+
+// To nearest, with so many digits of the significand.
+Tensor with_digits(const Tensor& tensor, int digits) {
+  Tensor result = tensor.clone();
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double value = tensor.at(i);
+    if (value == 0 || !std::isfinite(value)) continue;
+    const double unit = std::ldexp(1.0, std::ilogb(value) - digits + 1);
+    result.set(i, std::nearbyint(value / unit) * unit);
+  }
+  return result;
+}
+
+// Of what a wrong kernel would take instead of the type.
+int wrong_digits(DataType type, bool tf32) {
+  if (type == DataType::fp64) return 24;
+  return tf32 ? 8 : 11;
+}
+
+bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].identical(b[i])) return false;
+  }
+  return true;
+}
+
+// Bytes as memory has them before a kernel writes.
+Tensor with_unwritten_row(const Tensor& tensor) {
+  Tensor result = tensor.clone();
+  const Shape& shape = tensor.shape();
+  const size_t row =
+      shape.empty() || shape[0] == 0 ? tensor.bytes() : tensor.bytes() / static_cast<size_t>(shape[0]);
+  std::memset(static_cast<char*>(result.raw()) + tensor.bytes() - row, 0xff, row);
+  return result;
+}
+
+class Mutator {
+ public:
+  explicit Mutator(const MutationSubject& subject) : subject_(subject), wide_(widened(subject.graph)) {}
+
+  std::vector<MutatedRun> all() {
+    const auto is_empty = [](const Tensor& result) { return result.size() == 0; };
+    if (std::all_of(subject_.honest.begin(), subject_.honest.end(), is_empty)) return {};
+    for (const Mutation mutation : mutations()) {
+      if (mutation == Mutation::zeros) zeros();
+      if (mutation == Mutation::left_out_row) left_out_row();
+      if (mutation == Mutation::dropped_operand) dropped_operand();
+      if (mutation == Mutation::wrong_rounding) wrong_rounding();
+    }
+    return std::move(runs_);
+  }
+
+ private:
+  void add(Mutation mutation, std::string text, std::vector<Tensor> results) {
+    runs_.push_back({mutation, std::move(text), std::move(results)});
+  }
+
+  std::string output(size_t index) const { return "output " + std::to_string(index); }
+
+  void zeros() {
+    for (size_t i = 0; i < subject_.honest.size(); ++i) {
+      const Tensor& own = subject_.honest[i];
+      if (own.size() == 0) continue;
+      add(Mutation::zeros, output(i), with_one(subject_.honest, i, Tensor(own.data_type(), own.shape())));
+    }
+  }
+
+  void left_out_row() {
+    const std::vector<OperandFault> faults = left_out_rows(subject_.graph);
+    for (const OperandFault& fault : faults) add_fault(Mutation::left_out_row, fault);
+    if (!faults.empty()) return;
+    for (size_t i = 0; i < subject_.honest.size(); ++i) {
+      if (subject_.honest[i].size() == 0) continue;
+      add(Mutation::left_out_row, "an unwritten row of " + output(i),
+          with_one(subject_.honest, i, with_unwritten_row(subject_.honest[i])));
+    }
+  }
+
+  void dropped_operand() {
+    for (const OperandFault& fault : dropped_operands(subject_.graph))
+      add_fault(Mutation::dropped_operand, fault);
+  }
+
+  void wrong_rounding() {
+    for (size_t i = 0; i < subject_.honest.size(); ++i) round_results(i);
+    round_products();
+  }
+
+  // Where nothing has to be rounded, or too few elements, it is not wrong.
+  void round_results(size_t i) {
+    const Tensor& own = subject_.honest[i];
+    const DataType type = own.data_type();
+    if (!is_floating(type)) return;
+    if (size_of(type) == 2) {
+      if (rounding_errors(own, subject_.exact[i]).elements < kFewestRounded) return;
+      const Tensor nearest = subject_.exact[i].cast(type);
+      const Tensor lower = truncated(subject_.exact[i], type);
+      Tensor result = own.clone();
+      for (int64_t e = 0; e < own.size(); ++e) {
+        const double moved = lower.at(e) - nearest.at(e);
+        if (moved != 0) result.set(e, own.at(e) + moved);
+      }
+      add(Mutation::wrong_rounding, "truncated " + output(i), with_one(subject_.honest, i, result));
+      return;
+    }
+    // One number may happen to be the same with fewer digits.
+    constexpr int64_t kFewest = 8;
+    if (own.size() < kFewest) return;
+    const Tensor result = with_digits(own, wrong_digits(type, subject_.tf32));
+    if (result.identical(own)) return;
+    add(Mutation::wrong_rounding, "too few digits in " + output(i), with_one(subject_.honest, i, result));
+  }
+
+  void round_products() {
+    for (const auto& node : subject_.graph.nodes()) {
+      if (node->schema().operator_class != OperatorClass::contraction) continue;
+      const DataType type = node->input(0)->data_type();
+      if (!is_floating(type) || size_of(type) == 2 || node->input(0)->type().element_count() == 0) continue;
+      const int digits = wrong_digits(type, subject_.tf32);
+      add_fault(Mutation::wrong_rounding,
+                {.text = "too few digits in what enters " + print(*node),
+                 .node = node.get(),
+                 .operand = 0,
+                 .alter = [digits](const Tensor& operand) { return with_digits(operand, digits); },
+                 .own_axes = {}});
+    }
+  }
+
+  // On the device itself where what is altered is an input that nothing else reads.
+  void add_fault(Mutation mutation, const OperandFault& fault) {
+    const Value* operand = fault.node->input(fault.operand);
+    std::vector<Tensor> results;
+    if (operand->producer() == nullptr && operand->uses().size() == 1) {
+      std::vector<Tensor> inputs = subject_.inputs;
+      inputs[operand->index()] = fault.alter(inputs[operand->index()]);
+      if (mutation == Mutation::wrong_rounding &&
+          inputs[operand->index()].identical(subject_.inputs[operand->index()])) {
+        return;
+      }
+      results = subject_.run(inputs);
+    } else {
+      results = simulated(fault);
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      results[i] = without_own(fault, results[i], subject_.honest[i]);
+    if (mutation == Mutation::wrong_rounding && same(results, subject_.honest)) return;
+    add(mutation, fault.text, std::move(results));
+  }
+
+  // What the device computed, moved by as much as the fault moves the reference.
+  std::vector<Tensor> simulated(const OperandFault& fault) {
+    const Graph& graph = wide_ ? *wide_ : subject_.graph;
+    if (right_.empty()) right_ = interpret(graph, subject_.inputs);
+    const std::vector<Tensor> wrong =
+        interpret(graph, subject_.inputs, [&](const Node& node, size_t index, const Tensor& operand) {
+          const bool meant = node.name() == fault.node->name() && index == fault.operand;
+          return meant ? fault.alter(operand) : operand;
+        });
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < wrong.size(); ++i) {
+      Tensor& result = results.emplace_back(subject_.honest[i].clone());
+      for (int64_t e = 0; e < result.size(); ++e) {
+        const double moved = wrong[i].at(e) - right_[i].at(e);
+        if (moved == 0) continue;
+        result.set(e, std::isfinite(moved) ? result.at(e) + moved : wrong[i].at(e));
+      }
+    }
+    return results;
+  }
+
+  const MutationSubject& subject_;
+  std::unique_ptr<Graph> wide_;
+  std::vector<Tensor> right_;
+  std::vector<MutatedRun> runs_;
+};
+
+// Of the operators that do more than one element's arithmetic.
+std::string family_of(const Node& node) {
+  const std::string& name = node.operator_name();
+  switch (node.schema().operator_class) {
+    case OperatorClass::contraction:
+      if (name.starts_with("attention")) return "attention";
+      return name == "matmul" ? "matmul" : name;
+    case OperatorClass::normalisation:
+      return name.ends_with("softmax") ? "softmax" : "normalisation";
+    case OperatorClass::loss:
+      return "losses";
+    case OperatorClass::reduction:
+      return "reductions";
+    case OperatorClass::pooling:
+      return "pooling";
+    case OperatorClass::indexing:
+      return "indexing";
+    case OperatorClass::movement:
+      return "movement";
+    case OperatorClass::source:
+      return "sources";
+    default:
+      return name == "binary_cross_entropy" ? "losses" : "elementwise";
+  }
+}
+
+}  // namespace
+
+std::string word_for(Mutation mutation) {
+  switch (mutation) {
+    case Mutation::zeros:
+      return "zeros";
+    case Mutation::left_out_row:
+      return "left_out_row";
+    case Mutation::dropped_operand:
+      return "dropped_operand";
+    case Mutation::wrong_rounding:
+      return "wrong_rounding";
+  }
+  return "";
+}
+
+const std::set<Mutation>& mutations() {
+  static const std::set<Mutation> asked = [] {
+    std::set<Mutation> result;
+    const char* text = std::getenv("TESSERA_TEST_MUTATION");
+    std::string rest = text == nullptr ? "" : text;
+    while (!rest.empty()) {
+      const std::string word = rest.substr(0, rest.find(','));
+      rest = word.size() < rest.size() ? rest.substr(word.size() + 1) : "";
+      bool known = false;
+      for (const Mutation mutation : kAll) {
+        if (word != word_for(mutation)) continue;
+        known = true;
+        result.insert(mutation);
+      }
+      require(known, ErrorCode::invalid_argument,
+              "TESSERA_TEST_MUTATION: there is no mutation '{}' (zeros, left_out_row, dropped_operand, "
+              "wrong_rounding)",
+              word);
+    }
+    return result;
+  }();
+  return asked;
+}
+
+std::vector<MutatedRun> mutated_runs(const MutationSubject& subject) {
+  return Mutator(subject).all();
+}
+
+std::string family_of(const Graph& graph, const std::string& fused_kind) {
+  if (!fused_kind.empty()) return "fused " + fused_kind;
+  std::set<std::string> families;
+  for (const auto& node : graph.nodes()) {
+    if (node->operator_name() != "constant" || graph.nodes().size() == 1) families.insert(family_of(*node));
+  }
+  return families.size() == 1 ? *families.begin() : "clusters";
+}
+
+void record_mutation(Mutation mutation, const std::string& family, bool noticed, const std::string& what) {
+  using Json = nlohmann::json;
+  static std::map<std::string, Json> tallies;  // of the running test
+  static const ::testing::TestInfo* running = nullptr;
+  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (test != running) tallies.clear();
+  running = test;
+  const std::string key = fmt::format("{}: {}", word_for(mutation), family);
+  Json& tally = tallies.try_emplace(key, Json{{"noticed", 0}, {"unnoticed", Json::array()}}).first->second;
+  if (noticed) {
+    tally["noticed"] = tally["noticed"].get<int>() + 1;
+  } else {
+    tally["unnoticed"].push_back(what);
+  }
+  ::testing::Test::RecordProperty(key, tally.dump());
+}
+
+}  // namespace tessera::testing
