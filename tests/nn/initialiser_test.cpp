@@ -86,6 +86,19 @@ TEST(Initialiser, ConstantsAreExact) {
   }
 }
 
+// States may be counters, or of fewer bits.
+TEST(Initialiser, FillsTensorsOfAnyType) {
+  const Tensor counter = nn::initialise(nn::constant(16777217), "x", {3}, 1, DataType::int64);
+  EXPECT_EQ(counter.data_type(), DataType::int64);
+  EXPECT_EQ(counter.at(2), 16777217);  // no fp32
+  const Tensor single = nn::initialise(nn::uniform(8), "x", {64}, 1);
+  for (const DataType type : {DataType::fp64, DataType::bf16, DataType::int32}) {
+    const Tensor other = nn::initialise(nn::uniform(8), "x", {64}, 1, type);
+    for (int64_t i = 0; i < other.size(); ++i)
+      EXPECT_NEAR(other.at(i), single.at(i), type == DataType::int32 ? 1 : 0.04);
+  }
+}
+
 TEST(Initialiser, DependsOnSeedAndNameAlone) {
   const auto make = [](const std::string& name, uint64_t seed) {
     return nn::initialise(nn::normal(1), name, {64}, seed);
