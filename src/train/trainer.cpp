@@ -269,11 +269,10 @@ std::optional<std::pair<std::string, double>> Trainer::first_not_finite() const 
 
 void Trainer::check_variables() const {
   if (const auto broken = first_not_finite()) {
-    fail(ErrorCode::not_finite,
-         "after step {}: '{}' holds {}, though the losses were finite (ReLU turns NaN into 0): look at the "
-         "data "
-         "and the learning rate",
-         position_.step, broken->first, broken->second);
+    fail(
+        ErrorCode::not_finite,
+        "after step {}: '{}' holds {}, though the losses were finite: look at the data and the learning rate",
+        position_.step, broken->first, broken->second);
   }
 }
 
