@@ -88,7 +88,7 @@ class Interpreter {
       const Tensor& tensor = values.at(value);
       inputs.push_back(&tensor);
       if (!in_tf32 || tensor.data_type() != DataType::fp32) continue;
-      rounded.push_back(tensor);
+      rounded.push_back(tensor.clone());  // a copy would share its memory
       move(rounded.back(), 2 * kTf32Unit, 0, 0);
       inputs.back() = &rounded.back();
     }
