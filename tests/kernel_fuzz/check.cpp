@@ -54,9 +54,8 @@ NonFinite rule_for(const KernelProblem& problem, double amplification) {
   const bool plain = std::all_of(problem.inputs.begin(), problem.inputs.end(), all_finite);
   if (plain) return NonFinite::same;
   if (amplification > 1) return NonFinite::spreads;
-  // Padding is zeros, which kernels may multiply by a weight that is not finite.
-  if (holds_convolution(node) && !std::all_of(problem.inputs.begin() + 1, problem.inputs.end(), all_finite))
-    return NonFinite::spreads;
+  // Padding, and what strides leave out, is zeros, which kernels may multiply by what is not finite.
+  if (holds_convolution(node)) return NonFinite::spreads;
   switch (node.schema().operator_class) {
     case OperatorClass::contraction:
     case OperatorClass::normalisation:

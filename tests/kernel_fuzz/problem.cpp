@@ -79,9 +79,11 @@ std::string KernelProblem::description() const {
   for (size_t i = 0; i < frozen_inputs.size(); ++i) {
     if (frozen_inputs[i]) frozen += fmt::format(" {}", i);
   }
-  return fmt::format("{}\n  {} thread{}, {}{}{}{}", print(*node), threads, threads == 1 ? "" : "s",
-                     deterministic ? "deterministic" : "not deterministic", tf32 ? ", TF32" : "",
-                     frozen.empty() ? "" : ", frozen inputs:", frozen);
+  std::string types;
+  for (const Value* input : node->inputs()) types += " " + to_string(input->type());
+  return fmt::format("{}\n  of{}\n  {} thread{}, {}{}{}{}", print(*node), types, threads,
+                     threads == 1 ? "" : "s", deterministic ? "deterministic" : "not deterministic",
+                     tf32 ? ", TF32" : "", frozen.empty() ? "" : ", frozen inputs:", frozen);
 }
 
 std::vector<KernelProblem> draw_problems(uint64_t seed, const Device& device) {
