@@ -13,9 +13,19 @@ tessera_precompiled(tessera_test_headers EXECUTABLE HEADERS ${TESSERA_TEST_HEADE
 # "test_folder.h" defines TESSERA_TEST_FOLDER, the folder itself, for the few that read files there: as a flag, the path of
 # the checkout would keep every clone from what another has compiled.
 function(tessera_test_room NAME)
-  cmake_parse_arguments(TEST "LIBRARY_THREADS" "" "LINK" ${ARGN})
+  if(TESSERA_TEST_ROOMS AND NOT NAME IN_LIST TESSERA_TEST_ROOMS)
+    return()
+  endif()
   file(GLOB TEST_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
+  tessera_test_program(${NAME} SOURCES ${TEST_SOURCES} ${ARGN})
+endfunction()
+
+# tessera_test_program(NAME [LIBRARY_THREADS] SOURCES file... LINK target...)
+# The same of the named sources.
+function(tessera_test_program NAME)
+  cmake_parse_arguments(TEST "LIBRARY_THREADS" "" "SOURCES;LINK" ${ARGN})
   add_executable(${NAME}_tests ${TEST_SOURCES})
+  add_dependencies(room_tests ${NAME}_tests)
   file(CONFIGURE OUTPUT "${NAME}_folder/test_folder.h" @ONLY
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"

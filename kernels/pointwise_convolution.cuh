@@ -44,11 +44,11 @@ class PointwiseConvolution {
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int slices = P::outputs / P::slice;
-  static constexpr int groups = warps / P::teams;          // of columns, one for each warp of a team
-  static constexpr int columns = P::slice / groups;        // outputs of a warp
+  static constexpr int groups = warps / P::teams;    // of columns, one for each warp of a team
+  static constexpr int columns = P::slice / groups;  // outputs of a warp
   static constexpr int tiles = columns / 8;
   using Columns = DealtColumns<T, tiles>;
-  static constexpr int own_columns = Columns::count;       // of a thread
+  static constexpr int own_columns = Columns::count;          // of a thread
   static constexpr int parts_of_item = item / 16 / P::teams;  // of 16 pixels, of a warp
   static constexpr int steps = P::inputs / depth<T>;
   static constexpr int operands = P::norms > 0 ? P::norms + (P::shortcut ? 1 : 0) : 1;

@@ -62,19 +62,19 @@ Container read_whole(const fs::path& path, uint64_t maximum_bytes) {
   // The size is a hint only: pipes and /proc say 0, and the file may change meanwhile.
   const auto hint = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
   uint64_t filled = 0;
-  size_t chunk =
-      static_cast<size_t>(std::min<uint64_t>(std::max<uint64_t>(hint + 1, 4096), kLargestTransfer));
   while (true) {
     require(filled <= maximum_bytes && hint <= maximum_bytes, ErrorCode::invalid_file,
             "{}: larger than the {} that are allowed here", path.string(),
             format_bytes(static_cast<double>(maximum_bytes)));
-    if (contents.size() < filled + chunk) contents.resize(filled + chunk);
-    const ssize_t count = ::read(file.get(), contents.data() + filled, chunk);
+    // One byte more than the file has, which shows its end without a larger buffer.
+    if (filled == contents.size())
+      contents.resize(std::max<uint64_t>(filled == 0 ? hint + 1 : 2 * filled, 4096));
+    const size_t wanted = std::min<size_t>(contents.size() - filled, kLargestTransfer);
+    const ssize_t count = ::read(file.get(), contents.data() + filled, wanted);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(ErrorCode::io, "{}: cannot read: {}", path.string(), reason(errno));
     if (count == 0) break;
     filled += static_cast<uint64_t>(count);
-    if (filled > hint) chunk = std::min<size_t>(std::max<size_t>(filled, 4096), kLargestTransfer);
   }
   contents.resize(filled);
   return contents;
@@ -196,6 +196,15 @@ void MappedFile::copy(uint64_t offset, std::span<std::byte> target) const {
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   std::error_code ignored;
+  struct stat status {};
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (exists && (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode))) {
+    open_stream();
+    return;
+  }
+  require(!exists || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode), ErrorCode::io,
+          "{}: is a {}, which no file replaces", path_.string(),
+          S_ISBLK(status.st_mode) ? "block device" : "socket");
   if (fs::is_symlink(path_, ignored)) {  // write where it points, so that the link stays a link
     const fs::path target = fs::weakly_canonical(path_, ignored);
     if (!ignored) path_ = target;
@@ -204,6 +213,23 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
           "{}: is a directory, a file was expected", path_.string());
   remove_leftovers(path_);
   open_temporary();
+  if (exists) keep_owner_and_mode(status);
+}
+
+// /dev/null, a terminal or a pipe holds nothing to be left half written, and a file renamed over its name
+// would take it from everybody else.
+void AtomicFile::open_stream() {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (descriptor_ < 0) fail(ErrorCode::io, "{}: cannot open for writing: {}", path_.string(), reason(errno));
+}
+
+// The owner first: changing it takes bits off the mode. Who may not change it leaves the file to the present
+// user.
+void AtomicFile::keep_owner_and_mode(const struct stat& status) {
+  if (::fchown(descriptor_, status.st_uid, status.st_gid) != 0 && errno != EPERM && errno != EINVAL)
+    fail_and_remove("keep the owner", errno);
+  if (::fchmod(descriptor_, status.st_mode & 0777) != 0 && errno != EPERM)
+    fail_and_remove("keep the mode", errno);
 }
 
 void AtomicFile::open_temporary() {
@@ -228,7 +254,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::remove_temporary() noexcept {
   if (descriptor_ < 0) return;
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
   ::close(std::exchange(descriptor_, -1));
 }
 
@@ -250,11 +276,13 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   require(descriptor_ >= 0, ErrorCode::internal, "{}: finished twice", path_.string());
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_and_remove("write", errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_and_remove("replace", errno);
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail_and_remove("write", errno);
+  const bool is_stream = temporary_.empty();
+  if (!is_stream && ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_and_remove("replace", errno);
   const int close_result = ::close(std::exchange(descriptor_, -1));
   if (close_result != 0 && errno != EINTR)
     fail(ErrorCode::io, "{}: cannot write: {}", path_.string(), reason(errno));
+  if (is_stream) return;
   if (const int error = sync_folder(folder_of(path_)); error != 0)
     fail(ErrorCode::io, "{}: cannot sync its folder: {}", path_.string(), reason(error));
 }

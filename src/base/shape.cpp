@@ -3,13 +3,42 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 namespace tessera {
 
+namespace {
+
+[[noreturn]] void fail_uncountable(const Shape& shape) {
+  fail(ErrorCode::invalid_argument, "shape {} holds more elements than 64 bits can count", to_string(shape));
+}
+
+}  // namespace
+
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;
-  for (int64_t extent : shape) count *= extent;
+  bool overflows = false;
+  for (int64_t extent : shape) {
+    if (extent == 0) return 0;
+    overflows |= __builtin_mul_overflow(count, extent, &count);
+  }
+  if (overflows) fail_uncountable(shape);
   return count;
+}
+
+int64_t tensor_bytes(const Shape& shape, size_t element_bytes) {
+  auto bytes = static_cast<int64_t>(element_bytes);
+  bool is_empty = false;
+  for (int64_t extent : shape) {
+    if (extent < 0)
+      fail(ErrorCode::invalid_argument, "tensor shape {} has a negative extent", to_string(shape));
+    is_empty |= extent == 0;
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes) || bytes > kMaximumTensorBytes)
+      fail(ErrorCode::out_of_memory,
+           "a tensor of shape {} and {}-byte elements takes more than the {} that a process can address",
+           to_string(shape), element_bytes, format_bytes(static_cast<double>(kMaximumTensorBytes)));
+  }
+  return is_empty ? 0 : bytes;
 }
 
 std::vector<int64_t> row_major_strides(const Shape& shape) {
@@ -17,7 +46,7 @@ std::vector<int64_t> row_major_strides(const Shape& shape) {
   int64_t stride = 1;
   for (size_t axis = shape.size(); axis-- > 0;) {
     strides[axis] = stride;
-    stride *= shape[axis];
+    if (axis > 0 && __builtin_mul_overflow(stride, shape[axis], &stride)) fail_uncountable(shape);
   }
   return strides;
 }

@@ -16,16 +16,7 @@ namespace {
 constexpr size_t kAlignment = kMemoryAlignment;
 
 size_t checked_bytes(DataType type, const Shape& shape) {
-  int64_t count = 1;
-  for (int64_t extent : shape) {
-    require(extent >= 0, ErrorCode::invalid_argument, "tensor shape {} has a negative extent",
-            to_string(shape));
-    require(!__builtin_mul_overflow(count, extent, &count), ErrorCode::out_of_memory,
-            "tensor {}{} has more elements than 64 bits can count", to_string(type), to_string(shape));
-  }
-  require(count <= std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size_of(type)),
-          ErrorCode::out_of_memory, "tensor {}{} is too large", to_string(type), to_string(shape));
-  return static_cast<size_t>(count) * size_of(type);
+  return static_cast<size_t>(tensor_bytes(shape, size_of(type)));
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 #include "tessera/base/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -25,7 +26,16 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::optional<double> parse_real(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongestName = 256;  // a longer one was no slip, and would take long to compare
+  if (name.size() > kLongestName) return "";
   std::string best;
   size_t best_distance = std::max<size_t>(name.size() / 2, 2) + 1;
   for (const std::string& candidate : candidates) {

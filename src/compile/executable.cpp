@@ -386,6 +386,7 @@ class PlannedExecutable : public Executable {
 
 std::unique_ptr<Executable> compile(const Graph& graph, std::shared_ptr<Device> device,
                                     const CompileOptions& options) {
+  check_total_bytes(graph);
   return std::make_unique<PlannedExecutable>(graph, std::move(device), options);
 }
 

@@ -10,6 +10,20 @@ bool is_alias(const Node& node) {
   return node.operator_name() == "reshape";
 }
 
+void check_total_bytes(const Graph& graph) {
+  constexpr int64_t kMaximumBytes = int64_t{1} << 56;
+  int64_t total = 0;
+  const auto add = [&](const Value& value) {
+    if (value.type().is_static()) total += value.type().bytes();
+    require(total <= kMaximumBytes, ErrorCode::out_of_memory,
+            "the values of graph '{}' together take more than {} PiB", graph.name(), kMaximumBytes >> 50);
+  };
+  for (const auto& input : graph.inputs()) add(*input);
+  for (const auto& node : graph.nodes()) {
+    for (const auto& output : node->outputs()) add(*output);
+  }
+}
+
 namespace {
 
 class StoragePlanner {

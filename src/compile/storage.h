@@ -42,6 +42,10 @@ struct StorageOptions {
 StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
                          const StorageOptions& options);
 
+// Throws Error(out_of_memory) where all values of the graph together take more than 64 PiB: sums of their
+// bytes, which passes, schedule and plan make, fit into 64 bits else.
+void check_total_bytes(const Graph& graph);
+
 // True for nodes whose output is their input's memory under another shape.
 bool is_alias(const Node& node);
 

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tessera/base/clock.h"
 #include "tessera/base/error.h"
@@ -17,7 +14,6 @@
 namespace tessera {
 namespace {
 
-constexpr int kFileVersion = 1;
 constexpr int kRepetitions = 7;
 // What gains less over a candidate that the device would rather take wins by noise.
 constexpr double kLeastGain = 0.02;
@@ -100,21 +96,9 @@ Tuner::Tuner(Device& device, std::string file, bool measure)
   device_key_ = description.name + "; " + description.model;
   for (const auto& [library, version] : description.versions)
     device_key_ += fmt::format("; {} {}", library, version);
-  if (file_.empty() || !std::filesystem::exists(file_)) return;
-  try {
-    std::ifstream stream(file_);
-    const auto json = nlohmann::json::parse(stream);
-    if (json.at("version") != kFileVersion) return;
-    const auto& devices = json.at("devices");
-    if (!devices.contains(device_key_)) return;
-    for (const auto& [key, entry] : devices.at(device_key_).items()) {
-      results_[key] = {entry.at("winner").get<std::string>(),
-                       entry.at("microseconds").get<std::map<std::string, double>>()};
-    }
-  } catch (const nlohmann::json::exception& error) {
-    log_warning("tuning file {} is damaged and will be rebuilt: {}", file_, error.what());
-    results_.clear();
-  }
+  if (file_.empty()) return;
+  TuningResultsOfDevices devices = read_tuning_file(file_);
+  results_ = std::move(devices[device_key_]);
 }
 
 std::string Tuner::key_of(const KernelRequest& request) {
@@ -166,7 +150,7 @@ TuningResult Tuner::choose(const KernelRequest& request,
   if (!measure_ || !device_.executes()) return {candidates.front()->name, {}};
   TuningResult result = measure(request, candidates);
   results_[key] = result;
-  changed_ = true;
+  measured_[key] = result;
   return result;
 }
 
@@ -254,22 +238,9 @@ double Tuner::median_time(const std::function<void()>& before, const std::functi
 }
 
 void Tuner::save() const {
-  if (!changed_ || file_.empty()) return;
+  if (measured_.empty() || file_.empty()) return;
   try {
-    nlohmann::json json = {{"version", kFileVersion}, {"devices", nlohmann::json::object()}};
-    if (std::ifstream stream(file_); stream) {  // other devices' entries stay
-      const auto old = nlohmann::json::parse(stream, nullptr, false);
-      if (old.is_object() && old.value("version", 0) == kFileVersion) json = old;
-    }
-    auto& entries = json["devices"][device_key_];
-    for (const auto& [key, result] : results_) {
-      entries[key] = {{"winner", result.winner}, {"microseconds", result.microseconds}};
-    }
-    const std::filesystem::path path(file_);
-    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-    const std::string temporary = file_ + ".new";
-    std::ofstream(temporary) << json.dump(1);
-    std::filesystem::rename(temporary, path);
+    add_to_tuning_file(file_, device_key_, measured_);
   } catch (const std::exception& error) {  // a cache never stops the work
     log_warning("cannot write the tuning file {}: {}", file_, error.what());
   }

@@ -2,18 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "tessera/compile/device.h"
 
-namespace tessera {
+#include "compile/tuning_file.h"
 
-struct TuningResult {
-  std::string winner;
-  std::map<std::string, double> microseconds;  // by candidate
-};
+namespace tessera {
 
 class Tuner {
  public:
@@ -26,7 +22,8 @@ class Tuner {
   // wins where it is more than noise faster than those before it.
   TuningResult choose(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates);
 
-  // Writes the file when something new was measured: to a temporary name, then renamed.
+  // Adds what was measured to the file, which is never half written and loses nothing that another process
+  // has added meanwhile. What fails is a warning.
   void save() const;
 
   // Text that identifies a node's work whatever the names in it: the key of the file.
@@ -45,8 +42,8 @@ class Tuner {
   std::string file_;
   bool measure_;
   std::string device_key_;  // model and library versions
-  std::map<std::string, TuningResult> results_;
-  bool changed_ = false;
+  TuningResults results_;
+  TuningResults measured_;  // by this one, and not in the file yet
 };
 
 }  // namespace tessera

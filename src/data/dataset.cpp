@@ -9,6 +9,8 @@
 namespace tessera::data {
 namespace {
 
+constexpr int64_t kMaximumClasses = 1'000'000;  // as of data.classes
+
 std::vector<std::string> numbered_classes(int64_t count) {
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
@@ -48,13 +50,15 @@ ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor&
   image_shape_.assign(shape.begin() + 1, shape.end());
 
   const auto values = std::as_const(labels_).data<int32_t>();
-  if (class_names_.empty())
-    class_names_ = numbered_classes(*std::max_element(values.begin(), values.end()) + 1);
-  const auto fault = std::find_if(values.begin(), values.end(),
-                                  [&](int32_t label) { return label < 0 || label >= class_count(); });
+  // The number of classes comes from the labels only once they are known to be some.
+  const int64_t most = class_names_.empty() ? kMaximumClasses : class_count();
+  const auto fault =
+      std::find_if(values.begin(), values.end(), [&](int32_t label) { return label < 0 || label >= most; });
   require(fault == values.end(), ErrorCode::invalid_argument,
-          "label {} of example {} is not one of {} classes", fault == values.end() ? 0 : *fault,
-          fault - values.begin(), class_count());
+          "label {} of example {} is not one of {}{} classes", fault == values.end() ? 0 : *fault,
+          fault - values.begin(), class_names_.empty() ? "at most " : "", most);
+  if (class_names_.empty())
+    class_names_ = numbered_classes(int64_t{*std::max_element(values.begin(), values.end())} + 1);
 }
 
 void ClassificationDataset::read(int64_t index, std::span<float> image, int32_t& label) const {

@@ -58,6 +58,17 @@ void Attributes::throw_wrong_kind(std::string_view name) const {
        to_string(at(name).kind()));
 }
 
+void check_type(const TensorType& type) {
+  require(type.shape.size() <= kMaximumRank, ErrorCode::invalid_graph,
+          "a tensor of {} axes, at most {} are possible", type.shape.size(), kMaximumRank);
+  if (!type.is_static()) return;
+  try {
+    (void)type.bytes();
+  } catch (const Error& error) {
+    fail(ErrorCode::invalid_graph, "{}", error.what());
+  }
+}
+
 std::string to_string(const TensorType& type) {
   return fmt::format("{}{}", to_string(type.data_type), to_string(type.shape));
 }

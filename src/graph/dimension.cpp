@@ -1,11 +1,11 @@
 #include "tessera/graph/dimension.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <limits>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 namespace tessera {
 namespace {
@@ -30,6 +30,11 @@ int64_t checked_product(int64_t a, int64_t b) {
   int64_t product = 0;
   const bool overflows = __builtin_mul_overflow(a, b, &product);
   return checked(overflows, product);
+}
+
+void check_terms(size_t count) {
+  require(count <= Dimension::kMaximumTerms, ErrorCode::invalid_graph,
+          "a dimension has more than {} terms when it is multiplied out", Dimension::kMaximumTerms);
 }
 
 int64_t floor_quotient(int64_t value, int64_t divisor) {
@@ -100,7 +105,7 @@ class DimensionParser {
       if (!take(')')) wrong();
     } else if (take('-')) {
       result = Dimension(-1) * factor();
-    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+    } else if (is_digit(c)) {
       result = number();
     } else if (text_.substr(position_).starts_with(kFloor)) {
       position_ += kFloor.size();
@@ -109,12 +114,10 @@ class DimensionParser {
       const int64_t divisor = number();
       if (divisor <= 0 || !take(')')) wrong();
       result = dividend.floor_divide(divisor);
-    } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
+    } else if (is_letter(c) || c == '_') {
       const size_t start = position_;
-      while (position_ < text_.size() &&
-             (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_')) {
-        ++position_;
-      }
+      const auto goes_on = [](char x) { return is_letter(x) || is_digit(x) || x == '_'; };
+      while (position_ < text_.size() && goes_on(text_[position_])) ++position_;
       result = Dimension::symbol(std::string(text_.substr(start, position_ - start)));
     } else {
       wrong();
@@ -127,6 +130,17 @@ class DimensionParser {
   size_t position_ = 0;
   int depth_ = 0;  // foreign text must not overflow the stack
 };
+
+// How deep the parentheses of the text are; in a normal form each is a floor division's.
+size_t nesting_of(std::string_view text) {
+  size_t depth = 0;
+  size_t deepest = 0;
+  for (char c : text) {
+    if (c == '(') deepest = std::max(deepest, ++depth);
+    if (c == ')') --depth;
+  }
+  return deepest;
+}
 
 // A factor of a monomial is a symbol or "floor(expression, divisor)". Evaluates the latter after
 // substitution.
@@ -152,6 +166,13 @@ Dimension Dimension::from(Polynomial polynomial) {
   std::erase_if(polynomial, [](const auto& term) { return term.second == 0; });
   if (polynomial.empty()) return {};
   if (polynomial.size() == 1 && polynomial.begin()->first.empty()) return {polynomial.begin()->second};
+  check_terms(polynomial.size());
+  size_t characters = 0;
+  for (const auto& [monomial, coefficient] : polynomial) {
+    for (const std::string& factor : monomial) characters += factor.size();
+  }
+  require(characters <= kMaximumCharacters, ErrorCode::invalid_graph,
+          "a dimension takes more than {} characters when it is multiplied out", kMaximumCharacters);
   Dimension result;
   result.polynomial_ = std::make_shared<const Polynomial>(std::move(polynomial));
   return result;
@@ -192,6 +213,7 @@ Dimension Dimension::operator*(const Dimension& other) const {
       std::sort(product.begin(), product.end());
       int64_t& total = result[product];
       total = checked_sum(total, checked_product(left_coefficient, right_coefficient));
+      check_terms(result.size());
     }
   }
   return from(std::move(result));
@@ -219,7 +241,10 @@ Dimension Dimension::floor_divide(int64_t divisor) const {
   if (rest.empty()) return from(std::move(whole));
   const Dimension remainder = from(std::move(rest));
   if (remainder.is_static()) return from(std::move(whole)) + floor_quotient(remainder.constant_, divisor);
-  return from(std::move(whole)) + symbol(fmt::format("floor({}, {})", remainder.to_string(), divisor));
+  const std::string dividend = remainder.to_string();
+  require(nesting_of(dividend) < kMaximumFloors, ErrorCode::invalid_graph,
+          "a dimension nests more than {} floor divisions", kMaximumFloors);
+  return from(std::move(whole)) + symbol(fmt::format("floor({}, {})", dividend, divisor));
 }
 
 std::optional<Dimension> Dimension::divide_exactly(const Dimension& divisor) const {

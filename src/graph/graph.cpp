@@ -25,6 +25,7 @@ const std::string& Node::operator_name() const {
 }
 
 Value* Graph::add_input(InputRole role, const std::string& name, TensorType type) {
+  check_type(type);
   require(!names_.contains(name), ErrorCode::invalid_graph, "graph '{}' already has a value named '{}'",
           name_, name);
   auto value = std::make_unique<Value>();
@@ -95,6 +96,10 @@ void Graph::add_update(Value* state, Value* next) {
           "'{}' cannot be updated: it is no parameter or state of graph '{}'", state->name_, name_);
   require(state->type_ == next->type_, ErrorCode::invalid_graph, "'{}' is {}, its update '{}' is {}",
           state->name_, to_string(state->type_), next->name_, to_string(next->type_));
+  require(!state->is_updated_, ErrorCode::invalid_graph,
+          "'{}' is updated twice: it has an update already, and '{}' would be lost or win by chance",
+          state->name_, next->name_);
+  state->is_updated_ = true;
   updates_.push_back({state, next});
 }
 

@@ -1,14 +1,14 @@
 #include "graph/lexer.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "tessera/base/text.h"
 
 namespace tessera {
 namespace {
 
 bool is_name_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == '-' ||
-         c == ':';
+  return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '/' || c == '-' || c == ':';
 }
 
 }  // namespace
@@ -26,8 +26,7 @@ void Lexer::wrong(std::string_view expected) const {
 
 void Lexer::advance() {
   for (;;) {  // white space and comments to the end of the line
-    while (position_ < source_.size() && std::isspace(static_cast<unsigned char>(source_[position_])))
-      ++position_;
+    while (position_ < source_.size() && is_space(source_[position_])) ++position_;
     if (position_ >= source_.size() || source_[position_] != '#') break;
     while (position_ < source_.size() && source_[position_] != '\n') ++position_;
   }
@@ -55,12 +54,10 @@ void Lexer::advance() {
     }
     if (position_ >= source_.size()) fail_here("the text that starts here has no closing quote");
     ++position_;
-  } else if (std::isdigit(static_cast<unsigned char>(c)) || c == '-') {
+  } else if (is_digit(c) || c == '-') {
     token_.kind = TokenKind::number;
-    take_while([](char x) {
-      return std::isalnum(static_cast<unsigned char>(x)) || x == '.' || x == '-' || x == '+';
-    });
-  } else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
+    take_while([](char x) { return is_letter(x) || is_digit(x) || x == '.' || x == '-' || x == '+'; });
+  } else if (is_letter(c) || c == '_') {
     token_.kind = TokenKind::word;
     take_while([](char x) { return is_name_character(x) && x != ':'; });
   } else {
@@ -101,7 +98,7 @@ std::string Lexer::take_until(std::string_view stops) {
     ++end;
   }
   std::string text(source_.substr(token_.begin, end - token_.begin));
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  while (!text.empty() && is_space(text.back())) text.pop_back();
   position_ = end;
   advance();
   return text;

@@ -59,6 +59,9 @@ void complete_attributes(const OperatorSchema& schema, Attributes& attributes) {
             specification.name);
     attributes.set(specification.name, *specification.default_value);
   }
+  for (const auto& [name, attribute] : attributes.entries()) {
+    if (attribute.kind() == AttributeKind::shape) check_type({DataType::boolean, attributes.shape(name)});
+  }
 }
 
 }  // namespace
@@ -75,7 +78,9 @@ std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::s
     complete_attributes(schema, attributes);
     require((body != nullptr) == (schema.operator_class == OperatorClass::fused), ErrorCode::invalid_graph,
             "{}", body != nullptr ? "it takes no body" : "it needs a body");
-    return schema.infer({schema, inputs, attributes, body});
+    std::vector<TensorType> outputs = schema.infer({schema, inputs, attributes, body});
+    for (const TensorType& output : outputs) check_type(output);
+    return outputs;
   } catch (const Error& error) {
     fail(ErrorCode::invalid_graph, "node '{}': {}{}: {}", node_name, schema.name, describe(inputs),
          error.what());

@@ -1,6 +1,7 @@
 #include <charconv>
-#include <cstdlib>
+#include <unordered_set>
 
+#include "tessera/base/text.h"
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
 
@@ -35,7 +36,8 @@ class Parser {
       lexer_.expect(")");
     }
     lexer_.expect("{");
-    while (!lexer_.take_if("}")) parse_statement(*graph, nesting);
+    std::unordered_set<std::string> outputs;
+    while (!lexer_.take_if("}")) parse_statement(*graph, outputs, nesting);
     return graph;
   }
 
@@ -54,9 +56,10 @@ class Parser {
     located([&] { graph.add_input(role, name, type); });
   }
 
-  void parse_statement(Graph& graph, int nesting) {
+  void parse_statement(Graph& graph, std::unordered_set<std::string>& outputs, int nesting) {
     if (lexer_.take_if("output")) {
       const std::string name = lexer_.expect(TokenKind::word, "the output's name");
+      if (!outputs.insert(name).second) lexer_.fail_here("the output '{}' is given twice", name);
       lexer_.expect("=");
       graph.add_output(name, parse_value(graph));
     } else if (lexer_.take_if("update")) {
@@ -156,10 +159,9 @@ class Parser {
     const Token token = lexer_.take();
     if (token.kind != TokenKind::number && token.kind != TokenKind::word)
       lexer_.fail_here("'{}' is no number", token.text);
-    char* end = nullptr;
-    const double value = std::strtod(token.text.c_str(), &end);
-    if (token.text.empty() || *end != '\0') lexer_.fail_here("'{}' is not a number", token.text);
-    return value;
+    const std::optional<double> value = tessera::parse_real(token.text);
+    if (!value.has_value()) lexer_.fail_here("'{}' is not a number", token.text);
+    return *value;
   }
 
   Tensor parse_tensor() {
@@ -172,6 +174,8 @@ class Parser {
         lexer_.fail_here("the constant is too large for text");
       count *= extent;
     }
+    if (static_cast<size_t>(count) > lexer_.remaining())
+      lexer_.fail_here("the constant has {} elements, more than the text has characters left", count);
     Tensor tensor(type.data_type, shape);
     lexer_.expect("(");
     for (int64_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cctype>
 #include <unordered_set>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
 
@@ -39,7 +39,7 @@ class Verifier {
   void define(const Value& value) {
     const std::string& name = value.name();
     const bool legal = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' || c == '-';
+      return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '/' || c == '-';
     });
     check(legal, "'{}' is no legal name (letters, digits and _ . / -)", name);
     check(names_.insert(name).second, "the name '{}' is used twice", name);

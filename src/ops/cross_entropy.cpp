@@ -26,10 +26,10 @@ void reference(const ReferenceCall& call) {
     const auto label = static_cast<int64_t>(call.inputs[1]->at(row));
     if (!label_counts(call, row, label, classes)) continue;
     const std::span<const double> own(logits.data() + row * classes, static_cast<size_t>(classes));
-    const double normaliser = log_sum_exp(own);
-    double loss = (1 - smoothing) * (normaliser - own[static_cast<size_t>(label)]);
+    const LogProbabilities logarithms(own);
+    double loss = (smoothing - 1) * logarithms.of(own[static_cast<size_t>(label)]);
     if (smoothing > 0) {
-      for (double logit : own) loss += smoothing / static_cast<double>(classes) * (normaliser - logit);
+      for (double logit : own) loss -= smoothing / static_cast<double>(classes) * logarithms.of(logit);
     }
     call.outputs[0]->set(row, loss);
   }

@@ -20,11 +20,11 @@ void reference(const ReferenceCall& call) {
     const auto label = static_cast<int64_t>(call.inputs[1]->at(row));
     if (!label_counts(call, row, label, classes)) continue;
     const std::span<const double> own(logits.data() + row * classes, static_cast<size_t>(classes));
-    const double normaliser = log_sum_exp(own);
+    const LogProbabilities logarithms(own);
     const double dy = call.inputs[2]->at(row);
     for (int64_t k = 0; k < classes; ++k) {
       const double target = (k == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
-      const double probability = std::exp(own[static_cast<size_t>(k)] - normaliser);
+      const double probability = std::exp(logarithms.of(own[static_cast<size_t>(k)]));
       call.outputs[0]->set(row * classes + k, dy * (probability - target));
     }
   }

@@ -36,12 +36,21 @@ inline bool label_counts(const ReferenceCall& call, int64_t row, int64_t label, 
   return true;
 }
 
-// log(sum(exp(logits))), safe from overflow.
-inline double log_sum_exp(std::span<const double> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (double logit : logits) sum += std::exp(logit - largest);
-  return largest + std::log(sum);
-}
+// The logarithms of the probabilities of one row, safe from overflow. The largest logit is subtracted first:
+// it may be so large that the sum's logarithm is lost beside it.
+class LogProbabilities {
+ public:
+  explicit LogProbabilities(std::span<const double> logits)
+      : largest_(*std::max_element(logits.begin(), logits.end())) {
+    double sum = 0;
+    for (double logit : logits) sum += std::exp(logit - largest_);
+    log_sum_ = std::log(sum);
+  }
+  double of(double logit) const { return logit - largest_ - log_sum_; }
+
+ private:
+  double largest_;
+  double log_sum_ = 0;
+};
 
 }  // namespace tessera::ops

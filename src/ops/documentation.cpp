@@ -108,7 +108,14 @@ std::string operators_markdown() {
       "Types: *floating* is fp32, fp64, fp16, bf16; *index* is int32, int64; *integer* is int8, uint8, "
       "int32, "
       "int64;\n*numeric* is floating or integer; *any* is numeric or bool. An attribute without a default is "
-      "required.\n";
+      "required.\n\n"
+      "Neighbouring elementwise operators and the reductions behind them become clusters, which compute in "
+      "fp32 and "
+      "round to\n16 bits once, at the end. Of 16-bit operands `floor`, `ceil`, `round`, casts to integers "
+      "and "
+      "comparisons inside a cluster see\nwhat is not rounded yet: where it lies next to a step, they may "
+      "differ by a "
+      "whole unit from what the operators give one by one.\n";
   for (const auto& [operator_class, title] : kClasses) {
     text += std::string("\n## ") + title +
             "\n\n| Operator | Inputs | Attributes | Outputs | What it does |\n|---|---|---|---|---|\n";

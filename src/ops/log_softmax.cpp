@@ -13,7 +13,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
 const OperatorRegistration kRegistration(softmax_schema({
     .name = "log_softmax",
     .documentation = "x - log(sum(exp(x))) along `axis`, safe from overflow.",
-    .element = [](double x, double log_sum) { return x - log_sum; },
+    .element = [](double x, double sum) { return x - std::log(sum); },
     .gradient = gradient,
 }));
 

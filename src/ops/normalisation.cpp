@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tessera::ops {
 namespace {
@@ -52,8 +53,10 @@ void run_normalisation(const ReferenceCall& call, const NormalisationGroups& gro
   const std::vector<double> bias = call.inputs[2]->to_doubles();
   const double epsilon = call.attributes().real("epsilon");
   const double count = groups.count();
-  std::vector<double> mean(static_cast<size_t>(groups.statistics), 0);
-  std::vector<double> variance(mean.size(), 0);
+  // The mean of nothing is NaN, as reduce_mean has it.
+  const double start = x.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
+  std::vector<double> mean(static_cast<size_t>(groups.statistics), start);
+  std::vector<double> variance(mean.size(), start);
   for (size_t i = 0; i < x.size(); ++i) mean[static_cast<size_t>(groups.statistic[i])] += x[i] / count;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);

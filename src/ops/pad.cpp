@@ -23,7 +23,13 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   TensorType y{x.data_type, {}};
   for (size_t axis = 0; axis < x.shape.size(); ++axis) {
     const int64_t interior = call.attributes.integers("interior")[axis];
-    call.require(interior >= 0, "interior may not be negative");
+    call.require(interior >= 0 && interior <= kMaximumTensorBytes,
+                 "interior may not be negative or above " + std::to_string(kMaximumTensorBytes));
+    for (const char* name : {"low", "high"}) {
+      const int64_t amount = call.attributes.integers(name)[axis];
+      call.require(amount >= -kMaximumTensorBytes && amount <= kMaximumTensorBytes,
+                   std::string(name) + " is more than any tensor has: " + std::to_string(amount));
+    }
     const Dimension extent = spread(x.shape[axis], interior) + call.attributes.integers("low")[axis] +
                              call.attributes.integers("high")[axis];
     call.require(!extent.is_static() || extent.value() >= 0,
@@ -47,11 +53,12 @@ void reference(const ReferenceCall& call) {
   Shape kept;
   for (size_t axis = 0; axis < input.shape().size(); ++axis) {
     const int64_t low = call.attributes().integers("low")[axis];
-    const int64_t step = call.attributes().integers("interior")[axis] + 1;
+    const int64_t step = input.shape()[axis] > 1 ? call.attributes().integers("interior")[axis] + 1 : 1;
     // Input element i lands at low + i * step; those outside the output are cropped.
     const int64_t first = ceil_quotient(-low, step);
     const int64_t last = std::min(input.shape()[axis], ceil_quotient(output.shape()[axis] - low, step));
     kept.push_back(std::max<int64_t>(last - first, 0));
+    if (kept.back() == 0) continue;
     from.offset += first * from.strides[axis];
     to.offset += (low + first * step) * to.strides[axis];
     to.strides[axis] *= step;

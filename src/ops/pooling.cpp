@@ -40,7 +40,13 @@ SymbolicShape pool_result(const SymbolicShape& x, const Attributes& attributes) 
     require(
         windows.padding_low[axis] < windows.window[axis] && windows.padding_high[axis] < windows.window[axis],
         ErrorCode::invalid_graph, "padding must be less than the window, or a window would see only padding");
+    const bool sees_none = x[axis + 1] == Dimension(0) &&
+                           windows.padding_low[axis] + windows.padding_high[axis] >= windows.window[axis];
+    require(!sees_none, ErrorCode::invalid_graph,
+            "the image has no pixels, and a window would see only padding");
   }
+  require(element_count(windows.window) <= kMaximumTensorBytes, ErrorCode::invalid_graph,
+          "a window of {} elements is larger than any image", to_string(windows.window));
   SymbolicShape result = window_counts(spatial_shape(x), windows);
   result.insert(result.begin(), x.front());
   result.push_back(x.back());
@@ -48,7 +54,8 @@ SymbolicShape pool_result(const SymbolicShape& x, const Attributes& attributes) 
 }
 
 double pool_flops(const Shape& result, const Attributes& attributes) {
-  return static_cast<double>(element_count(result) * element_count(attributes.integers("window")));
+  return static_cast<double>(element_count(result)) *
+         static_cast<double>(element_count(attributes.integers("window")));
 }
 
 std::vector<double> average_pool_divisors(const Shape& x, const Shape& y, const Attributes& attributes) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tessera/base/rounding.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
@@ -22,7 +23,7 @@ Range range_of(const Dimension& extent, int64_t start, int64_t limit, int64_t st
   if (extent.is_static()) {
     const int64_t first = std::clamp<int64_t>(position(start, extent).value(), 0, extent.value());
     const int64_t last = std::clamp<int64_t>(position(limit, extent).value(), first, extent.value());
-    return {first, (last - first + stride - 1) / stride};
+    return {first, quotient_rounded_up(last - first, stride)};
   }
   const Dimension first = position(start, extent);
   const Dimension last = limit == kWholeAxis ? extent : position(limit, extent);
@@ -48,7 +49,9 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   for (size_t axis = 0; axis < x.shape.size(); ++axis) {
     const int64_t start = call.attributes.integers("starts")[axis];
     const int64_t limit = call.attributes.integers("limits")[axis];
-    call.require(call.attributes.integers("strides")[axis] > 0, "strides must be positive");
+    const int64_t stride = call.attributes.integers("strides")[axis];
+    call.require(stride > 0 && stride <= kMaximumTensorBytes,
+                 "strides must be positive and at most " + std::to_string(kMaximumTensorBytes));
     // A number from the front against one from the end of a symbolic axis: nobody knows which is larger.
     const bool known =
         x.shape[axis].is_static() || limit == kWholeAxis || limit < 0 || (start >= 0 && limit >= start);
@@ -66,7 +69,9 @@ void reference(const ReferenceCall& call) {
   StridedView from{0, row_major_strides(input.shape())};
   for (size_t axis = 0; axis < ranges.size(); ++axis) {
     from.offset += ranges[axis].start.value() * from.strides[axis];
-    from.strides[axis] *= call.attributes().integers("strides")[axis];
+    from.strides[axis] *=
+        std::min(call.attributes().integers("strides")[axis],
+                 std::max<int64_t>(input.shape()[axis], 1));  // any further one ends the axis
   }
   const Shape& shape = call.outputs[0]->shape();
   copy_elements(input, from, *call.outputs[0], {0, row_major_strides(shape)}, shape);

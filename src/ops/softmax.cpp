@@ -14,7 +14,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
 const OperatorRegistration kRegistration(softmax_schema({
     .name = "softmax",
     .documentation = "exp(x) / sum(exp(x)) along `axis`, safe from overflow.",
-    .element = [](double x, double log_sum) { return std::exp(x - log_sum); },
+    .element = [](double x, double sum) { return std::exp(x) / sum; },
     .gradient = gradient,
 }));
 

@@ -17,7 +17,9 @@ namespace tessera::ops {
 struct SoftmaxVariant {
   std::string name;
   std::string documentation;
-  std::function<double(double x, double log_sum)> element;
+  // Of x less the largest of its row, and the row's sum of such exponentials: the largest may be so large
+  // that the sum's logarithm is lost beside it.
+  std::function<double(double x, double sum)> element;
   std::function<std::vector<Value*>(const GradientCall&)> gradient;
 };
 
@@ -39,7 +41,7 @@ inline void run_softmax(const ReferenceCall& call, const SoftmaxVariant& variant
   }
   for (size_t i = 0; i < x.size(); ++i) {
     const auto row = static_cast<size_t>(rows[i]);
-    call.outputs[0]->set(static_cast<int64_t>(i), variant.element(x[i], largest[row] + std::log(sums[row])));
+    call.outputs[0]->set(static_cast<int64_t>(i), variant.element(x[i] - largest[row], sums[row]));
   }
 }
 

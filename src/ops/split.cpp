@@ -16,10 +16,10 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   const Dimension& extent = x.shape[static_cast<size_t>(axis)];
   const std::vector<int64_t>& sizes = call.attributes.integers("sizes");
   const bool positive = std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
-  const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  call.require(!sizes.empty() && positive && extent == Dimension(sum),
+  const Dimension sum = std::accumulate(sizes.begin(), sizes.end(), Dimension(0));
+  call.require(!sizes.empty() && positive && extent == sum,
                "the sizes must not be negative and must add up to the extent " + extent.to_string() +
-                   " of axis " + std::to_string(axis) + "; they add up to " + std::to_string(sum));
+                   " of axis " + std::to_string(axis) + "; they add up to " + sum.to_string());
   std::vector<TensorType> parts(sizes.size(), x);
   for (size_t i = 0; i < sizes.size(); ++i) parts[i].shape[static_cast<size_t>(axis)] = sizes[i];
   return parts;

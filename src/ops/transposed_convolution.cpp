@@ -9,8 +9,7 @@ SymbolicShape image_shape(const SymbolicShape& x, const SymbolicShape& weight, c
   const std::vector<int64_t>& extra = attributes.integers("output_padding");
   SymbolicShape result{x[0]};
   for (size_t axis = 0; axis < windows.window.size(); ++axis) {
-    const int64_t reach = windows.dilations[axis] * (windows.window[axis] - 1) + 1;
-    result.push_back((x[axis + 1] - 1) * windows.strides[axis] + reach + extra[axis] -
+    result.push_back((x[axis + 1] - 1) * windows.strides[axis] + window_reach(windows, axis) + extra[axis] -
                      windows.padding_low[axis] - windows.padding_high[axis]);
   }
   result.push_back(weight.back() * attributes.integer("groups"));

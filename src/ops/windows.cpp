@@ -1,17 +1,22 @@
 #include "ops/windows.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/base/error.h"
 
 namespace tessera::ops {
 namespace {
 
+// Kernels count in 32 bits.
+constexpr int64_t kMaximumWindowNumber = std::numeric_limits<int32_t>::max();
+
 void check_list(const char* name, const std::vector<int64_t>& values, int64_t spatial, int64_t least) {
   require(static_cast<int64_t>(values.size()) == spatial, ErrorCode::invalid_graph,
           "{} must have one number for each of the {} spatial axes, got {}", name, spatial, values.size());
   for (int64_t value : values) {
-    require(value >= least, ErrorCode::invalid_graph, "{} must be at least {}, got {}", name, least, value);
+    require(value >= least && value <= kMaximumWindowNumber, ErrorCode::invalid_graph,
+            "{} must be at least {} and at most {}, got {}", name, least, kMaximumWindowNumber, value);
   }
 }
 
@@ -27,10 +32,14 @@ void check_windows(const WindowOptions& options, int64_t spatial) {
   check_list("dilations", options.dilations, spatial, 1);
 }
 
+int64_t window_reach(const WindowOptions& options, size_t axis) {
+  return (Dimension(options.dilations[axis]) * (options.window[axis] - 1) + 1).value();
+}
+
 SymbolicShape window_counts(const SymbolicShape& image, const WindowOptions& options) {
   SymbolicShape counts;
   for (size_t axis = 0; axis < image.size(); ++axis) {
-    const int64_t reach = options.dilations[axis] * (options.window[axis] - 1) + 1;
+    const int64_t reach = window_reach(options, axis);
     const Dimension padded = image[axis] + options.padding_low[axis] + options.padding_high[axis];
     require(
         !padded.is_static() || padded.value() >= reach, ErrorCode::invalid_graph,

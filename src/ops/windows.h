@@ -19,8 +19,11 @@ struct WindowOptions {
 };
 
 // Throws Error(invalid_graph) unless there are one to three spatial axes, each list has one number for each,
-// window, strides and dilations are at least 1 and padding at least 0.
+// window, strides and dilations are at least 1 and padding at least 0, and none is beyond 32 bits.
 void check_windows(const WindowOptions& options, int64_t spatial);
+
+// Over how many elements a window reaches along a spatial axis: dilation * (window - 1) + 1.
+int64_t window_reach(const WindowOptions& options, size_t axis);
 
 // How many windows fit: floor((image + padding - dilation * (window - 1) - 1) / stride) + 1 per axis. Throws
 // Error(invalid_graph) where not even one does.

@@ -26,6 +26,8 @@
 
 #include "tessera/base/error.h"
 
+#include "toml_limits.h"
+
 namespace tessera::train {
 namespace {
 
@@ -54,6 +56,8 @@ TomlEntry make_entry(std::string_view section, const toml::key& key, const toml:
 
 std::vector<TomlEntry> read_toml(std::string_view text, std::string_view name) {
   std::vector<TomlEntry> entries;
+  if (const auto excess = find_toml_excess(text))
+    fail(ErrorCode::invalid_argument, "{}:{}: {}", name, excess->line, excess->what);
   try {
     const toml::table document = toml::parse(text);
     for (const auto& [key, node] : document) {
@@ -78,8 +82,10 @@ std::vector<TomlEntry> read_toml(std::string_view text, std::string_view name) {
 }
 
 bool read_toml_value(std::string_view text, TomlValue& value) {
+  const std::string line = "value = " + std::string(text);
+  if (find_toml_excess(line)) return false;
   try {
-    const toml::table document = toml::parse("value = " + std::string(text));
+    const toml::table document = toml::parse(line);
     // Text with a line break could bring further keys along.
     const toml::node* node = document.get("value");
     if (document.size() != 1 || node == nullptr || node->is_table() || node->is_array_of_tables())

@@ -56,7 +56,10 @@ struct Writer {
 
 struct Reader {
   const Json& object;
-  void operator()(const char* name, int64_t& value) const { value = object.at(name).get<int64_t>(); }
+  // By reference: a number with a fraction, perhaps beyond 64 bits, is refused and not converted.
+  void operator()(const char* name, int64_t& value) const {
+    value = object.at(name).get_ref<const int64_t&>();
+  }
   void operator()(const char* name, std::string& value) const { value = object.at(name).get<std::string>(); }
   void operator()(const char* name, double& value) const {
     const Json& member = object.at(name);

@@ -42,7 +42,8 @@ name = "cosine"
 """
 
 
-# Of a run that is stopped somewhere: two thousand steps, and no checkpoint but what the stop makes.
+# Of a run that ends only when it is ended, and of one that is stopped somewhere: two thousand steps, and no checkpoint but what the stop makes.
+ENDLESS = ("--set", "train.epochs=1000000")
 LONG = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
 
 
@@ -108,9 +109,24 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         while not any(out.glob("events.out.tfevents.*")):
-            self.assertIsNone(process.poll(), process.stderr and process.poll() is not None and process.stderr.read())
+            if process.poll() is not None:
+                self.fail(process.stderr.read())
             time.sleep(0.002)
         return process
+
+    def stop(self, signals, *words, code=130):
+        """Sends these to a training that has begun; the folder of the run that they stopped, and what it said. One that
+        ended before they came, on a busy machine, is begun anew."""
+        for attempt in range(50):
+            out = self.root / f"stopped{attempt}-{signals[0]}"
+            process = self.begin(out, *words)
+            for number in signals:
+                process.send_signal(number)
+            output, errors = process.communicate(timeout=60)
+            if process.returncode != 0:
+                self.assertEqual(process.returncode, code, output + errors)
+                return out, output
+        self.fail("it ended before it could be stopped, each time")
 
     def goes_on_to(self, out, expected, told):
         """By the command that a stopped run printed, to the same bytes as one that was not stopped."""

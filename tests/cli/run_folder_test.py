@@ -3,13 +3,13 @@
 import signal
 import unittest
 
-from program import ProgramTest, checkpoint, tree
+from program import ENDLESS, LONG, ProgramTest, checkpoint, tree
 
 
 class FolderTest(ProgramTest):
     def test_two_runs_do_not_share_one(self):
         out = self.root / "run"
-        first = self.begin(out)
+        first = self.begin(out, *ENDLESS)
         before = (out / "recipe.toml").read_bytes()
         for words in ((), ("--set", "optimizer.learning_rate=0.5")):
             message = self.train("run", "--quiet", *words, code=5)
@@ -17,18 +17,15 @@ class FolderTest(ProgramTest):
         self.assertEqual((out / "recipe.toml").read_bytes(), before)
         first.kill()  # the lock goes with the process
         first.wait()
-        self.train("run", "--quiet", "--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set",
-                   "train.evaluate_every=0")
+        self.train("run", "--quiet", *LONG, *ENDLESS, "--max-steps", 3)
         self.assertFalse(list(out.glob(".*")))
 
     def test_a_run_that_goes_on_is_alone_too(self):
-        words = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
-        self.train("run", "--quiet", "--max-steps", 2, *words)
-        events = list((self.root / "run").glob("events.out.tfevents.*"))
-        for file in events:
+        self.train("run", "--quiet", "--max-steps", 2, *LONG, *ENDLESS)
+        for file in (self.root / "run").glob("events.out.tfevents.*"):
             file.unlink()  # so that those of the second part show that it has begun
-        first = self.begin(self.root / "run", "--resume")
-        self.assertIn("another run", self.train("run", "--quiet", "--resume", *words, code=5))
+        first = self.begin(self.root / "run", "--resume", *ENDLESS)
+        self.assertIn("another run", self.train("run", "--quiet", "--resume", *LONG, *ENDLESS, code=5))
         first.send_signal(signal.SIGTERM)
         self.assertEqual(first.wait(60), 130)
 
@@ -49,13 +46,10 @@ class FolderTest(ProgramTest):
         self.refuses(["train", self.recipe, "--out", out], 5, mine, "--out")
 
     def test_a_run_that_was_killed_early_begins_anew(self):
-        process = self.begin(self.root / "run")
-        process.kill()
-        process.wait()
-        words = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
-        self.train("run", "--quiet", *words)
-        self.train("straight", "--quiet", *words)
-        self.assertEqual(self.weights("run"), self.weights("straight"))
+        out, _ = self.stop([signal.SIGKILL], code=-signal.SIGKILL)
+        self.train(out, "--quiet", *LONG)
+        self.train("straight", "--quiet", *LONG)
+        self.assertEqual(self.weights(out), self.weights("straight"))
 
     def test_final_weights_protect_a_folder_too(self):
         self.train("run", "--quiet")

@@ -5,33 +5,24 @@ import resource
 import signal
 import unittest
 
-from program import LONG, ProgramTest, checkpoint, tree
+from program import ENDLESS, LONG, ProgramTest, checkpoint, tree
 
 
 class SignalTest(ProgramTest):
-    def stopped(self, process):
-        output, errors = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, output + errors)
-        return output
-
     def test_each_saves_first_and_resuming_gives_the_same_bytes(self):
         self.train("straight", "--quiet", *LONG)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            out = self.root / f"run{number}"
-            process = self.begin(out)
-            process.send_signal(number)
-            self.goes_on_to(out, "straight", self.stopped(process))
+            out, told = self.stop([number])
+            self.goes_on_to(out, "straight", told)
 
     def test_a_session_that_ends_sends_more_than_one(self):
         self.train("straight", "--quiet", *LONG)
-        process = self.begin(self.root / "run")
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
-            process.send_signal(number)
-        self.goes_on_to(self.root / "run", "straight", self.stopped(process))
+        out, told = self.stop([signal.SIGTERM, signal.SIGHUP, signal.SIGTERM, signal.SIGHUP])
+        self.goes_on_to(out, "straight", told)
 
     def test_a_second_interrupt_ends_it_at_once_and_what_was_saved_stays_whole(self):
-        self.train("straight", "--quiet", *LONG, "--set", "train.checkpoint_steps=5")
-        process = self.begin(self.root / "run", "--set", "train.checkpoint_steps=5")
+        words = ("--set", "train.checkpoint_steps=5")
+        process = self.begin(self.root / "run", *words, *ENDLESS)
         while not (self.root / "run" / "checkpoints" / "last.safetensors").exists():
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
@@ -39,17 +30,21 @@ class SignalTest(ProgramTest):
         process.communicate(timeout=60)
         # Two that arrive before the first was looked at are one.
         self.assertIn(process.returncode, (-signal.SIGINT, 130))
-        checkpoint(self.root / "run" / "checkpoints" / "last.safetensors")
-        self.call("train", self.root / "run" / "recipe.toml", "--out", self.root / "run", "--resume", "--quiet")
-        self.assertEqual(self.weights("run"), self.weights("straight"))
+        step = int(checkpoint(self.root / "run" / "checkpoints" / "last.safetensors")[0]["step"])
+        recipe = self.root / "run" / "recipe.toml"
+        for name in ("run", "straight"):
+            resume = ["--resume"] if name == "run" else []
+            self.call("train", recipe, "--out", self.root / name, "--quiet", "--max-steps", step + 7, *resume)
+        self.assertEqual(*(checkpoint(self.root / name / "checkpoints" / "last.safetensors")[1] for name in ("run", "straight")))
 
     def test_a_whole_group_is_interrupted(self):
-        self.train("straight", "--quiet", *LONG)
-        first = self.begin(self.root / "first", preexec_fn=os.setpgrp)
-        second = self.begin(self.root / "second", preexec_fn=lambda: os.setpgid(0, first.pid))
+        first = self.begin(self.root / "first", *ENDLESS, preexec_fn=os.setpgrp)
+        second = self.begin(self.root / "second", *ENDLESS, preexec_fn=lambda: os.setpgid(0, first.pid))
         os.killpg(first.pid, signal.SIGINT)
-        for name, process in (("first", first), ("second", second)):
-            self.goes_on_to(self.root / name, "straight", self.stopped(process))
+        for process in (first, second):
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, output + errors)
+            self.call(*output.split("Go on with:")[1].split()[1:], "--quiet", "--max-steps", 1)
 
     def test_a_run_without_a_terminal_outlives_it(self):
         process = self.start("train", self.recipe, "--out", self.root / "run", "--quiet",
@@ -58,17 +53,12 @@ class SignalTest(ProgramTest):
             process.send_signal(signal.SIGHUP)
         self.assertEqual(process.returncode, 0, process.communicate()[1])
 
-    def test_a_stop_before_the_evaluation_leaves_it_to_the_resumed_run(self):
-        words = ("--set", "train.epochs=100", "--set", "data.test_images=40", "--set", "train.checkpoint_every=0")
-        self.train("straight", "--quiet", *words)
-        out = self.root / "run"
-        process = self.start("train", self.recipe, "--out", out, "--quiet", *words)
-        while not any(out.glob("events.out.tfevents.*")):
-            self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGTERM)
-        told = self.stopped(process)
+    def test_an_evaluation_that_was_broken_off_is_made_by_the_resumed_run(self):
+        words = ("--set", "train.epochs=100", "--set", "train.evaluate_every=1")
+        self.train("straight", "--quiet", *LONG, *words)
+        out, told = self.stop([signal.SIGTERM], *words)
         self.goes_on_to(out, "straight", told)
-        rows = [(self.root / name / "report.html").read_text().count("<tr><td>") for name in ("run", "straight")]
+        rows = [(folder / "report.html").read_text().count("<tr><td>") for folder in (out, self.root / "straight")]
         self.assertEqual(rows[0], rows[1])  # no epoch is missing
 
 
@@ -84,8 +74,10 @@ class OutputTest(ProgramTest):
         process.stdout.readline()
         process.stdout.close()
         errors = process.stderr.read()
-        self.assertEqual(process.wait(60), 5, errors)
-        self.assertRegex(errors, r"^tessera: [^\n]*\n$")
+        process.stderr.close()
+        self.assertIn(process.wait(60), (0, 5), errors)  # 0: all was written before the reader went away
+        if process.returncode:
+            self.assertRegex(errors, r"^tessera: [^\n]*\n$")
         self.check_all_there("run")
 
     def test_nobody_reads_at_all(self):
@@ -129,13 +121,12 @@ class OutputTest(ProgramTest):
 
 class LogTest(ProgramTest):
     def test_a_log_that_cannot_grow_does_not_end_the_training(self):
-        words = ("--set", "train.epochs=400", "--set", "train.checkpoint_every=0", "--set", "train.evaluate_every=0")
-        self.train("straight", "--quiet", *words)
+        self.train("straight", "--quiet", *LONG)
         sizes = {name.split("/")[-1].split(".")[0]: len(content) for name, content in tree(self.root / "straight").items()}
         events = sizes.pop("events")
         self.assertLess(max(sizes.values()), events)
         limit = (max(sizes.values()) + events) // 2
-        process = self.start("train", self.recipe, "--out", self.root / "run", "--quiet", *words,
+        process = self.start("train", self.recipe, "--out", self.root / "run", "--quiet", *LONG,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         output, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, output + errors)

@@ -11,6 +11,7 @@
 #include "tessera/compile/reference_kernel.h"
 #include "tessera/graph/graph.h"
 #include "tessera/models/model.h"
+#include "tessera/ops/functions.h"
 #include "tessera/train/step.h"
 
 #include "support/expect_error.h"
@@ -198,6 +199,19 @@ TEST(Executable, SaysWhatItNeedsWhenItsMemoryIsNotFree) {
 }
 
 // The training step of a real network, planned without running it.
+// Each tensor alone could be; the sum of all would wrap around.
+TEST(Executable, RefusesGraphsWhoseBytesNoPlanCounts) {
+  const auto chain = [](int nodes) {
+    Graph graph("wide");
+    Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {kMaximumTensorBytes / 4}});
+    for (int i = 0; i < nodes; ++i) x = ops::relu(x);
+    graph.add_output("y", x);
+    return compile(graph, Device::null())->memory_plan().peak_bytes;
+  };
+  EXPECT_GE(chain(4), kMaximumTensorBytes);
+  EXPECT_ERROR(chain(600), ErrorCode::out_of_memory, "'wide'", "64 PiB");
+}
+
 TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const auto step = train::build_training_step(model, {.batch = 32});

@@ -1,18 +1,27 @@
 // What the tuner times, takes and remembers, on a device whose kernels are made for it.
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "tessera/base/file.h"
 #include "tessera/compile/executable.h"
 #include "tessera/compile/host_memory.h"
 
+#include "compile/tuning_file.h"
+#include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace tessera::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using std::chrono::microseconds;
 
 // Of a device that works on while the host does something else.
@@ -202,6 +211,78 @@ TEST(Tuner, RemembersForEachPrecisionAndOrder) {
   EXPECT_EQ(choose_faster(10, 1000, any_order), "first");
   EXPECT_EQ(choose_faster(10, 1000, tf32), tf32_allowed() ? "first" : "second");
   EXPECT_EQ(choose_faster(10, 1000, {}), "second");
+}
+
+// Two processes that tune at once; they would have read the file before either wrote it.
+TEST(TuningFile, KeepsWhatOthersAddMeanwhile) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "new/tuning.json";
+  const auto result = [](int number) { return TuningResult{std::to_string(number), {{"a", 0.5 + number}}}; };
+  constexpr int kWriters = 4;
+  constexpr int kResults = 10;
+  std::vector<pid_t> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t process = ::fork();
+    if (process == 0) {
+      for (int i = 0; i < kResults; ++i) {
+        const int number = writer * kResults + i;
+        add_to_tuning_file(file, writer % 2 == 0 ? "even" : "odd",
+                           {{std::to_string(number), result(number)}});
+      }
+      ::_exit(0);
+    }
+    writers.push_back(process);
+  }
+  for (const pid_t writer : writers) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+    EXPECT_EQ(status, 0);
+  }
+  const TuningResultsOfDevices found = read_tuning_file(file);
+  ASSERT_EQ(found.size(), 2u);
+  for (int number = 0; number < kWriters * kResults; ++number) {
+    const TuningResults& results = found.at(number / kResults % 2 == 0 ? "even" : "odd");
+    EXPECT_EQ(results.at(std::to_string(number)), result(number));
+  }
+  // No lock and nothing half written beside it.
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "new"), fs::directory_iterator()), 1);
+}
+
+TEST(Tuner, AddsToWhatAnotherProcessHasMeasuredMeanwhile) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "tuning.json";
+  add_to_tuning_file(file, "another device", {{"node", {"kernel", {{"kernel", 2.5}}}}});
+  EXPECT_EQ(choose({{"first", 20'000}, {"second", 0}}, file.string()).kernel, "second");
+  const TuningResultsOfDevices found = read_tuning_file(file);
+  EXPECT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.at("another device").at("node").winner, "kernel");
+}
+
+// A limit on file sizes stands in for a full disk.
+TEST(Tuner, KeepsTheFileWhenTheDiskIsFull) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "tuning.json";
+  add_to_tuning_file(file, "device", {{"node", {std::string(2000, 'x'), {}}}});
+  const std::string before = read_text_file(file);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1024, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_EQ(choose({{"first", 20'000}, {"second", 0}}, file.string()).kernel, "second");
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_text_file(file), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+TEST(TuningFile, RefusesOtherText) {
+  EXPECT_TRUE(parse_tuning_results(R"({"version": 2})").empty());
+  for (const std::string& text :
+       {std::string("{"), std::string("[]"), std::string(100'000, '['), std::string(R"({"version": 1})"),
+        std::string(R"({"version": 1, "devices": {"d": {"n": 1}}})")}) {
+    EXPECT_ERROR(parse_tuning_results(text), ErrorCode::invalid_file, "json.exception");
+  }
 }
 
 TEST(Tuner, RebuildsADamagedFile) {

@@ -1,6 +1,7 @@
 #include "tessera/data/dataset.h"
 
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -52,6 +53,11 @@ TEST(ClassificationDataset, RefusesWhatDoesNotFit) {
                "label -1");
   EXPECT_ERROR(ClassificationDataset(Tensor(DataType::uint8, {0, 1, 1}), Tensor(DataType::uint8, {0})), code,
                "hold nothing");
+  // Neither a name for each of two thousand million classes nor for one more than 32 bits count.
+  for (const int32_t label : {2'000'000'000, std::numeric_limits<int32_t>::max()}) {
+    EXPECT_ERROR(ClassificationDataset(kImages, Tensor::from<int32_t>({2}, {0, label})), code,
+                 std::to_string(label), "example 1", "at most 1000000 classes");
+  }
 }
 
 TEST(IdxFolder, PlainAndGzipAndColour) {
@@ -73,6 +79,9 @@ TEST(IdxFolder, FaultsNameTheFiles) {
                "train-labels-idx1-ubyte.gz", "2 images but 1 labels");
   EXPECT_ERROR(load_idx_folder(folder.path(), {.split = Split::test}), ErrorCode::io,
                "t10k-images-idx3-ubyte");
+  write_pair(folder, kImages, Tensor::from<int32_t>({2}, {2'000'000'000, 0}));
+  EXPECT_ERROR(load_idx_folder(folder.path()), ErrorCode::invalid_file, "train-labels-idx1-ubyte.gz",
+               "2000000000");
   write_pair(folder, kImages, kImages);
   EXPECT_ERROR(load_idx_folder(folder.path()), ErrorCode::invalid_file, "labels must have shape [N]");
   write_file(folder / "train-images-idx3-ubyte", "garbage!");

@@ -1,15 +1,19 @@
 #include "tessera/base/file.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/expect_error.h"
@@ -43,6 +47,14 @@ TEST(File, ReadingNamesTheFileAndTheFault) {
   write_file(folder / "file", "0123456789");
   EXPECT_EQ(read_text_file(folder / "file", 10), "0123456789");
   EXPECT_ERROR(read_text_file(folder / "file", 9), ErrorCode::invalid_file, "file", "9 B");
+}
+
+TEST(File, ReadingTakesNoMoreMemoryThanTheFile) {
+  const TemporaryFolder folder;
+  constexpr size_t kSize = 1 << 20;
+  write_file(folder / "file", std::string(kSize, 'x'));
+  EXPECT_LE(read_file(folder / "file").capacity(), kSize + 4096);
+  EXPECT_LE(read_text_file(folder / "file").capacity(), kSize + 4096);
 }
 
 TEST(File, ReadsFilesWhoseSizeIsNotKnownBeforehand) {
@@ -152,6 +164,65 @@ TEST(AtomicFile, ALinkStaysALink) {
   write_file(folder / "link", "new");
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(read_text_file(folder / "real"), "new");
+}
+
+mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+TEST(AtomicFile, KeepsTheModeOfTheFileThatItReplaces) {
+  const TemporaryFolder folder;
+  for (const mode_t mode : {0600, 0644, 0755, 0400}) {
+    write_file(folder / "file", "old");
+    ASSERT_EQ(::chmod((folder / "file").c_str(), mode), 0);
+    write_file(folder / "file", "new");
+    EXPECT_EQ(mode_of(folder / "file"), mode);
+    EXPECT_EQ(read_text_file(folder / "file"), "new");
+    fs::remove(folder / "file");
+  }
+}
+
+// A terminal, /dev/null or a pipe stays what it is, and gets the bytes.
+TEST(AtomicFile, WritesThroughDevicesAndPipes) {
+  const TemporaryFolder folder;
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(::grantpt(master) | ::unlockpt(master), 0);
+  const std::string terminal = ::ptsname(master);
+  fs::create_symlink(terminal, folder / "terminal");
+  for (const fs::path& path : {fs::path(terminal), folder / "terminal"}) {
+    write_file(path, "text\n");
+    EXPECT_TRUE(fs::is_character_file(path));
+    std::string found(6, '?');
+    EXPECT_EQ(::read(master, found.data(), found.size()), 6);
+    EXPECT_EQ(found, "text\r\n");
+  }
+  ::close(master);
+
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const int pipe = ::open((folder / "pipe").c_str(), O_RDWR | O_NONBLOCK);
+  write_file(folder / "pipe", "text");
+  std::string received(5, '?');
+  EXPECT_EQ(::read(pipe, received.data(), received.size()), 4);
+  EXPECT_EQ(received, "text?");
+  ::close(pipe);
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  EXPECT_EQ(entries_in(folder.path()), 2u);
+}
+
+TEST(AtomicFile, RefusesSockets) {
+  const TemporaryFolder folder;
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = (folder / "socket").string();
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_ERROR(write_file(path, "text"), ErrorCode::io, path, "is a socket");
+  EXPECT_TRUE(fs::is_socket(path));
+  ::close(descriptor);
 }
 
 TEST(AtomicFile, ConcurrentWritersOfOneNameNeverMix) {

@@ -72,16 +72,14 @@ class Simulation {
   SummedTerms terms() const {
     const double x_size = root_mean_square_of_uniform(2) / (own_.after_relu ? std::sqrt(2.0) : 1);
     return summed_statistics({.terms = own_.inputs,
-                          .first_size = x_size,
-                          .second_size = root_mean_square_of_uniform(2),
-                          .factors = own_.tf32() ? Factors::rounded : Factors::exact},
-                         own_.type, own_.pixels);
+                              .first_size = x_size,
+                              .second_size = root_mean_square_of_uniform(2),
+                              .factors = own_.tf32() ? Factors::rounded : Factors::exact},
+                             own_.type, own_.pixels);
   }
 
   // As the reference interpreter: rounded results, added in double.
-  Statistics reference() const {
-    return add<double>(exact_, own_.pixels);
-  }
+  Statistics reference() const { return add<double>(exact_, own_.pixels); }
   // As devices add, in fp32, what they stored or what they had before.
   Statistics of_stored(int64_t pixels) const { return add<float>(stored(device_), pixels); }
   Statistics of_unrounded() const { return add<float>(device_, own_.pixels); }
@@ -160,8 +158,7 @@ class SumTolerance : public ::testing::TestWithParam<StatisticsCase> {};
 TEST_P(SumTolerance, PassesHonestRoundingWithRoomToSpare) {
   const Simulation simulation(GetParam());
   const Statistics expected = simulation.reference();
-  for (const Statistics& honest :
-       {simulation.of_stored(GetParam().pixels), simulation.of_unrounded()}) {
+  for (const Statistics& honest : {simulation.of_stored(GetParam().pixels), simulation.of_unrounded()}) {
     EXPECT_LT(worst(honest.sums, expected.sums, sum_tolerance(simulation.terms())), 0.7);
     EXPECT_LT(worst(honest.squares, expected.squares, square_sum_tolerance(simulation.terms())), 0.7);
   }
@@ -194,11 +191,10 @@ TEST_P(SumToleranceOfTf32, FailsSquaresOfFactorsThatAreCutOff) {
 const auto kNameOfCase = [](const auto& test) { return test.param.name; };
 const std::pair<std::string, DataType> kTf32{"Tf32", DataType::fp32};
 
-INSTANTIATE_TEST_SUITE_P(Statistics, SumTolerance,
-                         ::testing::ValuesIn(cases({{"Half", DataType::fp16},
-                                                    {"BrainFloat", DataType::bf16},
-                                                    kTf32})),
-                         kNameOfCase);
+INSTANTIATE_TEST_SUITE_P(
+    Statistics, SumTolerance,
+    ::testing::ValuesIn(cases({{"Half", DataType::fp16}, {"BrainFloat", DataType::bf16}, kTf32})),
+    kNameOfCase);
 INSTANTIATE_TEST_SUITE_P(Statistics, SumToleranceOfTf32, ::testing::ValuesIn(cases({kTf32})), kNameOfCase);
 
 }  // namespace

@@ -21,7 +21,8 @@ TEST(Clusters, EndingReduction) {
         "graph end(input %x: fp32[40, 30, 65], input %m: bool[40, 30, 65], input %z: fp32[40, 30, 65]) {"
         "%g = select(%m, %x, %z) %h = multiply(%g, %z) %s = reduce_sum(%h) {axes = " +
         axes + "} output g = %g output s = %s }");
-    const int64_t terms = element_count(own.inputs[0].shape()) / own.graph->outputs()[1].value->type().element_count();
+    const int64_t terms =
+        element_count(own.inputs[0].shape()) / own.graph->outputs()[1].value->type().element_count();
     // A selection has no rounding; the terms are products of numbers within 2.
     expect_as_reference(own, {{}, tolerance_for(OperatorClass::reduction, DataType::fp32, {terms, 4})}, true);
     EXPECT_EQ(run_on_cpu(own, true).kernels, std::vector<std::string>{"loops.cluster"});
@@ -38,7 +39,8 @@ TEST(Clusters, ReducesMixedTypes) {
   for (int64_t column = 0; column < 90; column += 2) own.inputs[0].set(69 * 90 + column, 40);
   own.inputs[2].set(69, 1.5);
   // Computed in fp64, rounded to fp32 once; whole numbers are exact.
-  expect_as_reference(own, {tolerance_for(OperatorClass::elementwise, DataType::fp32, {.magnitude = 0}), {}}, true);
+  expect_as_reference(own, {tolerance_for(OperatorClass::elementwise, DataType::fp32, {.magnitude = 0}), {}},
+                      true);
 }
 
 TEST(Clusters, RandomMasks) {

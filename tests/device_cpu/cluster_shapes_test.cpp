@@ -89,10 +89,9 @@ TEST(ClusterShapes, Reductions) {
       for (const ReductionCase& shape : cases) {
         // The reference is slow; the large shapes are about tiles and threads, not about types.
         if (type != DataType::fp32 && element_count(shape.shape) > 50000) continue;
-        Case own =
-            text_case("graph " + name + "(input %x: " + typed(type, shape.shape) + ") { %y = " + name +
-                          "(%x) {axes = " + shape.axes + "} output y = %y }",
-                      5, product ? 0.999 : -2, product ? 1.001 : 2);
+        Case own = text_case("graph " + name + "(input %x: " + typed(type, shape.shape) + ") { %y = " + name +
+                                 "(%x) {axes = " + shape.axes + "} output y = %y }",
+                             5, product ? 0.999 : -2, product ? 1.001 : 2);
         make_decisive(*own.graph->nodes().back(), own.inputs);
         expect_as_reference(own);
       }

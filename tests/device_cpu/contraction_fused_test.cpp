@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
@@ -56,7 +57,16 @@ class FusedContraction : public ::testing::TestWithParam<std::tuple<Chain, DataT
     tolerance.relative += after.relative;
     const std::vector<std::string> names =
         expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, freezable);
-    EXPECT_EQ(names.front(), "onednn." + kind) << print(*graph);
+    // Those of which oneDNN's own lose NaN.
+    const bool refused = chain.lines.find("relu6") != std::string::npos ||
+                         chain.lines.find("clip") != std::string::npos ||
+                         chain.lines.find("hard_sigmoid") != std::string::npos;
+    EXPECT_EQ(names.front(), refused ? "unfused" : "onednn." + kind) << print(*graph);
+    // Transformed filters, which the first of the kernels inside may be, spread NaN.
+    if (refused && kind == "convolution") return;
+    std::vector<Tensor> inputs = random_inputs(node, -1, 1);
+    inputs[0].set(0, std::numeric_limits<double>::quiet_NaN());
+    expect_every_kernel(node, inputs, {tolerance}, freezable, Device::cpu(), true, names.front());
   }
 };
 

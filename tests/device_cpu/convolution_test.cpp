@@ -57,6 +57,16 @@ std::vector<ConvolutionCase> cases() {
        {8, 3, 2, 3, 16},
        {.strides = {2, 1, 2}, .padding_low = {1, 0, 2}}},
       {"whole_image", {3, 4, 4, 8}, {10, 4, 4, 8}},
+      {"pointwise_strided_few_channels", {1, 20, 20, 8}, {8, 1, 1, 8}, {.strides = {2, 2}}},
+      {"pointwise_strided_tail", {3, 18, 10, 7}, {32, 1, 1, 7}, {.strides = {2, 2}}},
+      {"dilated_tail",
+       {1, 9, 32, 24},
+       {16, 3, 3, 24},
+       {.padding_low = {2, 2}, .padding_high = {}, .dilations = {2, 2}}},
+      {"dilated_depthwise",
+       {1, 9, 33, 8},
+       {8, 3, 3, 1},
+       {.padding_low = {2, 2}, .padding_high = {}, .dilations = {2, 2}, .groups = 8}},
       {"ragged_end", {1, 10, 10, 4}, {4, 3, 3, 4}, {.strides = {4, 4}}},
   };
 }
@@ -91,6 +101,15 @@ TEST_P(Convolution, Forward) {
   const auto& [name, x, weight, options] = problem();
   const Value* y = ops::convolution(input("x", x), input("weight", weight), options);
   check(y, element_count(weight) / weight[0], {false, true});
+}
+
+TEST_P(Convolution, ForwardWithABiasOfItsOwn) {
+  const auto& [name, x, weight, options] = problem();
+  const Value* plain = ops::convolution(input("x", x), input("weight", weight), options);
+  const Node* node = graph_.add_node(
+      "convolution", {plain->producer()->input(0), plain->producer()->input(1), input("bias", {weight[0]})},
+      plain->producer()->attributes());
+  check(node->output(), element_count(weight) / weight[0] + 1, {false, true, true});
 }
 
 TEST_P(Convolution, DataGradient) {
@@ -219,6 +238,39 @@ TEST(ConvolutionCandidates, StridesMayReachBeyondTheImage) {
                    tolerance_for(OperatorClass::contraction, type, {.terms = 2}), candidate.name);
     }
   }
+}
+
+// What the library is at fault with goes to its blocked form, which is right.
+TEST(ConvolutionCandidates, WeightGradientsThatOnednnGetsWrongAreRefusedByItsName) {
+  const auto refusal = [](DataType type, int64_t channels, int64_t window, int64_t stride, int64_t dilation) {
+    Graph graph;
+    const int64_t reach = dilation * (window - 1) + 1;
+    const int64_t extent = (32 - reach) / stride + 1;
+    Value* x = graph.add_input(InputRole::input, "x", {type, {1, 32, 32, channels}});
+    Value* dy = graph.add_input(InputRole::input, "dy", {type, {1, extent, extent, 16}});
+    const Node& node =
+        *ops::convolution_weight_gradient(x, dy, {16, window, window, channels},
+                                          {.strides = {stride, stride}, .dilations = {dilation, dilation}})
+             ->producer();
+    std::string plain;
+    for (const KernelCandidate& candidate : Device::cpu()->candidates(node)) {
+      const std::string reason = candidate.refusal({node, {false, false}});
+      if (candidate.name == "onednn.convolution_weight_gradient") plain = reason;
+      if (candidate.name == "onednn.convolution_weight_gradient_blocked") {
+        EXPECT_EQ(reason, "");
+      }
+    }
+    return plain;
+  };
+  EXPECT_EQ(
+      refusal(DataType::fp32, 15, 1, 2, 1),
+      "oneDNN 3.2 writes beyond its scratchpad for strides over windows of one element and fewer than 16 "
+      "channels");
+  EXPECT_EQ(refusal(DataType::fp32, 16, 1, 2, 1), "");
+  EXPECT_EQ(refusal(DataType::fp32, 15, 3, 2, 1), "");
+  EXPECT_EQ(refusal(DataType::fp32, 24, 3, 1, 2), "");
+  EXPECT_EQ(refusal(DataType::bf16, 32, 3, 1, 2), "");
+  EXPECT_EQ(refusal(DataType::bf16, 24, 3, 1, 1), "");
 }
 
 TEST(ConvolutionCandidates, RefusalsSayWhy) {

@@ -32,6 +32,37 @@ TEST(Loops, Transpose) {
   }
 }
 
+// The logarithm of the sum is lost beside the largest logit, where it is added to that first.
+TEST(Loops, LogarithmsOfProbabilitiesBesideLargeLogits) {
+  for (const float logit : {1e4F, 1e6F, 1e18F, 3e38F}) {
+    Case own = text_case(
+        "graph far(input %x: fp32[3, 40]) { %y = log_softmax(%x) %p = softmax(%x) output y = %y output p = "
+        "%p }");
+    own.inputs[0] = Tensor::full(DataType::fp32, {3, 40}, logit);
+    const std::vector<double> logarithms(120, std::log(1.0 / 40));
+    const std::vector<double> probabilities(120, 1.0 / 40);
+    const Tolerance tolerance = tolerance_for(OperatorClass::normalisation, DataType::fp32, {.terms = 40});
+    const CpuRun run = run_on_cpu(own);
+    expect_close(run.outputs[0], logarithms, tolerance, "on the CPU");
+    expect_close(run.outputs[1], probabilities, tolerance, "on the CPU");
+    const ReferenceResult reference = run_reference(*own.graph, own.inputs);
+    expect_close(reference.outputs[0], logarithms, tolerance, "in the reference");
+    expect_close(reference.outputs[1], probabilities, tolerance, "in the reference");
+  }
+}
+
+TEST(Loops, CrossEntropyOfLargeLogits) {
+  Case own = text_case(
+      "graph far(input %x: fp32[3, 40], input %l: int32[3]) { %y = cross_entropy(%x, %l) {smoothing = 0.25} "
+      "output y = %y }",
+      1, 0, 39);
+  own.inputs[0] = Tensor::full(DataType::fp32, {3, 40}, 1e18);
+  const std::vector<double> losses(3, std::log(40.0));
+  const Tolerance tolerance = tolerance_for(OperatorClass::loss, DataType::fp32, {.terms = 40});
+  expect_close(run_on_cpu(own).outputs[0], losses, tolerance, "on the CPU");
+  expect_close(run_reference(*own.graph, own.inputs).outputs[0], losses, tolerance, "in the reference");
+}
+
 TEST(Loops, Movement) {
   expect_movement(
       "graph concat(input %a: TYPE[30, 7, 50], input %b: TYPE[30, 1, 50], input %c: TYPE[30, 90, 50]) {"
@@ -139,12 +170,11 @@ TEST(Loops, Norms) {
                                       " = layer_norm(%x, %s, %b) output y = %y output m = %m output i = %i }",
                                   5, -1, 3));
     const std::string groups = wide + "[3, 8]";
-    expect_as_reference(
-        text_case("graph group(input %x: " + type + "[3, 20, 21, 64], input %s: " + wide +
-                      "[64], input %b: " + wide + "[64]) { %y: " + type + "[3, 20, 21, 64], %m: " + groups +
-                      ", %i: " + groups +
-                      " = group_norm(%x, %s, %b) {groups = 8} output y = %y output m = %m output i = %i }",
-                  5, -1, 3));
+    expect_as_reference(text_case(
+        "graph group(input %x: " + type + "[3, 20, 21, 64], input %s: " + wide + "[64], input %b: " + wide +
+            "[64]) { %y: " + type + "[3, 20, 21, 64], %m: " + groups + ", %i: " + groups +
+            " = group_norm(%x, %s, %b) {groups = 8} output y = %y output m = %m output i = %i }",
+        5, -1, 3));
   }
 }
 

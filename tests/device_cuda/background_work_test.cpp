@@ -1,13 +1,12 @@
 #include "device/cuda/background_work.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 namespace tessera::cuda {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "device/cuda/context.h"
 #include "device/cuda/kernel_registry.h"
-#include "device/cuda/module_cache.h"
+#include "device_cuda/text_compiler.h"
 #include "support/device_case.h"
 
 namespace tessera::testing {
@@ -29,12 +29,6 @@ inline std::shared_ptr<Device> gpu_or_null() {
 #define TESSERA_NEEDS_GPU() \
   if (gpu_or_null() == nullptr) GTEST_SKIP() << "no GPU"
 
-inline size_t occurrences(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
-
 // Compiles whatever the candidates of the node would generate for a card, where products may be in TF32 or
 // not; returns how many sources.
 inline size_t compile_candidates(const Node& node, bool tf32 = false, const std::string& model = "h100") {
@@ -47,8 +41,7 @@ inline size_t compile_candidates(const Node& node, bool tf32 = false, const std:
     const std::unique_ptr<Kernel> kernel = candidate.create(request);
     for (const std::string& source : card.modules().sources()) {
       EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty()) << candidate.name;
-      // They are launched before what they read is written.
-      EXPECT_EQ(occurrences(source, "__global__"), occurrences(source, "griddepcontrol.wait")) << source;
+      EXPECT_EQ(missing_wait(source), "");
       ++compiled;
     }
   }

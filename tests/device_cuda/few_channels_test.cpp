@@ -121,8 +121,8 @@ TEST_P(FewChannels, CudaEveryKernel) {
     if (node.inputs().size() == 3) tolerances.front().absolute += u * largest;
     if (statistics) {
       const double size = root_mean_square_of_uniform(2);
-      const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
-                                             y.data_type, pixels);
+      const SummedTerms sums =
+          summed_statistics({.terms = terms, .first_size = size, .second_size = size}, y.data_type, pixels);
       tolerances.push_back(sum_tolerance(sums));
       tolerances.push_back(square_sum_tolerance(sums));
     }

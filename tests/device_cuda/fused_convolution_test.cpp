@@ -94,7 +94,7 @@ TEST_P(ConvolutionStatistics, EveryKernel) {
   const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
   const double size = root_mean_square_of_uniform(2);
   const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
-                                         y.data_type, y.element_count() / channels);
+                                             y.data_type, y.element_count() / channels);
   const Tolerances tolerances{
       tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4}),
       sum_tolerance(sums), square_sum_tolerance(sums)};
@@ -144,9 +144,9 @@ TEST(ConvolutionStatistics, CudaRefusesABiasOfTheConvolutionItself) {
     const double size = root_mean_square_of_uniform(2);
     const int64_t terms = inputs * extent * extent;
     const SummedTerms sums = summed_statistics({.terms = terms, .first_size = size, .second_size = size},
-                                           DataType::fp16, 2 * 8 * 8);
-    Tolerance result = tolerance_for(OperatorClass::contraction, DataType::fp16,
-                                     {.terms = terms + 1, .magnitude = 4});
+                                               DataType::fp16, 2 * 8 * 8);
+    Tolerance result =
+        tolerance_for(OperatorClass::contraction, DataType::fp16, {.terms = terms + 1, .magnitude = 4});
     EXPECT_EQ(expect_every_kernel(node, graph_inputs(*graph),
                                   {result, sum_tolerance(sums), square_sum_tolerance(sums)},
                                   {false, false, false}, gpu_or_null()),

@@ -89,11 +89,12 @@ std::vector<NormalisedCase> cases() {
           {"Tf32TwoNormalisations", "2, 9, 11", 256, 128, 2, false, "fp32"}};
 }
 
-// The root mean square of what the convolution reads: of one or two normalisations x * factor + (bias - mean *
-// factor), perhaps with a shortcut, the half that is positive.
+// The root mean square of what the convolution reads: of one or two normalisations x * factor + (bias - mean
+// * factor), perhaps with a shortcut, the half that is positive.
 double size_of_normalised(const NormalisedCase& own) {
   const double drawn = root_mean_square_of_uniform(2) * root_mean_square_of_uniform(2);
-  const double square = own.norms * (2 * drawn * drawn + drawn) + (own.norms == 1 && own.shortcut ? drawn : 0);
+  const double square =
+      own.norms * (2 * drawn * drawn + drawn) + (own.norms == 1 && own.shortcut ? drawn : 0);
   return std::sqrt(square / 2);
 }
 
@@ -106,8 +107,8 @@ Tolerances statistics_tolerances(const Node& node, const SummedProducts& product
   return {sum_tolerance(terms), square_sum_tolerance(terms)};
 }
 
-// The kernel of this name first, with factors that are rounded to the nearest number of TF32; then all others,
-// as some of cuDNN's cut them off.
+// The kernel of this name first, with factors that are rounded to the nearest number of TF32; then all
+// others, as some of cuDNN's cut them off.
 void expect_kernel_and_others(const NormalisedCase& own, const Node& node, const std::string& name,
                               const std::function<Tolerances(Factors factors)>& tolerances) {
   const std::vector<Tensor> inputs = with_exact_weights(node, random_inputs(node, -2, 2));
@@ -306,8 +307,8 @@ TEST(NormalisedConvolution, CudaTakesOnlyOutputsThatItsWarpsDivide) {
       const NormalisedCase own{"", "2, 3, 3", inputs, outputs};
       const std::unique_ptr<Graph> graph = fused(own);
       const Node& node = fused_node(*graph);
-      const std::string refusal = card->candidates(node).front().refusal(
-          {node, std::vector<bool>(node.inputs().size(), false)});
+      const std::string refusal =
+          card->candidates(node).front().refusal({node, std::vector<bool>(node.inputs().size(), false)});
       const bool whole = inputs <= 128   ? outputs % 64 == 0
                          : inputs == 256 ? outputs == 64 || outputs == 128 || outputs == 256
                                          : outputs == 64 || outputs == 128;

@@ -163,8 +163,8 @@ Tolerances slope_tolerances(const PointwiseCase& own, const Node& node) {
                                 .second_size = drawn,
                                 .factors = own.tf32() ? Factors::cut_off : Factors::exact};
   SummedTerms slopes = summed_statistics(products, dz.data_type, dz.element_count() / own.wide);
-  // The reference rounds the data gradient before the sum. What is cut off its factors is in proportion to the
-  // data gradient, not to dz: of either sign, as dy is.
+  // The reference rounds the data gradient before the sum. What is cut off its factors is in proportion to
+  // the data gradient, not to dz: of either sign, as dy is.
   slopes.error *= 2;
   slopes.proportional = 0;
   slopes.size = std::hypot(slopes.size, drawn);
@@ -193,9 +193,9 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   Tolerances tolerances{result};
   for (const Tolerance& sum : slope_tolerances(own, node)) tolerances.push_back(sum);
   if (own.narrow <= 128) tolerances.push_back(weight);
-  const std::vector<std::string> names =
-      expect_every_kernel(node, with_exact_weights(node, inputs_of(node)), tolerances,
-                          std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
+  const std::vector<std::string> names = expect_every_kernel(
+      node, with_exact_weights(node, inputs_of(node)), tolerances,
+      std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 

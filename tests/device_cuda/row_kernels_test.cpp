@@ -10,10 +10,10 @@ namespace {
 TEST(CudaRowKernels, FindTheLossOfLargeLogits) {
   TESSERA_NEEDS_GPU();
   for (const std::string smoothing : {"0.0", "0.1"}) {
-    const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
-        "graph g(input %x: fp32[3, 2], input %labels: int32[3]) {{\n"
-        "  %loss = cross_entropy(%x, %labels) {{smoothing = {}}}\n  output loss = %loss\n}}\n",
-        smoothing));
+    const std::unique_ptr<Graph> graph = parse_graph(
+        fmt::format("graph g(input %x: fp32[3, 2], input %labels: int32[3]) {{\n"
+                    "  %loss = cross_entropy(%x, %labels) {{smoothing = {}}}\n  output loss = %loss\n}}\n",
+                    smoothing));
     const Node& node = *graph->nodes().front();
     const std::vector<Tensor> inputs{Tensor::from<float>({3, 2}, {1e4F, 1e4F, 1e6F, 1e6F, 1e6F, 1e6F + 1}),
                                      Tensor::from<int32_t>({3}, {0, 1, 0})};

@@ -47,6 +47,34 @@ TEST(Dimension, RefusesExtentsBeyond64Bits) {
             std::numeric_limits<int64_t>::max());
 }
 
+// Multiplied out it would have 2^26 terms.
+TEST(Dimension, RefusesProductsThatExplode) {
+  std::string text = "(a + b)";
+  for (int i = 0; i < 25; ++i) text += fmt::format("*(a{0} + b{0})", i);
+  EXPECT_ERROR(parse_dimension(text), ErrorCode::invalid_graph, "more than 256 terms");
+  Dimension sum;
+  for (int i = 0; i < 256; ++i) sum = sum + Dimension::symbol(fmt::format("s{}", i));
+  EXPECT_ERROR(sum + Dimension::symbol("t"), ErrorCode::invalid_graph, "more than 256 terms");
+  const Dimension cube = (kBatch + 1) * (kTokens + 1) * (kBatch * kTokens + 1);
+  EXPECT_EQ(parse_dimension(cube.to_string()), cube);
+}
+
+TEST(Dimension, RefusesFloorsThatExplode) {
+  // Each level holds the one before three times.
+  const auto level = [](const Dimension& x) { return (x * x + x + 1).floor_divide(2); };
+  const auto levels = [&](int count) {
+    Dimension x = kBatch;
+    for (int i = 0; i < count; ++i) x = level(x);
+    return x;
+  };
+  EXPECT_EQ(parse_dimension(levels(5).to_string()), levels(5));
+  EXPECT_ERROR(levels(30), ErrorCode::invalid_graph, "characters");
+  Dimension deep = kBatch;
+  for (size_t i = 0; i < Dimension::kMaximumFloors; ++i) deep = Dimension(0) - (deep + 1).floor_divide(3);
+  EXPECT_EQ(parse_dimension(deep.to_string()), deep);
+  EXPECT_ERROR((deep + 1).floor_divide(3), ErrorCode::invalid_graph, "nests more than 40");
+}
+
 TEST(Dimension, FloorDivisionKeepsWhatDivides) {
   EXPECT_EQ((kBatch * 4 + 2).floor_divide(2), kBatch * 2 + 1);
   EXPECT_EQ((kBatch * 4 + 3).floor_divide(2), kBatch * 2 + 1);

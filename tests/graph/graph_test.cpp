@@ -6,6 +6,7 @@
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
+#include "support/comma_locale.h"
 #include "support/expect_error.h"
 
 namespace tessera {
@@ -57,6 +58,17 @@ TEST(GraphText, PrintsBodiesInside) {
   EXPECT_EQ(print(*parse_graph(text)), text);
 }
 
+TEST(GraphText, MeansTheSameInEveryLocale) {
+  const std::string text = R"(graph g(
+  input %x: fp32[2]) {
+  %y: fp32[2] = leaky_relu(%x) {slope = 0.25}
+  output y = %y
+}
+)";
+  const testing::CommaLocale locale;
+  EXPECT_EQ(print(*parse_graph(text)), text);
+}
+
 struct BadText {
   const char* text;
   const char* line;
@@ -76,6 +88,12 @@ TEST(GraphText, SaysWhereAndWhatIsWrong) {
       {"graph g(input %x: fp32[2]) {\n  %y = matmul(%x, %x)\n}", ":3", "matmul"},
       {"graph g(input %x: fp32[2]) {\n  output y = %x\n} extra", ":3", "extra"},
       {"graph g() {\n  %c = constant() {value = fp32[99999999999] (1)}\n}", ":2", "too large"},
+      {"graph g() {\n  %c = constant() {value = fp32[9999999] (1)}\n}", ":2", "9999999 elements"},
+      {"graph g(input %x: fp32[2]) {\n  output y = %x\n  output y = %x\n}", ":3",
+       "output 'y' is given twice"},
+      {"graph g(state %s: fp32[2]) {\n  update %s = %s\n  update %s = %s\n}", ":4", "updated twice"},
+      {"graph g(input %x: fp32[2147483648, 2147483648]) {\n}", ":1", "128.0 TiB"},
+      {"graph g(input %x: fp32[0, 2147483648, 2147483648]) {\n}", ":1", "128.0 TiB"},
   };
   for (const BadText& bad : cases) {
     EXPECT_ERROR(parse_graph(bad.text, "file"), ErrorCode::invalid_graph, "file", bad.word);
@@ -124,6 +142,31 @@ TEST(Graph, ReplacesReadersOutputsAndUpdates) {
   EXPECT_ERROR(verify(graph), ErrorCode::invalid_graph, "before it is made");
   graph.sort();
   verify(graph);
+}
+
+TEST(Graph, RefusesASecondUpdateOfOneState) {
+  Graph graph;
+  Value* state = graph.add_input(InputRole::state, "s", {DataType::fp32, {}});
+  graph.add_update(state, ops::add(state, 1.0));
+  EXPECT_ERROR(graph.add_update(state, ops::add(state, 10.0)), ErrorCode::invalid_graph,
+               "'s' is updated twice");
+  EXPECT_EQ(graph.updates().size(), 1u);
+}
+
+TEST(Graph, RefusesTensorsThatNoMachineHolds) {
+  Graph graph;
+  const Dimension large(int64_t{1} << 24);
+  const Dimension batch = Dimension::symbol("batch");
+  EXPECT_ERROR(graph.add_input(InputRole::input, "a", {DataType::fp32, {large, large}}),
+               ErrorCode::invalid_graph, "[16777216, 16777216]", "128.0 TiB");
+  EXPECT_ERROR(graph.add_input(InputRole::input, "a", {DataType::fp32, SymbolicShape(65, 1)}),
+               ErrorCode::invalid_graph, "65 axes");
+  EXPECT_EQ(graph.find("a"), nullptr);
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {batch, large}});
+  graph.add_output("y", ops::relu(x));
+  EXPECT_NO_THROW(specialise(graph, {{"batch", 1 << 20}}));
+  EXPECT_ERROR(specialise(graph, {{"batch", 1 << 24}}), ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(specialise(graph, {{"batch", -1}}), ErrorCode::invalid_graph, "negative");
 }
 
 // A node that only waits for the ones around it would come to the front if all that could run were put there.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <iterator>
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ std::unique_ptr<Graph> with_fault(const Graph& graph, size_t place, Fault fault)
   return wrong;
 }
 
-// Whether an output is off by a quarter of its largest element, or more: what everybody would call wrong.
+// Whether an output is off by some hundredths of its largest element.
 bool is_plainly_wrong(const Results& actual, const Results& expected) {
   for (const auto& [name, tensor] : expected) {
     double largest = 0;
@@ -59,7 +60,7 @@ bool is_plainly_wrong(const Results& actual, const Results& expected) {
       largest = std::max(largest, std::abs(tensor.at(i)));
       worst = std::max(worst, std::abs(actual.at(name).at(i) - tensor.at(i)));
     }
-    if (std::isfinite(worst) && largest > 1e-3 && worst > 0.25 * largest) return true;
+    if (std::isfinite(worst) && largest > 1e-3 && worst > 0.03 * largest) return true;
   }
   return false;
 }
@@ -85,7 +86,7 @@ void count_faults(uint64_t seed, Precision precision, Counts& counts) {
   EXPECT_EQ(difference(*lowered), "") << "seed " << seed << " in " << to_string(precision);
   const Results expected = interpret(*lowered, own.values);
   const Random random(seed, 80);
-  for (uint64_t i = 0; i < 4; ++i) {
+  for (uint64_t i = 0; i < 3; ++i) {
     const size_t place = random.below(i, lowered->nodes().size());
     for (const Fault fault : {Fault::zeros, Fault::left_out_rows, Fault::left_out_operand}) {
       const std::unique_ptr<Graph> wrong = with_fault(*lowered, place, fault);
@@ -102,11 +103,10 @@ class GraphFuzzBound : public ::testing::TestWithParam<Precision> {};
 // there.
 TEST_P(GraphFuzzBound, FindsFaults) {
   Counts counts;
-  for (uint64_t seed = 1; seed <= 40; ++seed) count_faults(seed, GetParam(), counts);
-  RecordProperty("wrong", counts.wrong);
-  RecordProperty("found", counts.found);
-  EXPECT_GE(counts.wrong, 40);
-  EXPECT_GE(counts.found, 0.9 * counts.wrong) << "of " << counts.wrong;
+  for (uint64_t seed = 1; seed <= 12; ++seed) count_faults(seed, GetParam(), counts);
+  std::cout << "found " << counts.found << " of " << counts.wrong << " faults\n";
+  EXPECT_GE(counts.wrong, 15);
+  EXPECT_GE(counts.found, 0.9 * counts.wrong);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precision, GraphFuzzBound,

@@ -18,9 +18,13 @@ struct ExpectedOutput {
 // By the operator's own reference loop; of a fused node by that of each operator in its body.
 std::vector<ExpectedOutput> expected_outputs(const KernelProblem& problem);
 
-// Runs every willing candidate of the device between guard bands and compares what it makes with what is
-// expected; bits, where the request is deterministic, from run to run. Adds a failure of the test for each
-// difference, with the problem and the candidate.
+using TakesCandidate = std::function<bool(const KernelCandidate& candidate)>;
+
+// Runs every willing candidate of the device, or those that `takes` takes, between guard bands and compares
+// what it makes with what is expected; bits, where the request is deterministic, from run to run. Adds a
+// failure of the test for each difference, with the problem and the candidate.
+void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& problem,
+                   const std::vector<ExpectedOutput>& expected, const TakesCandidate& takes = nullptr);
 void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& problem);
 
 }  // namespace tessera::testing

@@ -10,61 +10,74 @@
 namespace tessera::testing {
 namespace {
 
-// What a convolution is like in networks, so that each of the kinds of kernels has work.
-struct ConvolutionKind {
-  bool pointwise = false;
-  bool square = false;  // 3x3, dense: for transformed filters
-  bool many_pixels = false;
-};
-
 int64_t products_of(const RandomConvolution& own) {
   return element_count(own.y) * (element_count(own.weight) / std::max<int64_t>(own.weight[0], 1));
 }
 
+// Whole vectors, as networks have, or any number.
+int64_t channel_count(Draw& draw) {
+  return draw.chance(40) ? 16 * draw.between(1, 5) : draw.extent(80);
+}
+
+struct SpatialAxis {
+  int64_t extent, window, stride, dilation, low, high;
+};
+
+// What kernels are made for, each often enough to be met: windows of one element with and without strides,
+// dense squares with and without dilations, and anything.
+SpatialAxis draw_axis(Draw& draw, int64_t kind, bool many_pixels) {
+  const int64_t extent = many_pixels ? draw.between(20, 60) : draw.between(1, 20);
+  switch (kind) {
+    case 0:
+      return {extent, 1, 1, 1, 0, 0};
+    case 1:
+      return {extent, 1, draw.between(1, 3), 1, 0, 0};
+    case 2:
+      return {extent, 3, 1, 1, 1, 1};
+    case 3:
+      return {extent, draw.between(2, 3), 1, draw.between(2, 3), 2, 2};
+    default: {
+      const int64_t window = draw.pick(std::vector<int64_t>{1, 2, 3, 3, 4, 5, 7});
+      const int64_t dilation = draw.chance(70) ? 1 : draw.between(2, 3);
+      const int64_t most_padding = (dilation * (window - 1) + 1) / 2 + draw.below(2);
+      const int64_t low = draw.between(0, most_padding);
+      return {extent,   window, draw.between(1, 3),
+              dilation, low,    draw.chance(50) ? low : draw.between(0, most_padding)};
+    }
+  }
+}
+
 RandomConvolution draw_convolution(Draw& draw, int64_t spatial_axes) {
   RandomConvolution own;
-  const ConvolutionKind kind{
-      .pointwise = draw.chance(25), .square = draw.chance(25), .many_pixels = draw.chance(30)};
-  const int64_t axes = spatial_axes > 0 ? spatial_axes : draw.pick(std::vector<int64_t>{1, 2, 2, 2, 2, 3});
   int64_t groups = 1;
-  int64_t inputs = draw.extent(80);
-  int64_t outputs = draw.extent(80);
-  if (draw.chance(25)) {
+  int64_t inputs = channel_count(draw);
+  int64_t outputs = channel_count(draw);
+  if (draw.chance(20)) {
     groups = draw.chance(50) ? inputs : draw.between(1, 4);
     inputs = groups * quotient_rounded_up(inputs, groups);
     outputs = groups * (draw.chance(50) ? 1 : draw.between(1, 5));
   }
-  own.x = {draw.chance(40) ? 1 : draw.between(1, 9)};
+  const int64_t axes =
+      spatial_axes > 0 ? spatial_axes : draw.pick(std::vector<int64_t>{1, 2, 2, 2, 2, 2, 2, 3});
+  const int64_t kind = draw.below(7);
+  const bool many_pixels = draw.chance(45);
+  const bool same = draw.chance(65);  // along all axes
+  const SpatialAxis first = draw_axis(draw, kind, many_pixels);
+  own.x = {draw.chance(50) ? 1 : draw.between(1, 9)};
   own.weight = {outputs};
-  const bool dense = draw.chance(50);
-  const bool padded = draw.chance(65);
-  const bool asymmetric = draw.chance(40);
-  const bool dilated = !dense && draw.chance(50);
-  const bool same = draw.chance(60);  // along all axes
-  const int64_t first_window = kind.pointwise ? 1
-                               : kind.square  ? 3
-                                              : draw.pick(std::vector<int64_t>{1, 2, 3, 3, 4, 5, 7});
-  const int64_t first_stride = dense ? 1 : draw.between(1, 3);
-  const int64_t first_extent = kind.many_pixels ? draw.between(16, 70) : draw.between(1, 20);
-  for (int64_t axis = 0; axis < axes; ++axis) {
-    const int64_t window = same || kind.pointwise || kind.square ? first_window : draw.between(1, 4);
-    const int64_t stride = same || dense ? first_stride : draw.between(1, 3);
-    const int64_t dilation = dilated ? draw.between(1, 3) : 1;
-    const int64_t reach = dilation * (window - 1) + 1;
-    const int64_t most_padding = kind.pointwise ? (draw.chance(20) ? 1 : 0) : reach / 2 + draw.below(2);
-    const int64_t low = padded ? draw.between(0, most_padding) : 0;
-    const int64_t high = asymmetric && padded ? draw.between(0, most_padding) : low;
-    int64_t extent = same ? first_extent : draw.between(1, kind.many_pixels ? 70 : 20);
-    extent = std::max({extent, reach - low - high, int64_t{1}});
-    const int64_t count = (extent + low + high - reach) / stride + 1;
-    own.x.push_back(extent);
-    own.weight.push_back(window);
-    own.y.push_back(count);
-    own.options.strides.push_back(stride);
-    own.options.dilations.push_back(dilation);
-    own.options.padding_low.push_back(low);
-    own.options.padding_high.push_back(high);
-    own.output_padding.push_back((extent + low + high - reach) % stride);
+  for (int64_t i = 0; i < axes; ++i) {
+    SpatialAxis axis = same ? first : draw_axis(draw, kind, many_pixels);
+    const int64_t reach = axis.dilation * (axis.window - 1) + 1;
+    axis.extent = std::max({axis.extent, reach - axis.low - axis.high, int64_t{1}});
+    const int64_t rest = axis.extent + axis.low + axis.high - reach;
+    own.x.push_back(axis.extent);
+    own.weight.push_back(axis.window);
+    own.y.push_back(rest / axis.stride + 1);
+    own.options.strides.push_back(axis.stride);
+    own.options.dilations.push_back(axis.dilation);
+    own.options.padding_low.push_back(axis.low);
+    own.options.padding_high.push_back(axis.high);
+    own.output_padding.push_back(rest % axis.stride);
   }
   if (draw.chance(2)) own.x[0] = 0;
   own.x.push_back(inputs);
@@ -79,7 +92,7 @@ void make_convolution(ProblemMaker& maker) {
   const RandomConvolution own = random_convolution(maker.draw());
   const DataType type = maker.floating();
   std::vector<Value*> inputs{maker.input(type, own.x), maker.input(type, own.weight)};
-  if (maker.draw().chance(35)) inputs.push_back(maker.input(type, {own.weight[0]}));
+  if (maker.draw().chance(45)) inputs.push_back(maker.input(type, {own.weight[0]}));
   ops::apply("convolution", inputs,
              {{"strides", own.options.strides},
               {"padding_low", own.options.padding_low},

@@ -354,7 +354,10 @@ bool is_worth_running(Draw& draw, const Node& node) {
 std::vector<KernelProblem> draw_pattern_problems(Draw& draw, const Device& device) {
   Network network(draw);
   network.build();
-  ProblemMaker& maker = network.maker();
+  return problems_of_network(draw, network.maker(), device);
+}
+
+std::vector<KernelProblem> problems_of_network(Draw& draw, ProblemMaker& maker, const Device& device) {
   const PassOptions options = draw_options(draw, device);
   Graph& graph = maker.graph();
   run_pipeline(graph, pipeline(options), options, {.disabled = {}, .verify = true, .dump = {}});

@@ -44,10 +44,13 @@ KernelProblem draw_operator_problem(Draw& draw) {
   static const std::vector<const OperatorSchema*> operators = weighted_operators();
   const OperatorSchema& schema = *draw.pick(operators);
   ProblemMaker maker(draw);
-  if (is_drawn_elementwise(schema)) {
-    make_elementwise(maker, schema);
-  } else {
-    node_makers().at(schema.name)(maker);
+  // Some functions give the value back that has nothing to do: they are tried again.
+  while (maker.graph().nodes().empty()) {
+    if (is_drawn_elementwise(schema)) {
+      make_elementwise(maker, schema);
+    } else {
+      node_makers().at(schema.name)(maker);
+    }
   }
   KernelProblem problem;
   problem.graph = maker.take_graph();

@@ -43,6 +43,13 @@ DataType ProblemMaker::type_of(TypeSet types) {
   return draw_.pick(list);
 }
 
+DataType ProblemMaker::floating() {
+  static const std::vector<DataType> kTypes{DataType::fp32, DataType::fp32, DataType::fp32, DataType::fp32,
+                                            DataType::bf16, DataType::bf16, DataType::bf16, DataType::fp16,
+                                            DataType::fp16, DataType::fp64};
+  return draw_.pick(kTypes);
+}
+
 Shape ProblemMaker::shape(int64_t least_rank, int64_t most_rank, int64_t most_elements) {
   Shape result;
   int64_t left = draw_.chance(10) ? most_elements * 16 : most_elements;

@@ -23,7 +23,7 @@ class ProblemMaker {
 
   // One of the types, fp32 more often than any other where it is among them.
   DataType type_of(TypeSet types);
-  DataType floating() { return type_of(kFloatingTypes); }
+  DataType floating();
   // Of so many axes and at most about so many elements; seldom one without elements.
   Shape shape(int64_t least_rank, int64_t most_rank, int64_t most_elements = 4000);
 

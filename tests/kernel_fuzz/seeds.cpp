@@ -36,7 +36,13 @@ std::string& program() {
 }
 
 // What a signal's handler prints: made before, since a handler may not allocate.
-std::array<char, 512> repeat{};
+using Note = std::array<char, 4096>;
+Note repeat{};
+Note running{};
+
+void keep(Note& note, const std::string& text) {
+  std::strncpy(note.data(), text.c_str(), note.size() - 1);
+}
 
 void say_how_to_repeat(uint64_t seed) {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -46,9 +52,10 @@ void say_how_to_repeat(uint64_t seed) {
 }
 
 extern "C" void report_signal(int signal) {
-  const char* what = signal == SIGALRM ? "\na kernel does not end" : "\na kernel ended the program";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, what, std::strlen(what));
-  written = write(STDERR_FILENO, repeat.data(), std::strlen(repeat.data()));
+  const char* what = signal == SIGALRM ? "\nit does not end: " : "\nit ended the program: ";
+  for (const char* text :
+       {what, static_cast<const char*>(running.data()), static_cast<const char*>(repeat.data())})
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -71,23 +78,31 @@ bool parse_seeds(std::string_view text) {
   return false;
 }
 
+int failures() {
+  return ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
+}
+
 // False after a failure.
-bool try_seed(uint64_t seed, const Device& device,
-              const std::function<void(const KernelProblem& problem)>& check) {
+bool try_seed(uint64_t seed, const std::function<int64_t(uint64_t seed)>& work, int64_t& problems) {
   say_how_to_repeat(seed);
   alarm(kSecondsPerSeed);
+  const int before = failures();
   try {
-    for (const KernelProblem& problem : draw_problems(seed, device)) check(problem);
+    problems += work(seed);
   } catch (const std::exception& error) {
-    ADD_FAILURE() << error.what();
+    ADD_FAILURE() << running.data() << ": " << error.what();
   }
   alarm(0);
-  if (!::testing::Test::HasFailure()) return true;
+  if (failures() == before) return true;
   ADD_FAILURE() << repeat.data();
   return false;
 }
 
 }  // namespace
+
+void announce(const std::string& what) {
+  keep(running, what);
+}
 
 bool read_seeds(int argc, char** argv) {
   program() = argv[0];
@@ -106,8 +121,8 @@ bool read_seeds(int argc, char** argv) {
   return true;
 }
 
-void for_each_problem(const Device& device, double seconds,
-                      const std::function<void(const KernelProblem& problem)>& check) {
+void for_each_seed(double seconds, const std::function<int64_t(uint64_t seed)>& work,
+                   const std::function<bool()>& may_go_on) {
   constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
   std::array<void (*)(int), kSignals.size()> handlers{};
   for (size_t i = 0; i < kSignals.size(); ++i) handlers[i] = std::signal(kSignals[i], report_signal);
@@ -119,16 +134,25 @@ void for_each_problem(const Device& device, double seconds,
   uint64_t seed = asked.has_value() ? asked->first : 1;
   int64_t problems = 0;
   uint64_t tried = 0;
-  bool sound = true;
-  for (; sound && (asked.has_value() ? seed <= asked->last : in_time()); ++seed, ++tried) {
-    sound = try_seed(seed, device, [&](const KernelProblem& problem) {
-      ++problems;
-      check(problem);
-    });
-  }
+  bool goes_on = true;
+  for (; goes_on && (asked.has_value() ? seed <= asked->last : in_time()); ++seed, ++tried)
+    goes_on = try_seed(seed, work, problems) || (may_go_on && may_go_on());
   for (size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], handlers[i]);
   std::cout << fmt::format("{} seeds, {} problems\n", tried, problems);
   EXPECT_GE(tried, 1U) << "no seed was tried";
+}
+
+std::optional<uint64_t> last_seed() {
+  return asked_seeds().has_value() ? std::optional(asked_seeds()->last) : std::nullopt;
+}
+
+void for_each_problem(const Device& device, double seconds,
+                      const std::function<void(const KernelProblem& problem)>& check) {
+  for_each_seed(seconds, [&](uint64_t seed) {
+    const std::vector<KernelProblem> problems = draw_problems(seed, device);
+    for (const KernelProblem& problem : problems) check(problem);
+    return static_cast<int64_t>(problems.size());
+  });
 }
 
 }  // namespace tessera::testing

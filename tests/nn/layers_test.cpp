@@ -178,6 +178,24 @@ TEST(Layers, SelfAttentionIsTorchs) {
                "'mixer'", "3 heads");
 }
 
+TEST(Losses, OfEachExampleHaveThatMean) {
+  for (const nn::Loss& loss :
+       {nn::cross_entropy({.smoothing = 0.1}), nn::mean_squared_error(2), nn::binary_cross_entropy(2)}) {
+    Fixture f;
+    Value* logits = f.input({2, 2}, "logits");
+    Value* labels = f.input({2}, "labels", DataType::int32);
+    f.graph.add_output("mean", loss.build(logits, labels));
+    f.graph.add_output("examples", loss.examples(logits, labels));
+    const std::vector<Tensor> outputs =
+        run_reference(f.graph, std::vector{Tensor::from<float>({2, 2}, {1, 2, 3, 5}),
+                                           Tensor::from<int32_t>({2}, {0, 1})})
+            .outputs;
+    EXPECT_EQ(outputs[1].shape(), Shape{2});
+    EXPECT_NE(outputs[1].at(0), outputs[1].at(1)) << loss.name;
+    EXPECT_NEAR((outputs[1].at(0) + outputs[1].at(1)) / 2, outputs[0].at(0), 1e-6) << loss.name;
+  }
+}
+
 TEST(Losses, AreMeansOverTheBatch) {
   const auto loss_of = [](const nn::Loss& loss) {
     Fixture f;

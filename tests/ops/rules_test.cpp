@@ -214,6 +214,8 @@ TEST(Pooling, RefusesWrongWindows) {
   EXPECT_ERROR(ops::max_pool(x, {.window = {16, 16}}), ErrorCode::invalid_graph, "at most 255 elements");
   EXPECT_ERROR(ops::max_pool(x, {.window = {2, 2}, .padding_low = {2, 0}}), ErrorCode::invalid_graph,
                "padding must be less than the window");
+  EXPECT_ERROR(ops::max_pool(bench.in({1, 0, 3, 2}), {.window = {2, 2}, .padding_low = {1, 1}}),
+               ErrorCode::invalid_graph, "no pixels", "only padding");
   EXPECT_ERROR(ops::average_pool(x, {.window = {2}}), ErrorCode::invalid_graph,
                "window must have one number");
   EXPECT_ERROR(ops::average_pool(bench.in({4, 4}), {.window = {2, 2}}), ErrorCode::invalid_graph,

@@ -1,4 +1,6 @@
 // Messages of broken shape rules: they name the node, the operator, the input types and the rule.
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "tessera/ops/functions.h"
@@ -70,6 +72,73 @@ TEST_F(ShapeRule, Movement) {
                            {"limits", std::vector<int64_t>{5}},
                            {"strides", std::vector<int64_t>{1}}};
   EXPECT_ERROR(node("slice", {symbolic}, crossed), ErrorCode::invalid_graph, "axis 0 is symbolic");
+}
+
+// Numbers near 2^63 are text like any other: no sum or product of them may wrap around.
+TEST_F(ShapeRule, NumbersBeyondWhatTensorsHave) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  Value* image = input({1, 8, 8, 1});
+  Value* weight = input({1, 3, 3, 1});
+  using List = std::vector<int64_t>;
+  const auto windows = [&](List strides, List low, List dilations) {
+    return Attributes{{"strides", std::move(strides)},
+                      {"padding_low", std::move(low)},
+                      {"padding_high", List{0, 0}},
+                      {"dilations", std::move(dilations)}};
+  };
+  EXPECT_ERROR(node("convolution", {image, weight}, windows({1, 1}, {0, 0}, {kMost, 1})),
+               ErrorCode::invalid_graph, "dilations", "at most 2147483647");
+  EXPECT_ERROR(node("convolution", {image, weight}, windows({1, 1}, {kMost, 0}, {1, 1})),
+               ErrorCode::invalid_graph, "padding_low", "at most 2147483647");
+  EXPECT_ERROR(node("convolution", {image, weight}, windows({kMost, 1}, {0, 0}, {1, 1})),
+               ErrorCode::invalid_graph, "strides", "at most 2147483647");
+  constexpr int64_t kWindow = 2147483647;
+  EXPECT_ERROR(node("average_pool", {image},
+                    {{"window", List{kWindow, kWindow}},
+                     {"strides", List{1, 1}},
+                     {"padding_low", List{kWindow - 1, kWindow - 1}},
+                     {"padding_high", List{0, 0}}}),
+               ErrorCode::invalid_graph, "larger than any image");
+  Value* x = input({2, 3});
+  const auto padded = [](List low, List high, List interior) {
+    return Attributes{{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)}};
+  };
+  EXPECT_ERROR(node("pad", {x}, padded({kLeast, 0}, {kMost, 0}, {0, 0})), ErrorCode::invalid_graph, "low");
+  EXPECT_ERROR(node("pad", {x}, padded({0, 0}, {0, kMost}, {0, 0})), ErrorCode::invalid_graph, "high");
+  EXPECT_ERROR(node("pad", {x}, padded({0, 0}, {0, 0}, {kMost, 0})), ErrorCode::invalid_graph, "interior");
+  EXPECT_ERROR(node("pad", {x}, padded({int64_t{1} << 40, 0}, {0, 1 << 20}, {0, 0})),
+               ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(
+      node("slice", {x}, {{"starts", List{0, 0}}, {"limits", List{2, 3}}, {"strides", List{kMost, 1}}}),
+      ErrorCode::invalid_graph, "strides");
+  EXPECT_ERROR(node("split", {x}, {{"sizes", List{kMost, kMost, 4}}, {"axis", 1}}), ErrorCode::invalid_graph,
+               "64 bits");
+  EXPECT_ERROR(node("broadcast_to", {x}, {{"shape", SymbolicShape{int64_t{1} << 46, 2, 3}}}),
+               ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(node("iota", {}, {{"shape", SymbolicShape{int64_t{1} << 62, 4}}, {"type", DataType::fp32}}),
+               ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(node("count_elements", {}, {{"shape", SymbolicShape{int64_t{1} << 32, int64_t{1} << 32}}}),
+               ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(node("one_hot", {input({4}, DataType::int32)}, {{"depth", kMost}}), ErrorCode::invalid_graph,
+               "128.0 TiB");
+  Value* wide = input({int64_t{1} << 40});
+  EXPECT_ERROR(node("concat", std::vector<Value*>(40, wide), {{"axis", 0}}), ErrorCode::invalid_graph,
+               "128.0 TiB");
+  Value* column = input({1 << 24, 1});
+  Value* row = input({1, 1 << 24});
+  EXPECT_ERROR(node("matmul", {column, row}), ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(node("add", {column, row}), ErrorCode::invalid_graph, "128.0 TiB");
+}
+
+// A stride beyond the axis takes its first element, and no product of it with the axis's own stride is made.
+TEST_F(ShapeRule, StridesBeyondTheAxis) {
+  Value* x = graph_.add_input(InputRole::input, "x", {DataType::fp32, {3, 4}});
+  const Node* slice =
+      node("slice", {x}, {{"starts", {1, 1}}, {"limits", {3, 4}}, {"strides", {kMaximumTensorBytes, 2}}});
+  const Tensor values = Tensor::from<float>({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const std::vector<const Tensor*> arguments{&values};
+  EXPECT_TRUE(run_reference(*slice, arguments)[0].identical(Tensor::from<float>({1, 2}, {5, 7})));
 }
 
 TEST_F(ShapeRule, Indexing) {

@@ -168,11 +168,11 @@ TEST(GroupClusters, LeavesWhatBroadcastsMoreThanNumbers) {
 }
 
 TEST(GroupClusters, LeavesWhatNothingReads) {
-  expect_untouched("group_clusters", R"(graph g(input %a: fp32[3, 3], parameter %p: fp32[3]) {
-    %c = matmul(%a, %a)
+  expect_untouched("group_clusters", R"(graph g(input %a: fp32[3, 3], parameter %p: fp32[3, 3]) {
     %unread = square(%p)
-    %x = exp(%c)
-    output x = %x
+    %read = exp(%p)
+    %c = matmul(%a, %read)
+    output c = %c
   })",
                    grouping());
 }

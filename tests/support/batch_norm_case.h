@@ -163,7 +163,8 @@ inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extent
   if (output.type().rank() == 1) {
     const double largest = name.starts_with("dscale") ? 4 * 6 : 4;
     Tolerance result = tolerance_for(OperatorClass::reduction, type, {rows, largest});
-    if (has_summed_gradient(output)) result.absolute += 4 * std::sqrt(static_cast<double>(rows)) * u * largest / 4;
+    if (has_summed_gradient(output))
+      result.absolute += 4 * std::sqrt(static_cast<double>(rows)) * u * largest / 4;
     return result;
   }
   Tolerance result = tolerance_for(OperatorClass::normalisation, type, {rows, 8});

@@ -17,7 +17,8 @@ bool is_narrow(const Value& value) {
 
 // What it makes of 16-bit values are 16-bit values, without another rounding.
 bool is_exact(const Node& node) {
-  static const std::set<std::string, std::less<>> kSelecting{"constant", "select", "maximum", "minimum", "relu"};
+  static const std::set<std::string, std::less<>> kSelecting{"constant", "select", "maximum", "minimum",
+                                                             "relu"};
   return node.schema().operator_class == OperatorClass::movement || kSelecting.contains(node.operator_name());
 }
 
@@ -29,7 +30,8 @@ double largest_of(const Tensor& tensor) {
 }
 
 // Per output: two units of the largest of each 16-bit value that goes into it.
-std::vector<double> rounding_between(const Graph& wide, const Graph& graph, const std::vector<Tensor>& inputs) {
+std::vector<double> rounding_between(const Graph& wide, const Graph& graph,
+                                     const std::vector<Tensor>& inputs) {
   std::map<std::string, double> own;  // by the name of the value
   interpret(wide, inputs, [&](const Node& node, size_t index, const Tensor& operand) {
     const Value* value = graph.find(node.input(index)->name());
@@ -96,8 +98,8 @@ Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs
 void expect_noticed(const Comparison& comparison, const Run& run) {
   const std::vector<Tensor> honest = run(comparison.inputs);
   EXPECT_TRUE(agrees(honest, comparison.expectation)) << comparison.context;
-  const MutationSubject subject{comparison.graph, comparison.inputs, honest, comparison.expectation.exact,
-                                run,              comparison.tf32};
+  const MutationSubject subject{
+      comparison.graph, comparison.inputs, honest, comparison.expectation.exact, run, comparison.tf32};
   for (const MutatedRun& mutated : mutated_runs(subject)) {
     const ::testing::AssertionResult result = agrees(mutated.results, comparison.expectation);
     const std::string what = comparison.context + ": " + mutated.text;

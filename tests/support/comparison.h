@@ -16,9 +16,9 @@ struct Expectation {
   Tolerances tolerances;
 };
 
-// By the reference. Results in 16 bits are rounded once, at the end, as by a kernel that keeps what is between
-// in fp32. With `at_each_node` as by kernels that run one after another: then each value between may have been
-// rounded to the other side, by one unit of the largest, and what follows has a slope of about one.
+// By the reference. Results in 16 bits are rounded once, at the end, as by a kernel that keeps what is
+// between in fp32. With `at_each_node` as by kernels that run one after another: then each value between may
+// have been rounded to the other side, by one unit of the largest, and what follows has a slope of about one.
 Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs, Tolerances tolerances,
                            bool at_each_node = false);
 
@@ -34,8 +34,8 @@ struct Comparison {
 // Every output within its tolerance and, in 16 bits, rounded to nearest.
 ::testing::AssertionResult agrees(const std::vector<Tensor>& actual, const Expectation& expectation);
 
-// Runs, and makes the results wrong in each way that the environment asks for (mutation.h): each is a failure of
-// the test, or in its report what it does not notice.
+// Runs, and makes the results wrong in each way that the environment asks for (mutation.h): each is a failure
+// of the test, or in its report what it does not notice.
 void expect_noticed(const Comparison& comparison, const Run& run);
 
 }  // namespace tessera::testing

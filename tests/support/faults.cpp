@@ -95,8 +95,10 @@ std::vector<Row> rows_of(const Node& node) {
   if (name == "matmul") return {{0, {node.attributes().boolean("transpose_a") ? rank - 2 : rank - 1}}};
   if (name == "convolution" || name == "convolution_data_gradient" || name == "transposed_convolution")
     return {{0, {rank - 1}}};
-  if (name == "convolution_weight_gradient") return {{1, first_axes(rank - 1), 0, false, Place::middle}};  // at the border all may be padding
-  if (name == "attention") return {{2, {rank_of(node, 2) - 2}, 0, false, Place::first}};  // none may see the last
+  if (name == "convolution_weight_gradient")
+    return {{1, first_axes(rank - 1), 0, false, Place::middle}};  // at the border all may be padding
+  if (name == "attention")
+    return {{2, {rank_of(node, 2) - 2}, 0, false, Place::first}};  // none may see the last
   if (name == "attention_gradient") return {{0, {rank - 2}, 0, true}};
   if (name.starts_with("reduce_")) {
     const std::vector<int64_t>& axes = node.attributes().integers("axes");
@@ -126,14 +128,15 @@ std::vector<Row> rows_of(const Node& node) {
 }
 
 std::string place_of(const Node& node, size_t operand) {
-  return fmt::format("{} of {}", node.schema().inputs[std::min(operand, node.schema().inputs.size() - 1)].name,
-                     print(node));
+  return fmt::format(
+      "{} of {}", node.schema().inputs[std::min(operand, node.schema().inputs.size() - 1)].name, print(node));
 }
 
 // The operand that changes nothing, where there is one.
 std::optional<double> neutral_operand(const Node& node, size_t operand) {
   static const std::map<std::string, double, std::less<>> kByName{
-      {"bias", 0}, {"scale", 1}, {"mean", 0}, {"variance", 1}, {"inverse_deviation", 1}, {"loss_gradient", 1}};
+      {"bias", 0},         {"scale", 1}, {"mean", 0}, {"variance", 1}, {"inverse_deviation", 1},
+      {"loss_gradient", 1}};
   const std::string& name = node.operator_name();
   if (name == "add" || name == "subtract") return 0;
   if (name == "multiply" || name == "divide" || name == "power") return 1;
@@ -193,15 +196,14 @@ std::vector<OperandFault> dropped_operands(const Graph& graph) {
     for (size_t i = 0; i < node->inputs().size(); ++i) {
       const std::optional<double> neutral = neutral_operand(*node, i);
       if (!neutral || is_main(*node, i) || node->input(i)->type().element_count() == 0) continue;
-      faults.push_back(
-          {.text = place_of(*node, i),
-           .node = node.get(),
-           .operand = i,
-           .alter =
-               [value = *neutral](const Tensor& operand) {
-                 return Tensor::full(operand.data_type(), operand.shape(), value);
-               },
-           .own_axes = {}});
+      faults.push_back({.text = place_of(*node, i),
+                        .node = node.get(),
+                        .operand = i,
+                        .alter =
+                            [value = *neutral](const Tensor& operand) {
+                              return Tensor::full(operand.data_type(), operand.shape(), value);
+                            },
+                        .own_axes = {}});
     }
   }
   return faults;
@@ -210,13 +212,13 @@ std::vector<OperandFault> dropped_operands(const Graph& graph) {
 Tensor without_own(const OperandFault& fault, const Tensor& altered, const Tensor& honest) {
   const Shape operand = fault.node->input(fault.operand)->type().static_shape();
   const Shape& shape = altered.shape();
-  const bool has_place =
-      !fault.own_axes.empty() && shape.size() == operand.size() &&
-      std::all_of(fault.own_axes.begin(), fault.own_axes.end(),
-                  [&](size_t axis) { return shape[axis] == operand[axis]; });
+  const bool has_place = !fault.own_axes.empty() && shape.size() == operand.size() &&
+                         std::all_of(fault.own_axes.begin(), fault.own_axes.end(),
+                                     [&](size_t axis) { return shape[axis] == operand[axis]; });
   if (!has_place) return altered;
   Tensor result = altered.clone();
-  each_at(shape, fault.own_axes, fault.place, [&](int64_t element) { result.set(element, honest.at(element)); });
+  each_at(shape, fault.own_axes, fault.place,
+          [&](int64_t element) { result.set(element, honest.at(element)); });
   return result;
 }
 

@@ -54,8 +54,8 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 Tensor with_unwritten_row(const Tensor& tensor) {
   Tensor result = tensor.clone();
   const Shape& shape = tensor.shape();
-  const size_t row = shape.empty() || shape[0] == 0 ? tensor.bytes()
-                                                    : tensor.bytes() / static_cast<size_t>(shape[0]);
+  const size_t row =
+      shape.empty() || shape[0] == 0 ? tensor.bytes() : tensor.bytes() / static_cast<size_t>(shape[0]);
   std::memset(static_cast<char*>(result.raw()) + tensor.bytes() - row, 0xff, row);
   return result;
 }
@@ -87,8 +87,7 @@ class Mutator {
     for (size_t i = 0; i < subject_.honest.size(); ++i) {
       const Tensor& own = subject_.honest[i];
       if (own.size() == 0) continue;
-      add(Mutation::zeros, output(i),
-          with_one(subject_.honest, i, Tensor(own.data_type(), own.shape())));
+      add(Mutation::zeros, output(i), with_one(subject_.honest, i, Tensor(own.data_type(), own.shape())));
     }
   }
 
@@ -144,14 +143,12 @@ class Mutator {
       const DataType type = node->input(0)->data_type();
       if (!is_floating(type) || size_of(type) == 2 || node->input(0)->type().element_count() == 0) continue;
       const int digits = wrong_digits(type, subject_.tf32);
-      add_fault(Mutation::wrong_rounding, {.text = "too few digits in what enters " + print(*node),
-                                           .node = node.get(),
-                                           .operand = 0,
-                                           .alter =
-                                               [digits](const Tensor& operand) {
-                                                 return with_digits(operand, digits);
-                                               },
-                                           .own_axes = {}});
+      add_fault(Mutation::wrong_rounding,
+                {.text = "too few digits in what enters " + print(*node),
+                 .node = node.get(),
+                 .operand = 0,
+                 .alter = [digits](const Tensor& operand) { return with_digits(operand, digits); },
+                 .own_axes = {}});
     }
   }
 

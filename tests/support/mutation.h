@@ -2,14 +2,15 @@
 // computed is made wrong before it is compared, in every way of these kinds that the operators have:
 //
 //   zeros            one output is all zero
-//   left_out_row     the last term of a sum is not added; where nothing is summed, the last row of an output is
+//   left_out_row     the last term of a sum is not added; where nothing is summed, the last row of an output
+//   is
 //                    not written
 //   dropped_operand  a bias, residual, scale, mask or statistic is not read
 //   wrong_rounding   16-bit results are truncated; wider ones, or what enters products, are in TF32 (in bf16
 //                    where TF32 is allowed, in fp32 where they are fp64)
 //
-// A test fails then, for each that it notices; what it does not notice becomes a property of it in GoogleTest's
-// report. tests/mutation/check.py runs the tests so and lists what survived.
+// A test fails then, for each that it notices; what it does not notice becomes a property of it in
+// GoogleTest's report. tests/mutation/check.py runs the tests so and lists what survived.
 #pragma once
 
 #include <functional>

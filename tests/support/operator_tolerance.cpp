@@ -29,7 +29,8 @@ int64_t overlapping_windows(const Shape& window, const Attributes& attributes) {
   int64_t count = 1;
   for (size_t axis = 0; axis < window.size(); ++axis) {
     const auto option = [&](const char* name) {
-      return attributes.contains(name) && !attributes.integers(name).empty() ? attributes.integers(name)[axis] : 1;
+      return attributes.contains(name) && !attributes.integers(name).empty() ? attributes.integers(name)[axis]
+                                                                             : 1;
     };
     const int64_t stride = option("strides");
     count *= quotient_rounded_up(window[axis], stride / std::gcd(stride, option("dilations")));
@@ -58,7 +59,8 @@ double magnitude_of(const Node& node, const std::vector<Tensor>& inputs, double 
         return std::max(1.0, largest_of(inputs[0])) * std::max(1.0, largest_of(inputs[3])) *
                std::max(largest_of(inputs[1]), largest_of(inputs[2]));
       if (name == "attention")
-        return std::max(1.0, largest_of(inputs[2])) * std::max(1.0, largest_of(inputs[0]) * largest_of(inputs[1]));
+        return std::max(1.0, largest_of(inputs[2])) *
+               std::max(1.0, largest_of(inputs[0]) * largest_of(inputs[1]));
       // A bias of its own is one term more.
       return std::max(largest_of(inputs[0]) * largest_of(inputs[1]),
                       inputs.size() > 2 ? largest_of(inputs[2]) : 0);
@@ -122,7 +124,8 @@ int64_t summed_terms(const Node& node) {
     return x[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis)];
   }
   if (name.starts_with("cross_entropy")) return x.back();
-  if (name == "batch_norm_training" || name == "batch_norm_gradient") return elements_of(node.input(0)) / x.back();
+  if (name == "batch_norm_training" || name == "batch_norm_gradient")
+    return elements_of(node.input(0)) / x.back();
   if (name == "layer_norm" || name == "group_norm")
     return elements_of(node.input(0)) / std::max<int64_t>(1, elements_of(node.output(1)));
   // Within a row, and over the rows for scale and bias.

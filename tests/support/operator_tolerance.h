@@ -1,5 +1,5 @@
-// Tolerances of one operator on given inputs: how many terms a result sums follows from its schema and shapes,
-// magnitudes from the inputs. tolerance.h has what they become.
+// Tolerances of one operator on given inputs: how many terms a result sums follows from its schema and
+// shapes, magnitudes from the inputs. tolerance.h has what they become.
 #pragma once
 
 #include <vector>

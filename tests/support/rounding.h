@@ -1,10 +1,10 @@
 // Whether 16-bit results were rounded to nearest, which no bound on single elements can tell from truncation.
 //
-// The error of rounding to nearest is about uniform in [-1/2, 1/2] units in the last place: its mean is 0, its
-// variance 1/12. Of truncation (toward zero, or toward minus infinity) the mean is -1/2 unit, of the magnitude
-// or of the number. The mean over n elements deviates by 1 / sqrt(12 n): for n = 64, the fewest that are looked
-// at, by 0.036, so that a mean of a quarter is seven deviations from either. Ties do not matter: to even, half
-// of them go up.
+// The error of rounding to nearest is about uniform in [-1/2, 1/2] units in the last place: its mean is 0,
+// its variance 1/12. Of truncation (toward zero, or toward minus infinity) the mean is -1/2 unit, of the
+// magnitude or of the number. The mean over n elements deviates by 1 / sqrt(12 n): for n = 64, the fewest
+// that are looked at, by 0.036, so that a mean of a quarter is seven deviations from either. Ties do not
+// matter: to even, half of them go up.
 //
 // Looked at are the elements whose exact value is no number of the type and from which the result differs by
 // at most one unit: where a kernel's own rounding (of sums that cancel, of steps between) is larger, the last

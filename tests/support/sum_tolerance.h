@@ -1,4 +1,5 @@
-// How far sums may be off whose terms a device makes itself, such as the statistics of a convolution's result.
+// How far sums may be off whose terms a device makes itself, such as the statistics of a convolution's
+// result.
 //
 // A device adds n terms t + e where the reference adds t. With
 //   s    the root mean square of the terms
@@ -8,11 +9,12 @@
 //   a    unit roundoff of fp32, in which a device adds
 //   lambda = 4, as in tolerance.h: beyond four deviations is next to nothing
 // a sum is off by at most  lambda sqrt(n) e + n b + p |sum|,  and what the additions themselves lose
-// (tolerance.h). Not by n e: in bf16 that is more than sums of terms of both signs are, so that zeros would pass for them.
+// (tolerance.h). Not by n e: in bf16 that is more than sums of terms of both signs are, so that zeros would
+// pass for them.
 //
 // A square is off by 2 t e + e^2. Of the first part the sum has the deviation 2 sqrt(sum of t^2 e^2), at most
-// 2 sqrt(3 n) s e for terms that are spread normally and errors that grow with them. Squares have one sign, so
-// that all is relative to their sum, n s^2:  2 lambda sqrt(3 / n) e / s + (e / s)^2 + 2 b / s + 2 p.
+// 2 sqrt(3 n) s e for terms that are spread normally and errors that grow with them. Squares have one sign,
+// so that all is relative to their sum, n s^2:  2 lambda sqrt(3 / n) e / s + (e / s)^2 + 2 b / s + 2 p.
 #pragma once
 
 #include "support/tolerance.h"
@@ -20,11 +22,11 @@
 namespace tessera::testing {
 
 struct SummedTerms {
-  int64_t count = 1;       // n
-  double size = 1;         // s
-  double error = 0;        // e
-  double bias = 0;         // b
-  double proportional = 0; // p
+  int64_t count = 1;        // n
+  double size = 1;          // s
+  double error = 0;         // e
+  double bias = 0;          // b
+  double proportional = 0;  // p
 };
 
 // Of numbers that tests draw evenly between -limit and limit.
@@ -55,9 +57,9 @@ inline Tolerance square_sum_tolerance(const SummedTerms& terms) {
 
 // What a device does with the last bits of fp32 factors before it multiplies them. 16 bits have none.
 enum class Factors {
-  exact,      // numbers of TF32
-  rounded,    // the first to the nearest number of TF32; the second is one
-  cut_off,    // both, as the Tensor Cores do by themselves
+  exact,    // numbers of TF32
+  rounded,  // the first to the nearest number of TF32; the second is one
+  cut_off,  // both, as the Tensor Cores do by themselves
 };
 
 // The result of a convolution, or of its data gradient.

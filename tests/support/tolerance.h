@@ -135,8 +135,8 @@ inline Tolerance variance_tolerance(DataType type, int64_t terms) {
 }
 
 // exp(x - max) / sum: rounding x - max, at most `spread`, by a relative unit moves the exponential by spread
-// units, the exponential itself has 4, and the sum has one sign. All of that is relative; in a logarithm of it
-// or beside the 1 of the right class, times a factor (1 or the gradient of the loss), it is absolute.
+// units, the exponential itself has 4, and the sum has one sign. All of that is relative; in a logarithm of
+// it or beside the 1 of the right class, times a factor (1 or the gradient of the loss), it is absolute.
 inline Tolerance softmax_tolerance(DataType type, int64_t terms, double spread, double factor) {
   if (!is_floating(type)) return {};
   const auto [u, a, least] = detail::units_of(type);

@@ -13,8 +13,7 @@ std::unique_ptr<Graph> unfused(const Node& node) {
   auto graph = std::make_unique<Graph>(node.operator_name());
   std::vector<Value*> inputs;
   for (const Value* input : node.inputs()) {
-    inputs.push_back(
-        graph->add_input(InputRole::input, "x" + std::to_string(inputs.size()), input->type()));
+    inputs.push_back(graph->add_input(InputRole::input, "x" + std::to_string(inputs.size()), input->type()));
   }
   const Node* copy = graph->add_node(node.operator_name(), inputs, node.attributes());
   for (const auto& output : copy->outputs()) graph->add_output(output->name(), output.get());
@@ -40,7 +39,8 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
   std::unordered_map<const Value*, Tensor> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value* input = graph.inputs()[i].get();
-    values[input] = inputs[i].data_type() == input->data_type() ? inputs[i] : inputs[i].cast(input->data_type());
+    values[input] =
+        inputs[i].data_type() == input->data_type() ? inputs[i] : inputs[i].cast(input->data_type());
   }
   for (const auto& node : graph.nodes()) {
     std::vector<Tensor> operands;

@@ -16,8 +16,8 @@ namespace tessera::testing {
 std::unique_ptr<Graph> unfused(const Node& node);
 
 // The same graph with fp32 wherever it has a 16-bit type, so that only its results are rounded. Null where it
-// has none, where an operator does not take fp32 instead, and where it draws random numbers, which are others in
-// another type.
+// has none, where an operator does not take fp32 instead, and where it draws random numbers, which are others
+// in another type.
 std::unique_ptr<Graph> widened(const Graph& graph);
 
 // The outputs by the reference interpreter, whose inputs are cast to the graph's types. `operand` may put

@@ -200,6 +200,38 @@ TEST(Recipe, RefusesBadToml) {
   EXPECT_ERROR(parse("a = " + std::string(100000, '[')), kInvalid, "recipe.toml:1: ");
 }
 
+std::string repeated(const std::string& text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+// A table for each part of half a million, taken apart by recursion, would overflow the stack.
+TEST(Recipe, RefusesTomlThatNestsDeeply) {
+  const std::string parts = "more than 16 parts";
+  EXPECT_ERROR(parse("\na" + repeated(".a", 500'000) + " = 1"), kInvalid, "recipe.toml:2: ", parts);
+  EXPECT_ERROR(parse("[a" + repeated(" . 'a'", 16) + "]"), kInvalid, "recipe.toml:1: ", parts);
+  EXPECT_ERROR(parse("a = {a" + repeated(".\"a\"", 16) + " = 1}"), kInvalid, parts);
+  const std::string nested = "nested more than 16 deep";
+  EXPECT_ERROR(parse("a = [\n" + repeated("{a = [\n", 20)), kInvalid, "recipe.toml:9: ", nested);
+  EXPECT_ERROR(parse("a = " + repeated("[", 17) + repeated("]", 17)), kInvalid, nested);
+  // Neither texts nor comments nest, whatever quotes they hold.
+  const std::string deep = repeated("a.", 20) + repeated("[", 20);
+  EXPECT_ERROR(parse("# " + deep + "\nx = \"" + deep + "\\\"\" # " + deep), kInvalid,
+               "recipe.toml:2: unknown key 'x'");
+  EXPECT_ERROR(parse("x = '" + deep + "\"'\ny = 1"), kInvalid, "recipe.toml:1: unknown key 'x'");
+  EXPECT_ERROR(parse("x = \"\"\"" + deep + "\n\"" + deep + "\\\"\"\"\"\"\ny = 1"), kInvalid,
+               "unknown key 'x'");
+  EXPECT_ERROR(parse("x = \"\"\"q\"\"\"\"\" # \"\"\"\ny" + repeated(".a", 20) + " = 1"), kInvalid,
+               "recipe.toml:2: ", parts);
+  EXPECT_ERROR(parse("x = \"" + repeated("[", 20) + "\ny" + repeated(".a", 20) + " = 1"), kInvalid,
+               "recipe.toml:");
+  // In an override it is text, as whatever else is no value of TOML.
+  const std::string path = repeated("../", 20) + "data";
+  EXPECT_EQ(parse("", {"data.path=" + path}).data.path, path);
+  EXPECT_ERROR(parse("", {"train.epochs=a" + repeated(".a", 500'000)}), kInvalid, "train.epochs");
+}
+
 TEST(Recipe, TakesOverrides) {
   const Recipe recipe =
       parse("train.epochs = 3", {"train.epochs=4", "train.epochs=5", "model.hidden=[7]",

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+struct stat;
+
 namespace tessera {
 
 // The bytes behind a text.
@@ -55,7 +57,9 @@ class MappedFile {
 // Writes a file that appears under its name complete or not at all: the bytes go to a temporary name in the
 // same folder ("NAME.partial-..."), commit() syncs it, renames it and syncs the folder. Destroyed without
 // commit(), it leaves the folder as it was. What a killed process left of the same target is removed by the
-// next writer.
+// next writer. A file that is replaced gives its mode to the new one, and its owner where the user may do
+// that. Bytes for a character device or a pipe go straight to it; a block device or a socket is refused with
+// Error(io).
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -68,12 +72,14 @@ class AtomicFile {
   void commit();
 
  private:
+  void open_stream();
   void open_temporary();
+  void keep_owner_and_mode(const struct stat& status);
   void remove_temporary() noexcept;
   [[noreturn]] void fail_and_remove(const char* action, int error);
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty where the bytes go straight to the path
   int descriptor_ = -1;
 };
 

@@ -19,8 +19,16 @@ using SymbolBindings = std::map<std::string, int64_t>;
 
 // Kept in a normal form (sum of monomials with integer coefficients), so that equal extents compare equal.
 // Floor division by a number, which convolutions of symbolic images need, is an opaque factor of a monomial.
+//
+// Products of sums grow exponentially with their text, so the normal form is bounded: what would have more
+// than kMaximumTerms monomials, take more than kMaximumCharacters, or nest more than kMaximumFloors floor
+// divisions is refused with Error(invalid_graph).
 class Dimension {
  public:
+  static constexpr size_t kMaximumTerms = 256;
+  static constexpr size_t kMaximumCharacters = 1 << 14;  // of the factors of all monomials
+  static constexpr size_t kMaximumFloors = 40;
+
   Dimension() = default;  // 0
   // Implicit, because a plain number is the common extent.
   Dimension(int64_t value) : constant_(value) {}  // NOLINT(google-explicit-constructor)

@@ -53,6 +53,7 @@ class Value {
   Node* producer_ = nullptr;
   size_t index_ = 0;
   InputRole role_ = InputRole::input;
+  bool is_updated_ = false;
   std::vector<Use> uses_;
 };
 
@@ -115,6 +116,8 @@ class Graph {
 
   void add_output(const std::string& name, Value* value);
   void set_output(size_t index, Value* value) { outputs_.at(index).value = value; }
+  // Throws Error(invalid_graph) unless `state` is a parameter or a state that has no update yet, of the type
+  // of `next`.
   void add_update(Value* state, Value* next);
   void set_update(size_t index, Value* next) { updates_.at(index).next = next; }
   void erase_outputs() { outputs_.clear(); }

@@ -18,8 +18,14 @@ struct TensorType {
   // The next three throw Error(invalid_argument) while the shape holds a symbol.
   Shape static_shape() const { return to_static(shape); }
   int64_t element_count() const { return tessera::element_count(static_shape()); }
-  int64_t bytes() const { return element_count() * static_cast<int64_t>(size_of(data_type)); }
+  // Also throws what tensor_bytes() does.
+  int64_t bytes() const { return tensor_bytes(static_shape(), size_of(data_type)); }
 };
+
+// Throws Error(invalid_graph) unless a graph may hold such a tensor: at most kMaximumRank axes, and where the
+// shape holds no symbol, no negative extent and not more than kMaximumTensorBytes.
+inline constexpr size_t kMaximumRank = 64;
+void check_type(const TensorType& type);
 
 // "fp32[batch, 28, 28, 1]"
 std::string to_string(const TensorType& type);

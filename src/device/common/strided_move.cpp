@@ -45,7 +45,8 @@ StridedMove slice(const Node& node) {
     const int64_t start = node.attributes().integers("starts")[axis];
     const int64_t first = std::clamp<int64_t>(start < 0 ? source[axis] + start : start, 0, source[axis]);
     move.from.offset += first * move.from.strides[axis];
-    move.from.strides[axis] *= node.attributes().integers("strides")[axis];
+    move.from.strides[axis] *= std::min(node.attributes().integers("strides")[axis],
+                                        std::max<int64_t>(source[axis], 1));  // any further one ends the axis
   }
   return move;
 }
@@ -61,11 +62,12 @@ StridedMove pad(const Node& node) {
   StridedMove move{.shape = {}, .from = {0, row_major_strides(source)}, .to = {0, row_major_strides(target)}};
   for (size_t axis = 0; axis < source.size(); ++axis) {
     const int64_t low = node.attributes().integers("low")[axis];
-    const int64_t step = node.attributes().integers("interior")[axis] + 1;
+    const int64_t step = source[axis] > 1 ? node.attributes().integers("interior")[axis] + 1 : 1;
     // Element i lands at low + i * step; those outside the result are cropped.
     const int64_t first = ceil_quotient(-low, step);
     const int64_t last = std::min(source[axis], ceil_quotient(target[axis] - low, step));
     move.shape.push_back(std::max<int64_t>(last - first, 0));
+    if (move.shape.back() == 0) continue;
     move.from.offset += first * move.from.strides[axis];
     move.to.offset += (low + first * step) * move.to.strides[axis];
     move.to.strides[axis] *= step;

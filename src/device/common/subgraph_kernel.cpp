@@ -22,6 +22,7 @@ class SubgraphKernel : public Kernel {
       place_output(graph_->outputs()[i].value, {Place::Kind::output, i, {}});
     }
     for (const auto& node : graph_->nodes()) add_node(*node, request, candidates);
+    for (size_t i = 0; i < graph_->outputs().size(); ++i) add_copy(i, request, candidates);
     scratch_ = workspace_.book<std::byte>(inner_workspace_);
   }
 
@@ -109,6 +110,22 @@ class SubgraphKernel : public Kernel {
       step.targets.push_back(place->second);
     }
     step.kernel = first_willing(inner, candidates);
+    add_step(std::move(step));
+  }
+
+  // An output that is an input, or a value that is another output already, is copied at the end.
+  void add_copy(size_t output, const KernelRequest& request, const CandidatesOf& candidates) {
+    const Value& value = *graph_->outputs()[output].value;
+    const Place target{Place::Kind::output, output, {}};
+    if (places_.at(&value) == target) return;
+    Value* source = copies_.add_input(InputRole::input, fmt::format("x{}", output), value.type());
+    const Node& node = *copies_.add_node("reshape", {source}, {{"shape", value.shape()}});
+    const KernelRequest inner{
+        .node = node, .frozen_inputs = {false}, .deterministic = request.deterministic, .tf32 = request.tf32};
+    add_step({first_willing(inner, candidates), {places_.at(&value)}, {target}, {}, {}});
+  }
+
+  void add_step(Step step) {
     step.inputs.resize(step.sources.size());
     step.outputs.resize(step.targets.size());
     inner_workspace_ = std::max(inner_workspace_, step.kernel->workspace_bytes());
@@ -127,6 +144,7 @@ class SubgraphKernel : public Kernel {
   }
 
   std::shared_ptr<const Graph> graph_;
+  Graph copies_;  // of its nodes, which kernels keep
   std::unordered_map<const Value*, Place> places_;
   std::vector<Step> steps_;
   WorkspaceLayout workspace_;

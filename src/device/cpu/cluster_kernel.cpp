@@ -10,6 +10,7 @@
 
 #include "device/cpu/cluster_runner.h"
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/parallel_region.h"
 
 namespace tessera::cpu {
 namespace {
@@ -88,29 +89,23 @@ class ClusterKernel : public Kernel {
   void run_elementwise(const KernelArguments& arguments) const {
     const int64_t rows = program_.space.rows();
     const int64_t tiles = program_.tiling.count(0, rows);
-#pragma omp parallel num_threads(threads())
-    {
-      const int64_t count = omp_get_num_threads();
-      const int64_t own = omp_get_thread_num();
+    in_parallel(threads(), [&](int64_t own, int64_t count) {
       TileRunner runner(program_, arguments);
       for (int64_t k = tiles * own / count; k < tiles * (own + 1) / count; ++k) {
         runner.run(program_.tiling.tile(0, rows, k));
       }
-    }
+    });
   }
 
   void run_reduction(const KernelArguments& arguments) const {
     auto* accumulators = static_cast<char*>(arguments.workspace);
-#pragma omp parallel num_threads(threads())
-    {
-      const int64_t count = omp_get_num_threads();
-      const int64_t own = omp_get_thread_num();
+    in_parallel(threads(), [&](int64_t own, int64_t count) {
       TileRunner runner(program_, arguments);
       const int64_t last = partition_.parts * (own + 1) / count;
       for (int64_t part = partition_.parts * own / count; part < last; ++part) {
         run_part(runner, part, accumulators);
       }
-    }
+    });
     if (partition_.kind == Partition::Kind::partial) {
       for (int64_t part = 1; part < partition_.parts; ++part) {
         loops_.combine(accumulators, accumulators + part * program_.results * kAccumulatorBytes,

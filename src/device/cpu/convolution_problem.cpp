@@ -10,12 +10,22 @@ using backend::channels_last_strides;
 using backend::channels_second;
 using dnnl::memory;
 
+namespace {
+
+bool all_are(int64_t wanted, const memory::dims& values) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
+}  // namespace
+
+bool ConvolutionProblem::has_window() const {
+  const int64_t spatial_axes = static_cast<int64_t>(source.size()) - 2;
+  return !all_are(1, {weight.end() - spatial_axes, weight.end()});
+}
+
 bool ConvolutionProblem::is_pointwise() const {
-  const auto all = [](const memory::dims& values, int64_t wanted) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
-  };
-  return groups == 1 && all({weight.begin() + 2, weight.end()}, 1) && all(strides, 1) &&
-         all(padding_low, 0) && all(padding_high, 0);
+  return groups == 1 && !has_window() && all_are(1, strides) && all_are(0, padding_low) &&
+         all_are(0, padding_high);
 }
 
 int64_t ConvolutionProblem::pixels() const {

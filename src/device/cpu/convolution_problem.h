@@ -14,6 +14,7 @@ struct ConvolutionProblem {
 
   int64_t input_channels() const { return source[1]; }
   int64_t output_channels() const { return destination[1]; }
+  bool has_window() const;  // of more than one element
   // A window of one element, no stride, padding or groups: a matrix product over pixels.
   bool is_pointwise() const;
   int64_t pixels() const;  // N times the spatial extents of the destination

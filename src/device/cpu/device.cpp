@@ -7,13 +7,13 @@
 #include <hwy/highway.h>
 #include <omp.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/memory_limit.h"
 
 namespace tessera::cpu {
 namespace {
@@ -67,7 +67,7 @@ DeviceDescription CpuDevice::description() const {
   DeviceDescription result;
   result.name = "cpu";
   result.model = fmt::format("{}, {} threads", processor_model(), omp_get_max_threads());
-  result.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  result.memory_bytes = available_memory();
   result.versions["onednn"] = onednn_version();
   result.versions["highway"] = fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH);
   return result;

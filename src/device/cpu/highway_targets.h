@@ -2,4 +2,9 @@
 // of AVX-512 would add compile time and no speed here.
 #pragma once
 
+#if defined(__SANITIZE_THREAD__)
+// Which thread does what is the same for all of them: AVX2 and the least that every machine has are enough.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | (HWY_AVX2 - 1))
+#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#endif

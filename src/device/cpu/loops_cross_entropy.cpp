@@ -70,12 +70,14 @@ void run_loss(const Problem& problem, const KernelArguments& arguments) {
           } else if (label >= 0 && label < classes) {
             const T* x = read_row(problem, arguments.inputs[0], row, room.data());
             const T largest = loops.maximum(x, classes);
-            const double log_sum =
-                static_cast<double>(largest) + std::log(loops.exponentials(x, largest, nullptr, classes));
-            double result = (1 - problem.smoothing) * (log_sum - static_cast<double>(x[label]));
-            if (problem.smoothing > 0) {
-              result += problem.smoothing * (log_sum - loops.sum(x, classes) / static_cast<double>(classes));
-            }
+            const double log_sum = std::log(loops.exponentials(x, largest, nullptr, classes));
+            // The largest first, as the reference does.
+            const auto loss_of = [&](double logit) {
+              return log_sum - (logit - static_cast<double>(largest));
+            };
+            double result = (1 - problem.smoothing) * loss_of(static_cast<double>(x[label]));
+            if (problem.smoothing > 0)
+              result += problem.smoothing * loss_of(loops.sum(x, classes) / static_cast<double>(classes));
             loss = static_cast<T>(result);
           }
           write(problem, &loss, 1, arguments.outputs[0], row);

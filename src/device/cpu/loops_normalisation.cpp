@@ -1,5 +1,4 @@
-// layer_norm, group_norm, attention and their gradients as graphs of clusters and products.
-#include "tessera/device/common/attention_rules.h"
+// layer_norm, group_norm and their gradients as graphs of clusters.
 #include "tessera/device/common/normalisation_rules.h"
 
 #include "device/cpu/kernel_registry.h"
@@ -8,13 +7,11 @@ namespace tessera::cpu {
 namespace {
 
 bool register_rules() {
-  for (const auto* rules : {&backend::normalisation_rules(), &backend::attention_rules()}) {
-    for (const auto& [key, rule] : *rules) {
-      CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node&) {
-                               return std::vector{
-                                   backend::rule_candidate("loops." + key, rule, cpu_candidates)};
-                             }});
-    }
+  for (const auto& [key, rule] : backend::normalisation_rules()) {
+    CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node&) {
+                             return std::vector{
+                                 backend::rule_candidate("loops." + key, rule, cpu_candidates)};
+                           }});
   }
   return true;
 }

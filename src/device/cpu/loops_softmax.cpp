@@ -18,7 +18,8 @@ void softmax_row(const RowLoops<T>& loops, const T* x, T* y, int64_t n, bool log
   const T largest = loops.maximum(x, n);
   if (logarithm) {
     const double sum = loops.exponentials(x, largest, nullptr, n);
-    loops.affine(x, T(1), static_cast<T>(-(static_cast<double>(largest) + std::log(sum))), y, n);
+    // The maximum first: beside a large one the logarithm is less than its last digit.
+    loops.subtract(x, largest, static_cast<T>(std::log(sum)), y, n);
   } else {
     const double sum = loops.exponentials(x, largest, y, n);
     loops.affine(y, static_cast<T>(1 / sum), T(0), y, n);

@@ -82,9 +82,32 @@ OnednnPlan plan_data(const KernelRequest& kernel, bool blocked) {
        {DNNL_ARG_DIFF_SRC, true, 0, problem.source_stored(request.stored), descriptor.diff_src_desc()}}};
 }
 
+// oneDNN 3.2 has two faults in weight gradients on channels-last activations; on blocked ones it is right.
+// tests/device_cpu/onednn_faults_test.cpp tells when the installed version has them no more.
+void refuse_faulty(const ConvolutionProblem& problem, memory::data_type type) {
+  const auto any_above = [](const memory::dims& values, int64_t least) {
+    return std::any_of(values.begin(), values.end(), [least](int64_t value) { return value > least; });
+  };
+  constexpr int64_t kVector = 16;
+  const int64_t channels = problem.input_channels() / problem.groups;
+  const bool strided = !problem.has_window() && any_above(problem.strides, 1);
+  refuse_unless(
+      !strided || channels >= kVector,
+      "oneDNN 3.2 writes beyond its scratchpad for strides over windows of one element and fewer than "
+      "{} channels",
+      kVector);
+  const bool dilated = problem.has_window() && any_above(problem.dilations, 0);
+  refuse_unless(
+      type != memory::data_type::bf16 || !dilated || channels % kVector == 0,
+      "oneDNN 3.2 sums what it never wrote for dilated windows in bf16 and a number of channels that {} "
+      "does not divide",
+      kVector);
+}
+
 OnednnPlan plan_weight(const KernelRequest& kernel, bool blocked) {
   const GradientRequest request = weight_request(kernel.node, blocked);
   const ConvolutionProblem& problem = request.problem;
+  if (!blocked) refuse_faulty(problem, request.type);
   const auto descriptor = implemented(dnnl::convolution_backward_weights::primitive_desc(
       onednn_engine(), kDirect, request.source, request.weight, request.destination, problem.strides,
       problem.dilations, problem.padding_low, problem.padding_high,

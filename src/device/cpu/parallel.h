@@ -10,6 +10,8 @@
 
 #include <omp.h>
 
+#include "device/cpu/parallel_region.h"
+
 namespace tessera::cpu {
 
 // Below this many elements per thread, starting threads costs more than they save.
@@ -24,8 +26,9 @@ template <typename Function>
 void for_each_part(int64_t parts, int64_t count, Function&& function) {
   const auto run = [&](int64_t part) { function(part, count * part / parts, count * (part + 1) / parts); };
   if (parts == 1) return run(0);
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static)
-  for (int64_t part = 0; part < parts; ++part) run(part);
+  in_parallel(parts, [&](int64_t thread, int64_t threads) {
+    for (int64_t part = parts * thread / threads; part < parts * (thread + 1) / threads; ++part) run(part);
+  });
 }
 
 enum class Order : uint8_t { forwards, backwards };
@@ -54,8 +57,7 @@ void for_each_block(int64_t threads, int64_t count, Order order, Function&& func
     }
   };
   if (threads == 1) return work(0);
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  work(omp_get_thread_num());
+  in_parallel(threads, [&](int64_t thread, int64_t) { work(thread); });
 }
 
 }  // namespace tessera::cpu

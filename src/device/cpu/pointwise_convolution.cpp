@@ -52,6 +52,7 @@ Product make_product(const KernelRequest& request, const Shape& source, const Sh
 Product read_forward(const KernelRequest& request) {
   const Node& node = request.node;
   refuse_unless(node.body() == nullptr, "something is fused to the convolution");
+  refuse_unless(node.inputs().size() == 2, "the convolution has a bias of its own");
   return make_product(request, node.input(0)->type().static_shape(), node.output()->type().static_shape(),
                       /*forward=*/true);
 }

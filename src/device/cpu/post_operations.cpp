@@ -1,5 +1,6 @@
 #include "device/cpu/post_operations.h"
 
+#include <limits>
 #include <optional>
 
 namespace tessera::cpu {
@@ -14,13 +15,18 @@ struct Activation {
   float beta = 0;
 };
 
+// oneDNN's relu and clip take the limit for NaN. So does its hard sigmoid, but x times the hard sigmoid of so
+// steep a slope is relu (but for the least numbers below a normal one), keeps NaN, and costs as little; minus
+// infinity becomes NaN.
+constexpr Activation kRelu{algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0};
+
 std::optional<Activation> activation_of(const Node& node) {
   const std::string& name = node.operator_name();
+  refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
+                "oneDNN's {} makes a number of NaN", name);
   const Attributes& attributes = node.attributes();
   const auto real = [&](const char* attribute) { return static_cast<float>(attributes.real(attribute)); };
-  if (name == "relu") return Activation{algorithm::eltwise_relu};
-  if (name == "relu6") return Activation{algorithm::eltwise_clip_v2, 0, 6};
-  if (name == "clip") return Activation{algorithm::eltwise_clip_v2, real("low"), real("high")};
+  if (name == "relu") return kRelu;
   if (name == "leaky_relu") return Activation{algorithm::eltwise_relu, real("slope")};
   if (name == "elu") return Activation{algorithm::eltwise_elu, real("alpha")};
   if (name == "gelu") {
@@ -31,7 +37,6 @@ std::optional<Activation> activation_of(const Node& node) {
   if (name == "sigmoid") return Activation{algorithm::eltwise_logistic};
   if (name == "tanh") return Activation{algorithm::eltwise_tanh};
   if (name == "softplus") return Activation{algorithm::eltwise_soft_relu, 1};
-  if (name == "hard_sigmoid") return Activation{algorithm::eltwise_hardsigmoid, real("alpha"), real("beta")};
   if (name == "hard_swish") return Activation{algorithm::eltwise_hardswish, 1.0F / 6, 0.5F};
   if (name == "mish") return Activation{algorithm::eltwise_mish};
   return std::nullopt;

@@ -108,7 +108,18 @@ void affine(const T* x, T factor, T offset, T* out, int64_t n) {
 }
 
 template <class T>
-constexpr RowLoops<T> kLoops = {&maximum<T>, &sum<T>, &exponentials<T>, &affine<T>};
+void subtract(const T* x, T first, T second, T* out, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto a = hn::Set(d, first);
+  const auto b = hn::Set(d, second);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), a), b), d, out + i);
+  for (; i < n; ++i) out[i] = (x[i] - first) - second;
+}
+
+template <class T>
+constexpr RowLoops<T> kLoops = {&maximum<T>, &sum<T>, &exponentials<T>, &affine<T>, &subtract<T>};
 
 const RowLoops<float>* float_loops() {
   return &kLoops<float>;

@@ -15,6 +15,8 @@ struct RowLoops {
   double (*exponentials)(const T* x, T shift, T* out, int64_t n);
   // out[i] = x[i] * factor + offset; out may be x.
   void (*affine)(const T* x, T factor, T offset, T* out, int64_t n);
+  // out[i] = (x[i] - first) - second; out may be x.
+  void (*subtract)(const T* x, T first, T second, T* out, int64_t n);
 };
 
 const RowLoops<float>& row_loops(float);

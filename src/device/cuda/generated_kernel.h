@@ -32,7 +32,7 @@ class PointerList {
   void input(std::optional<size_t> index) { add(Argument::Kind::input, index); }
   void output(std::optional<size_t> index) { add(Argument::Kind::output, index); }
 
-  std::string parameters() const;  // "const half* x0, float* y1"
+  std::string parameters() const;                                       // "const half* x0, float* y1"
   std::string fields(size_t first = 0, size_t count = SIZE_MAX) const;  // "x0, nullptr, x0, y1"
   const std::vector<Argument>& arguments() const { return arguments_; }
 

@@ -64,10 +64,11 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
               const GpuTraits& gpu) const {
     program.source = print(
         "pointwise_convolution.cuh",
-        fmt::format("inputs = {}, outputs = {}, slice = {}, teams = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
-                    "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
-                    inputs, outputs, slice, teams(), norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
-                    epilogue.shortcut.has_value(), epilogue.activation != nullptr));
+        fmt::format(
+            "inputs = {}, outputs = {}, slice = {}, teams = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
+            "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
+            inputs, outputs, slice, teams(), norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
+            epilogue.shortcut.has_value(), epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
             "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
             bytes_of(stages * item_elements()));

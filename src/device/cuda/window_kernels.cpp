@@ -48,9 +48,9 @@ std::string problem(const Node& node, const backend::PoolGeometry& geometry, con
       "  struct Problem {{\n    using index = {};\n    index images = {}, channels = {};\n"
       "    index input[3] = {}, output[3] = {}, window[3] = {}, strides[3] = {}, padding[3] = {};\n"
       "    bool count_padding = {};\n{}  }};\n  constexpr Problem p;\n",
-      has_narrow_indices(node, geometry, dilations) ? "int32" : "int64", geometry.images, geometry.channels, list(geometry.input),
-      list(geometry.output), list(geometry.window), list(geometry.strides), list(geometry.padding),
-      geometry.count_padding, more);
+      has_narrow_indices(node, geometry, dilations) ? "int32" : "int64", geometry.images, geometry.channels,
+      list(geometry.input), list(geometry.output), list(geometry.window), list(geometry.strides),
+      list(geometry.padding), geometry.count_padding, more);
 }
 
 // Neighbouring channels of one thread: as many as an access of 16 bytes takes, where they divide the
