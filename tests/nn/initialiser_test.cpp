@@ -35,8 +35,8 @@ Statistics draw(const nn::Initialiser& initialiser) {
   return statistics_of(nn::initialise(initialiser, "conv.weight", kWeight, 7));
 }
 
-// Mean 0 within five standard errors; so the deviation, whose error is 1 / sqrt(2 n) for normal numbers and less
-// for those that are cut.
+// Mean 0 within five standard errors; so the deviation, whose error is 1 / sqrt(2 n) for normal numbers and
+// less for those that are cut.
 void expect_spread(const Statistics& s, double deviation) {
   const double count = 128 * 3 * 3 * 32;
   EXPECT_NEAR(s.mean, 0, 5 * deviation / std::sqrt(count));

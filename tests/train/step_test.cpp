@@ -96,7 +96,8 @@ double norm_of(const std::map<std::string, std::vector<double>>& gradients) {
   return std::sqrt(squares);
 }
 
-// Losses and weights of about one after a few steps: some tens of roundings to fp32 (2^-24 each), in another order.
+// Losses and weights of about one after a few steps: some tens of roundings to fp32 (2^-24 each), in another
+// order.
 constexpr double kAbsolute = 1e-6;
 constexpr Tolerance kFewSteps{.absolute = kAbsolute, .relative = 1e-5};
 
@@ -174,7 +175,8 @@ TEST(Step, AveragesFollowTheParameters) {
       for (size_t i = 0; i < expected[name].size(); ++i) {
         expected[name][i] = 0.75 * expected[name][i] + 0.25 * parameter.at(static_cast<int64_t>(i));
       }
-      expect_close(runner.get("ema/" + name), expected[name], {.absolute = kAbsolute, .relative = 1e-6}, name);
+      expect_close(runner.get("ema/" + name), expected[name], {.absolute = kAbsolute, .relative = 1e-6},
+                   name);
     }
   }
 }
@@ -247,7 +249,8 @@ TEST(LossScale, DoesNotChangeTheGradients) {
   half.update(batch);
   full.update(batch);
   for (const std::string& name : kParameters) {
-    // Gradients below 2 that pass a few layers in fp16: two units of 2^-11 each, of which the weights take a part.
+    // Gradients below 2 that pass a few layers in fp16: two units of 2^-11 each, of which the weights take a
+    // part.
     expect_close(half.get(name), full.get(name), {.absolute = 2e-3, .relative = 2e-3}, name);
   }
 }
