@@ -96,8 +96,9 @@ TEST(Random, IsAFunctionOfSeedStreamAndIndex) {
     EXPECT_LT(random.uniform(i), 1.0F);
     EXPECT_LT(random.below(i, 7), 7u);
   }
-  EXPECT_NEAR(sum / kCount, 0, 0.03);
-  EXPECT_NEAR(squares / kCount, 1, 0.05);
+  // Five standard deviations of the estimates.
+  EXPECT_NEAR(sum / kCount, 0, 5 / std::sqrt(kCount));
+  EXPECT_NEAR(squares / kCount, 1, 5 * std::sqrt(2.0 / kCount));
 }
 
 TEST(Text, SuggestsNearNamesOnly) {

@@ -126,6 +126,7 @@ class LookTest(ProgramTest):
         for node in nodes:
             moving = node["bytes"] / device["bytes_per_second"]
             computing = node["flops"] / device["flops_per_second"][node["arithmetic"]] if node["flops"] else 0
+            # Of what JSON holds in full, in doubles; a sum of microseconds has thousands of them.
             self.assertAlmostEqual(node["limit_microseconds"], 1e6 * max(moving, computing), delta=1e-6)
             self.assertEqual(node["limited_by"], "memory" if moving >= computing else "arithmetic")
             self.assertNotIn("share_of_limit", node)
@@ -137,6 +138,7 @@ class LookTest(ProgramTest):
     def test_explain_times_of_operators(self):
         plan = json.loads(self.call("explain", "lenet", "--batch", 2, "--times", "--json"))
         self.assertFalse(plan["times_recorded"])
+        # Sums of microseconds in doubles, in another order.
         self.assertAlmostEqual(plan["total"]["microseconds"], sum(node["microseconds"] for node in plan["nodes"]), delta=1e-3)
         text = self.call("explain", "lenet", "--batch", 2, "--times")
         self.assertIn("Operators", text)
@@ -196,6 +198,7 @@ class LookTest(ProgramTest):
         self.assertEqual(frozen[0::2], [frozen[0]] * 3)
         self.assertEqual(len(answers["cpu"]), 12)
         self.assertLess(answers["cpu"][11], answers["cpu"][10])  # the second loss is the smaller one
+        # Losses and logits of about one, rounded some hundreds of times to fp32 in another order.
         for a, b in zip(answers["cpu"], answers["reference"]):
             self.assertAlmostEqual(a, b, delta=1e-5 + 1e-5 * abs(b))
 

@@ -18,6 +18,7 @@ TEST(CudaPeaks, AreThoseOfTheDataSheets) {
   for (const DataSheet& sheet : kSheets) {
     const DeviceDescription card = Device::open(sheet.card)->description();
     const auto expect_near = [&](double value, double expected) {
+      // Data sheets have two to four digits.
       EXPECT_NEAR(value * 1e-12, expected, 0.005 * expected) << sheet.card;
     };
     expect_near(card.bytes_per_second, sheet.terabytes);

@@ -142,6 +142,8 @@ TEST_P(Compilations, ComputeTheSame) {
   const Results fused = subject.run({});
   Subject::expect_identical(fused, subject.run({.planned = false}), "unplanned beside planned: ");
   const Results plain = subject.run({.passes = false});
+  // Relative to the norm of a tensor, in which errors of fp32 (6e-8) add up like random steps over some tens
+  // of layers of sums that are off by some tens of units each.
   const double tolerance = 1e-5 * subject.rounding_amplification();
   for (const auto& [output, tensor] : fused.outputs)
     EXPECT_LT(distance(tensor, plain.outputs.at(output)), tolerance) << output;

@@ -27,7 +27,7 @@ TEST_P(Logits, AreTorchvisions) {
     difference += std::pow(outputs.at("logits").at(static_cast<int64_t>(i)) - golden[i], 2);
     norm += golden[i] * golden[i];
   }
-  // torch's own float32 is off by 2e-6.
+  // torch's own float32 is off by 2e-6 of the golden doubles; other orders of summation by a few times that.
   EXPECT_LT(std::sqrt(difference / norm), 2e-5);
 }
 
@@ -51,7 +51,8 @@ TEST(Logits, OfUnfusedAndUnfrozenGraphsAreTheSame) {
     executable->bind(formula_variables(Device::cpu(), network.variables));
     logits.push_back(executable->run({{"images", images}}).at("logits"));
   }
-  expect_close(logits[0], logits[1], {.absolute = 1e-4, .relative = 1e-4});
+  // Two orders of summation, each as far from the exact logits (of about one) as the bound above.
+  expect_close(logits[0], logits[1], {.absolute = 4e-5, .relative = 4e-5});
 }
 
 }  // namespace

@@ -96,6 +96,11 @@ double norm_of(const std::map<std::string, std::vector<double>>& gradients) {
   return std::sqrt(squares);
 }
 
+// Losses and weights of about one after a few steps: some tens of roundings to fp32 (2^-24 each), in another
+// order.
+constexpr double kAbsolute = 1e-6;
+constexpr Tolerance kFewSteps{.absolute = kAbsolute, .relative = 1e-5};
+
 TEST(Step, AccumulatingBatchesEqualsOneLargeBatch) {
   for (const auto& device : {Device::reference(), Device::cpu()}) {
     StepOptions options = tiny_step(4);
@@ -113,9 +118,9 @@ TEST(Step, AccumulatingBatchesEqualsOneLargeBatch) {
         const data::Batch& batch = parts[4 * step + part];
         loss += (part < 3 ? small.accumulate(batch) : small.update(batch)).at("loss").at(0) / 4;
       }
-      EXPECT_NEAR(large.update(wholes[step]).at("loss").at(0), loss, 1e-6);
+      EXPECT_NEAR(large.update(wholes[step]).at("loss").at(0), loss, kAbsolute);
       for (const std::string& name : kParameters) {
-        expect_close(small.get(name), large.get(name), {.absolute = 1e-6, .relative = 1e-5}, name);
+        expect_close(small.get(name), large.get(name), kFewSteps, name);
         expect_close(small.get(name + "/accumulated"),
                      std::vector<double>(static_cast<size_t>(small.get(name).size())), {}, name);
       }
@@ -130,7 +135,7 @@ TEST(Step, CountsCorrectRowsAndReportsTheMeanLoss) {
   int64_t zeros = 0;  // all logits are 0: the first class wins
   for (int32_t label : batch.labels.data<int32_t>()) zeros += label == 0 ? 1 : 0;
   const auto outputs = runner.update(batch);
-  EXPECT_NEAR(outputs.at("loss").at(0), std::log(3.0), 1e-6);
+  EXPECT_NEAR(outputs.at("loss").at(0), std::log(3.0), kAbsolute);
   EXPECT_EQ(outputs.at("correct").at(0), static_cast<double>(zeros));
 }
 
@@ -144,12 +149,12 @@ TEST(Step, ClippingScalesTheWholeGradientToTheLimit) {
     StepRunner runner(tiny_perceptron(), options);
     const auto before = runner.all();
     const auto outputs = runner.update(batch, 1);
-    EXPECT_NEAR(outputs.at("gradient_norm").at(0), norm, 1e-5 * norm);  // before clipping
+    EXPECT_NEAR(outputs.at("gradient_norm").at(0), norm, kFewSteps.relative * norm);  // before clipping
     const double factor = std::min(1.0, limit / norm);
     for (const std::string& name : kParameters) {
       std::vector<double> expected = before.at(name).to_doubles();
       for (size_t i = 0; i < expected.size(); ++i) expected[i] -= factor * gradients.at(name)[i];
-      expect_close(runner.get(name), expected, {.absolute = 1e-6, .relative = 1e-5}, name);
+      expect_close(runner.get(name), expected, kFewSteps, name);
     }
   }
 }
@@ -170,7 +175,8 @@ TEST(Step, AveragesFollowTheParameters) {
       for (size_t i = 0; i < expected[name].size(); ++i) {
         expected[name][i] = 0.75 * expected[name][i] + 0.25 * parameter.at(static_cast<int64_t>(i));
       }
-      expect_close(runner.get("ema/" + name), expected[name], {.absolute = 1e-6, .relative = 1e-6}, name);
+      expect_close(runner.get("ema/" + name), expected[name], {.absolute = kAbsolute, .relative = 1e-6},
+                   name);
     }
   }
 }
@@ -186,7 +192,7 @@ TEST(Step, DecayOfAllReachesTheBiases) {
     runner.update(batch, 0.1);
     return runner.get("fc2.bias").at(0);
   };
-  EXPECT_NEAR(bias_after(false) - bias_after(true), 0.1 * 0.5, 1e-6);
+  EXPECT_NEAR(bias_after(false) - bias_after(true), 0.1 * 0.5, kAbsolute);
 }
 
 StepOptions half_step() {
@@ -243,6 +249,8 @@ TEST(LossScale, DoesNotChangeTheGradients) {
   half.update(batch);
   full.update(batch);
   for (const std::string& name : kParameters) {
+    // Gradients below 2 that pass a few layers in fp16: two units of 2^-11 each, of which the weights take a
+    // part.
     expect_close(half.get(name), full.get(name), {.absolute = 2e-3, .relative = 2e-3}, name);
   }
 }
