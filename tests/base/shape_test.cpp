@@ -15,8 +15,8 @@ TEST(Shape, CountsElementsOrRefuses) {
   EXPECT_EQ(element_count(Shape{}), 1);
   EXPECT_EQ(element_count(Shape{2, 3, 5}), 30);
   EXPECT_EQ(element_count(Shape{kLarge, kLarge / 2}), int64_t{1} << 61);
-  EXPECT_ERROR(element_count(Shape{kLarge, kLarge, 2}), ErrorCode::invalid_argument, "[2147483648, 2147483648, 2]",
-               "64 bits");
+  EXPECT_ERROR(element_count(Shape{kLarge, kLarge, 2}), ErrorCode::invalid_argument,
+               "[2147483648, 2147483648, 2]", "64 bits");
   EXPECT_EQ(element_count(Shape{kLarge, kLarge, kLarge, 0}), 0);
 }
 

@@ -63,8 +63,8 @@ class Block {
   }
 
   Value* batch_norm(Value* x) {
-    const ops::BatchNorm norm = ops::batch_norm_training(x, parameter({channels(x)}, 0.5, 2),
-                                                         parameter({channels(x)}), 1e-2);
+    const ops::BatchNorm norm =
+        ops::batch_norm_training(x, parameter({channels(x)}, 0.5, 2), parameter({channels(x)}), 1e-2);
     if (draw_.chance(80)) maker_.graph().add_output(norm.mean->name(), norm.mean);
     if (draw_.chance(80)) maker_.graph().add_output(norm.variance->name(), norm.variance);
     return keep(norm.result);

@@ -18,8 +18,8 @@ class EagerDevice : public cuda::CudaDevice {
   void prepare(PassOptions& options) const override;
 };
 
-// Of half of the seeds those of draw_problems(), of the others every fused node of such a network, and some of
-// the other nodes.
+// Of half of the seeds those of draw_problems(), of the others every fused node of such a network, and some
+// of the other nodes.
 std::vector<KernelProblem> draw_cuda_problems(uint64_t seed, const EagerDevice& device);
 
 }  // namespace tessera::testing

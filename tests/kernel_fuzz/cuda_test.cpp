@@ -52,9 +52,8 @@ TEST(CudaKernelFuzz, EveryKernelComputesWhatTheReferenceDoes) {
         const std::shared_ptr<PreparedSeed> own = seeds.get(seed);
         for (size_t i = 0; i < own->problems.size(); ++i) {
           const KernelProblem& problem = own->problems[i];
-          check_kernels(device, problem, own->expected[i], [&](const KernelCandidate& candidate) {
-            return is_tried(problem, candidate);
-          });
+          check_kernels(device, problem, own->expected[i],
+                        [&](const KernelCandidate& candidate) { return is_tried(problem, candidate); });
         }
         return static_cast<int64_t>(own->problems.size());
       },

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "device/cuda/background_work.h"
-#include "kernel_fuzz/check.h"
 #include "kernel_fuzz/block_problems.h"
+#include "kernel_fuzz/check.h"
 
 namespace tessera::testing {
 
@@ -19,8 +19,8 @@ struct PreparedSeed {
   std::vector<std::unique_ptr<Kernel>> kernels;       // so that their modules stay with the device
 };
 
-// Whether the fuzzer runs it. Of the many plans of cuDNN for one problem beside the first one other is, and of
-// weight gradients in 16 bits the first alone: some of the others round partial sums (docs/cuda.md).
+// Whether the fuzzer runs it. Of the many plans of cuDNN for one problem beside the first one other is, and
+// of weight gradients in 16 bits the first alone: some of the others round partial sums (docs/cuda.md).
 bool is_tried(const KernelProblem& problem, const KernelCandidate& candidate);
 
 class PreparedSeeds {
