@@ -1,6 +1,7 @@
 #include "tessera/passes/batch_norm_expression.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/passes/fuse.h"
 
@@ -23,11 +24,12 @@ Value* variance_of_means(Value* mean_of_squares, Value* mean) {
 }
 
 // Sums of x - s and of its square, where s, the first row, lies near enough to the mean that nothing cancels.
-// Without rows both statistics are 0, as the operator's own.
+// Without rows both statistics are NaN, as the operator's own.
 BatchStatistics batch_statistics(Value* x, DataType type) {
   const int64_t channels = x->shape().back().value();
   if (x->type().element_count() == 0) {
-    Value* none = ops::constant(x->graph(), Tensor(type, {channels}));
+    constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+    Value* none = ops::constant(x->graph(), Tensor::full(type, {channels}, kNothing));
     return {none, none};
   }
   Value* rows = ops::reshape(x, {rows_of_channels(x), channels});

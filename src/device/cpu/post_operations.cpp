@@ -20,10 +20,13 @@ struct Activation {
 // infinity becomes NaN.
 constexpr Activation kRelu{algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0};
 
-std::optional<Activation> activation_of(const Node& node) {
+std::optional<Activation> activation_of(const Node& node, memory::data_type type) {
   const std::string& name = node.operator_name();
   refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
                 "oneDNN's {} makes a number of NaN", name);
+  // On processors with instructions for fp16 arithmetic.
+  refuse_unless(name != "sigmoid" || type != memory::data_type::f16,
+                "oneDNN's sigmoid in fp16 makes a number of NaN on some processors");
   const Attributes& attributes = node.attributes();
   const auto real = [&](const char* attribute) { return static_cast<float>(attributes.real(attribute)); };
   if (name == "relu") return kRelu;
@@ -52,7 +55,7 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
   for (const FusedChain::Step& step : chain.steps) {
     const std::string& name = step.node->operator_name();
     if (step.other == nullptr) {
-      const std::optional<Activation> activation = activation_of(*step.node);
+      const std::optional<Activation> activation = activation_of(*step.node, result.get_data_type());
       refuse_unless(activation.has_value(), "no post-operation for {}", name);
       operations.append_eltwise(activation->kind, activation->alpha, activation->beta);
       continue;
