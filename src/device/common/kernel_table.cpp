@@ -52,17 +52,14 @@ KernelCandidate fallback_candidate(
   return candidate;
 }
 
+bool makes_nothing(const Node& node) {
+  const auto& outputs = node.outputs();
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const auto& output) { return output->type().element_count() == 0; });
+}
+
 KernelCandidate nothing_candidate() {
-  const auto check = [](const KernelRequest& request) {
-    const auto& outputs = request.node.outputs();
-    const bool empty = std::all_of(outputs.begin(), outputs.end(),
-                                   [](const auto& output) { return output->type().element_count() == 0; });
-    refuse_unless(empty, "the node makes elements");
-  };
-  KernelCandidate candidate =
-      checked_candidate("nothing", check, [](const KernelRequest&) { return std::make_unique<Nothing>(); });
-  candidate.fallback = true;
-  return candidate;
+  return fallback_candidate("nothing", [](const KernelRequest&) { return std::make_unique<Nothing>(); });
 }
 
 }  // namespace tessera::backend

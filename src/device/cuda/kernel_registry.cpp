@@ -26,7 +26,7 @@ std::vector<KernelCandidate> cuda_candidates(const Node& node, Context& context)
     result = kernels->candidates(node, context);
   }
   if (node.body() != nullptr || has_rule(node)) result.push_back(expanded_candidate(node, context));
-  result.push_back(backend::nothing_candidate());
+  if (backend::makes_nothing(node)) result.push_back(backend::nothing_candidate());
   return result;
 }
 

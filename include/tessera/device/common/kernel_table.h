@@ -26,7 +26,9 @@ KernelCandidate willing_candidate(
 KernelCandidate fallback_candidate(
     const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
 
-// "nothing", for nodes that no other candidate takes: does nothing. Refuses nodes that make an element.
+// No output of the node has an element.
+bool makes_nothing(const Node& node);
+// "nothing", for such nodes that no other candidate takes: does nothing.
 KernelCandidate nothing_candidate();
 
 // Entry: what the backend keeps for an operator; has a member `key`.
