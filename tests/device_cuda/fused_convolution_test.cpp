@@ -111,6 +111,41 @@ TEST_P(ConvolutionStatistics, EveryKernel) {
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, ConvolutionStatistics, ::testing::ValuesIn(statistics_cases()),
                          [](const auto& test) { return test.param.name; });
 
+// The refusal of cuDNN for the last node of the graph.
+std::string cudnn_refusal(const Graph& graph) {
+  const Node& node = *graph.nodes().back();
+  const KernelRequest request{.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+  for (const KernelCandidate& candidate : Device::open("cuda:plan-h100")->candidates(node)) {
+    if (candidate.name == "cudnn.convolution") return candidate.refusal(request);
+  }
+  return "there is no candidate of cuDNN";
+}
+
+TEST(CudaConvolutions, AreNotCudnnsWhereItIsWrong) {
+  const auto weight_gradient = [](int high) {
+    return parse_graph(fmt::format(
+        "graph g(input %x: fp32[2, 17, 16, 5], input %dy: fp32[2, 5, 5, 8]) {{\n"
+        "  %dw = convolution_weight_gradient(%x, %dy) {{dilations = [1, 1], padding_high = [{0}, {0}], "
+        "padding_low = [0, 0], strides = [3, 3], weight_shape = [8, 4, 4, 5]}}\n  output dw = %dw\n}}",
+        high));
+  };
+  EXPECT_EQ(cudnn_refusal(*weight_gradient(0)), "");
+  EXPECT_EQ(cudnn_refusal(*weight_gradient(1)),
+            "cuDNN computes other weight gradients where padding is uneven");
+  const auto rectified = [](const std::string& type, int extent) {
+    std::unique_ptr<Graph> graph = parse_graph(
+        fmt::format("graph g(input %x: {0}[4, 14, 14, 64], input %weight: {0}[64, {1}, {1}, 64]) {{\n"
+                    "  %c = convolution(%x, %weight) {{{2}}}\n  %y = relu(%c)\n  output y = %y\n}}",
+                    type, extent, window(extent / 2, 1)));
+    EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+    return graph;
+  };
+  EXPECT_EQ(cudnn_refusal(*rectified("fp32", 1)),
+            "cuDNN's ReLU makes 0 of NaN after windows of one element in fp32");
+  EXPECT_EQ(cudnn_refusal(*rectified("fp32", 3)), "");
+  EXPECT_EQ(cudnn_refusal(*rectified("fp16", 1)), "");
+}
+
 // The body runs where kernels would forget it.
 TEST(ConvolutionStatistics, CudaRefusesABiasOfTheConvolutionItself) {
   const auto graph_of = [](const std::string& type, int64_t inputs, int64_t extent) {

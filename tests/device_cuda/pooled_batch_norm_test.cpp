@@ -249,7 +249,8 @@ TEST(CudaPooledBatchNorms, InAGraphAreAsTheReference) {
     output dscale = %dscale
     output dbias = %dbias
   })");
-  // Sums of dz, at most four gradients within 2, times (x - mean) / deviation, at most 3 for squares of such numbers.
+  // Sums of dz, at most four gradients within 2, times (x - mean) / deviation, at most 3 for squares of such
+  // numbers.
   const Problem sums{.terms = 4 * 23 * 26, .magnitude = 8 * 3};
   const Tolerance norm =
       tolerance_for(OperatorClass::normalisation, DataType::fp32, {.terms = sums.terms, .magnitude = 8});

@@ -1,4 +1,5 @@
 // Convolutions and their gradients: cuDNN first, plain loops for what it refuses.
+#include <algorithm>
 #include <optional>
 
 #include "tessera/device/common/fused_chain.h"
@@ -81,6 +82,17 @@ void set_statistics(ConvolutionCall& call, bool deterministic) {
   call.problem.statistics = true;
 }
 
+// What cuDNN 9.14 was seen to compute wrongly on an H100; the fuzzer of kernels tells when that changes.
+void refuse_what_is_wrong(const ConvolutionProblem& problem) {
+  const bool even = problem.padding_low == problem.padding_high;
+  refuse_unless(even || problem.kind != ConvolutionKind::weight_gradient,
+                "cuDNN computes other weight gradients where padding is uneven");
+  const Shape& weight = problem.weight;
+  const bool pointwise = std::all_of(weight.begin() + 1, weight.end() - 1, [](int64_t w) { return w == 1; });
+  refuse_unless(!problem.relu || !pointwise || problem.type != DataType::fp32,
+                "cuDNN's ReLU makes 0 of NaN after windows of one element in fp32");
+}
+
 ConvolutionCall make_call(const KernelRequest& request) {
   const Node& node = request.node;
   const std::string key = backend::kernel_key(node);
@@ -110,6 +122,7 @@ ConvolutionCall make_call(const KernelRequest& request) {
   }
   call.problem.tf32 = request.tf32;
   call.problem.deterministic = request.deterministic;
+  refuse_what_is_wrong(call.problem);
   return call;
 }
 
