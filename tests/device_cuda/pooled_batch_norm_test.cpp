@@ -249,8 +249,12 @@ TEST(CudaPooledBatchNorms, InAGraphAreAsTheReference) {
     output dscale = %dscale
     output dbias = %dbias
   })");
-  expect_as_reference(gpu_or_null(), own, OperatorClass::normalisation,
-                      {.terms = 4 * 23 * 26, .magnitude = 8}, true);
+  // Sums of dz, at most four gradients within 2, times (x - mean) / deviation, at most 3 for squares of such numbers.
+  const Problem sums{.terms = 4 * 23 * 26, .magnitude = 8 * 3};
+  const Tolerance norm =
+      tolerance_for(OperatorClass::normalisation, DataType::fp32, {.terms = sums.terms, .magnitude = 8});
+  const Tolerance sum = tolerance_for(OperatorClass::reduction, DataType::fp32, sums);
+  expect_as_reference(gpu_or_null(), own, {norm, {}, norm, sum, sum}, true);
   const DeviceRun run = run_on(gpu_or_null(), own, true);
   for (const char* kernel : {"generated.batch_norm_max_pool", "generated.max_pool_batch_norm_gradient"})
     EXPECT_EQ(std::count(run.kernels.begin(), run.kernels.end(), kernel), 1) << kernel;

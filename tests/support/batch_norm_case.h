@@ -128,12 +128,13 @@ inline std::unique_ptr<Graph> batch_norm_graph(std::string text, const Extents& 
   return parse_graph(text);
 }
 
-// "GradientWithSum...": its body adds two gradients.
+// Its body adds two gradients, or those of the windows that share a pixel.
 inline bool has_summed_gradient(const Value& output) {
   const Graph* body = output.producer()->body();
-  if (body == nullptr || output.producer()->attributes().text("kind") != "batch_norm_gradient") return false;
+  if (body == nullptr || !output.producer()->attributes().text("kind").ends_with("batch_norm_gradient"))
+    return false;
   for (const auto& node : body->nodes()) {
-    if (node->operator_name() == "add") return true;
+    if (node->operator_name() == "add" || node->operator_name() == "max_pool_gradient") return true;
   }
   return false;
 }
