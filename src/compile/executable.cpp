@@ -196,9 +196,10 @@ class PlannedExecutable : public Executable {
                           .frozen_inputs = {},
                           .deterministic = options_.passes.deterministic,
                           .tf32 = options_.passes.precision == Precision::tf32 && tf32_allowed()};
-    for (const Value* input : node.inputs()) {
-      request.frozen_inputs.push_back(schedule_.settled.contains(input));
-    }
+    // What runs once packs nothing: it is not prepared.
+    const bool runs_once = schedule_.settled.contains(node.output());
+    for (const Value* input : node.inputs())
+      request.frozen_inputs.push_back(!runs_once && schedule_.settled.contains(input));
     return request;
   }
 

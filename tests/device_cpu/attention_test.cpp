@@ -52,5 +52,24 @@ TEST(CausalAttention, GradientsOfKeysDoNotSeeQueriesBeforeThem) {
   expect_every_kernel(node, tensors, {tolerance, tolerance, tolerance}, std::vector<bool>(6, false));
 }
 
+// As in a frozen network in which positions attend to each other.
+TEST(Attention, OfKnownOperands) {
+  for (const int64_t rows : {1, 2, 3, 5, 17}) {
+    for (const int64_t width : {1, 5, 16}) {
+      Graph graph;
+      const TensorType type{DataType::fp32, {1, 1, rows, width}};
+      Value* q = graph.add_input(InputRole::input, "q", type);
+      Value* v = graph.add_input(InputRole::input, "v", type);
+      Value* bias = graph.add_input(InputRole::input, "bias", {DataType::fp32, {1, 1, rows, rows}});
+      const Node& node = *ops::attention(q, q, v, {.bias = bias}).y->producer();
+      std::vector<Tensor> inputs = random_inputs(node, -1, 1);
+      inputs[1] = inputs[0];
+      const Tolerance tolerance =
+          tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 64, .magnitude = 2});
+      expect_every_kernel(node, inputs, {tolerance, tolerance}, {true, true, true, true});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing
