@@ -19,6 +19,9 @@ bool all_finite(const Tensor& tensor) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
+// The library's statistics of a row that holds NaN: an inverse deviation of 0. The row itself becomes NaN.
+constexpr std::string_view kGivesZeroDeviations = "cudnn.layer_norm";
+
 // What a kernel may make of inputs that are not finite.
 enum class NonFinite {
   same,     // what the reference makes
@@ -123,9 +126,12 @@ void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& p
     announce(context);
     run_candidate(*device, candidate, request, problem.inputs, context,
                   [&](const std::vector<Tensor>& actual, const std::string& where) {
-                    for (size_t i = 0; i < actual.size(); ++i)
+                    for (size_t i = 0; i < actual.size(); ++i) {
+                      if (i > 0 && rule != NonFinite::same && candidate.name == kGivesZeroDeviations)
+                        continue;
                       EXPECT_TRUE(is_expected(actual[i], expected[i], amplification, rule))
                           << where << ", output " << i;
+                    }
                   });
   }
   omp_set_num_threads(threads);
