@@ -1,6 +1,6 @@
 #include "support/unfused.h"
 
-#include <regex>
+#include <cctype>
 #include <unordered_map>
 
 #include "tessera/base/error.h"
@@ -20,13 +20,30 @@ std::unique_ptr<Graph> unfused(const Node& node) {
   return graph;
 }
 
+namespace {
+
+// fp32 in place of the words fp16 and bf16, which are as long.
+std::string with_wide_types(std::string text) {
+  const auto in_word = [&](size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  for (const std::string_view narrow : {"fp16", "bf16"}) {
+    for (size_t at = text.find(narrow); at != std::string::npos; at = text.find(narrow, at + 1)) {
+      if ((at == 0 || !in_word(at - 1)) && !in_word(at + narrow.size()))
+        text.replace(at, narrow.size(), "fp32");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::unique_ptr<Graph> widened(const Graph& graph) {
-  static const std::regex kNarrow(R"(\b(fp16|bf16)\b)");
   for (const auto& node : graph.nodes()) {
     if (node->operator_name().starts_with("random_")) return nullptr;
   }
   const std::string text = print(graph);
-  const std::string wide = std::regex_replace(text, kNarrow, "fp32");
+  const std::string wide = with_wide_types(text);
   if (wide == text) return nullptr;
   try {
     return parse_graph(wide);
