@@ -29,6 +29,16 @@ double largest_of(const Tensor& tensor) {
   return result;
 }
 
+// The inputs of the graph, rounded where it casts them to 16 bits: every kernel must.
+OperandOf with_casts_of(const Graph& graph) {
+  return [&graph](const Node& node, size_t, const Tensor& operand) {
+    const Value* value = graph.find(node.output()->name());
+    const bool narrows = node.operator_name() == "cast" && value->producer()->input(0)->producer() == nullptr;
+    return narrows && is_narrow(*value) ? operand.cast(value->data_type()).cast(operand.data_type())
+                                        : operand;
+  };
+}
+
 // Per output: two units of the largest of each 16-bit value that goes into it.
 std::vector<double> rounding_between(const Graph& wide, const Graph& graph,
                                      const std::vector<Tensor>& inputs) {
@@ -69,7 +79,7 @@ Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs
     result.exact = result.results;
     return result;
   }
-  Expectation result{{}, interpret(*wide, inputs), std::move(tolerances)};
+  Expectation result{{}, interpret(*wide, inputs, with_casts_of(graph)), std::move(tolerances)};
   if (at_each_node || graph.nodes().size() > 1) result.results = run_reference(graph, inputs).outputs;
   result.results.resize(result.exact.size());
   const std::vector<double> between =
