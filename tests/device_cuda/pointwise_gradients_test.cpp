@@ -144,6 +144,39 @@ std::vector<Tensor> inputs_of(const Node& node) {
   return inputs;
 }
 
+// What the last relu of the body takes, without rounding between.
+Tensor masked_sum(const Node& node, const std::vector<Tensor>& inputs) {
+  const std::unique_ptr<Graph> graph = unfused(node);
+  const std::unique_ptr<Graph> wide = widened(*graph);
+  Tensor sum;
+  interpret(wide ? *wide : *graph, inputs, [&](const Node& reader, size_t, const Tensor& operand) {
+    if (reader.operator_name() == "relu") sum = operand;
+    return operand;
+  });
+  return sum;
+}
+
+// Draws the two addends anew wherever rounding one of them, each below 8, could open or close the mask.
+void decide_mask(const Node& node, std::vector<Tensor>& inputs) {
+  const double margin = 3 * 8 * unit_roundoff(node.output(0)->data_type());
+  bool decided = false;
+  for (uint64_t seed = 0; !decided && seed < 20; ++seed) {
+    const Tensor sum = masked_sum(node, inputs);
+    decided = true;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::string& name = node.input(i)->name();
+      if (name != "x0" && name != "x1") continue;
+      const Tensor others = random_tensor(inputs[i].data_type(), inputs[i].shape(), -2, 2, 2 * seed + i);
+      for (int64_t e = 0; e < sum.size(); ++e) {
+        if (std::abs(sum.at(e)) > margin) continue;
+        inputs[i].set(e, others.at(e));
+        decided = false;
+      }
+    }
+  }
+  EXPECT_TRUE(decided);
+}
+
 // In TF32 both factors of a product round to 11 bits.
 Tolerance contraction(const Node& node, size_t output, int64_t terms, double magnitude) {
   const DataType type = node.output(output)->data_type();
@@ -193,9 +226,11 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   Tolerances tolerances{result};
   for (const Tolerance& sum : slope_tolerances(own, node)) tolerances.push_back(sum);
   if (own.narrow <= 128) tolerances.push_back(weight);
-  const std::vector<std::string> names = expect_every_kernel(
-      node, with_exact_weights(node, inputs_of(node)), tolerances,
-      std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
+  std::vector<Tensor> inputs = inputs_of(node);
+  if (own.again) decide_mask(node, inputs);
+  const std::vector<std::string> names =
+      expect_every_kernel(node, with_exact_weights(node, inputs), tolerances,
+                          std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 
