@@ -130,8 +130,17 @@ TEST(CudaConvolutions, AreNotCudnnsWhereItIsWrong) {
         high));
   };
   EXPECT_EQ(cudnn_refusal(*weight_gradient(0)), "");
-  EXPECT_EQ(cudnn_refusal(*weight_gradient(1)),
-            "cuDNN computes other weight gradients where padding is uneven");
+  const std::string uneven = "cuDNN computes other gradients where padding is uneven";
+  EXPECT_EQ(cudnn_refusal(*weight_gradient(1)), uneven);
+  const auto data_gradient = [](int high) {
+    return parse_graph(fmt::format(
+        "graph g(input %dy: fp32[3, 3, {0}, 16], input %weight: fp32[16, 3, 3, 1]) {{\n"
+        "  %dx = convolution_data_gradient(%dy, %weight) {{dilations = [1, 1], input_shape = [3, 5, 4, 1], "
+        "padding_high = [0, {1}], padding_low = [0, 0], strides = [1, 1]}}\n  output dx = %dx\n}}",
+        2 + high, high));
+  };
+  EXPECT_EQ(cudnn_refusal(*data_gradient(0)), "");
+  EXPECT_EQ(cudnn_refusal(*data_gradient(2)), uneven);
   const auto rectified = [](const std::string& type, int extent) {
     std::unique_ptr<Graph> graph = parse_graph(
         fmt::format("graph g(input %x: {0}[4, 14, 14, 64], input %weight: {0}[64, {1}, {1}, 64]) {{\n"

@@ -52,8 +52,11 @@ std::string difference_to_reference(const Results& actual, const Graph& original
 
 // The same for graphs that the reference takes too long for. `plain` is of the same device in the same
 // precision, by kernels that no pass has fused, and `exact` in fp32 by another device: how far rounding
-// carries is what these two differ by.
+// carries is what these two differ by. A relu's operand may be so near to zero that the others agree by
+// chance: before something counts as wrong, `exact_of_nudged` makes exact results of other inputs, each moved
+// within about a unit of fp32 by a seed from 1.
 std::string difference_to_plain(const Results& actual, const Results& plain, const Results& exact,
-                                Precision precision);
+                                Precision precision,
+                                const std::function<Results(uint64_t seed)>& exact_of_nudged);
 
 }  // namespace tessera::testing
