@@ -1,7 +1,9 @@
 // The thread sanitizer sees what it is there for, and does not see what is none. Its other tests, which are
 // all that run on several threads, mean nothing without these.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -28,9 +30,15 @@ class RaceDeathTest : public ::testing::Test {
   std::exit(sum < 0 ? 1 : 0);
 }
 
+// Each thread gets a block, since none goes on before all have one.
 [[noreturn]] void add_in_blocks_and_exit() {
   int64_t sum = 0;
-  for_each_block(4, 400, Order::forwards, [&](int64_t, int64_t block) { sum += block; });
+  std::atomic<int> begun = 0;
+  for_each_block(4, 4, Order::forwards, [&](int64_t, int64_t block) {
+    begun.fetch_add(1, std::memory_order_relaxed);
+    while (begun.load(std::memory_order_relaxed) < 4) std::this_thread::yield();
+    sum += block;
+  });
   std::exit(sum < 0 ? 1 : 0);
 }
 

@@ -71,13 +71,16 @@ void run_loss(const Problem& problem, const KernelArguments& arguments) {
             const T* x = read_row(problem, arguments.inputs[0], row, room.data());
             const T largest = loops.maximum(x, classes);
             const double log_sum = std::log(loops.exponentials(x, largest, nullptr, classes));
-            // The largest first, as the reference does.
-            const auto loss_of = [&](double logit) {
-              return log_sum - (logit - static_cast<double>(largest));
+            // Of each logit the largest first, as the reference does: sums of large ones round.
+            const auto below_largest = [&](T logit) {
+              return static_cast<double>(logit) - static_cast<double>(largest);
             };
-            double result = (1 - problem.smoothing) * loss_of(static_cast<double>(x[label]));
-            if (problem.smoothing > 0)
-              result += problem.smoothing * loss_of(loops.sum(x, classes) / static_cast<double>(classes));
+            double result = (1 - problem.smoothing) * (log_sum - below_largest(x[label]));
+            if (problem.smoothing > 0) {
+              double sum = 0;
+              for (int64_t i = 0; i < classes; ++i) sum += below_largest(x[i]);
+              result += problem.smoothing * (log_sum - sum / static_cast<double>(classes));
+            }
             loss = static_cast<T>(result);
           }
           write(problem, &loss, 1, arguments.outputs[0], row);

@@ -52,7 +52,9 @@ void for_each_block(int64_t threads, int64_t count, Order order, Function&& func
       const int64_t begin = count * share / shares;
       const int64_t end = count * (share + 1) / shares;
       std::atomic<int64_t>& next = taken[static_cast<size_t>(share)].blocks;
-      for (int64_t block = next++; block < end - begin; block = next++)
+      // Relaxed: that no other takes the same block is all that is asked.
+      const auto take = [&] { return next.fetch_add(1, std::memory_order_relaxed); };
+      for (int64_t block = take(); block < end - begin; block = take())
         function(thread, order == Order::forwards ? begin + block : end - 1 - block);
     }
   };

@@ -48,22 +48,6 @@ HWY_INLINE double sum_in_double(D d, hn::Vec<D> v) {
   return sum;
 }
 
-template <class T>
-double sum(const T* x, int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  double result = 0;
-  int64_t i = 0;
-  while (i + lanes <= n) {
-    auto part = hn::Zero(d);
-    for (int64_t k = 0; k < kRun && i + lanes <= n; ++k, i += lanes)
-      part = hn::Add(part, hn::LoadU(d, x + i));
-    result += sum_in_double(d, part);
-  }
-  for (; i < n; ++i) result += static_cast<double>(x[i]);
-  return result;
-}
-
 template <class T, bool kStore>
 double exponentials_of(const T* x, T shift, T* out, int64_t n) {
   const hn::ScalableTag<T> d;
@@ -119,7 +103,7 @@ void subtract(const T* x, T first, T second, T* out, int64_t n) {
 }
 
 template <class T>
-constexpr RowLoops<T> kLoops = {&maximum<T>, &sum<T>, &exponentials<T>, &affine<T>, &subtract<T>};
+constexpr RowLoops<T> kLoops = {&maximum<T>, &exponentials<T>, &affine<T>, &subtract<T>};
 
 const RowLoops<float>* float_loops() {
   return &kLoops<float>;

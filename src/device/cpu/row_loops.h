@@ -10,7 +10,6 @@ template <typename T>
 struct RowLoops {
   // The largest of n > 0 elements; NaN when one is NaN.
   T (*maximum)(const T* x, int64_t n);
-  double (*sum)(const T* x, int64_t n);
   // Sum of e^(x[i] - shift); `out` takes the terms unless it is null. It may be x.
   double (*exponentials)(const T* x, T shift, T* out, int64_t n);
   // out[i] = x[i] * factor + offset; out may be x.
