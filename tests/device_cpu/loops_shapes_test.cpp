@@ -53,7 +53,8 @@ TEST(Loops, LogarithmsOfProbabilitiesBesideLargeLogits) {
 
 TEST(Loops, CrossEntropyOfLargeLogits) {
   Case own = text_case(
-      "graph far(input %x: fp32[3, 1000], input %l: int32[3]) { %y = cross_entropy(%x, %l) {smoothing = 0.25} "
+      "graph far(input %x: fp32[3, 1000], input %l: int32[3]) { %y = cross_entropy(%x, %l) {smoothing = "
+      "0.25} "
       "output y = %y }",
       1, 0, 999);
   own.inputs[0] = Tensor::full(DataType::fp32, {3, 1000}, 1.1e18);

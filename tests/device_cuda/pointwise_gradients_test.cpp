@@ -230,9 +230,9 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   if (own.narrow <= 128) tolerances.push_back(weight);
   std::vector<Tensor> inputs = inputs_of(node);
   if (own.again) decide_mask(node, inputs);
-  const std::vector<std::string> names =
-      expect_every_kernel(node, with_exact_weights(node, inputs), tolerances,
-                          std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, {}, own.tf32());
+  const std::vector<std::string> names = expect_every_kernel(
+      node, with_exact_weights(node, inputs), tolerances, std::vector<bool>(node.inputs().size(), false),
+      gpu_or_null(), true, {}, own.tf32());
   EXPECT_EQ(names.front(), "generated.summed_gradients");
 }
 

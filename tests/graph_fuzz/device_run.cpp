@@ -64,8 +64,7 @@ Tensor nudged_by_a_unit(const Tensor& tensor, uint64_t seed) {
   const Random random(seed, 7);
   Tensor result = tensor.clone();
   uint64_t drawn = 0;
-  for (float& x : result.data<float>())
-    x *= 1 + kUnit * static_cast<float>(2 * random.uniform(drawn++) - 1);
+  for (float& x : result.data<float>()) x *= 1 + kUnit * static_cast<float>(2 * random.uniform(drawn++) - 1);
   return result;
 }
 

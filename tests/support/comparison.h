@@ -17,8 +17,9 @@ struct Expectation {
 };
 
 // By the reference. Results in 16 bits are rounded once, at the end, as by a kernel that keeps what is
-// between in fp32; inputs that the graph itself casts are rounded too. With `at_each_node` as by kernels that run one after another: then each value between may
-// have been rounded to the other side, by one unit of the largest, and what follows has a slope of about one.
+// between in fp32; inputs that the graph itself casts are rounded too. With `at_each_node` as by kernels that
+// run one after another: then each value between may have been rounded to the other side, by one unit of the
+// largest, and what follows has a slope of about one.
 Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs, Tolerances tolerances,
                            bool at_each_node = false);
 

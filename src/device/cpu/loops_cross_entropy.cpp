@@ -59,33 +59,33 @@ template <typename T>
 void run_loss(const Problem& problem, const KernelArguments& arguments) {
   const RowLoops<T>& loops = row_loops(T());
   const int64_t classes = problem.classes;
-  for_each_part(
-      part_count(4 * problem.rows * classes), problem.rows, [&](int64_t, int64_t begin, int64_t end) {
-        std::vector<T> room(static_cast<size_t>(classes));
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t label = problem.label(arguments.inputs[1], row);
-          T loss = std::numeric_limits<T>::quiet_NaN();
-          if (label == problem.ignored) {
-            loss = 0;
-          } else if (label >= 0 && label < classes) {
-            const T* x = read_row(problem, arguments.inputs[0], row, room.data());
-            const T largest = loops.maximum(x, classes);
-            const double log_sum = std::log(loops.exponentials(x, largest, nullptr, classes));
-            // Of each logit the largest first, as the reference does: sums of large ones round.
-            const auto below_largest = [&](T logit) {
-              return static_cast<double>(logit) - static_cast<double>(largest);
-            };
-            double result = (1 - problem.smoothing) * (log_sum - below_largest(x[label]));
-            if (problem.smoothing > 0) {
-              double sum = 0;
-              for (int64_t i = 0; i < classes; ++i) sum += below_largest(x[i]);
-              result += problem.smoothing * (log_sum - sum / static_cast<double>(classes));
-            }
-            loss = static_cast<T>(result);
-          }
-          write(problem, &loss, 1, arguments.outputs[0], row);
-        }
-      });
+  for_each_part(part_count(4 * problem.rows * classes), problem.rows,
+                [&](int64_t, int64_t begin, int64_t end) {
+                  std::vector<T> room(static_cast<size_t>(classes));
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t label = problem.label(arguments.inputs[1], row);
+                    T loss = std::numeric_limits<T>::quiet_NaN();
+                    if (label == problem.ignored) {
+                      loss = 0;
+                    } else if (label >= 0 && label < classes) {
+                      const T* x = read_row(problem, arguments.inputs[0], row, room.data());
+                      const T largest = loops.maximum(x, classes);
+                      const double log_sum = std::log(loops.exponentials(x, largest, nullptr, classes));
+                      // Of each logit the largest first, as the reference does: sums of large ones round.
+                      const auto below_largest = [&](T logit) {
+                        return static_cast<double>(logit) - static_cast<double>(largest);
+                      };
+                      double result = (1 - problem.smoothing) * (log_sum - below_largest(x[label]));
+                      if (problem.smoothing > 0) {
+                        double sum = 0;
+                        for (int64_t i = 0; i < classes; ++i) sum += below_largest(x[i]);
+                        result += problem.smoothing * (log_sum - sum / static_cast<double>(classes));
+                      }
+                      loss = static_cast<T>(result);
+                    }
+                    write(problem, &loss, 1, arguments.outputs[0], row);
+                  }
+                });
 }
 
 // dx = dy * (softmax(x) - target)
