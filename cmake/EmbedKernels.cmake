@@ -1,5 +1,5 @@
 # cmake -DHEADERS="a.cuh;b.cuh" -DOUTPUT=file.cpp -P EmbedKernels.cmake: the headers as string literals.
-set(TEXT "#include \"device/cuda/kernel_headers.h\"\n\nnamespace tessera::cuda {\n\n")
+set(TEXT "#include \"device/cuda/codegen/kernel_headers.h\"\n\nnamespace tessera::cuda {\n\n")
 string(APPEND TEXT "std::span<const KernelHeader> kernel_headers() {\n  static const KernelHeader headers[] = {\n")
 foreach(HEADER IN LISTS HEADERS)
   get_filename_component(NAME "${HEADER}" NAME)

@@ -6,7 +6,7 @@ tessera_precompiled(tessera_standard_headers HEADERS ${TESSERA_STANDARD_HEADERS}
 tessera_precompiled(tessera_graph_headers HEADERS ${TESSERA_GRAPH_HEADERS} LINK fmt::fmt)
 function(tessera_room NAME)
   cmake_parse_arguments(ROOM "" "" "USES;LINK" ${ARGN})
-  file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp")
   add_library(tessera_${NAME} OBJECT ${ROOM_SOURCES})
   target_include_directories(tessera_${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>"
                                              PRIVATE "${CMAKE_SOURCE_DIR}/src")
@@ -26,7 +26,7 @@ endfunction()
 # A backend that is loaded at run time: lib/libtessera_NAME.so, all sources of the folder, linked to libtessera.
 function(tessera_plugin NAME)
   cmake_parse_arguments(PLUGIN "" "" "USES;LINK" ${ARGN})
-  file(GLOB PLUGIN_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  file(GLOB PLUGIN_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp")
   add_library(tessera_${NAME} SHARED ${PLUGIN_SOURCES})
   target_include_directories(tessera_${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>")
   target_link_libraries(tessera_${NAME} PUBLIC tessera PRIVATE ${PLUGIN_LINK})

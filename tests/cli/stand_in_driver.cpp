@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "device/cuda/libraries.h"
+#include "device/cuda/runtime/libraries.h"
 
 namespace {
 

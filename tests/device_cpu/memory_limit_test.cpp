@@ -1,4 +1,4 @@
-#include "device/cpu/memory_limit.h"
+#include "device/cpu/runtime/memory_limit.h"
 
 #include <filesystem>
 #include <fstream>

@@ -160,7 +160,7 @@ TEST_F(OnednnFaults, StridedWeightGradientsOfFewChannelsLeaveTheScratchpad) {
       << " stays inside its scratchpad and computes rightly. Where ONEDNN_MAX_CPU_ISA=AVX2 gives the same, "
          "take the "
          "refusal of strides over windows of one element out of refuse_faulty() in "
-         "src/device/cpu/onednn_convolution_gradient.cpp, and this test away.";
+         "src/device/cpu/onednn/onednn_convolution_gradient.cpp, and this test away.";
 }
 
 TEST_F(OnednnFaults, DilatedWeightGradientsInBrainFloatSumWhatIsNotWritten) {
@@ -183,7 +183,7 @@ TEST_F(OnednnFaults, DilatedWeightGradientsInBrainFloatSumWhatIsNotWritten) {
   EXPECT_GT(wrong, 0)
       << version()
       << " computes them rightly. Take the refusal of dilated windows in bf16 out of "
-         "refuse_faulty() in src/device/cpu/onednn_convolution_gradient.cpp, and this test away.";
+         "refuse_faulty() in src/device/cpu/onednn/onednn_convolution_gradient.cpp, and this test away.";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "device/cpu/parallel.h"
+#include "device/cpu/runtime/parallel.h"
 
 #include <algorithm>
 #include <atomic>

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include "device/cpu/parallel.h"
+#include "device/cpu/runtime/parallel.h"
 
 namespace tessera::cpu {
 namespace {

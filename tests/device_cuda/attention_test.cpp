@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <set>
 
-#include "device/cuda/cudnn_attention_graph.h"
-#include "device/cuda/plan_cache.h"
+#include "device/cuda/cudnn/cudnn_attention_graph.h"
+#include "device/cuda/cudnn/plan_cache.h"
 #include "device_cuda/cuda_case.h"
 #include "support/every_kernel.h"
 #include "support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "device/cuda/background_work.h"
+#include "device/cuda/codegen/background_work.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Batch normalisation in one resident kernel and in two passes.
-#include "device/cuda/resident_plan.h"
+#include "device/cuda/normalization/resident_plan.h"
 #include "device_cuda/cuda_case.h"
 #include "support/batch_norm_case.h"
 #include "support/expect_error.h"

@@ -1,5 +1,5 @@
 // What is kept on disk between processes: what is damaged or of another version is as good as not there.
-#include "device/cuda/cache_files.h"
+#include "device/cuda/codegen/cache_files.h"
 
 #include <chrono>
 #include <filesystem>

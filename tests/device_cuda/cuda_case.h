@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/context.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/runtime/context.h"
 #include "device_cuda/text_compiler.h"
 #include "support/device_case.h"
 

@@ -2,7 +2,7 @@
 // with all other candidates (batch_norm_test.cpp, operators_test.cpp).
 #include <set>
 
-#include "device/cuda/cudnn_norm_graph.h"
+#include "device/cuda/cudnn/cudnn_norm_graph.h"
 #include "device_cuda/cuda_case.h"
 
 namespace tessera::testing {

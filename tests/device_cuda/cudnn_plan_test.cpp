@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "device/cuda/background_work.h"
-#include "device/cuda/cudnn_convolution_graph.h"
-#include "device/cuda/plan_cache.h"
+#include "device/cuda/codegen/background_work.h"
+#include "device/cuda/cudnn/cudnn_convolution_graph.h"
+#include "device/cuda/cudnn/plan_cache.h"
 #include "device_cuda/cuda_case.h"
 #include "support/temporary_folder.h"
 

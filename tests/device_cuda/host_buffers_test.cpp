@@ -1,5 +1,5 @@
 // Inputs and outputs in pinned memory, and runs that overlap their copies.
-#include "device/cuda/host_buffers.h"
+#include "device/cuda/runtime/host_buffers.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The bookkeeping of the pool on a device that is only pretended, and its blocks on a real one.
-#include "device/cuda/memory_pool.h"
+#include "device/cuda/runtime/memory_pool.h"
 
 #include <algorithm>
 #include <thread>

@@ -1,5 +1,5 @@
 // Plans of cuDNN in memory and on disk, with a stand-in for cuDNN; cudnn_plan_test.cpp has the real one.
-#include "device/cuda/plan_cache.h"
+#include "device/cuda/cudnn/plan_cache.h"
 
 #include <atomic>
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 #include "tessera/base/error.h"
 
-#include "device/cuda/cudnn_convolution_graph.h"
+#include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

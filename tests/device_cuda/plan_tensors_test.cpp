@@ -1,5 +1,5 @@
 // What cuDNN's plans need beside their operands, as text in front of them.
-#include "device/cuda/plan_tensors.h"
+#include "device/cuda/cudnn/plan_tensors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Pointwise convolutions with the rest of the batch normalisations in front of them.
-#include "device/cuda/pointwise_convolution.h"
+#include "device/cuda/convolution/pointwise_convolution.h"
 
 #include <algorithm>
 #include <cmath>

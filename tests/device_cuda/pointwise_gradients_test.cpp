@@ -1,5 +1,5 @@
 // Both gradients of pointwise convolutions with those of batch normalisation.
-#include "device/cuda/pointwise_gradients.h"
+#include "device/cuda/convolution/pointwise_gradients.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include "tessera/base/clock.h"
 
-#include "device/cuda/module_cache.h"
+#include "device/cuda/codegen/module_cache.h"
 
 namespace tessera::testing {
 

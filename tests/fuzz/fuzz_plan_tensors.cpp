@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "device/cuda/plan_tensors.h"
+#include "device/cuda/cudnn/plan_tensors.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/cuda/background_work.h"
+#include "device/cuda/codegen/background_work.h"
 #include "kernel_fuzz/block_problems.h"
 #include "kernel_fuzz/check.h"
 

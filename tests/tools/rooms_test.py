@@ -18,7 +18,7 @@ class RoomsTest(TreeTest):
         self.write("src/graph/lexer.h", "")
 
     def test_room_in_use_directly_or_not(self):
-        self.write("src/ops/add.cpp", '#include "tessera/graph/graph.h"\n#include "tessera/base/base.h"\n#include <map>\n')
+        self.write("src/ops/elementwise/add.cpp", '#include "tessera/graph/graph.h"\n#include "tessera/base/base.h"\n#include <map>\n')
         self.write("src/graph/parse.cpp", '#include "graph/lexer.h"\n')
         self.assert_passes("check_rooms")
 

@@ -11,7 +11,7 @@
 #include "tessera/device/common/attention_rules.h"
 
 #include "device/cpu/kernel_registry.h"
-#include "device/cpu/parallel.h"
+#include "device/cpu/runtime/parallel.h"
 
 namespace tessera::cpu {
 namespace {

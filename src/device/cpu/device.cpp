@@ -13,7 +13,7 @@
 #include "tessera/base/text.h"
 
 #include "device/cpu/kernel_registry.h"
-#include "device/cpu/memory_limit.h"
+#include "device/cpu/runtime/memory_limit.h"
 
 namespace tessera::cpu {
 namespace {

@@ -7,20 +7,20 @@
 
 #include "tessera/base/error.h"
 
-#include "device/cuda/background_work.h"
-#include "device/cuda/check.h"
-#include "device/cuda/cluster_source.h"
-#include "device/cuda/cudnn_graph.h"
-#include "device/cuda/event_timer.h"
-#include "device/cuda/few_channels.h"
-#include "device/cuda/grouped_clusters.h"
-#include "device/cuda/host_buffers.h"
+#include "device/cuda/cluster/cluster_source.h"
+#include "device/cuda/cluster/grouped_clusters.h"
+#include "device/cuda/codegen/background_work.h"
+#include "device/cuda/codegen/module_cache.h"
+#include "device/cuda/convolution/few_channels.h"
+#include "device/cuda/convolution/pointwise_convolution.h"
+#include "device/cuda/convolution/pointwise_gradients.h"
+#include "device/cuda/cudnn/cudnn_graph.h"
 #include "device/cuda/kernel_registry.h"
-#include "device/cuda/memory_pool.h"
-#include "device/cuda/module_cache.h"
-#include "device/cuda/peaks.h"
-#include "device/cuda/pointwise_convolution.h"
-#include "device/cuda/pointwise_gradients.h"
+#include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/event_timer.h"
+#include "device/cuda/runtime/host_buffers.h"
+#include "device/cuda/runtime/memory_pool.h"
+#include "device/cuda/runtime/peaks.h"
 
 namespace tessera::cuda {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tessera/compile/device.h"
 
-#include "device/cuda/context.h"
+#include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
 

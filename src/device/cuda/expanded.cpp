@@ -6,9 +6,9 @@
 #include "tessera/device/common/subgraph_kernel.h"
 #include "tessera/graph/operator.h"
 
-#include "device/cuda/batch_norm_rules.h"
-#include "device/cuda/cluster_source.h"
+#include "device/cuda/cluster/cluster_source.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/normalization/batch_norm_rules.h"
 
 namespace tessera::cuda {
 namespace {

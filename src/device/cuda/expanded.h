@@ -3,7 +3,7 @@
 
 #include "tessera/compile/kernel.h"
 
-#include "device/cuda/context.h"
+#include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
 

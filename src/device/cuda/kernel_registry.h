@@ -8,7 +8,7 @@
 
 #include "tessera/device/common/kernel_table.h"
 
-#include "device/cuda/context.h"
+#include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
 

@@ -5,9 +5,9 @@
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 
-#include "device/cuda/check.h"
-#include "device/cuda/generated_kernel.h"
+#include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/runtime/check.h"
 
 namespace tessera::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 
-#include "device/cuda/generated_kernel.h"
+#include "device/cuda/codegen/generated_kernel.h"
 
 namespace tessera::cuda {
 namespace {

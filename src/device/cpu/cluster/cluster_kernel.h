@@ -1,0 +1,15 @@
+// The kernel that runs a cluster's program over all tiles with all threads.
+#pragma once
+
+#include <memory>
+
+#include "tessera/compile/kernel.h"
+
+#include "device/cpu/cluster/cluster_program.h"
+
+namespace tessera::cpu {
+
+// "loops.cluster": takes fused nodes of kind "cluster", single elementwise nodes and single reductions.
+KernelCandidate cluster_candidate();
+
+}  // namespace tessera::cpu

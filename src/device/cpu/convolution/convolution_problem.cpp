@@ -1,0 +1,82 @@
+#include "device/cpu/convolution/convolution_problem.h"
+
+#include <algorithm>
+
+#include "tessera/device/common/channel_order.h"
+
+namespace tessera::cpu {
+
+using backend::channels_last_strides;
+using backend::channels_second;
+using dnnl::memory;
+
+namespace {
+
+bool all_are(int64_t wanted, const memory::dims& values) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
+}  // namespace
+
+bool ConvolutionProblem::has_window() const {
+  const int64_t spatial_axes = static_cast<int64_t>(source.size()) - 2;
+  return !all_are(1, {weight.end() - spatial_axes, weight.end()});
+}
+
+bool ConvolutionProblem::is_pointwise() const {
+  return groups == 1 && !has_window() && all_are(1, strides) && all_are(0, padding_low) &&
+         all_are(0, padding_high);
+}
+
+int64_t ConvolutionProblem::pixels() const {
+  int64_t count = destination[0];
+  for (size_t axis = 2; axis < destination.size(); ++axis) count *= destination[axis];
+  return count;
+}
+
+memory::desc channels_last(const memory::dims& dims, memory::data_type type) {
+  return strided(dims, type, channels_last_strides(dims));
+}
+
+memory::desc ConvolutionProblem::source_stored(memory::data_type type) const {
+  return channels_last(source, type);
+}
+
+memory::desc ConvolutionProblem::destination_stored(memory::data_type type) const {
+  return channels_last(destination, type);
+}
+
+memory::desc ConvolutionProblem::weight_stored(memory::data_type type) const {
+  if (groups == 1) return channels_last(weight, type);
+  // [G, K/G, C/G, spatial...] over [K, spatial..., C/G]
+  const memory::dims one_group(weight.begin() + 1, weight.end());
+  memory::dims strides = channels_last_strides(one_group);
+  strides.insert(strides.begin(), strides[0] * weight[1]);
+  return strided(weight, type, strides);
+}
+
+ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,
+                                            const Shape& destination, const Attributes& attributes) {
+  ConvolutionProblem problem;
+  for (const Shape* shape : {&source, &weight, &destination}) {
+    refuse_unless(element_count(*shape) > 0, "a tensor without elements");
+    refuse_unless(shape->size() >= 3 && shape->size() <= 5, "{} spatial axes", shape->size() - 2);
+  }
+  problem.source = channels_second(source);
+  problem.weight = channels_second(weight);
+  problem.destination = channels_second(destination);
+  problem.strides = attributes.integers("strides");
+  problem.padding_low = attributes.integers("padding_low");
+  problem.padding_high = attributes.integers("padding_high");
+  problem.groups = attributes.integer("groups");
+  for (int64_t dilation : attributes.integers("dilations")) problem.dilations.push_back(dilation - 1);
+  for (int64_t padding : problem.padding_low) refuse_unless(padding >= 0, "negative padding");
+  for (int64_t padding : problem.padding_high) refuse_unless(padding >= 0, "negative padding");
+  if (problem.groups > 1) {
+    problem.weight[0] /= problem.groups;
+    problem.weight.insert(problem.weight.begin(), problem.groups);
+  }
+  return problem;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,60 @@
+#include "device/cpu/convolution/window_rows.h"
+
+#include <algorithm>
+
+namespace tessera::cpu {
+
+WindowRows::WindowRows(const ConvolutionProblem& problem) : channels_(problem.input_channels()) {
+  const size_t axes = problem.strides.size();
+  const size_t first = axes_.size() - axes;
+  for (size_t i = 0; i < axes; ++i) {
+    axes_[first + i] = {.source = problem.source[i + 2],
+                        .destination = problem.destination[i + 2],
+                        .window = problem.weight[i + 2],
+                        .stride = problem.strides[i],
+                        .dilation = problem.dilations[i] + 1,
+                        .padding = problem.padding_low[i]};
+  }
+}
+
+int64_t WindowRows::taps() const {
+  return axes_[0].window * axes_[1].window * axes_[2].window;
+}
+
+void WindowRows::find(const float* x, int64_t tap, Range pixels, const float** rows) const {
+  std::array<int64_t, 3> place{};  // in the result
+  std::array<int64_t, 3> shift{};  // from a place times the stride to the pixel
+  int64_t image = pixels.begin;
+  for (size_t i = axes_.size(); i-- > 0;) {
+    const Axis& axis = axes_[i];
+    place[i] = image % axis.destination;
+    image /= axis.destination;
+    shift[i] = tap % axis.window * axis.dilation - axis.padding;
+    tap /= axis.window;
+  }
+  const Axis& line = axes_[2];
+  for (int64_t left = pixels.size(); left > 0;) {
+    int64_t source = image;
+    bool inside = true;
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t position = place[i] * axes_[i].stride + shift[i];
+      inside = inside && position >= 0 && position < axes_[i].source;
+      source = source * axes_[i].source + position;
+    }
+    const int64_t count = std::min(left, line.destination - place[2]);
+    int64_t position = place[2] * line.stride + shift[2];
+    for (int64_t i = 0; i < count; ++i, position += line.stride) {
+      const bool read = inside && position >= 0 && position < line.source;
+      *rows++ = read ? x + (source * line.source + position) * channels_ : nullptr;
+    }
+    left -= count;
+    place[2] = 0;
+    if (++place[1] < axes_[1].destination) continue;
+    place[1] = 0;
+    if (++place[0] < axes_[0].destination) continue;
+    place[0] = 0;
+    ++image;
+  }
+}
+
+}  // namespace tessera::cpu

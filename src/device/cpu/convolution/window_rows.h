@@ -1,0 +1,36 @@
+// Which pixels of a channels-last image a convolution's window reads, one tap at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cpu/convolution/convolution_problem.h"
+#include "device/cpu/loops/range.h"
+
+namespace tessera::cpu {
+
+class WindowRows {
+ public:
+  explicit WindowRows(const ConvolutionProblem& problem);
+
+  int64_t taps() const;
+  // rows[i]: the channels of x under the tap for pixel `pixels.begin + i` of the result, counted through all
+  // images; null in the padding.
+  void find(const float* x, int64_t tap, Range pixels, const float** rows) const;
+
+ private:
+  struct Axis {
+    int64_t source = 1;
+    int64_t destination = 1;
+    int64_t window = 1;
+    int64_t stride = 1;
+    int64_t dilation = 1;
+    int64_t padding = 0;
+  };
+
+  std::array<Axis, 3> axes_;  // the last is the innermost; the first may be missing, which is one of 1
+  int64_t channels_ = 0;
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,34 @@
+#include "device/cpu/loops/loop_kernel.h"
+
+#include <memory>
+
+#include "device/cpu/kernel_registry.h"
+
+namespace tessera::cpu {
+namespace {
+
+class FunctionKernel : public Kernel {
+ public:
+  explicit FunctionKernel(LoopKernel kernel) : kernel_(std::move(kernel)) {}
+  int64_t workspace_bytes() const override { return kernel_.workspace_bytes; }
+  void run(const KernelArguments& arguments) override { kernel_.run(arguments); }
+
+ private:
+  LoopKernel kernel_;
+};
+
+}  // namespace
+
+LoopRegistration::LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make) {
+  CpuKernelRegistration({.key = key, .candidates = [key, make = std::move(make)](const Node&) {
+                           KernelCandidate candidate;
+                           candidate.name = "loops." + key;
+                           candidate.refusal = [](const KernelRequest&) { return std::string(); };
+                           candidate.create = [make](const KernelRequest& request) {
+                             return std::make_unique<FunctionKernel>(make(request.node));
+                           };
+                           return std::vector<KernelCandidate>{std::move(candidate)};
+                         }});
+}
+
+}  // namespace tessera::cpu

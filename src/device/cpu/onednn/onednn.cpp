@@ -1,0 +1,207 @@
+#include "device/cpu/onednn/onednn.h"
+
+#include <unordered_map>
+
+#include "tessera/device/common/workspace_layout.h"
+
+#include "device/cpu/kernel_registry.h"
+
+namespace tessera::cpu {
+namespace {
+
+using backend::WorkspaceArray;
+using dnnl::memory;
+
+// Runs one primitive. Operands whose layouts differ pass through buffers: of the kernel's own and filled once
+// for frozen inputs, in the workspace at every run for the others.
+class OnednnKernel : public Kernel {
+ public:
+  OnednnKernel(const OnednnPlan& plan, const KernelRequest& request) : primitive_(plan.descriptor) {
+    for (const OnednnOperand& operand : plan.operands) {
+      const bool frozen = !operand.is_output && is_frozen_input(request, operand.index);
+      operands_.push_back(make_operand(operand, frozen));
+    }
+    scratchpad_ = memory(plan.descriptor.scratchpad_desc(), onednn_engine(), nullptr);
+    scratchpad_place_ = book(scratchpad_.get_desc());
+    arguments_[DNNL_ARG_SCRATCHPAD] = scratchpad_;
+  }
+
+  int64_t workspace_bytes() const override { return workspace_.bytes(); }
+
+  void prepare(size_t input, const void* memory) override {
+    for (Operand& operand : operands_) {
+      if (operand.is_output || operand.index != input || !operand.packed) continue;
+      operand.stored.set_data_handle(const_cast<void*>(memory));
+      operand.reorder.execute(onednn_stream(), operand.stored, operand.used);
+      onednn_stream().wait();
+    }
+  }
+
+  void run(const KernelArguments& arguments) override {
+    void* workspace = arguments.workspace;
+    scratchpad_.set_data_handle(scratchpad_place_.in(workspace));
+    for (Operand& operand : operands_) {
+      void* pointer = operand.is_output ? arguments.outputs[operand.index]
+                                        : const_cast<void*>(arguments.inputs[operand.index]);
+      if (operand.packed) continue;
+      if (operand.reorder) {
+        operand.stored.set_data_handle(pointer);
+        operand.used.set_data_handle(operand.place.in(workspace));
+        if (!operand.is_output) operand.execute_reorder(workspace);
+      } else {
+        operand.used.set_data_handle(pointer);
+      }
+    }
+    primitive_.execute(onednn_stream(), arguments_);
+    for (Operand& operand : operands_) {
+      if (operand.is_output && operand.reorder) operand.execute_reorder(workspace);
+    }
+    onednn_stream().wait();
+  }
+
+ private:
+  struct Operand {
+    bool is_output = false;
+    size_t index = 0;
+    bool packed = false;    // `used` belongs to the kernel
+    dnnl::reorder reorder;  // empty when the layouts agree
+    memory stored;
+    memory used;
+    WorkspaceArray<std::byte> place;  // of `used`
+    memory scratchpad;
+    WorkspaceArray<std::byte> scratchpad_place;
+
+    void execute_reorder(void* workspace) {
+      scratchpad.set_data_handle(scratchpad_place.in(workspace));
+      reorder.execute(onednn_stream(), {{DNNL_ARG_FROM, is_output ? used : stored},
+                                        {DNNL_ARG_TO, is_output ? stored : used},
+                                        {DNNL_ARG_SCRATCHPAD, scratchpad}});
+    }
+  };
+
+  Operand make_operand(const OnednnOperand& plan, bool frozen) {
+    Operand operand;
+    operand.is_output = plan.is_output;
+    operand.index = plan.index;
+    operand.stored = memory(plan.stored, onednn_engine(), nullptr);
+    if (plan.stored == plan.wanted) {
+      operand.used = operand.stored;
+    } else if (frozen) {
+      operand.packed = true;
+      operand.used = memory(plan.wanted, onednn_engine());
+      operand.reorder = dnnl::reorder({onednn_engine(), plan.stored, onednn_engine(), plan.wanted});
+    } else {
+      operand.used = memory(plan.wanted, onednn_engine(), nullptr);
+      const auto& from = plan.is_output ? plan.wanted : plan.stored;
+      const auto& to = plan.is_output ? plan.stored : plan.wanted;
+      const dnnl::reorder::primitive_desc descriptor(onednn_engine(), from, onednn_engine(), to,
+                                                     default_attributes());
+      operand.reorder = dnnl::reorder(descriptor);
+      operand.place = book(plan.wanted);
+      operand.scratchpad = memory(descriptor.scratchpad_desc(), onednn_engine(), nullptr);
+      operand.scratchpad_place = book(descriptor.scratchpad_desc());
+    }
+    arguments_[plan.argument] = operand.used;
+    return operand;
+  }
+
+  WorkspaceArray<std::byte> book(const memory::desc& descriptor) {
+    return workspace_.book<std::byte>(static_cast<int64_t>(descriptor.get_size()));
+  }
+
+  dnnl::primitive primitive_;
+  std::vector<Operand> operands_;
+  memory scratchpad_;
+  WorkspaceArray<std::byte> scratchpad_place_;
+  backend::WorkspaceLayout workspace_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+}  // namespace
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
+
+memory::data_type onednn_type(DataType type) {
+  switch (type) {
+    case DataType::fp32:
+      return memory::data_type::f32;
+    case DataType::fp16:
+      return memory::data_type::f16;
+    case DataType::bf16:
+      return memory::data_type::bf16;
+    case DataType::int8:
+      return memory::data_type::s8;
+    case DataType::uint8:
+      return memory::data_type::u8;
+    case DataType::int32:
+      return memory::data_type::s32;
+    default:
+      fail(ErrorCode::unsupported, "oneDNN has no type {}", to_string(type));
+  }
+}
+
+memory::data_type compute_type(DataType type) {
+  const auto computes = [](memory::data_type candidate) {
+    const memory::desc square = dense({16, 16}, candidate);
+    return static_cast<bool>(dnnl::matmul::primitive_desc(onednn_engine(), square, square, square,
+                                                          dnnl::primitive_attr(), /*allow_empty=*/true));
+  };
+  static const bool half = computes(memory::data_type::f16);
+  static const bool brain = computes(memory::data_type::bf16);
+  const memory::data_type own = onednn_type(type);
+  const bool missing = (type == DataType::fp16 && !half) || (type == DataType::bf16 && !brain);
+  return missing ? memory::data_type::f32 : own;
+}
+
+memory::desc dense(const memory::dims& dims, memory::data_type type) {
+  memory::dims strides(dims.size(), 1);
+  for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
+  return strided(dims, type, strides);
+}
+
+memory::desc strided(const memory::dims& dims, memory::data_type type, const memory::dims& strides) {
+  return {dims, type, strides};
+}
+
+memory::desc any_layout(const memory::dims& dims, memory::data_type type) {
+  return {dims, type, memory::format_tag::any};
+}
+
+dnnl::primitive_attr default_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+// Lack of memory is no refusal: another kernel would not find more, and would give other bits.
+static ErrorCode code_of(const dnnl::error& error) {
+  return error.status == dnnl_out_of_memory ? ErrorCode::out_of_memory : ErrorCode::unsupported;
+}
+
+KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner) {
+  const auto check = [planner](const KernelRequest& request) {
+    try {
+      planner(request);
+    } catch (const dnnl::error& error) {
+      fail(code_of(error), "oneDNN: {}", error.what());
+    }
+  };
+  const auto create = [planner](const KernelRequest& request) -> std::unique_ptr<Kernel> {
+    try {
+      return std::make_unique<OnednnKernel>(planner(request), request);
+    } catch (const dnnl::error& error) {
+      fail(code_of(error), "node '{}': oneDNN: {}", request.node.name(), error.what());
+    }
+  };
+  return checked_candidate(name, check, create);
+}
+
+}  // namespace tessera::cpu

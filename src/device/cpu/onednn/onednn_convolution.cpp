@@ -1,0 +1,136 @@
+// Convolution forward, plain and with what follows it in a fused node: direct, direct on blocked activations,
+// and for windows of one element the matrix product over pixels.
+#include "device/cpu/convolution/convolution_problem.h"
+#include "device/cpu/convolution/pointwise_convolution.h"
+#include "device/cpu/kernel_registry.h"
+#include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/winograd/winograd.h"
+
+namespace tessera::cpu {
+namespace {
+
+using dnnl::memory;
+
+struct ForwardRequest {
+  FusedChain chain;
+  ConvolutionProblem problem;
+  memory::data_type stored_type;
+  memory::data_type type;
+};
+
+ForwardRequest read_request(const Node& node) {
+  ForwardRequest request;
+  request.chain = parse_chain(node, "convolution");
+  const Node& main = *request.chain.main;
+  request.problem =
+      make_convolution_problem(main.input(0)->type().static_shape(), main.input(1)->type().static_shape(),
+                               main.output()->type().static_shape(), main.attributes());
+  request.stored_type = onednn_type(main.input(0)->data_type());
+  request.type = compute_type(main.input(0)->data_type());
+  return request;
+}
+
+OnednnOperand input_operand(int argument, const Node& node, const Value* value, memory::desc stored,
+                            memory::desc wanted) {
+  return {argument, false, input_index(node, value), std::move(stored), std::move(wanted)};
+}
+
+OnednnPlan plan_direct(const KernelRequest& request, bool blocked) {
+  const Node& node = request.node;
+  const ForwardRequest forward = read_request(node);
+  const ConvolutionProblem& problem = forward.problem;
+  const memory::data_type type = forward.type;
+  // oneDNN 3.2 reads the shortcut as if it were blocked like the result.
+  refuse_unless(!blocked || !forward.chain.adds_whole_tensor(), "a shortcut beside blocked activations");
+  const auto activations = [&](const memory::dims& dims) {
+    return blocked ? any_layout(dims, type) : channels_last(dims, type);
+  };
+  OnednnPlan plan;
+  dnnl::primitive_attr attributes = default_attributes();
+  const memory::desc result = problem.destination_stored(type);
+  append_post_operations(node, forward.chain, result, 1, attributes, plan.operands);
+  memory::desc bias;
+  if (forward.chain.bias != nullptr) bias = dense({problem.output_channels()}, type);
+  const dnnl::convolution_forward::primitive_desc descriptor =
+      implemented(dnnl::convolution_forward::primitive_desc(
+          onednn_engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+          activations(problem.source), any_layout(problem.weight, type), bias,
+          activations(problem.destination), problem.strides, problem.dilations, problem.padding_low,
+          problem.padding_high, attributes,
+          /*allow_empty=*/true));
+  const Node& main = *forward.chain.main;
+  const memory::data_type stored = forward.stored_type;
+  plan.descriptor = descriptor;
+  plan.operands.push_back(
+      input_operand(DNNL_ARG_SRC, node, main.input(0), problem.source_stored(stored), descriptor.src_desc()));
+  plan.operands.push_back(input_operand(DNNL_ARG_WEIGHTS, node, main.input(1), problem.weight_stored(stored),
+                                        descriptor.weights_desc()));
+  if (forward.chain.bias != nullptr) {
+    plan.operands.push_back(input_operand(DNNL_ARG_BIAS, node, forward.chain.bias,
+                                          dense({problem.output_channels()}, stored),
+                                          descriptor.bias_desc()));
+  }
+  plan.operands.push_back({DNNL_ARG_DST, true, 0, problem.destination_stored(stored), descriptor.dst_desc()});
+  return plan;
+}
+
+// y[pixels, K] = x[pixels, C] w[K, C]^T
+OnednnPlan plan_pointwise(const KernelRequest& request) {
+  const Node& node = request.node;
+  const ForwardRequest forward = read_request(node);
+  const ConvolutionProblem& problem = forward.problem;
+  refuse_unless(problem.is_pointwise(),
+                "the window is not one element, or there are strides, padding or groups");
+  const int64_t pixels = problem.pixels();
+  const int64_t inputs = problem.input_channels();
+  const int64_t outputs = problem.output_channels();
+  const memory::data_type type = forward.type;
+  const memory::data_type stored = forward.stored_type;
+  OnednnPlan plan;
+  dnnl::primitive_attr attributes = default_attributes();
+  const memory::desc result = dense({pixels, outputs}, type);
+  append_post_operations(node, forward.chain, result, 1, attributes, plan.operands);
+  memory::desc bias;
+  if (forward.chain.bias != nullptr) bias = dense({1, outputs}, type);
+  const memory::dims weight_dims{inputs, outputs};
+  const memory::dims transposed{1, inputs};
+  const bool pack = is_frozen_input(request, input_index(node, forward.chain.main->input(1)));
+  const dnnl::matmul::primitive_desc descriptor = implemented(dnnl::matmul::primitive_desc(
+      onednn_engine(), dense({pixels, inputs}, type),
+      pack ? any_layout(weight_dims, type) : strided(weight_dims, type, transposed), bias, result, attributes,
+      /*allow_empty=*/true));
+  const Node& main = *forward.chain.main;
+  plan.descriptor = descriptor;
+  plan.operands.push_back(input_operand(DNNL_ARG_SRC, node, main.input(0), dense({pixels, inputs}, stored),
+                                        descriptor.src_desc()));
+  plan.operands.push_back(input_operand(DNNL_ARG_WEIGHTS, node, main.input(1),
+                                        strided(weight_dims, stored, transposed), descriptor.weights_desc()));
+  if (forward.chain.bias != nullptr) {
+    plan.operands.push_back(input_operand(DNNL_ARG_BIAS, node, forward.chain.bias,
+                                          dense({1, outputs}, stored), descriptor.bias_desc()));
+  }
+  plan.operands.push_back({DNNL_ARG_DST, true, 0, dense({pixels, outputs}, stored), descriptor.dst_desc()});
+  return plan;
+}
+
+std::vector<KernelCandidate> candidates(const Node&) {
+  return {
+      winograd_convolution_candidate(),
+      pointwise_convolution_candidate(),
+      onednn_candidate("onednn.convolution",
+                       [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/false); }),
+      onednn_candidate("onednn.matmul_1x1", plan_pointwise),
+      onednn_candidate("onednn.convolution_blocked",
+                       [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/true); }),
+  };
+}
+
+bool always(const Node&) {
+  return true;
+}
+
+const CpuKernelRegistration kConvolution({"convolution", candidates, always});
+const CpuKernelRegistration kFusedConvolution({"fused:convolution", candidates, always});
+
+}  // namespace
+}  // namespace tessera::cpu

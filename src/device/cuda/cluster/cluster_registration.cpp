@@ -1,0 +1,30 @@
+// Clusters as generated kernels.
+#include "tessera/device/common/cluster_body.h"
+
+#include "device/cuda/cluster/cluster_source.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+std::vector<KernelCandidate> candidates(const Node&, Context& context) {
+  const auto program = [&context](const KernelRequest& request) {
+    return print_cluster(*backend::cluster_body(request.node), context.traits());
+  };
+  return {backend::checked_candidate(
+      "generated.cluster", [program](const KernelRequest& request) { program(request); },
+      [program, &context](const KernelRequest& request) {
+        return make_generated_kernel(context, program(request));
+      })};
+}
+
+bool register_clusters() {
+  for (const std::string& key : backend::cluster_keys())
+    CudaKernelRegistration({.key = key, .candidates = candidates});
+  return true;
+}
+
+[[maybe_unused]] const bool kRegistered = register_clusters();
+
+}  // namespace
+}  // namespace tessera::cuda

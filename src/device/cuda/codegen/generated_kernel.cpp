@@ -1,0 +1,238 @@
+#include "device/cuda/codegen/generated_kernel.h"
+
+#include <algorithm>
+#include <span>
+
+#include "tessera/base/error.h"
+#include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/refusal.h"
+
+#include "device/cuda/kernel_registry.h"
+#include "device/cuda/runtime/check.h"
+
+namespace tessera::cuda {
+namespace {
+
+// From this architecture on a kernel may be started while the one before it ends, and wait on the GPU for
+// what that has written: a microsecond less for each launch.
+constexpr int kFirstThatStartsAhead = 90;
+
+class GeneratedKernel : public Kernel {
+ public:
+  GeneratedKernel(Context& context, GeneratedProgram program)
+      : context_(context), program_(std::move(program)), module_(context.modules().get(program_.source)) {}
+
+  int64_t workspace_bytes() const override { return program_.workspace_bytes; }
+  bool may_overwrite(size_t output, size_t input) const override {
+    return program_.may_overwrite && program_.may_overwrite(output, input);
+  }
+
+  void run(const KernelArguments& arguments) override {
+    context_.enter();
+    if (calls_.empty()) load();
+    for (Call& call : calls_) {
+      for (size_t i = 0; i < call.values.size(); ++i)
+        call.values[i] = resolve(call.launch->arguments[i], arguments);
+      start(call);
+    }
+  }
+
+ private:
+  struct Call {
+    const Launch* launch = nullptr;
+    CUfunction function = nullptr;
+    std::vector<CUdeviceptr> values;
+    std::vector<void*> parameters;  // into the values
+  };
+
+  // What a recording of runs cannot hold, and thus what the first run does.
+  void load() {
+    if (program_.counters > 0 && counters_ == nullptr)
+      counters_ = context_.allocate(program_.counters * int64_t{sizeof(uint64_t)});
+    std::vector<Call> calls;
+    for (const Launch& launch : program_.launches) {
+      if (launch.blocks == 0) continue;
+      Call& call = calls.emplace_back();
+      call.launch = &launch;
+      call.function = module_->function(launch.entry);
+      call.values.resize(launch.arguments.size());
+      const auto array = static_cast<size_t>(launch.array);
+      for (size_t i = 0; i < call.values.size(); ++i) {
+        if (i == 0 || i >= array) call.parameters.push_back(&call.values[i]);
+      }
+      if (launch.shared_bytes == 0) continue;
+      check(driver().cuFuncSetAttribute_(call.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(launch.shared_bytes)),
+            "asking for shared memory");
+    }
+    calls_ = std::move(calls);
+  }
+
+  void start(Call& call) const {
+    const Launch& launch = *call.launch;
+    CUlaunchConfig config{};
+    config.gridDimX = static_cast<unsigned>(launch.blocks);
+    config.gridDimY = static_cast<unsigned>(launch.chunks);
+    config.gridDimZ = 1;
+    config.blockDimX = static_cast<unsigned>(launch.threads);
+    config.blockDimY = 1;
+    config.blockDimZ = 1;
+    config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
+    config.hStream = context_.stream();
+    CUlaunchAttribute attribute{};
+    config.attrs = &attribute;
+    if (launch.resident) {
+      attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+      attribute.value.cooperative = 1;
+      config.numAttrs = 1;
+    } else if (context_.traits().architecture >= kFirstThatStartsAhead) {
+      attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+      attribute.value.programmaticStreamSerializationAllowed = 1;
+      config.numAttrs = 1;
+    }
+    check(driver().cuLaunchKernelEx_(&config, call.function, call.parameters.data(), nullptr),
+          "launching a generated kernel");
+  }
+
+  CUdeviceptr resolve(const Argument& argument, const KernelArguments& arguments) const {
+    const auto index = static_cast<size_t>(argument.index);
+    switch (argument.kind) {
+      case Argument::Kind::input:
+        return address(arguments.inputs[index]);
+      case Argument::Kind::output:
+        return address(arguments.outputs[index]);
+      case Argument::Kind::counters:
+        return address(counters_.get()) + index * sizeof(uint64_t);
+      case Argument::Kind::workspace:
+        break;
+    }
+    return address(arguments.workspace) + index;
+  }
+
+  Context& context_;
+  GeneratedProgram program_;
+  std::shared_ptr<Module> module_;
+  std::vector<Call> calls_;
+  std::shared_ptr<void> counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program) {
+  return std::make_unique<GeneratedKernel>(context, std::move(program));
+}
+
+KernelCandidate generated_candidate(
+    const std::string& name, Context& context,
+    const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make) {
+  const auto check = [make, &context](const KernelRequest& request) { make(request, context.traits()); };
+  const auto create = [make, &context](const KernelRequest& request) {
+    return make_generated_kernel(context, make(request, context.traits()));
+  };
+  return backend::checked_candidate("generated." + name, check, create);
+}
+
+GeneratedRegistration::GeneratedRegistration(
+    const std::string& key,
+    std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)> make) {
+  const std::string name = key.substr(key.find(':') + 1);  // a fused node by its kind
+  CudaKernelRegistration(
+      {.key = key, .candidates = [name, make = std::move(make)](const Node&, Context& context) {
+         return std::vector{generated_candidate(name, context, make)};
+       }});
+}
+
+GeneratedRegistration::GeneratedRegistration(
+    const std::string& key, std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make)
+    : GeneratedRegistration(key,
+                            [make = std::move(make)](const KernelRequest& request, const GpuTraits& gpu) {
+                              return make(request.node, gpu);
+                            }) {}
+
+void PointerList::add(Argument::Kind kind, std::optional<size_t> index) {
+  if (!index.has_value()) {
+    fields_.emplace_back("nullptr");
+    return;
+  }
+  const bool reads = kind == Argument::Kind::input;
+  const Value* value = reads ? node_.input(*index) : node_.output(*index);
+  const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
+  fields_.push_back(name);
+  const std::string parameter =
+      fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name);
+  if (std::find(parameters_.begin(), parameters_.end(), parameter) != parameters_.end()) return;
+  parameters_.push_back(parameter);
+  arguments_.push_back({kind, static_cast<int64_t>(*index)});
+}
+
+std::string PointerList::parameters() const {
+  return fmt::format("{}", fmt::join(parameters_, ", "));
+}
+
+std::string PointerList::fields(size_t first, size_t count) const {
+  const std::span<const std::string> all(fields_);
+  return fmt::format("{}", fmt::join(all.subspan(first, std::min(count, all.size() - first)), ", "));
+}
+
+std::string float_literal(double value) {
+  return fmt::format("static_cast<float>({:a})", value);
+}
+
+std::string device_type(DataType type) {
+  switch (type) {
+    case DataType::fp32:
+      return "float";
+    case DataType::fp64:
+      return "double";
+    case DataType::fp16:
+      return "half";
+    case DataType::bf16:
+      return "bfloat16";
+    case DataType::boolean:
+      return "bool";
+    default:
+      return std::string(to_string(type));
+  }
+}
+
+void refuse_unless_multiplied(DataType type, bool tf32) {
+  backend::refuse_unless(type == DataType::fp16 || type == DataType::bf16 || (type == DataType::fp32 && tf32),
+                         "not for exact {}", to_string(type));
+}
+
+std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
+                       int blocks) {
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n"
+      "#if __CUDA_ARCH__ >= {}\n  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n{}}}\n",
+      threads, blocks > 0 ? fmt::format(", {}", blocks) : "", name, parameters, 10 * kFirstThatStartsAhead,
+      body);
+}
+
+int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu) {
+  constexpr int64_t kResidentThreads = 2048;  // of a multiprocessor
+  const int64_t most = gpu.multiprocessors * (kResidentThreads / threads) * 4;
+  return std::min((count + threads - 1) / threads, most);
+}
+
+GeneratedProgram simple_program(const Node& node, const std::string& header, const std::string& statement,
+                                int64_t blocks, int threads) {
+  GeneratedProgram program;
+  std::vector<std::string> parameters;
+  Launch launch{.entry = "run", .blocks = blocks, .chunks = 1, .threads = threads, .arguments = {}};
+  for (size_t i = 0; i < node.inputs().size(); ++i) {
+    parameters.push_back(fmt::format("const {}* x{}", device_type(node.input(i)->data_type()), i));
+    launch.arguments.push_back({Argument::Kind::input, static_cast<int64_t>(i)});
+  }
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    parameters.push_back(fmt::format("{}* y{}", device_type(node.output(i)->data_type()), i));
+    launch.arguments.push_back({Argument::Kind::output, static_cast<int64_t>(i)});
+  }
+  program.source =
+      fmt::format("#include \"{}\"\nusing namespace tessera;\n", header) +
+      entry_text("run", threads, fmt::format("{}", fmt::join(parameters, ", ")), statement + "\n");
+  program.launches = {std::move(launch)};
+  return program;
+}
+
+}  // namespace tessera::cuda

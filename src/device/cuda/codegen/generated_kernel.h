@@ -1,0 +1,108 @@
+// Kernels that are entries of a generated module, launched one after the other.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/compile/kernel.h"
+
+#include "device/cuda/codegen/module_cache.h"
+#include "device/cuda/runtime/context.h"
+
+namespace tessera::cuda {
+
+// One pointer that an entry takes.
+struct Argument {
+  enum class Kind { input, output, workspace, counters };
+  Kind kind = Kind::input;
+  int64_t index = 0;  // of the input or output; the offset in the workspace; the first counter
+};
+
+// Pointers that an entry takes, as fields of what its text works with: what is not there is a null field, and
+// what stands in several fields is one parameter.
+class PointerList {
+ public:
+  explicit PointerList(const Node& node) : node_(node) {}
+
+  void input(std::optional<size_t> index) { add(Argument::Kind::input, index); }
+  void output(std::optional<size_t> index) { add(Argument::Kind::output, index); }
+
+  std::string parameters() const;                                       // "const half* x0, float* y1"
+  std::string fields(size_t first = 0, size_t count = SIZE_MAX) const;  // "x0, nullptr, x0, y1"
+  const std::vector<Argument>& arguments() const { return arguments_; }
+
+ private:
+  void add(Argument::Kind kind, std::optional<size_t> index);
+
+  const Node& node_;
+  std::vector<std::string> parameters_;
+  std::vector<std::string> fields_;
+  std::vector<Argument> arguments_;
+};
+
+// The text of an entry of a module, from its head to its closing brace. A multiprocessor holds `blocks` of it
+// or more; 0: as many as it may. Entries must begin as this one does: with the wait for the launch before.
+std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
+                       int blocks = 0);
+
+struct Launch {
+  std::string entry;
+  int64_t blocks = 0;  // none: nothing is launched
+  int64_t chunks = 1;  // the grid's second extent
+  int threads = 256;
+  std::vector<Argument> arguments;
+  int64_t shared_bytes = 0;  // of a block, beside what the source declares
+  bool resident = false;     // all blocks run at the same time, so that they may wait for each other
+  int64_t array = 0;         // so many arguments, the first ones, are one array by value
+};
+
+// Text and launches for one problem.
+struct GeneratedProgram {
+  std::string source;
+  std::vector<Launch> launches;
+  int64_t workspace_bytes = 0;
+  int64_t counters = 0;  // of 64 bits, zero before the first run, kept from run to run
+  // Whether an output may lie over an input; empty: never.
+  std::function<bool(size_t output, size_t input)> may_overwrite = nullptr;
+};
+
+std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
+
+// "generated.NAME". `make` throws Error(unsupported) for a request that it refuses.
+KernelCandidate generated_candidate(
+    const std::string& name, Context& context,
+    const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make);
+
+// Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` throws
+// Error(unsupported) for a node that it refuses.
+struct GeneratedRegistration {
+  GeneratedRegistration(
+      const std::string& key,
+      std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)> make);
+  GeneratedRegistration(const std::string& key,
+                        std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
+};
+
+// Throws Error(unsupported) for types that the templates on the Tensor Cores do not take: they take those of
+// 16 bits, and fp32 where its products may be in TF32.
+void refuse_unless_multiplied(DataType type, bool tf32);
+
+// The type's name in kernels/types.cuh.
+std::string device_type(DataType type);
+// The number as float32.
+std::string float_literal(double value);
+
+// Blocks for a loop over `count` elements that strides by the grid: enough to fill the GPU.
+int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu);
+
+// A program of one entry `run` whose parameters are all inputs and then all outputs of the node, by type, as
+// x0, x1, ... and y0, y1, ...; `statement` is its body.
+GeneratedProgram simple_program(const Node& node, const std::string& header, const std::string& statement,
+                                int64_t blocks, int threads);
+
+}  // namespace tessera::cuda

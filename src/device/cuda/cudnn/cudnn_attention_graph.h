@@ -1,0 +1,43 @@
+// Attention and its gradient as graphs of cuDNN's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tessera/base/data_type.h"
+
+#include "device/cuda/cudnn/cudnn_graph.h"
+
+namespace tessera::cuda {
+
+// q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width]; all
+// in row-major order.
+struct AttentionProblem {
+  bool gradient = false;
+  DataType type = DataType::fp16;
+  int64_t batch = 1;
+  int64_t heads = 1;
+  int64_t queries = 1;
+  int64_t keys = 1;
+  int64_t width = 1;
+  int64_t value_width = 1;
+  double scale = 1;
+  bool causal = false;
+  // Added to the scores, in the type of the operands: [batch, heads, queries, keys], where each of the first
+  // two may be 1.
+  struct Bias {
+    int64_t batch = 1;
+    int64_t heads = 1;
+  };
+  std::optional<Bias> bias;
+  bool deterministic = true;
+
+  std::string key() const;
+  PlanProblem plan_problem() const;
+};
+
+// Numbers for PlanOperands. Gradients are of what has their name.
+enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv };
+
+}  // namespace tessera::cuda

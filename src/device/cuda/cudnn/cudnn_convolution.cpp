@@ -1,0 +1,247 @@
+// Convolutions and their gradients: cuDNN first, plain loops for what it refuses.
+#include <algorithm>
+#include <optional>
+
+#include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/refusal.h"
+#include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
+
+#include "device/cuda/convolution/few_channels.h"
+#include "device/cuda/convolution/pointwise_convolution.h"
+#include "device/cuda/convolution/window_gradient.h"
+#include "device/cuda/convolution/window_kernels.h"
+#include "device/cuda/cudnn/cudnn_convolution_graph.h"
+#include "device/cuda/cudnn/plan_cache.h"
+#include "device/cuda/kernel_registry.h"
+
+namespace tessera::cuda {
+namespace {
+
+using backend::refuse_unless;
+
+// A problem and where its operands are among the node's inputs.
+struct ConvolutionCall {
+  ConvolutionProblem problem;
+  size_t first = 0;
+  size_t second = 1;
+  std::optional<size_t> bias;
+  std::optional<size_t> shortcut;
+  std::optional<size_t> mask;
+  // Among the node's outputs.
+  size_t result = 0;
+  std::optional<size_t> sums;
+  std::optional<size_t> squares;
+};
+
+void set_window(ConvolutionProblem& problem, const Attributes& attributes) {
+  problem.strides = attributes.integers("strides");
+  problem.padding_low = attributes.integers("padding_low");
+  problem.padding_high = attributes.integers("padding_high");
+  problem.dilations = attributes.integers("dilations");
+  problem.groups = attributes.integer("groups");
+}
+
+// The node of the convolution itself is `main`, which may stand in the body of a fused node.
+void set_shapes(ConvolutionProblem& problem, const Node& main) {
+  const std::string& name = main.operator_name();
+  const bool data = name == "convolution_data_gradient" || name == "transposed_convolution";
+  const bool weights = name == "convolution_weight_gradient";
+  problem.kind = data      ? ConvolutionKind::data_gradient
+                 : weights ? ConvolutionKind::weight_gradient
+                           : ConvolutionKind::forward;
+  const auto shape = [](const Value* value) { return value->type().static_shape(); };
+  problem.x = shape(data ? main.output() : main.input(0));
+  problem.weight = shape(weights ? main.output() : main.input(1));
+  problem.y = shape(data ? main.input(0) : weights ? main.input(1) : main.output());
+  problem.type = main.output()->data_type();
+  for (const auto* extents : {&problem.x, &problem.weight, &problem.y}) {
+    refuse_unless(element_count(*extents) > 0, "a tensor without elements");
+  }
+  for (const auto* padding : {&problem.padding_low, &problem.padding_high}) {
+    for (int64_t value : *padding) refuse_unless(value >= 0, "negative padding");
+  }
+}
+
+void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChain& chain) {
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
+  call.bias = epilogue.bias;
+  call.shortcut = epilogue.shortcut;
+  call.problem.bias = epilogue.bias.has_value();
+  call.problem.shortcut = epilogue.shortcut.has_value();
+  call.problem.relu = epilogue.activation != nullptr;
+}
+
+// What use_convolution_statistics makes: the result, its sum and that of its squares.
+void set_statistics(ConvolutionCall& call, bool deterministic) {
+  refuse_unless(!deterministic, "cuDNN adds statistics in no fixed order");
+  call.sums = 1;
+  call.squares = 2;
+  call.problem.statistics = true;
+}
+
+// What cuDNN 9.14 was seen to compute wrongly on H100 and H200, for some shapes in fp32 and in TF32.
+void refuse_what_is_wrong(const ConvolutionProblem& problem) {
+  const bool even = problem.padding_low == problem.padding_high;
+  refuse_unless(even || problem.kind == ConvolutionKind::forward,
+                "cuDNN computes other gradients where padding is uneven");
+  const Shape& weight = problem.weight;
+  const bool pointwise = std::all_of(weight.begin() + 1, weight.end() - 1, [](int64_t w) { return w == 1; });
+  refuse_unless(!problem.relu || !pointwise || problem.type != DataType::fp32,
+                "cuDNN's ReLU makes 0 of NaN after windows of one element in fp32");
+}
+
+ConvolutionCall make_call(const KernelRequest& request) {
+  const Node& node = request.node;
+  const std::string key = backend::kernel_key(node);
+  ConvolutionCall call;
+  const auto set_main = [&](const Node& main) {
+    set_window(call.problem, main.attributes());
+    set_shapes(call.problem, main);
+    call.first = backend::input_index(node, main.input(0));
+    call.second = backend::input_index(node, main.input(1));
+  };
+  if (key == "fused:convolution_data_gradient") {
+    const backend::MaskedSumBody body = backend::parse_masked_sum(node);
+    set_main(*body.data);
+    call.shortcut = body.addend;
+    if (body.mask != nullptr) call.mask = backend::input_index(node, body.mask);
+    call.problem.shortcut = true;
+    call.problem.mask = body.mask != nullptr;
+  } else if (key == "fused:convolution_statistics") {
+    set_main(backend::parse_convolution_statistics(node));
+    set_statistics(call, request.deterministic);
+  } else if (key == "convolution" || key == "fused:convolution") {
+    const backend::FusedChain chain = backend::parse_chain(node, "convolution");
+    set_main(*chain.main);
+    set_chain(call, node, chain);
+  } else {
+    set_main(node);
+  }
+  call.problem.tf32 = request.tf32;
+  call.problem.deterministic = request.deterministic;
+  refuse_what_is_wrong(call.problem);
+  return call;
+}
+
+class CudnnConvolution : public Kernel {
+ public:
+  CudnnConvolution(ConvolutionCall call, std::shared_ptr<CudnnPlan> plan)
+      : call_(std::move(call)), plan_(std::move(plan)) {}
+
+  int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
+
+  void run(const KernelArguments& arguments) override {
+    const auto input = [&](std::optional<size_t> index) {
+      return index.has_value() ? arguments.inputs[*index] : nullptr;
+    };
+    const auto output = [&](std::optional<size_t> index) {
+      return index.has_value() ? arguments.outputs[*index] : nullptr;
+    };
+    const ConvolutionOperands operands{.first = input(call_.first),
+                                       .second = input(call_.second),
+                                       .bias = input(call_.bias),
+                                       .shortcut = input(call_.shortcut),
+                                       .mask = input(call_.mask),
+                                       .result = output(call_.result),
+                                       .sums = output(call_.sums),
+                                       .squares = output(call_.squares)};
+    plan_->run(operands.numbered(), arguments.workspace);
+  }
+
+ private:
+  ConvolutionCall call_;
+  std::shared_ptr<CudnnPlan> plan_;  // null where the GPU is not there
+};
+
+// The plan that cuDNN's heuristics put first is not always the fastest: the next ones are candidates too, for
+// the tuner.
+constexpr int64_t kPlans = 8;
+
+KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
+  const auto check = [&context, choice](const KernelRequest& request) {
+    const ConvolutionCall call = make_call(request);
+    const auto first = plan_of(context, call.problem.plan_problem(), 0);
+    refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
+    if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
+  };
+  const auto create = [&context, choice](const KernelRequest& request) {
+    ConvolutionCall call = make_call(request);
+    auto plan = plan_of(context, call.problem.plan_problem(), choice);
+    return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
+  };
+  const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);
+  KernelCandidate candidate = backend::checked_candidate(name, check, create);
+  candidate.only_tuned = choice > 0;
+  return candidate;
+}
+
+std::vector<KernelCandidate> cudnn_candidates(Context& context) {
+  std::vector<KernelCandidate> candidates;
+  for (int64_t choice = 0; choice < kPlans; ++choice) candidates.push_back(cudnn_candidate(context, choice));
+  return candidates;
+}
+
+std::vector<KernelCandidate> single(const Node&, Context& context) {
+  const auto plain = [&context](const KernelRequest& request) {
+    return make_generated_kernel(context, plain_convolution(request.node, context.traits()));
+  };
+  std::vector<KernelCandidate> candidates = cudnn_candidates(context);
+  candidates.push_back(backend::fallback_candidate("generated.convolution", plain));
+  return candidates;
+}
+
+std::vector<KernelCandidate> fused(const Node&, Context& context) {
+  return cudnn_candidates(context);
+}
+
+// Kernels of our own come first: they take only what cuDNN is slow for.
+std::vector<KernelCandidate> with_few_channels(std::vector<KernelCandidate> candidates, Context& context) {
+  candidates.insert(candidates.begin(), few_channel_candidate(context));
+  return candidates;
+}
+
+std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& context) {
+  return with_few_channels(single(node, context), context);
+}
+
+std::vector<KernelCandidate> weight_gradient(const Node& node, Context& context) {
+  std::vector<KernelCandidate> candidates = single_or_few_channels(node, context);
+  candidates.insert(candidates.begin(), window_gradient_candidate(context));
+  return candidates;
+}
+
+std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
+  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
+  candidates.insert(candidates.begin(), pointwise_statistics_candidate(context));
+  return candidates;
+}
+
+std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {
+  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
+  candidates.insert(candidates.begin(), residual_convolution_candidate(context));
+  return candidates;
+}
+
+// Every choice asks for the first plan: it knows how many there are.
+void make_ahead(const KernelRequest& request, bool, Context& context) {
+  plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
+}
+
+CudaKernels convolutions(const std::string& key,
+                         std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
+  return {.key = key, .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead};
+}
+
+const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));
+const CudaKernelRegistration kData(convolutions("convolution_data_gradient", single));
+const CudaKernelRegistration kWeights(convolutions("convolution_weight_gradient", weight_gradient));
+const CudaKernelRegistration kTransposed(convolutions("transposed_convolution", single));
+const CudaKernelRegistration kFused(convolutions("fused:convolution", with_epilogue));
+const CudaKernelRegistration kMaskedSum(convolutions("fused:convolution_data_gradient", fused));
+const CudaKernelRegistration kStatistics(convolutions("fused:convolution_statistics", statistics));
+
+}  // namespace
+}  // namespace tessera::cuda

@@ -1,0 +1,279 @@
+#include "device/cuda/cudnn/cudnn_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
+
+#include "device/cuda/cudnn/cudnn_frontend_graph.h"
+#include "device/cuda/runtime/check.h"
+
+namespace cudnn_frontend {
+// cudnn-frontend looks its functions up here.
+void* cudnn_dlhandle = nullptr;
+}  // namespace cudnn_frontend
+
+namespace tessera::cuda {
+namespace {
+
+void require_good(fe::error_t status, const char* what) {
+  require(status.is_good(), ErrorCode::unsupported, "cuDNN {}: {}", what, status.get_message());
+}
+
+cudnnHandle_t new_handle(const Context& context) {
+  cudnn_version();  // loads cuDNN
+  context.enter();
+  cudnnHandle_t handle = nullptr;
+  require(fe::detail::create_handle(&handle) == CUDNN_STATUS_SUCCESS, ErrorCode::unsupported,
+          "cuDNN cannot be started on {}", context.traits().model);
+  return handle;
+}
+
+// What plans run with: one handle for each context, for the life of the process.
+cudnnHandle_t running_handle(const Context& context) {
+  static std::mutex mutex;
+  static std::map<const Context*, cudnnHandle_t> handles;
+  const std::lock_guard lock(mutex);
+  cudnnHandle_t& handle = handles[&context];
+  if (handle == nullptr) {
+    handle = new_handle(context);
+    fe::detail::set_stream(handle, context.stream());
+  }
+  return handle;
+}
+
+// What plans are built with: a handle serves one thread at a time. Kept for the next builder, as handles are
+// slow to make.
+class BuildingHandle {
+ public:
+  explicit BuildingHandle(const Context& context) : context_(context) {
+    {
+      const std::lock_guard lock(mutex());
+      std::vector<cudnnHandle_t>& idle = idle_handles();
+      if (!idle.empty()) {
+        handle_ = idle.back();
+        idle.pop_back();
+      }
+    }
+    if (handle_ == nullptr) handle_ = new_handle(context);
+    context.enter();
+  }
+  ~BuildingHandle() {
+    const std::lock_guard lock(mutex());
+    idle_handles().push_back(handle_);
+  }
+  BuildingHandle(const BuildingHandle&) = delete;
+  BuildingHandle& operator=(const BuildingHandle&) = delete;
+
+  cudnnHandle_t get() const { return handle_; }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  std::vector<cudnnHandle_t>& idle_handles() const {
+    static auto& handles = *new std::map<const Context*, std::vector<cudnnHandle_t>>;
+    return handles[&context_];
+  }
+
+  const Context& context_;
+  cudnnHandle_t handle_ = nullptr;
+};
+
+// Plans with one of these notes are left out.
+std::vector<fe::NumericalNote_t> forbidden_notes(const PlanProblem& problem) {
+  std::vector<fe::NumericalNote_t> forbidden;
+  if (problem.without_narrow_sums) forbidden.push_back(fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION);
+  if (problem.without_tensor_cores) forbidden.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  if (problem.without_varying_sums) forbidden.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  return forbidden;
+}
+
+bool share_one(const std::vector<fe::NumericalNote_t>& a, const std::vector<fe::NumericalNote_t>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+class BuiltPlan : public CudnnPlan {
+ public:
+  BuiltPlan(Context& context, std::shared_ptr<fe::ExecutionPlan> plan, PlanTensors tensors, int64_t choices)
+      : context_(context),
+        handle_(running_handle(context)),
+        plan_(std::move(plan)),
+        tensors_(std::move(tensors)),
+        choices_(choices) {}
+
+  int64_t workspace_bytes() const override { return tensor_bytes() + plan_->getWorkspaceSize(); }
+  int64_t choices() const override { return choices_; }
+
+  SavedPlan saved() const override {
+    try {
+      return {choices_, with_tensors(tensors_, plan_->getJsonRepresentation())};
+    } catch (const fe::cudnnException&) {
+      return {choices_, ""};
+    }
+  }
+
+  void run(const PlanOperands& operands, void* workspace) override {
+    context_.enter();
+    std::vector<int64_t> numbers;
+    std::vector<void*> pointers;
+    const auto give = [&](int64_t number, const void* memory) {
+      if (memory == nullptr) return;
+      numbers.push_back(number);
+      pointers.push_back(const_cast<void*>(memory));
+    };
+    for (const PlanOperand& operand : operands) give(operand.number, operand.memory);
+    for (const PlanTensors::Scalar& scalar : tensors_.scalars) give(scalar.number, &scalar.bits);
+    auto* space = static_cast<std::byte*>(workspace);
+    for (const PlanTensors::Space& one : tensors_.spaces) {
+      give(one.number, space + one.offset);
+      if (one.words == 0) continue;
+      check(driver().cuMemsetD32Async_(address(space + one.offset), one.value, static_cast<size_t>(one.words),
+                                       context_.stream()),
+            "filling cuDNN's workspace");
+    }
+    // Null stays null: cuDNN takes no address where it needs no memory.
+    void* rest = workspace == nullptr ? nullptr : space + tensor_bytes();
+    require_good(fe::detail::execute(handle_, plan_.get(), pointers, numbers, rest), "execution");
+  }
+
+ private:
+  // cuDNN's own part of the workspace begins behind, as aligned as the whole.
+  int64_t tensor_bytes() const { return round_up(tensors_.bytes, int64_t{256}); }
+
+  Context& context_;
+  cudnnHandle_t handle_;
+  std::shared_ptr<fe::ExecutionPlan> plan_;
+  PlanTensors tensors_;
+  int64_t choices_;
+};
+
+// What is copied from the host in front of each run, as words of 32 bits.
+void set_words(PlanTensors::Space& space, const std::vector<float>& words) {
+  space.words = static_cast<int64_t>(words.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    uint32_t value = 0;
+    std::memcpy(&value, &words[i], sizeof value);
+    require(i == 0 || value == space.value, ErrorCode::unsupported, "cuDNN asks for an array from the host");
+    space.value = value;
+  }
+}
+
+}  // namespace
+
+fe::DataType_t cudnn_type(DataType type) {
+  switch (type) {
+    case DataType::fp32:
+      return fe::DataType_t::FLOAT;
+    case DataType::fp64:
+      return fe::DataType_t::DOUBLE;
+    case DataType::fp16:
+      return fe::DataType_t::HALF;
+    case DataType::bf16:
+      return fe::DataType_t::BFLOAT16;
+    default:
+      fail(ErrorCode::unsupported, "cuDNN does not compute with {}", to_string(type));
+  }
+}
+
+void CudnnGraph::set_type(DataType type) {
+  const bool wide = type == DataType::fp64;
+  const fe::DataType_t accumulator = wide ? fe::DataType_t::DOUBLE : fe::DataType_t::FLOAT;
+  set_io_data_type(cudnn_type(type));
+  set_intermediate_data_type(accumulator);
+  set_compute_data_type(accumulator);
+}
+
+std::shared_ptr<CudnnPlan> CudnnGraph::build(Context& context, const PlanProblem& problem, int64_t choice,
+                                             cudnnHandle_t handle) {
+  require_good(validate(), "refuses the graph");
+  require_good(build_operation_graph(handle), "cannot describe it");
+  require_good(create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "has no plan");
+  const std::vector<fe::NumericalNote_t> forbidden = forbidden_notes(problem);
+  deselect_numeric_notes(forbidden);
+  std::vector<int64_t> allowed;
+  for (size_t i = 0; i < plans.numeric_notes.size(); ++i) {
+    if (!share_one(plans.numeric_notes[i], forbidden)) allowed.push_back(static_cast<int64_t>(i));
+  }
+  const auto choices = static_cast<int64_t>(allowed.size());
+  if (choice == 0) {
+    require_good(check_support(handle), "supports no engine for it");
+    require_good(build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE), "cannot build a plan");
+  } else {
+    require(choice < choices, ErrorCode::unsupported, "cuDNN names {} plans", choices);
+    require_good(build_plan_at_index(handle, allowed[static_cast<size_t>(choice)]), "cannot build this plan");
+  }
+  // A plan knows of all its operands; the graph is not needed to run it.
+  const auto built = plans.execution_plans.at(static_cast<size_t>(plans.candidate));
+  return std::make_shared<BuiltPlan>(context, built, own_tensors(), choices);
+}
+
+PlanTensors CudnnGraph::own_tensors() const {
+  PlanTensors tensors;
+  tensors.bytes = get_fe_workspace_size_subtree();
+  std::unordered_map<int64_t, pass_by_values_t> scalars;
+  require_good(collect_pass_by_value_tensors_subtree(scalars), "has other scalars than known");
+  for (const auto& [number, value] : scalars) {
+    PlanTensors::Scalar scalar{.number = number};
+    std::visit([&](const auto& typed) { std::memcpy(&scalar.bits, &typed, sizeof typed); }, value);
+    tensors.scalars.push_back(scalar);
+  }
+  // By number: what is to be done (0 a copy from the host, 1 zeros, 2 nothing), where, and the copy's words.
+  std::unordered_map<int64_t, std::tuple<int64_t, int64_t, std::vector<float>>> spaces;
+  int64_t offset = 0;
+  require_good(collect_tensors_in_workspace_subtree(spaces, offset), "has another workspace than known");
+  for (const auto& [number, description] : spaces) {
+    const auto& [action, begin, words] = description;
+    PlanTensors::Space space{.number = number, .offset = begin};
+    require(action == 0 || action == 2, ErrorCode::unsupported, "cuDNN {} wants zeros in its workspace",
+            cudnn_version());
+    if (action == 0) set_words(space, words);
+    tensors.spaces.push_back(space);
+  }
+  const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
+  std::sort(tensors.scalars.begin(), tensors.scalars.end(), by_number);
+  std::sort(tensors.spaces.begin(), tensors.spaces.end(), by_number);
+  return tensors;
+}
+
+std::shared_ptr<CudnnPlan> build_cudnn_plan(Context& context, const PlanProblem& problem, int64_t choice) {
+  const BuildingHandle handle(context);
+  CudnnGraph graph;
+  graph.set_sm_version(context.traits().architecture);  // or cudnn-frontend asks CUDA's runtime library
+  problem.describe(graph);
+  return graph.build(context, problem, choice, handle.get());
+}
+
+std::shared_ptr<CudnnPlan> load_cudnn_plan(Context& context, const PlanProblem& problem,
+                                           const SavedPlan& saved) {
+  auto parsed = parse_plan_with_tensors(saved.text);
+  require(parsed.has_value(), ErrorCode::unsupported, "the saved plan's tensors cannot be read");
+  const BuildingHandle handle(context);
+  std::shared_ptr<fe::ExecutionPlan> plan;
+  require_good(fe::detail::create_cudnn_execution_plan(plan, parsed->plan, handle.get()),
+               "cannot read a plan");
+  std::vector<fe::NumericalNote_t> notes;
+  for (const cudnnBackendNumericalNote_t note : plan->getAllNumericNotes()) {
+    notes.push_back(fe::detail::convert_from_cudnn_type(note));
+  }
+  require(!share_one(notes, forbidden_notes(problem)), ErrorCode::unsupported,
+          "the saved plan is one that is left out");
+  return std::make_shared<BuiltPlan>(context, std::move(plan), std::move(parsed->tensors), saved.choices);
+}
+
+std::string cudnn_version() {
+  static std::once_flag once;
+  std::call_once(once, [] { fe::cudnn_dlhandle = cudnn_library(); });
+  const size_t version = fe::detail::get_backend_version();
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string cudnn_frontend_version() {
+  return std::to_string(CUDNN_FRONTEND_VERSION);
+}
+
+}  // namespace tessera::cuda

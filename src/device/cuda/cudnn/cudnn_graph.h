@@ -1,0 +1,66 @@
+// cuDNN's graph API, for whatever is described to it: what plans are, and how cuDNN makes them. What a graph
+// consists of is in one file for each kind (cudnn_convolution_graph.h, cudnn_attention_graph.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/cuda/runtime/context.h"
+
+namespace tessera::cuda {
+
+class CudnnGraph;
+
+// What is asked of cuDNN.
+struct PlanProblem {
+  // Tells problems of all kinds apart, in this process and on disk.
+  std::string key;
+  // Plans that say so of themselves are left out.
+  bool without_tensor_cores = false;  // they round fp32 operands
+  bool without_varying_sums = true;   // they add in no fixed order
+  bool without_narrow_sums = true;    // they keep partial sums in 16 bits
+  // Adds the problem's tensors and operations. Throws Error(unsupported) for what cuDNN has no words for.
+  std::function<void(CudnnGraph& graph)> describe;
+};
+
+// Device memory by the number that the problem's kind gives an operand. What has no memory is left out.
+struct PlanOperand {
+  int64_t number = 0;
+  const void* memory = nullptr;
+};
+using PlanOperands = std::vector<PlanOperand>;
+
+// A plan as it is kept on disk.
+struct SavedPlan {
+  int64_t choices = 0;
+  std::string text;  // empty where the plan cannot be written down
+  bool operator==(const SavedPlan&) const = default;
+};
+
+// A compiled plan. Thread-compatible; runs on the context's stream.
+class CudnnPlan {
+ public:
+  virtual ~CudnnPlan() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  // How many plans for the problem there are to choose from.
+  virtual int64_t choices() const = 0;
+  virtual SavedPlan saved() const = 0;
+  virtual void run(const PlanOperands& operands, void* workspace) = 0;
+};
+
+// Builds the plan that the heuristics name in place `choice`, with 0 the first that is supported; plans that
+// the problem leaves out are not counted. Throws Error(unsupported) with cuDNN's reason. May be called by
+// several threads.
+std::shared_ptr<CudnnPlan> build_cudnn_plan(Context& context, const PlanProblem& problem, int64_t choice);
+// The same plan again from what was saved. Throws Error(unsupported) for what cuDNN does not take, or what is
+// now left out.
+std::shared_ptr<CudnnPlan> load_cudnn_plan(Context& context, const PlanProblem& problem,
+                                           const SavedPlan& saved);
+
+std::string cudnn_version();
+// Of the headers that describe the problems to cuDNN.
+std::string cudnn_frontend_version();
+
+}  // namespace tessera::cuda

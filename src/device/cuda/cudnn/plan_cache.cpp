@@ -1,0 +1,120 @@
+#include "device/cuda/cudnn/plan_cache.h"
+
+#include <charconv>
+#include <optional>
+
+#include "tessera/base/error.h"
+
+namespace tessera::cuda {
+namespace {
+
+// To be raised when PlanProblem::key comes to mean another graph, or the bytes below other plans.
+constexpr int kFormat = 1;
+
+// The number of choices, a new line, and cuDNN's text.
+std::string to_bytes(const SavedPlan& saved) {
+  return fmt::format("{}\n{}", saved.choices, saved.text);
+}
+
+std::optional<SavedPlan> from_bytes(const std::string& bytes) {
+  SavedPlan saved;
+  const char* end = bytes.data() + bytes.size();
+  const auto [rest, error] = std::from_chars(bytes.data(), end, saved.choices);
+  if (error != std::errc() || rest == end || *rest != '\n') return std::nullopt;
+  saved.text.assign(rest + 1, end);
+  return saved;
+}
+
+}  // namespace
+
+std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t choice) {
+  const std::shared_future<Outcome> outcome = begin(problem, choice);
+  const Outcome& made = outcome.get();
+  require(made.plan != nullptr, ErrorCode::unsupported, "{}", made.refusal);
+  return made.plan;
+}
+
+void PlanCache::make_ahead(const PlanProblem& problem, int64_t choice) {
+  begin(problem, choice);
+}
+
+std::string PlanCache::path(const PlanProblem& problem, int64_t choice) const {
+  return files_.path(key(problem, choice));
+}
+
+std::string PlanCache::key(const PlanProblem& problem, int64_t choice) const {
+  return fmt::format("plan {}; {}; choice {}; {}", kFormat, maker_.versions, choice, problem.key);
+}
+
+std::shared_future<PlanCache::Outcome> PlanCache::begin(const PlanProblem& problem, int64_t choice) {
+  const std::string key = this->key(problem, choice);
+  std::promise<Outcome> promise;
+  std::shared_future<Outcome> outcome = promise.get_future().share();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [known, added] = outcomes_.try_emplace(key, outcome);
+    if (!added) return known->second;
+  }
+  promise.set_value(make(problem, choice, key));
+  return outcome;
+}
+
+PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, const std::string& key) const {
+  Outcome outcome;
+  outcome.plan = load(problem, key);
+  if (outcome.plan != nullptr) return outcome;
+  try {
+    outcome.plan = maker_.build(problem, choice);
+    const SavedPlan saved = outcome.plan->saved();
+    if (!saved.text.empty()) files_.write(key, to_bytes(saved));
+  } catch (const Error& error) {
+    outcome.refusal = error.what();
+  } catch (const std::exception& error) {
+    outcome.refusal = fmt::format("cuDNN: {}", error.what());
+  }
+  return outcome;
+}
+
+// Null where nothing of use is on disk; what cuDNN does not take is built anew.
+std::shared_ptr<CudnnPlan> PlanCache::load(const PlanProblem& problem, const std::string& key) const {
+  const std::optional<SavedPlan> saved = from_bytes(files_.read(key));
+  if (!saved.has_value()) return nullptr;
+  try {
+    return maker_.load(problem, *saved);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+PlanMaker cudnn_maker(Context& context) {
+  const GpuTraits& gpu = context.traits();
+  int driver_version = 0;
+  driver().cuDriverGetVersion_(&driver_version);
+  int major = 0;
+  int minor = 0;
+  nvrtc().nvrtcVersion_(&major, &minor);
+  return {.versions = fmt::format("{}; sm_{}; {} multiprocessors; cudnn {}; cudnn-frontend {}; nvrtc {}.{}; "
+                                  "driver {}",
+                                  gpu.model, gpu.architecture, gpu.multiprocessors, cudnn_version(),
+                                  cudnn_frontend_version(), major, minor, driver_version),
+          .build = [&context](const PlanProblem& problem,
+                              int64_t choice) { return build_cudnn_plan(context, problem, choice); },
+          .load = [&context](const PlanProblem& problem,
+                             const SavedPlan& saved) { return load_cudnn_plan(context, problem, saved); }};
+}
+
+PlanCache& plans_of(Context& context) {
+  static std::mutex mutex;
+  // Never destroyed: at the end of the process cuDNN may be gone before.
+  static auto& caches = *new std::map<const Context*, PlanCache>;
+  const std::lock_guard lock(mutex);
+  const auto known = caches.find(&context);
+  if (known != caches.end()) return known->second;
+  return caches.try_emplace(&context, cudnn_maker(context), CacheFiles::standard("cudnn-plan")).first->second;
+}
+
+std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice) {
+  return context.present() ? plans_of(context).get(problem, choice) : nullptr;
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,66 @@
+// cuDNN's plans for the life of the process, and on disk for the next.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "device/cuda/codegen/cache_files.h"
+#include "device/cuda/cudnn/cudnn_graph.h"
+
+namespace tessera::cuda {
+
+// What makes plans: cuDNN on some GPU. Both throw Error(unsupported) with the reason, and are called by
+// several threads.
+struct PlanMaker {
+  // All that a plan depends on beside its problem: the card and the libraries' versions.
+  std::string versions;
+  std::function<std::shared_ptr<CudnnPlan>(const PlanProblem& problem, int64_t choice)> build;
+  std::function<std::shared_ptr<CudnnPlan>(const PlanProblem& problem, const SavedPlan& saved)> load;
+};
+
+// May be used by several threads; each plan is made once, by whoever needs it first.
+class PlanCache {
+ public:
+  PlanCache(PlanMaker maker, CacheFiles files) : maker_(std::move(maker)), files_(std::move(files)) {}
+
+  // From memory, from the files, or built and then kept in both. Throws Error(unsupported) with the reason
+  // for which it could not be built, which is not kept on disk.
+  std::shared_ptr<CudnnPlan> get(const PlanProblem& problem, int64_t choice);
+  // The same before it is needed. Returns at once where another thread is making the plan.
+  void make_ahead(const PlanProblem& problem, int64_t choice);
+  // Where the plan is, or would be, on disk.
+  std::string path(const PlanProblem& problem, int64_t choice) const;
+
+ private:
+  struct Outcome {
+    std::shared_ptr<CudnnPlan> plan;
+    std::string refusal;
+  };
+
+  std::string key(const PlanProblem& problem, int64_t choice) const;
+  // What is or will be known of a plan, which is made here and now where nobody else has begun.
+  std::shared_future<Outcome> begin(const PlanProblem& problem, int64_t choice);
+  Outcome make(const PlanProblem& problem, int64_t choice, const std::string& key) const;
+  std::shared_ptr<CudnnPlan> load(const PlanProblem& problem, const std::string& key) const;
+
+  PlanMaker maker_;
+  CacheFiles files_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<Outcome>> outcomes_;
+};
+
+// cuDNN, for a GPU that is there.
+PlanMaker cudnn_maker(Context& context);
+
+// The GPU's plans by cuDNN, kept in the standard folder.
+PlanCache& plans_of(Context& context);
+
+// The GPU's plan for a problem; null where the card is only planned for, and cuDNN cannot be asked. Throws
+// Error(unsupported) with cuDNN's reason.
+std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,110 @@
+#include "device/cuda/matmul/matmul_problem.h"
+
+#include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/refusal.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera::cuda {
+namespace {
+
+using backend::refuse_unless;
+
+Shape leading(const Shape& shape) {
+  return {shape.begin(), shape.end() - 2};
+}
+
+// The step between matrices of an operand: 0 when there is one for all, else one a matrix of the result.
+int64_t batch_stride(const Shape& own, const Shape& result) {
+  const int64_t matrices = element_count(leading(own));
+  if (matrices == 1) return 0;
+  refuse_unless(matrices == element_count(leading(result)), "{} repeats some of its leading axes",
+                to_string(own));
+  return own[own.size() - 2] * own[own.size() - 1];
+}
+
+void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedChain& chain) {
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu", "gelu"});
+  problem.bias = epilogue.bias;
+  problem.shortcut = epilogue.shortcut;
+  if (epilogue.activation != nullptr) {
+    const Node& activation = *epilogue.activation;
+    problem.activation = activation.operator_name();
+    refuse_unless(problem.activation == "relu" || activation.attributes().boolean("approximate"),
+                  "cuBLASLt knows only the approximate gelu");
+  }
+  refuse_unless(
+      problem.type != DataType::fp64 || (!problem.bias.has_value() && epilogue.activation == nullptr),
+      "no epilogue in fp64");
+}
+
+}  // namespace
+
+MatmulProblem make_matmul_problem(const KernelRequest& request) {
+  const Node& node = request.node;
+  const backend::FusedChain chain = backend::parse_chain(node, "matmul");
+  const Node& main = *chain.main;
+  const Shape a = main.input(0)->type().static_shape();
+  const Shape b = main.input(1)->type().static_shape();
+  const Shape y = main.output()->type().static_shape();
+  MatmulProblem problem;
+  problem.type = main.output()->data_type();
+  problem.transpose_a = main.attributes().boolean("transpose_a");
+  problem.transpose_b = main.attributes().boolean("transpose_b");
+  problem.m = y[y.size() - 2];
+  problem.n = y[y.size() - 1];
+  problem.k = a[a.size() - (problem.transpose_a ? 2 : 1)];
+  problem.batch = element_count(leading(y));
+  refuse_unless(problem.batch > 0 && problem.m > 0 && problem.n > 0 && problem.k > 0,
+                "a matrix without elements");
+  problem.a_stride = batch_stride(a, y);
+  problem.b_stride = batch_stride(b, y);
+  if (problem.batch > 1 && problem.b_stride == 0 && !problem.transpose_a && problem.a_stride != 0) {
+    // One right-hand matrix for all: the rows of the whole batch are the rows of one product.
+    problem.m *= problem.batch;
+    problem.batch = 1;
+  }
+  problem.tf32 = request.tf32;
+  problem.a = backend::input_index(node, main.input(0));
+  problem.b = backend::input_index(node, main.input(1));
+  set_chain(problem, node, chain);
+  return problem;
+}
+
+GeneratedProgram plain_matmul(const Node& node, const GpuTraits& gpu) {
+  const Shape y = node.output()->type().static_shape();
+  const Shape a = node.input(0)->type().static_shape();
+  const bool transpose_a = node.attributes().boolean("transpose_a");
+  const bool transpose_b = node.attributes().boolean("transpose_b");
+  const int64_t m = y[y.size() - 2];
+  const int64_t n = y[y.size() - 1];
+  const int64_t k = a[a.size() - (transpose_a ? 2 : 1)];
+  std::string offsets;
+  const Shape batch = leading(y);
+  offsets += "    int64 rest = matrix, of_a = 0, of_b = 0;\n";
+  const auto stride_of = [&](size_t input, size_t axis) -> int64_t {
+    const Shape own = node.input(input)->type().static_shape();
+    const size_t missing = y.size() - own.size();
+    return axis < missing || own[axis - missing] == 1 ? 0 : row_major_strides(own)[axis - missing];
+  };
+  for (size_t axis = batch.size(); axis-- > 0;) {
+    offsets += fmt::format("    of_a += rest % {0} * {1}; of_b += rest % {0} * {2}; rest /= {0};\n",
+                           std::max<int64_t>(batch[axis], 1), stride_of(0, axis), stride_of(1, axis));
+  }
+  const std::string type = device_type(node.output()->data_type());
+  const std::string statement = fmt::format(
+      "  for_each_element<int64>({0}, [&](int64 element) {{\n"
+      "    const int64 column = element % {1}, row = element / {1} % {2}, matrix = element / {1} / {2};\n{3}"
+      "    Accumulator<{4}> sum = 0;\n"
+      "    for (int64 k = 0; k < {5}; ++k) {{\n"
+      "      sum += Accumulator<{4}>(widen(x0[of_a + {6}])) * widen(x1[of_b + {7}]);\n    }}\n"
+      "    y0[element] = narrow<{4}>(sum);\n  }});",
+      element_count(y), std::max<int64_t>(n, 1), std::max<int64_t>(m, 1), offsets, type, k,
+      transpose_a ? fmt::format("k * {} + row", m) : fmt::format("row * {} + k", k),
+      transpose_b ? fmt::format("column * {} + k", k) : fmt::format("k * {} + column", n));
+  constexpr int kThreads = 256;
+  return simple_program(node, "windows.cuh", statement, blocks_for(element_count(y), kThreads, gpu),
+                        kThreads);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,15 @@
+// Translation of CUDA's status codes into errors with advice.
+#pragma once
+
+#include <string>
+
+#include "device/cuda/runtime/libraries.h"
+
+namespace tessera::cuda {
+
+// Throws Error(out_of_memory) or Error(unsupported) saying what failed and what to do about it.
+void check(CUresult status, const std::string& what);
+void check(nvrtcResult status, const std::string& what);
+void check(cublasStatus_t status, const std::string& what);
+
+}  // namespace tessera::cuda

@@ -1,0 +1,72 @@
+// One GPU: what it is, its context, and the stream on which everything but copies of inputs is enqueued.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "device/cuda/runtime/libraries.h"
+
+namespace tessera::cuda {
+
+class MemoryPool;
+class ModuleCache;
+
+// What kernels are printed and compiled for.
+struct GpuTraits {
+  std::string model;
+  int architecture = 90;  // 10 * major + minor of the compute capability
+  int multiprocessors = 132;
+  int64_t memory_bytes = 0;
+  int64_t shared_bytes = int64_t{228} << 10;  // shared memory of a multiprocessor
+  double clock_hertz = 0;                     // the highest, of the multiprocessors
+  double bytes_per_second = 0;                // between the chip and its memory
+
+  // Bytes of shared memory for a block, where a multiprocessor holds so many blocks. The driver has a part of
+  // each.
+  int64_t block_shared_bytes(int64_t blocks) const { return shared_bytes / blocks - 1024; }
+};
+
+class Context {
+ public:
+  // A GPU of this machine. Throws Error(unsupported) that says what was looked for.
+  explicit Context(int ordinal);
+  // A card that is not there, for plans: "a100", "h100", "h200" or "b200". Throws Error(invalid_argument).
+  explicit Context(const std::string& card);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  bool present() const { return context_ != nullptr; }
+  const GpuTraits& traits() const { return traits_; }
+  CUcontext handle() const { return context_; }
+  CUstream stream() const { return stream_; }
+  CUstream copy_stream() const { return copy_stream_; }  // for copies from the host that overlap the rest
+  ModuleCache& modules() const { return *modules_; }
+  // Makes the GPU current for the calling thread; every entry into the backend starts with it.
+  void enter() const;
+  void synchronise() const;
+
+  // Zero-filled device memory. When it is freed, it may be handed out again at once: what still uses it must
+  // have been enqueued on the stream, or be waited for. Throws Error(out_of_memory).
+  std::shared_ptr<void> allocate(int64_t bytes);
+  // What could still be allocated, in bytes.
+  int64_t free_bytes() const;
+  // Null on a GPU without virtual memory, where each block is the driver's own.
+  const MemoryPool* pool() const { return pool_.get(); }
+
+ private:
+  GpuTraits traits_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUstream copy_stream_ = nullptr;
+  std::shared_ptr<MemoryPool> pool_;  // blocks keep it
+  std::unique_ptr<ModuleCache> modules_;
+};
+
+inline CUdeviceptr address(const void* memory) {
+  return reinterpret_cast<CUdeviceptr>(memory);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,16 @@
+// The memory pool's driver: CUDA's virtual memory (cuMem...) of one GPU.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda/runtime/libraries.h"
+#include "device/cuda/runtime/memory_pool.h"
+
+namespace tessera::cuda {
+
+// A pool for a GPU of so much memory, whose work is all ordered by that stream. The
+// GPU must have CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED.
+std::shared_ptr<MemoryPool> make_memory_pool(CUdevice device, CUcontext context, CUstream stream,
+                                             int64_t memory_bytes);
+
+}  // namespace tessera::cuda

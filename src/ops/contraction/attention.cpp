@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tessera/ops/attention_weights.h"
+
+#include "ops/contraction/attention_shapes.h"
+#include "ops/normalization/normalisation.h"
+
+namespace tessera::ops {
+namespace {
+
+std::vector<TensorType> infer(const InferenceCall& call) {
+  const AttentionInputs inputs = attention_inputs(call, 0, 3);
+  check_attention(call, inputs);
+  return {attention_result(inputs), attention_log_sum(inputs)};
+}
+
+// One number for each query, to be multiplied by what each has for its keys or its width.
+Value* as_column(Value* rows) {
+  SymbolicShape shape = rows->shape();
+  shape.push_back(1);
+  return reshape(rows, std::move(shape));
+}
+
+struct QueryAndKey {
+  Value* q = nullptr;
+  Value* k = nullptr;
+};
+
+// A gradient g that flows into the log-sums, on to q and k. The derivatives of a log-sum by its scores are
+// the weights P, so that dq = scale g (P k) and dk = scale P^T (g q): an attention that reads k in place of
+// v, and a part of its gradient.
+QueryAndKey through_log_sum(const GradientCall& call, const AttentionOptions& options) {
+  if (call.gradient(1) == nullptr) return {};
+  Value* q = call.input(0);
+  Value* k = call.input(1);
+  Value* slope = as_column(multiply(call.gradient(1), *options.scale));
+  const auto weighted = [&](Value* rows) {
+    return cast(multiply(cast(rows, slope->data_type()), slope), q->data_type());
+  };
+  Value* mean_key = attention(q, k, k, options).y;
+  return {weighted(mean_key), attention_gradient(weighted(q), q, k, k, mean_key, call.output(1), options).v};
+}
+
+// What follows a mask alone has no use for this, and it is removed: only here the weights are written to
+// memory.
+Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) {
+  const DataType type = call.output(1)->data_type();
+  Value* weights =
+      attention_weights(attention_products(call.input(0), call.input(1)), call.output(1), options);
+  Value* slope = nullptr;
+  if (call.gradient() != nullptr) {
+    Value* dy = cast(call.gradient(), type);
+    Value* mean = reduce_sum(multiply(dy, cast(call.output(), type)), {.axes = {3}, .keep_dimensions = true});
+    slope = subtract(matmul(dy, cast(call.input(2), type), {.transpose_b = true}), mean);
+  }
+  if (call.gradient(1) != nullptr) slope = sum_of(slope, as_column(call.gradient(1)));
+  Value* bias = options.bias;
+  return cast(reduce_to_shape(multiply(weights, slope), bias->shape()), bias->data_type());
+}
+
+std::vector<Value*> gradient(const GradientCall& call) {
+  const AttentionOptions options = attention_options(call.node, call.node.inputs(), 3);
+  const QueryAndKey rest = through_log_sum(call, options);
+  AttentionGradients gradients{nullptr, nullptr, nullptr};
+  if (call.gradient() != nullptr) {
+    gradients = attention_gradient(call.gradient(), call.input(0), call.input(1), call.input(2),
+                                   call.output(0), call.output(1), options);
+  }
+  std::vector<Value*> result{sum_of(gradients.q, rest.q), sum_of(gradients.k, rest.k), gradients.v};
+  if (options.bias != nullptr) result.push_back(bias_gradient(call, options));
+  return result;
+}
+
+void reference(const ReferenceCall& call) {
+  const AttentionRows rows(*call.inputs[0], *call.inputs[1], *call.inputs[2],
+                           call.inputs.size() > 3 ? call.inputs[3] : nullptr, call.attributes());
+  for (int64_t head = 0; head < rows.heads(); ++head) {
+    for (int64_t i = 0; i < rows.queries(); ++i) {
+      std::vector<double> weights = rows.scores(head, i);
+      double largest = -std::numeric_limits<double>::infinity();
+      for (double score : weights) largest = std::max(largest, score);
+      double sum = 0;
+      for (double& weight : weights) {
+        weight = std::exp(weight - largest);
+        sum += weight;
+      }
+      for (int64_t c = 0; c < rows.value_width(); ++c) {
+        double y = 0;
+        for (size_t j = 0; j < weights.size(); ++j) {
+          const size_t value = rows.value(head, static_cast<int64_t>(j)) + static_cast<size_t>(c);
+          y += weights[j] * rows.v()[value];
+        }
+        call.outputs[0]->set(static_cast<int64_t>(rows.result(head, i)) + c, y / sum);
+      }
+      call.outputs[1]->set(head * rows.queries() + i, largest + std::log(sum));
+    }
+  }
+}
+
+// k is [q[0], q[1], keys, q[3]], v has its own width.
+OperatorExample example(const Shape& q, int64_t keys, int64_t value_width, bool causal,
+                        const Shape& bias = {}) {
+  OperatorExample result{
+      .inputs = {{q, -2, 2}, {{q[0], q[1], keys, q[3]}, -2, 2}, {{q[0], q[1], keys, value_width}, -2, 2}},
+      .attributes = {{"scale", 0.4}, {"causal", causal}}};
+  if (!bias.empty()) result.inputs.push_back({bias, -2, 2});
+  return result;
+}
+
+const OperatorRegistration kRegistration({
+    .name = "attention",
+    .documentation =
+        "Scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762): y = softmax(scale * q k^T + "
+        "bias) v for each of the batch's heads. q: [batch, heads, queries, width], k: [batch, heads, keys, "
+        "width], v: [batch, heads, keys, value width], bias, if given: [batch or 1, heads or 1, queries, "
+        "keys]; y: [batch, heads, queries, value width]. log_sum: the logarithm of each query's sum of "
+        "exponentials, [batch, heads, queries], fp32 beside 16-bit operands. A bias of minus infinity hides "
+        "a key; a query from which all are hidden gives NaN.",
+    .operator_class = OperatorClass::contraction,
+    .inputs = {{.name = "q"}, {.name = "k"}, {.name = "v"}, {.name = "bias", .optional = true}},
+    .attributes = attention_attributes(),
+    .outputs = {"y", "log_sum"},
+    .infer = infer,
+    .gradient = gradient,
+    .flops =
+        [](const Node& node) {
+          const double widths = static_cast<double>(node.input(0)->type().static_shape()[3] +
+                                                    node.input(2)->type().static_shape()[3]);
+          return attention_flops(node, 0, 1, widths);
+        },
+    .reference = reference,
+    .examples = {example({2, 3, 5, 4}, 7, 6, false), example({1, 2, 6, 5}, 6, 3, true),
+                 example({1, 1, 9, 3}, 4, 3, true), example({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
+                 example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}), example({1, 1, 1, 1}, 1, 1, false)},
+});
+
+}  // namespace
+}  // namespace tessera::ops

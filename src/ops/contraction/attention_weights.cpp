@@ -1,0 +1,38 @@
+#include "tessera/ops/attention_weights.h"
+
+#include <limits>
+
+#include "ops/normalization/normalisation.h"
+
+namespace tessera::ops {
+
+AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t bias) {
+  return {.scale = node.attributes().real("scale"),
+          .causal = node.attributes().boolean("causal"),
+          .bias = inputs.size() > bias ? inputs[bias] : nullptr};
+}
+
+Value* attention_products(Value* q, Value* k) {
+  const DataType type = statistics_type(q->data_type());
+  return matmul(cast(q, type), cast(k, type), {.transpose_b = true});
+}
+
+Value* attention_scores(Value* products, const AttentionOptions& options) {
+  Value* scores = multiply(products, *options.scale);
+  if (options.bias != nullptr) scores = add(scores, cast(options.bias, products->data_type()));
+  if (!options.causal) return scores;
+  const SymbolicShape& shape = products->shape();
+  const SymbolicShape pairs{shape[2], shape[3]};
+  Value* query = iota(products->graph(), pairs, 0, DataType::int32);
+  Value* key = iota(products->graph(), pairs, 1, DataType::int32);
+  Value* hidden = constant_like(products, std::numeric_limits<float>::lowest());
+  return select(less_equal(key, query), scores, hidden);
+}
+
+Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options) {
+  SymbolicShape column = log_sum->shape();
+  column.push_back(1);
+  return exp(subtract(attention_scores(products, options), reshape(log_sum, std::move(column))));
+}
+
+}  // namespace tessera::ops

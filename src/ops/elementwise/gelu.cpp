@@ -1,0 +1,51 @@
+#include <numbers>
+
+#include "ops/elementwise/elementwise.h"
+
+namespace tessera::ops {
+namespace {
+
+// y = x * F(x) with F = (1 + erf(x / sqrt(2))) / 2, or its approximation (1 + tanh(u)) / 2 with
+// u = sqrt(2/pi) * (x + 0.044715 x^3) (Hendrycks and Gimpel, 2016).
+constexpr double kCubic = 0.044715;
+constexpr double kScale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;  // sqrt(2/pi)
+
+Value* tanh_part(Value* x) {
+  return tanh(multiply(multiply(x, add(multiply(square(x), kCubic), 1)), kScale));
+}
+Value* erf_part(Value* x) {
+  return erf(multiply(x, 1 / std::numbers::sqrt2));
+}
+
+Value* formula(Value* x, const Attributes& attributes) {
+  Value* part = attributes.boolean("approximate") ? tanh_part(x) : erf_part(x);
+  return multiply(multiply(x, 0.5), add(part, 1));
+}
+
+// F(x) + x F'(x)
+Value* gradient(Value* x, Value*, Value* dy, const Attributes& attributes) {
+  if (!attributes.boolean("approximate")) {
+    Value* density = multiply(exp(multiply(square(x), -0.5)), kScale / 2);  // of the normal distribution
+    return multiply(dy, add(multiply(add(erf_part(x), 1), 0.5), multiply(x, density)));
+  }
+  Value* t = tanh_part(x);
+  Value* inner = multiply(add(multiply(square(x), 3 * kCubic), 1), kScale);  // u'
+  Value* slope = multiply(multiply(x, subtract(1, square(t))), inner);
+  return multiply(multiply(dy, 0.5), add(add(t, 1), slope));
+}
+
+const OperatorRegistration kRegistration{unary_composite({
+    .name = "gelu",
+    .documentation = "y = x * (1 + erf(x / sqrt(2))) / 2; when approximate, with tanh(sqrt(2/pi) * (x + "
+                     "0.044715 x^3)) for the error function.",
+    .attributes = {{.name = "approximate",
+                    .kind = AttributeKind::boolean,
+                    .default_value = false,
+                    .documentation = "the tanh form"}},
+    .formula = formula,
+    .gradient = gradient,
+    .examples = {{}, {{"approximate", true}}},
+})};
+
+}  // namespace
+}  // namespace tessera::ops

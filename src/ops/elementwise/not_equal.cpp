@@ -1,0 +1,17 @@
+#include "ops/elementwise/elementwise.h"
+
+namespace tessera::ops {
+namespace {
+
+const OperatorRegistration kRegistration{binary_primitive({
+    .name = "not_equal",
+    .documentation = "True where a differs from b, elementwise with NumPy broadcasting. True where either is "
+                     "NaN. Makes booleans.",
+    .scalar = [](double a, double b) -> double { return a != b ? 1 : 0; },
+    .integer = [](int64_t a, int64_t b) -> int64_t { return a != b ? 1 : 0; },
+    .types = kAnyTypes,
+    .makes_boolean = true,
+})};
+
+}  // namespace
+}  // namespace tessera::ops

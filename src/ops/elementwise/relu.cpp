@@ -1,0 +1,17 @@
+#include "ops/elementwise/elementwise.h"
+
+namespace tessera::ops {
+namespace {
+
+const OperatorRegistration kRegistration{unary_primitive({
+    .name = "relu",
+    .documentation =
+        "y = max(x, 0). NaN stays NaN; of minus infinity behind a product a kernel may make NaN. "
+        "The gradient at 0 is 0.",
+    .scalar = [](double x) -> double { return x < 0 ? 0 : x; },
+    .gradient = [](Value*, Value* y,
+                   Value* dy) { return select_or_zero(greater(y, constant_like(y, 0)), dy); },
+})};
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,63 @@
+#include <cstring>
+
+#include "ops/elementwise/elementwise.h"
+#include "ops/movement/strided.h"
+
+namespace tessera::ops {
+namespace {
+
+void reference(const ReferenceCall& call) {
+  Tensor& output = *call.outputs[0];
+  const Shape& shape = output.shape();
+  const size_t size = size_of(output.data_type());
+  const auto condition = call.inputs[0]->data<bool>();
+  auto* target = static_cast<std::byte*>(output.raw());
+  walk(shape,
+       {broadcast_strides(call.inputs[0]->shape(), shape), broadcast_strides(call.inputs[1]->shape(), shape),
+        broadcast_strides(call.inputs[2]->shape(), shape)},
+       [&](const std::vector<int64_t>& offsets) {
+         const size_t chosen = condition[static_cast<size_t>(offsets[0])] ? 1 : 2;
+         const auto* source = static_cast<const std::byte*>(call.inputs[chosen]->raw());
+         std::memcpy(target, source + static_cast<size_t>(offsets[chosen]) * size, size);
+         target += size;
+       });
+}
+
+std::vector<Value*> gradient(const GradientCall& call) {
+  Value* condition = call.input(0);
+  return {nullptr, reduce_to_shape(select_or_zero(condition, call.gradient()), call.input(1)->shape()),
+          reduce_to_shape(zero_or_select(condition, call.gradient()), call.input(2)->shape())};
+}
+
+OperatorExample example(Shape condition, Shape a, Shape b, DataType type = DataType::fp32) {
+  return {.inputs = {{std::move(condition), 0, 1, DataType::boolean},
+                     {std::move(a), -2, 2, type},
+                     {std::move(b), -2, 2, type}},
+          .attributes = {}};
+}
+
+const OperatorRegistration kRegistration{{
+    .name = "select",
+    .documentation =
+        "y = when_true where the condition holds, else when_false; all three broadcast as in NumPy. "
+        "What is not chosen may be NaN or infinite.",
+    .operator_class = OperatorClass::elementwise,
+    .broadcasts = true,
+    .inputs = {{.name = "condition", .types = kBooleanTypes, .type_variable = ""},
+               {.name = "when_true", .types = kAnyTypes},
+               {.name = "when_false", .types = kAnyTypes}},
+    .attributes = {},
+    .outputs = {"y"},
+    .infer = [](const InferenceCall& call) { return infer_broadcast(call, call.input(1).data_type); },
+    .gradient = gradient,
+    .flops = {},
+    .reference = reference,
+    .examples = {example({3, 5}, {3, 5}, {3, 5}), example({7}, {4, 7}, {}), example({2, 1, 3}, {1}, {5, 1}),
+                 example({}, {}, {}), example({9}, {9}, {}, DataType::int64)},
+    // For devices that evaluate clusters of primitives.
+    .scalar = [](std::span<const double> x, const Attributes&) { return x[0] != 0 ? x[1] : x[2]; },
+    .decompose = {},
+}};
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,16 @@
+#include <cmath>
+
+#include "ops/elementwise/elementwise.h"
+
+namespace tessera::ops {
+namespace {
+
+const OperatorRegistration kRegistration{unary_primitive({
+    .name = "tanh",
+    .documentation = "The hyperbolic tangent.",
+    .scalar = [](double x) -> double { return std::tanh(x); },
+    .gradient = [](Value*, Value* y, Value* dy) { return multiply(dy, subtract(1, square(y))); },
+})};
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,64 @@
+#include "ops/normalization/layer_norm_shapes.h"
+
+namespace tessera::ops {
+namespace {
+
+std::vector<TensorType> infer(const InferenceCall& call) {
+  const TensorType& x = call.input(0);
+  const TensorType statistics = layer_norm_statistics(call, x);
+  check_scale(call, x, call.input(1), layer_norm_row(call, x), "one number per element of a row");
+  call.require(call.input(2).shape == call.input(1).shape, "bias must be as scale");
+  return {x, statistics, statistics};
+}
+
+std::vector<Value*> gradient(const GradientCall& call) {
+  Value* x = call.input(0);
+  const int64_t axes = call.node.attributes().integer("axes");
+  // Statistics with the normalised axes as ones.
+  const auto kept = [&](Value* value) {
+    if (value == nullptr) return value;
+    SymbolicShape shape = value->shape();
+    shape.resize(shape.size() + static_cast<size_t>(axes), 1);
+    return reshape(value, std::move(shape));
+  };
+  Value* rest = through_statistics(x,
+                                   {kept(call.output(1)), kept(call.gradient(1)),
+                                    kept(variance_gradient(call.output(2), call.gradient(2)))},
+                                   {x->shape().end() - axes, x->shape().end()});
+  if (call.gradient() == nullptr) return {rest, nullptr, nullptr};
+  const NormGradients gradients =
+      layer_norm_gradient(call.gradient(), x, call.input(1), call.output(1), call.output(2), axes);
+  return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
+}
+
+OperatorExample example(Shape x, int64_t axes) {
+  Shape row(x.end() - axes, x.end());
+  return {.inputs = {{std::move(x), -2, 3}, {row, 0.5, 2}, {row}}, .attributes = {{"axes", axes}}};
+}
+
+const OperatorRegistration kRegistration({
+    .name = "layer_norm",
+    .documentation = "y = (x - mean) * inverse_deviation * scale + bias, with the mean and 1 / sqrt(biased "
+                     "variance + epsilon) over the last `axes` axes, which are results as well; scale and "
+                     "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Beside a 16-bit "
+                     "x all else stays fp32.",
+    .operator_class = OperatorClass::normalisation,
+    .inputs = {{.name = "x"},
+               {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
+               {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
+    .attributes = {layer_norm_axes(), epsilon_attribute()},
+    .outputs = {"y", "mean", "inverse_deviation"},
+    .infer = infer,
+    .gradient = gradient,
+    .flops =
+        [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
+    .reference =
+        [](const ReferenceCall& call) {
+          run_normalisation(
+              call, layer_norm_groups(call.inputs[0]->shape(), call.attributes().integer("axes")), true);
+        },
+    .examples = {example({4, 7}, 1), example({2, 3, 33}, 1), example({5, 3, 4}, 2), example({6}, 1)},
+});
+
+}  // namespace
+}  // namespace tessera::ops

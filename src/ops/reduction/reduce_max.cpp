@@ -1,0 +1,22 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/reduction/extremum_gradient.h"
+#include "ops/reduction/reduction.h"
+
+namespace tessera::ops {
+namespace {
+
+const OperatorRegistration kRegistration(reduction({
+    .name = "reduce_max",
+    .documentation = "Largest element over `axes`; NaN if one of them is NaN, -infinity (of an integer type "
+                     "the least number) if there is none. The gradient is shared evenly among equal largest "
+                     "elements.",
+    .start = -std::numeric_limits<double>::infinity(),
+    .combine = [](double best,
+                  double element) { return std::isnan(best) || best > element ? best : element; },
+    .gradient = extremum_gradient,
+}));
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,22 @@
+#include "ops/reduction/softmax_rows.h"
+
+namespace tessera::ops {
+namespace {
+
+// dx = y (dy - sum(dy y))
+std::vector<Value*> gradient(const GradientCall& call) {
+  Value* y = call.output();
+  Value* dy = call.gradient();
+  const ReduceOptions along{.axes = {call.node.attributes().integer("axis")}, .keep_dimensions = true};
+  return {multiply(y, subtract(dy, reduce_sum(multiply(dy, y), along)))};
+}
+
+const OperatorRegistration kRegistration(softmax_schema({
+    .name = "softmax",
+    .documentation = "exp(x) / sum(exp(x)) along `axis`, safe from overflow.",
+    .element = [](double x, double sum) { return std::exp(x) / sum; },
+    .gradient = gradient,
+}));
+
+}  // namespace
+}  // namespace tessera::ops
