@@ -1,4 +1,4 @@
-// Batch normalisation by the batch's own statistics and its gradients, with the shortcut's sum and the relu
+// Batch normalization by the batch's own statistics and its gradients, with the residual's sum and the relu
 // around them, as work of resident blocks.
 #pragma once
 
@@ -22,7 +22,7 @@ __device__ inline void store_channels(float* to, int channel, const float (&from
 
 // Before it is rounded. The same bits forward and backward, where the gradient finds the relu's mask with it.
 template <typename T>
-__device__ inline float normalised(T x, float mean, float factor, float bias) {
+__device__ inline float normalized(T x, float mean, float factor, float bias) {
   return (widen(x) - mean) * factor + bias;
 }
 
@@ -45,14 +45,14 @@ struct BatchNormForward {
   float* variance;
 
   // The first row lies near enough to the mean that nothing cancels in the sum of squares. Later the mean.
-  float centre[V];
+  float center[V];
   float factor[V];
   float offset[V];
 
   __device__ void start(int channel) {
     const Item first = load<V>(x + channel);
 #pragma unroll
-    for (int v = 0; v < V; ++v) centre[v] = widen(first.at[v]);
+    for (int v = 0; v < V; ++v) center[v] = widen(first.at[v]);
   }
   __device__ const T* source(int, bool) const {
     return x;
@@ -60,12 +60,12 @@ struct BatchNormForward {
   __device__ void take(int64, const Item (&kept)[1], const Item (&)[1], ChannelSums<V>& sums) const {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      const float shifted = widen(kept[0].at[v]) - centre[v];
+      const float shifted = widen(kept[0].at[v]) - center[v];
       sums.first[v] += shifted;
       sums.second[v] += shifted * shifted;
     }
   }
-  __device__ void take_again(const Item (&)[1], const Item (&)[1]) const {}
+  __device__ void take_in_second_pass(const Item (&)[1], const Item (&)[1]) const {}
   __device__ void finish(int channel, const ChannelSums<V>& sums, bool writes) {
     load_channels(scale, channel, factor);
     load_channels(bias, channel, offset);
@@ -74,11 +74,11 @@ struct BatchNormForward {
     for (int v = 0; v < V; ++v) {
       const float difference = sums.first[v] / static_cast<float>(P::rows);
       spread[v] = op_maximum(sums.second[v] / static_cast<float>(P::rows) - difference * difference, 0.0f);
-      centre[v] += difference;
+      center[v] += difference;
       factor[v] *= rsqrtf(spread[v] + P::epsilon);
     }
     if (!writes) return;
-    store_channels(mean, channel, centre);
+    store_channels(mean, channel, center);
     store_channels(variance, channel, spread);
   }
   __device__ Beside read_beside(int64 at) const {
@@ -92,7 +92,7 @@ struct BatchNormForward {
     Item result;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      float value = rounded<T>(normalised(kept[0].at[v], centre[v], factor[v], offset[v]));
+      float value = rounded<T>(normalized(kept[0].at[v], center[v], factor[v], offset[v]));
       if constexpr (P::has_residual) value = rounded<T>(value + widen(beside.at[v]));
       if constexpr (P::has_relu) value = op_relu(value);
       result.at[v] = narrow<T>(value);
@@ -101,7 +101,7 @@ struct BatchNormForward {
   }
 };
 
-// P, beside the plan: has_sum, masks_by_result, masks_by_x, emits, epsilon. With n the normalised x and dz
+// P, beside the plan: has_sum, masks_by_result, masks_by_x, emits, epsilon. With n the normalized x and dz
 // the masked sum of the gradients: dbias = sum dz, dscale = sum dz n,
 // dx = scale / deviation (dz - mean(dz) - n mean(dz n)).
 template <typename P>
@@ -128,38 +128,38 @@ struct BatchNormBackward {
   float* dbias;
   T* dz;  // null without emits
 
-  float centre[V];
-  float factor[V];  // scale / deviation
-  float offset[V];  // bias
-  float slant[V];   // 1 / deviation, later mean(dz n) / deviation
-  float level[V];   // mean(dz)
+  float center[V];
+  float factor[V];       // scale / deviation
+  float offset[V];       // bias
+  float correlation[V];  // 1 / deviation, later mean(dz n) / deviation
+  float level[V];        // mean(dz)
 
   __device__ void start(int channel) {
-    load_channels(mean, channel, centre);
+    load_channels(mean, channel, center);
     load_channels(scale, channel, factor);
-    load_channels(variance, channel, slant);
+    load_channels(variance, channel, correlation);
     if constexpr (P::masks_by_x) load_channels(bias, channel, offset);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      slant[v] = rsqrtf(slant[v] + P::epsilon);
-      factor[v] *= slant[v];
+      correlation[v] = rsqrtf(correlation[v] + P::epsilon);
+      factor[v] *= correlation[v];
     }
   }
-  __device__ const T* source(int n, bool again) const {
+  __device__ const T* source(int n, bool second_pass) const {
     if (n == 1) return x;
-    if (P::emits && again) return n == 0 ? dz : nullptr;
+    if (P::emits && second_pass) return n == 0 ? dz : nullptr;
     return n == 0 ? dy : n == 2 && P::has_sum ? dy2 : y;
   }
   __device__ void make_gradient(Item (&kept)[2], const Passing& passing) const {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      T slope = kept[0].at[v];
-      if constexpr (P::has_sum) slope = narrow<T>(widen(slope) + widen(passing[0].at[v]));
+      T gradient = kept[0].at[v];
+      if constexpr (P::has_sum) gradient = narrow<T>(widen(gradient) + widen(passing[0].at[v]));
       bool passes = true;
       if constexpr (P::masks_by_result) passes = widen(passing[P::has_sum ? 1 : 0].at[v]) > 0;
       if constexpr (P::masks_by_x)
-        passes = is_positive_when_rounded<T>(normalised(kept[1].at[v], centre[v], factor[v], offset[v]));
-      kept[0].at[v] = passes ? slope : narrow<T>(0.0f);
+        passes = is_positive_when_rounded<T>(normalized(kept[1].at[v], center[v], factor[v], offset[v]));
+      kept[0].at[v] = passes ? gradient : narrow<T>(0.0f);
     }
   }
   __device__ void take(int64 at, Item (&kept)[2], const Passing& passing, ChannelSums<V>& sums) const {
@@ -167,25 +167,25 @@ struct BatchNormBackward {
     if constexpr (P::emits) store(dz + at, kept[0]);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      const float slope = widen(kept[0].at[v]);
-      sums.first[v] += slope;
-      sums.second[v] += slope * (widen(kept[1].at[v]) - centre[v]);
+      const float gradient = widen(kept[0].at[v]);
+      sums.first[v] += gradient;
+      sums.second[v] += gradient * (widen(kept[1].at[v]) - center[v]);
     }
   }
-  __device__ void take_again(Item (&kept)[2], const Passing& passing) const {
+  __device__ void take_in_second_pass(Item (&kept)[2], const Passing& passing) const {
     if constexpr (!P::emits) make_gradient(kept, passing);
   }
   __device__ void finish(int channel, const ChannelSums<V>& sums, bool writes) {
     float by_scale[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) by_scale[v] = sums.second[v] * slant[v];
+    for (int v = 0; v < V; ++v) by_scale[v] = sums.second[v] * correlation[v];
     if (writes) {
       store_channels(dscale, channel, by_scale);
       store_channels(dbias, channel, sums.first);
     }
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      slant[v] *= by_scale[v] / static_cast<float>(P::rows);
+      correlation[v] *= by_scale[v] / static_cast<float>(P::rows);
       level[v] = sums.first[v] / static_cast<float>(P::rows);
     }
   }
@@ -196,7 +196,8 @@ struct BatchNormBackward {
     Item result;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      const float rest = widen(kept[0].at[v]) - level[v] - (widen(kept[1].at[v]) - centre[v]) * slant[v];
+      const float rest =
+          widen(kept[0].at[v]) - level[v] - (widen(kept[1].at[v]) - center[v]) * correlation[v];
       result.at[v] = narrow<T>(rest * factor[v]);
     }
     store(dx + at, result);

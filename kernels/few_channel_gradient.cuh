@@ -14,22 +14,22 @@ class FewChannelGradient {
   using T = typename P::Element;
   using F = FewChannels<P>;
   static constexpr int tiles = P::outputs / 16;
-  using Slopes = FewChannelSlopes<T, tiles>;
+  using Gradients = FewChannelGradients<T, tiles>;
   static constexpr int groups = (F::units + P::warp_units - 1) / P::warp_units;  // of units
   static constexpr int pixel_parts = F::warps / groups;
   static_assert(F::warps % groups == 0, "each part of the pixels has a warp for each group");
   static constexpr int pixels = P::item_rows * P::out_width;
-  static constexpr int padded_pixels = round_up_to(pixels, Slopes::depth);
-  static constexpr int slope_pitch = P::outputs + 8;  // so that 8 rows begin in different banks
+  static constexpr int padded_pixels = round_up_to(pixels, Gradients::depth);
+  static constexpr int gradient_pitch = P::outputs + 8;  // so that 8 rows begin in different banks
   static constexpr int x_elements = F::rows * F::pitch;
-  static constexpr int slope_elements = padded_pixels * slope_pitch;
+  static constexpr int gradient_elements = padded_pixels * gradient_pitch;
 
   __device__ FewChannelGradient(const typename P::Image* x, const T* dy, uint4* memory)
       : x_(x),
         dy_(dy),
         x_rows_(reinterpret_cast<T*>(memory)),
-        slopes_(x_rows_ + 2 * x_elements),
-        places_(reinterpret_cast<int*>(slopes_ + 2 * slope_elements)),
+        gradients_(x_rows_ + 2 * x_elements),
+        places_(reinterpret_cast<int*>(gradients_ + 2 * gradient_elements)),
         lane_(static_cast<int>(threadIdx.x) % 32),
         group_(static_cast<int>(threadIdx.x) / 32 % groups),
         pixel_part_(static_cast<int>(threadIdx.x) / 32 / groups) {}
@@ -46,7 +46,7 @@ class FewChannelGradient {
       wait_for_copies(1);
       round_rows<P>(x_rows_ + buffer * x_elements);
       __syncthreads();
-      add_item(x_rows_ + buffer * x_elements, slopes_ + buffer * slope_elements);
+      add_item(x_rows_ + buffer * x_elements, gradients_ + buffer * gradient_elements);
       __syncthreads();
       buffer = 1 - buffer;
     }
@@ -56,9 +56,9 @@ class FewChannelGradient {
  private:
   __device__ void prepare() {
     const int thread = static_cast<int>(threadIdx.x);
-    for (int n = thread; n < (2 * x_elements + 2 * slope_elements) / F::vector; n += P::threads)
+    for (int n = thread; n < (2 * x_elements + 2 * gradient_elements) / F::vector; n += P::threads)
       reinterpret_cast<uint4*>(x_rows_)[n] = uint4{0, 0, 0, 0};
-    // Slopes behind the last pixel are zero; any place serves them.
+    // Gradients behind the last pixel are zero; any place serves them.
     for (int pixel = thread; pixel < padded_pixels; pixel += P::threads) {
       const int own = pixel < pixels ? pixel : 0;
       places_[pixel] = own / P::out_width * (P::stride * F::pitch) + own % P::out_width * F::step + F::first;
@@ -73,10 +73,10 @@ class FewChannelGradient {
     const int top = item % F::items_of_image * P::item_rows;
     const int present = min(P::item_rows, P::out_height - top) * P::out_width;
     const T* from = dy_ + (int64{image} * P::out_height + top) * P::out_width * P::outputs;
-    T* to = slopes_ + buffer * slope_elements;
+    T* to = gradients_ + buffer * gradient_elements;
     const int chunk = static_cast<int>(threadIdx.x) % chunks * F::vector;
     for (int pixel = static_cast<int>(threadIdx.x) / chunks; pixel < pixels; pixel += P::threads / chunks)
-      copy_ahead_or_zero(to + pixel * slope_pitch + chunk, from + pixel * P::outputs + chunk,
+      copy_ahead_or_zero(to + pixel * gradient_pitch + chunk, from + pixel * P::outputs + chunk,
                          pixel < present);
     end_of_copies();
   }
@@ -87,23 +87,23 @@ class FewChannelGradient {
                                          : F::offset_of(group_ * P::warp_units + unit);
   }
 
-  __device__ void add_item(const T* x, const T* slopes) {
-    const T* slope = Slopes::own_place(slopes, slope_pitch, lane_);
+  __device__ void add_item(const T* x, const T* gradients) {
+    const T* gradient = Gradients::own_place(gradients, gradient_pitch, lane_);
     const T* from = x + lane_ / 4;
     int offsets[P::warp_units];
 #pragma unroll
     for (int unit = 0; unit < P::warp_units; ++unit) offsets[unit] = offset_of(unit);
 #pragma unroll(sizeof(T) == 2 ? 2 : 1)
-    for (int pixel = pixel_part_ * Slopes::depth; pixel < padded_pixels;
-         pixel += pixel_parts * Slopes::depth) {
+    for (int pixel = pixel_part_ * Gradients::depth; pixel < padded_pixels;
+         pixel += pixel_parts * Gradients::depth) {
       uint32 a[tiles][4];
-      Slopes::load(a, slope + pixel * slope_pitch, slope_pitch);
-      const auto windows = Slopes::windows_of(from, places_ + pixel, lane_);
+      Gradients::load(a, gradient + pixel * gradient_pitch, gradient_pitch);
+      const auto windows = Gradients::windows_of(from, places_ + pixel, lane_);
 #pragma unroll
       for (int unit = 0; unit < P::warp_units; ++unit) {
-        const uint2 b = Slopes::column(windows, offsets[unit]);
+        const uint2 b = Gradients::column(windows, offsets[unit]);
 #pragma unroll
-        for (int tile = 0; tile < tiles; ++tile) Slopes::multiply(sums_[tile][unit], a[tile], b);
+        for (int tile = 0; tile < tiles; ++tile) Gradients::multiply(sums_[tile][unit], a[tile], b);
       }
     }
   }
@@ -132,7 +132,7 @@ class FewChannelGradient {
   const typename P::Image* x_;
   const T* dy_;
   T* x_rows_;
-  T* slopes_;
+  T* gradients_;
   int* places_;  // of each pixel's run in the rows of x
   int lane_, group_, pixel_part_;
   float sums_[tiles][P::warp_units][4] = {};

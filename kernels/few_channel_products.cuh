@@ -7,8 +7,8 @@
 namespace tessera {
 
 // How a warp multiplies pixels by 32 outputs on the Tensor Cores. Of a group of 8 pixels, a lane reads two
-// neighbouring elements of the units, two words for each step, at the pixel lane / 4 and the place
-// 2 * (lane % 4); of the weights, twice four words. It ends with as many neighbouring outputs as one access
+// neighboring elements of the units, two words for each step, at the pixel lane / 4 and the place
+// 2 * (lane % 4); of the weights, twice four words. It ends with as many neighboring outputs as one access
 // stores, for each of its results.
 //
 // 16-bit numbers: pixels are the rows, as the operand `a`, and the outputs are dealt to the columns.
@@ -101,19 +101,20 @@ struct FewChannelProduct<float> {
   }
 };
 
-// The slopes of 16 outputs per tile for so many pixels as one instruction adds over, as operands `a`, and the
-// elements of x beside them, as `b`.
+// The gradients of 16 outputs per tile for so many pixels as one instruction adds over, as operands `a`, and
+// the elements of x beside them, as `b`.
 template <typename T, int Tiles>
-struct FewChannelSlopes {
+struct FewChannelGradients {
   static constexpr int depth = 16;
 
-  // Of the 16 x 16 slopes of a tile: rows of pixels, the second matrix 8 outputs on, the third 8 pixels on.
-  static __device__ const T* own_place(const T* slopes, int pitch, int lane) {
-    return slopes + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
+  // Of the 16 x 16 gradients of a tile: rows of pixels, the second matrix 8 outputs on, the third 8 pixels
+  // on.
+  static __device__ const T* own_place(const T* gradients, int pitch, int lane) {
+    return gradients + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
   }
   static __device__ void load(uint32 (&a)[Tiles][4], const T* from, int pitch) {
 #pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) load_turned(a[tile], from + tile * 16);
+    for (int tile = 0; tile < Tiles; ++tile) load_transposed(a[tile], from + tile * 16);
   }
 
   // Where the windows of this lane's pixels begin.
@@ -134,11 +135,11 @@ struct FewChannelSlopes {
 };
 // There is no instruction that turns matrices of 32-bit numbers: they are read one by one.
 template <int Tiles>
-struct FewChannelSlopes<float, Tiles> {
+struct FewChannelGradients<float, Tiles> {
   static constexpr int depth = 8;
 
-  static __device__ const float* own_place(const float* slopes, int pitch, int lane) {
-    return slopes + lane % 4 * pitch + lane / 4;
+  static __device__ const float* own_place(const float* gradients, int pitch, int lane) {
+    return gradients + lane % 4 * pitch + lane / 4;
   }
   static __device__ void load(uint32 (&a)[Tiles][4], const float* from, int pitch) {
 #pragma unroll

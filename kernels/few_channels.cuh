@@ -238,18 +238,18 @@ class FewChannelConvolution {
   }
 
   __device__ void write_sums(float* parts) {
-    auto* room = reinterpret_cast<float*>(rows_);  // [2, teams, outputs]
+    auto* scratch = reinterpret_cast<float*>(rows_);  // [2, teams, outputs]
 #pragma unroll
     for (int v = 0; v < F::vector; ++v) {
       // Lanes with the same outputs write the same.
-      room[team_ * P::outputs + first_output_ + v] = Product::sum_of_lanes(total_[v]);
-      room[(teams + team_) * P::outputs + first_output_ + v] = Product::sum_of_lanes(squares_[v]);
+      scratch[team_ * P::outputs + first_output_ + v] = Product::sum_of_lanes(total_[v]);
+      scratch[(teams + team_) * P::outputs + first_output_ + v] = Product::sum_of_lanes(squares_[v]);
     }
     __syncthreads();
     for (int n = static_cast<int>(threadIdx.x); n < 2 * P::outputs; n += P::threads) {
       const int kind = n / P::outputs, output = n % P::outputs;
       float sum = 0;
-      for (int team = 0; team < teams; ++team) sum += room[(kind * teams + team) * P::outputs + output];
+      for (int team = 0; team < teams; ++team) sum += scratch[(kind * teams + team) * P::outputs + output];
       parts[(int64{kind} * gridDim.x + blockIdx.x) * P::outputs + output] = sum;
     }
   }

@@ -47,14 +47,14 @@ __device__ inline A& sum_of_block(uint64* sums, int block, int place, int places
 
 // 256 threads add up what the blocks of a piece left, in a fixed order.
 template <typename Operation, typename T>
-__device__ void combine_blocks(const PieceSum& own, uint64* sums, int places, void* room, void* y) {
+__device__ void combine_blocks(const PieceSum& own, uint64* sums, int places, void* scratch, void* y) {
   using A = Accumulator<T>;
   constexpr int threads = 256;
   const int thread = static_cast<int>(threadIdx.x);
   A sum = Operation::template start<A>();
   for (int block = thread; block < own.blocks; block += threads)
     sum = Operation::combine(sum, sum_of_block<A>(sums, own.first_block + block, own.place, places));
-  sum = combine_block<Operation, 1, threads>(sum, 0, thread, static_cast<A*>(room));
+  sum = combine_block<Operation, 1, threads>(sum, 0, thread, static_cast<A*>(scratch));
   if (thread == 0) *static_cast<T*>(y) = finish<T>(sum, own.divisor);
 }
 

@@ -77,12 +77,12 @@ __device__ inline void round_operand(uint32 (&numbers)[4]) {
 }
 
 // Which of 8 * `tiles` columns the column `column` of the tile `tile` stands for, so that a thread ends with
-// 2 * `tiles` neighbours: at 2 * `tiles` * t.
+// 2 * `tiles` neighbors: at 2 * `tiles` * t.
 __device__ constexpr int dealt_column(int tiles, int tile, int column) {
   return 2 * tiles * (column / 2) + 2 * tile + column % 2;
 }
 
-// The columns of a thread in so many tiles: whole runs of neighbours, of at most 16 bytes each, so that what
+// The columns of a thread in so many tiles: whole runs of neighbors, of at most 16 bytes each, so that what
 // it reads and writes of a row are whole accesses.
 template <typename T, int Tiles>
 struct DealtColumns {
@@ -166,7 +166,7 @@ __device__ inline uint32 operand_of_column(const T* first, int stride, int lane,
   }
 }
 
-// The same where they are neighbours.
+// The same where they are neighbors.
 template <typename T>
 __device__ inline uint32 operand_of_row(const T* first, int lane, int word) {
   if constexpr (sizeof(T) == 4) {
@@ -176,20 +176,20 @@ __device__ inline uint32 operand_of_row(const T* first, int lane, int word) {
   }
 }
 
-// Four matrices of 8 x 8 numbers of 16 bits; each lane names a row. A thread gets two neighbours of a row.
+// Four matrices of 8 x 8 numbers of 16 bits; each lane names a row. A thread gets two neighbors of a row.
 __device__ inline void load_matrices(uint32 (&to)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(static_cast<uint32>(__cvta_generic_to_shared(row))));
 }
-// The same, each matrix turned: a thread gets two neighbours of a column.
-__device__ inline void load_turned(uint32 (&to)[4], const void* row) {
+// The same, each matrix transposed: a thread gets two neighbors of a column.
+__device__ inline void load_transposed(uint32 (&to)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(static_cast<uint32>(__cvta_generic_to_shared(row))));
 }
-// What load_turned reads, from compute capability 9.0 on.
-__device__ inline void store_turned(void* row, const uint32 (&from)[4]) {
+// What load_transposed reads, from compute capability 9.0 on.
+__device__ inline void store_transposed(void* row, const uint32 (&from)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                    static_cast<uint32>(__cvta_generic_to_shared(row))),
                "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
@@ -221,7 +221,7 @@ class Tile {
     return memory_ + row * pitch + (padded ? chunk_of_row : dealt_chunk(row, chunk_of_row)) * chunk;
   }
 
-  // The 16 x depth numbers at a row and a column as `a` of the instruction; turned, `depth` rows of 16
+  // The 16 x depth numbers at a row and a column as `a` of the instruction; transposed, `depth` rows of 16
   // columns, as their transposed.
   __device__ void load_a(uint32 (&to)[4], int lane, int row, int column) const {
     load_matrices(to, at(row + row_of(lane % 8) + lane / 8 % 2 * 8, column / chunk + lane / 16));
@@ -231,17 +231,17 @@ class Tile {
   __device__ static constexpr int row_of(int row) {
     return padded && sizeof(T) == 4 ? row % 2 * 4 + row / 2 : row;
   }
-  __device__ void load_a_turned(uint32 (&to)[4], int lane, int row, int column) const {
+  __device__ void load_a_transposed(uint32 (&to)[4], int lane, int row, int column) const {
     if constexpr (sizeof(T) == 4) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) to[n] = single(lane, row, n / 2, column + n % 2 * 8);
     } else {
-      load_turned(to, turned(lane, row, column));
+      load_transposed(to, transposed(lane, row, column));
     }
   }
   // Of 16 bits only.
-  __device__ void store_a_turned(const uint32 (&from)[4], int lane, int row, int column) const {
-    store_turned(turned(lane, row, column), from);
+  __device__ void store_a_transposed(const uint32 (&from)[4], int lane, int row, int column) const {
+    store_transposed(transposed(lane, row, column), from);
   }
   // The depth x 16 numbers at a row and a column as `b` for two columns of tiles, two registers each.
   __device__ void load_b(uint32 (&to)[4], int lane, int row, int column) const {
@@ -249,12 +249,12 @@ class Tile {
 #pragma unroll
       for (int n = 0; n < 4; ++n) to[n] = single(lane, row, n % 2, column + n / 2 * 8);
     } else {
-      load_turned(to, at(row + lane % 16, column / chunk + lane / 16));
+      load_transposed(to, at(row + lane % 16, column / chunk + lane / 16));
     }
   }
 
  private:
-  __device__ T* turned(int lane, int row, int column) const {
+  __device__ T* transposed(int lane, int row, int column) const {
     return at(row + lane % 8 + lane / 16 * 8, column / chunk + lane / 8 % 2);
   }
   // A number of one of the thread's two rows in 8, in its column in 8.

@@ -1,39 +1,39 @@
 // A pointwise convolution with what may stand in front of it and behind it.
 //
-// In front: the rest of one or two batch normalisations whose statistics are known, the sum with a shortcut,
+// In front: the rest of one or two batch normalizations whose statistics are known, the sum with a residual,
 // and the relu, y = relu(x factor + offset [+ ...]). y is written for its other readers, and the convolution
 // takes it from shared memory, in place of x there. Behind: the sums of the result and of its squares, with
-// which the next normalisation begins; or a bias, the sum with a residual, and the relu.
+// which the next normalization begins; or a bias, the sum with a residual, and the relu.
 //
 // A block keeps the weights in registers and goes over the pixels by items, with the next such items on their
 // way to shared memory. Values round where they would in memory.
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, inputs, outputs, slice (outputs of a block),
 // teams (of warps, which share the pixels), item (pixels), stages (items in shared memory), norms (how many
-// normalisations, 0 to 2), shortcut (whether one is added to them), keeps (whether y is written), statistics,
-// bias, residual, relu (behind the result).
+// normalizations, 0 to 2), prologue_residual (whether one is added to them), keeps (whether y is written),
+// statistics, bias, residual, relu (behind the result).
 #pragma once
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
-#include "normalised.cuh"
+#include "normalized.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
 
 template <typename T>
 struct PointwiseConvolutionPointers {
-  const T* x[2];            // [pixels, inputs], of each normalisation
-  const T* shortcut;        // [pixels, inputs]
-  const float* mean[2];     // [inputs]
-  const float* factor[2];   // [inputs]
-  const float* bias[2];     // [inputs]
-  const T* weight;          // [outputs, inputs]
-  const T* bias_of_result;  // [outputs]
-  const T* residual;        // [pixels, outputs]
-  T* result;                // [pixels, outputs]
-  T* y;                     // [pixels, inputs]
-  float* parts;             // [2, chunks, outputs]: sums of the result and of its squares, to be added up
+  const T* x[2];               // [pixels, inputs], of each normalization
+  const T* prologue_residual;  // [pixels, inputs]
+  const float* mean[2];        // [inputs]
+  const float* factor[2];      // [inputs]
+  const float* bias[2];        // [inputs]
+  const T* weight;             // [outputs, inputs]
+  const T* bias_of_result;     // [outputs]
+  const T* residual;           // [pixels, outputs]
+  T* result;                   // [pixels, outputs]
+  T* y;                        // [pixels, inputs]
+  float* parts;                // [2, chunks, outputs]: sums of the result and of its squares, to be added up
 };
 
 template <typename P>
@@ -51,7 +51,7 @@ class PointwiseConvolution {
   static constexpr int own_columns = Columns::count;          // of a thread
   static constexpr int parts_of_item = item / 16 / P::teams;  // of 16 pixels, of a warp
   static constexpr int steps = P::inputs / depth<T>;
-  static constexpr int operands = P::norms > 0 ? P::norms + (P::shortcut ? 1 : 0) : 1;
+  static constexpr int operands = P::norms > 0 ? P::norms + (P::prologue_residual ? 1 : 0) : 1;
   using Input = Tile<T, P::inputs, true>;
   static constexpr int chunk = Input::chunk, chunks = Input::chunks;
   static constexpr int own_chunks = item * chunks / threads;
@@ -85,7 +85,7 @@ class PointwiseConvolution {
       T* own = stages_ + stage * stage_elements;
       wait_for_copies(P::stages - 2);
       if constexpr (P::norms > 0) {
-        normalise(now, own);
+        normalize(now, own);
       } else if constexpr (sizeof(T) == 4) {
         round_input(own);
       }
@@ -122,7 +122,7 @@ class PointwiseConvolution {
     }
   }
 
-  // Each thread copies what it normalises later.
+  // Each thread copies what it normalizes later.
   __device__ void fetch(int index, int stage) const {
     if (index < items) {
       T* to = stages_ + stage * stage_elements;
@@ -133,8 +133,9 @@ class PointwiseConvolution {
         copy_ahead(Input(to).at(row, part), pointers_.x[0] + from);
         if constexpr (P::norms > 1)
           copy_ahead(Input(to + operand_elements).at(row, part), pointers_.x[1] + from);
-        if constexpr (P::shortcut)
-          copy_ahead(Input(to + P::norms * operand_elements).at(row, part), pointers_.shortcut + from);
+        if constexpr (P::prologue_residual)
+          copy_ahead(Input(to + P::norms * operand_elements).at(row, part),
+                     pointers_.prologue_residual + from);
       }
       if constexpr (P::residual) {
         const Residual residual(to + operands * operand_elements);
@@ -151,7 +152,7 @@ class PointwiseConvolution {
     end_of_copies();
   }
 
-  __device__ void normalise(int index, T* stage) const {
+  __device__ void normalize(int index, T* stage) const {
 #pragma unroll
     for (int n = 0; n < own_chunks; ++n) {
       const int place = thread_ + n * threads, row = place / chunks, part = place % chunks;
@@ -159,13 +160,13 @@ class PointwiseConvolution {
       float sums[chunk];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        add_normalised(sums, norm == 0, load<chunk>(Input(stage + norm * operand_elements).at(row, part)),
+        add_normalized(sums, norm == 0, load<chunk>(Input(stage + norm * operand_elements).at(row, part)),
                        factors_[norm], offsets_[norm]);
       }
-      if constexpr (P::shortcut) {
-        const auto shortcut = load<chunk>(Input(stage + P::norms * operand_elements).at(row, part));
+      if constexpr (P::prologue_residual) {
+        const auto prologue_residual = load<chunk>(Input(stage + P::norms * operand_elements).at(row, part));
 #pragma unroll
-        for (int v = 0; v < chunk; ++v) sums[v] += widen(shortcut.at[v]);
+        for (int v = 0; v < chunk; ++v) sums[v] += widen(prologue_residual.at[v]);
       }
       const Pack<T, chunk> y = relu_of<T>(sums);
       store<Memory::shared>(Input(stage).at(row, part), as_factors(y));

@@ -1,7 +1,7 @@
-// Batch normalisation with relu in front of max pooling, and the gradients of the three. The tensor between
+// Batch normalization with relu in front of max pooling, and the gradients of the three. The tensor between
 // them, and its gradient, exist in registers alone: windows share what they read through the caches.
 //
-// A thread keeps its Resident<P>::vector channels and goes through places of the image: forward `neighbours`
+// A thread keeps its Resident<P>::vector channels and goes through places of the image: forward `neighbors`
 // windows side by side, backward tiles of as many elements as the windows move on by. What windows and
 // elements have to do with each other is then the same at each place and known to the compiler.
 //
@@ -93,12 +93,12 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
   using W = typename P::Width;
   using I = typename P::Index;
   using Rank = Ranked<T>;
-  constexpr int V = Resident<P>::vector, Q = P::neighbours;
+  constexpr int V = Resident<P>::vector, Q = P::neighbors;
   constexpr int columns = (Q - 1) * W::stride + W::window;
   constexpr I groups = (W::output + Q - 1) / Q;
   const PoolThread<P> own;
-  float centre[V], factor[V], offset[V];
-  load_channels(mean, own.channel, centre);
+  float center[V], factor[V], offset[V];
+  load_channels(mean, own.channel, center);
   load_channels(variance, own.channel, offset);
   load_channels(scale, own.channel, factor);
 #pragma unroll
@@ -130,7 +130,7 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
       for (int j = 0; j < columns; ++j) {
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          const auto value = upper_half(T{}, normalised(pixels[j].at[v], centre[v], factor[v], offset[v]));
+          const auto value = upper_half(T{}, normalized(pixels[j].at[v], center[v], factor[v], offset[v]));
 #pragma unroll
           for (int q = 0; q < Q; ++q) {
             const int k = j - q * W::stride;
@@ -202,7 +202,7 @@ __device__ inline void for_each_unpooled(const T* x, const T* dy, const uint8* p
     const I row = tile / Across::tiles, b = tile % Across::tiles;
     const I image = row / Down::tiles, a = row % Down::tiles;
 
-    Pack<T, V> slopes[Down::count][Across::count];
+    Pack<T, V> gradients[Down::count][Across::count];
     Pack<uint32, V / 4> found[Down::count][Across::count];  // four positions each
 #pragma unroll
     for (int i = 0; i < Down::count; ++i) {
@@ -211,7 +211,7 @@ __device__ inline void for_each_unpooled(const T* x, const T* dy, const uint8* p
         const I h = a + Down::first + i, w = b + Across::first + j;
         const I near_h = nearest(h, H::output), near_w = nearest(w, W::output);
         const I from = output_offset<P>(image, near_h, near_w, own.channel);
-        slopes[i][j] = load<V>(dy + from);
+        gradients[i][j] = load<V>(dy + from);
         found[i][j] = load<V / 4>(reinterpret_cast<const uint32*>(position + from));
         if (h == near_h && w == near_w) continue;
           // There is no such window: no place has this number.
@@ -245,7 +245,7 @@ __device__ inline void for_each_unpooled(const T* x, const T* dy, const uint8* p
 #pragma unroll
             for (int v = 0; v < V; ++v) {
               const uint32 difference = found[i][j].at[v / 4] ^ (k * W::window + m) * 0x01010101u;
-              if ((difference & 0xffu << v % 4 * 8) == 0) sum[v] += widen(slopes[i][j].at[v]);
+              if ((difference & 0xffu << v % 4 * 8) == 0) sum[v] += widen(gradients[i][j].at[v]);
             }
           }
         }
@@ -285,7 +285,7 @@ __device__ void write_unpooled(BatchNormBackward<P> work, const T* dy, const uin
   work.start(own.channel);
   work.finish(own.channel, sums, own.first == 0);
   for_each_unpooled<P, false>(work.x, dy, position, [&](int64 at, Pack<T, V>(&kept)[2]) {
-    work.take_again(kept, {});
+    work.take_in_second_pass(kept, {});
     work.write(at, kept, {});
   });
 }

@@ -1,5 +1,5 @@
 // Pooling of channels-last tensors; P as in windows.cuh, with `count_padding`. A thread works on V
-// neighbouring channels.
+// neighboring channels.
 #pragma once
 
 #include "windows.cuh"
@@ -65,10 +65,10 @@ __device__ void max_pool_gradient(const P& p, const T* dy, const uint8* position
                                              p.window[2] +
                                          (at.at[2] + p.padding[2] - k * p.strides[2]);
                            const Pack<uint8, V> places = load<V>(position + from);
-                           const Pack<T, V> slopes = load<V>(dy + from);
+                           const Pack<T, V> gradients = load<V>(dy + from);
 #pragma unroll
                            for (int v = 0; v < V; ++v) {
-                             if (places.at[v] == own) sum[v] += widen(slopes.at[v]);
+                             if (places.at[v] == own) sum[v] += widen(gradients.at[v]);
                            }
                          });
     Pack<T, V> result;

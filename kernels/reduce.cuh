@@ -75,17 +75,17 @@ __device__ inline T finish(A sum, double divisor) {
 }
 
 // Combines the values of the Y threads that share a place among X; the result is whole in those with y == 0.
-// `room` holds X * Y accumulators of shared memory and may be used again after the call.
+// `scratch` holds X * Y accumulators of shared memory and may be used again after the call.
 template <typename Operation, int X, int Y, typename A>
-__device__ inline A combine_block(A value, int x, int y, A* room) {
-  room[y * X + x] = value;
+__device__ inline A combine_block(A value, int x, int y, A* scratch) {
+  scratch[y * X + x] = value;
   __syncthreads();
 #pragma unroll
   for (int step = Y / 2; step > 0; step /= 2) {
-    if (y < step) room[y * X + x] = Operation::combine(room[y * X + x], room[(y + step) * X + x]);
+    if (y < step) scratch[y * X + x] = Operation::combine(scratch[y * X + x], scratch[(y + step) * X + x]);
     __syncthreads();
   }
-  const A result = room[x];
+  const A result = scratch[x];
   __syncthreads();
   return result;
 }
@@ -95,7 +95,7 @@ __device__ inline A combine_block(A value, int x, int y, A* room) {
 template <typename Operation, typename T, typename A>
 __device__ void combine_chunks(int64 block, const A* parts, int64 results, int chunks, double divisor, T* y) {
   constexpr int X = 8, Y = 32;
-  __shared__ A room[X * Y];
+  __shared__ A scratch[X * Y];
   const int own = static_cast<int>(threadIdx.x) / X;
   const int64 r = block * X + threadIdx.x % X;
   A sum = Operation::template start<A>();
@@ -103,7 +103,7 @@ __device__ void combine_chunks(int64 block, const A* parts, int64 results, int c
     for (int chunk = own; chunk < chunks; chunk += Y)
       sum = Operation::combine(sum, parts[chunk * results + r]);
   }
-  sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, room);
+  sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, scratch);
   if (own == 0 && r < results) y[r] = finish<T>(sum, divisor);
 }
 // The same where the results are so many that a thread for each fills the GPU: 256 threads work on 256

@@ -1,7 +1,7 @@
 // Work that needs sums over all rows of a channel before it can write the first of them, with one pass over
 // device memory where the second would read the same again.
 //
-// The whole grid is resident. It is divided into teams of blocks. A team takes a slice of neighbouring
+// The whole grid is resident. It is divided into teams of blocks. A team takes a slice of neighboring
 // channels: its blocks read all rows of it into shared memory, add up their sums, wait for each other, and
 // write the results from what they kept. Each thread reads back only what it read itself. Its share of the
 // shared memory is a ring of slots through which all that it reads goes, in order: while a slice is written,
@@ -20,12 +20,13 @@
 // `changed`, how many of the kept ones take() changes.
 //
 // - start(channel) comes before the first row of these channels.
-// - source(n, again) is the tensor of a pack, kept ones first; null for one that is not needed when the place
+// - source(n, second_pass) is the tensor of a pack, kept ones first; null for one that is not needed when the
+// place
 //   is read again.
 // - take(at, kept, passing, sums), at the first reading, changes what is kept and adds to the sums.
 // - finish(channel, sums, writes) has the sums over all rows; `writes` is true in one thread of a team for
 //   each channel.
-// - take_again(kept, passing) comes after a second reading, in place of take().
+// - take_in_second_pass(kept, passing) comes after a second reading, in place of take().
 // - read_beside(at) returns a Beside, which write(at, kept, beside) uses with what is kept for the results.
 #pragma once
 
@@ -64,10 +65,10 @@ __device__ inline void wait_for_team(uint64* arrivals, int members) {
   __syncthreads();
 }
 
-// Adds up the sums of all threads of a block, in a fixed order, into 2 * width numbers; `room` holds as many
-// for each warp.
+// Adds up the sums of all threads of a block, in a fixed order, into 2 * width numbers; `scratch` holds as
+// many for each warp.
 template <typename P>
-__device__ void add_over_block(ChannelSums<Resident<P>::vector>& sums, float* room, float* totals) {
+__device__ void add_over_block(ChannelSums<Resident<P>::vector>& sums, float* scratch, float* totals) {
   constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width, warps = P::threads / 32;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % P::lanes;
 #pragma unroll
@@ -79,7 +80,7 @@ __device__ void add_over_block(ChannelSums<Resident<P>::vector>& sums, float* ro
     }
   }
   if (thread % 32 < P::lanes) {
-    float* own = room + thread / 32 * columns + lane * V;
+    float* own = scratch + thread / 32 * columns + lane * V;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       own[v] = sums.first[v];
@@ -90,7 +91,7 @@ __device__ void add_over_block(ChannelSums<Resident<P>::vector>& sums, float* ro
   for (int column = thread; column < columns; column += P::threads) {
     float sum = 0;
 #pragma unroll
-    for (int warp = 0; warp < warps; ++warp) sum += room[warp * columns + column];
+    for (int warp = 0; warp < warps; ++warp) sum += scratch[warp * columns + column];
     totals[column] = sum;
   }
 }
@@ -103,12 +104,12 @@ __device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* par
   constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
   constexpr int warps = P::threads / 32, quads = columns / 4;
   constexpr int groups = P::threads / quads;  // of threads that share the members
-  constexpr int rows_of_room = warps > groups ? warps : groups;
-  __shared__ float room[rows_of_room * columns];
+  constexpr int scratch_rows = warps > groups ? warps : groups;
+  __shared__ float scratch[scratch_rows * columns];
   __shared__ float total[columns];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % P::lanes;
 
-  add_over_block<P>(sums, room, parts + member * columns);
+  add_over_block<P>(sums, scratch, parts + member * columns);
   wait_for_team(arrivals, P::members);
 
   const int quad = thread % quads, group = thread / quads;
@@ -122,12 +123,12 @@ __device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* par
     sum.z += part.z;
     sum.w += part.w;
   }
-  if (group < groups) *reinterpret_cast<float4*>(room + group * columns + quad * 4) = sum;
+  if (group < groups) *reinterpret_cast<float4*>(scratch + group * columns + quad * 4) = sum;
   __syncthreads();
   for (int column = thread; column < columns; column += P::threads) {
     float all = 0;
 #pragma unroll
-    for (int g = 0; g < groups; ++g) all += room[g * columns + column];
+    for (int g = 0; g < groups; ++g) all += scratch[g * columns + column];
     total[column] = all;
   }
   __syncthreads();
@@ -215,7 +216,7 @@ class ResidentThread {
       if (inside(k)) {
         Item kept[K], passing[Q > 0 ? Q : 1];
         read(kept, passing);
-        work_.take_again(kept, passing);
+        work_.take_in_second_pass(kept, passing);
         work_.write(place(k, channel), kept, work_.read_beside(place(k, channel)));
       }
       next_use();
@@ -269,13 +270,13 @@ class ResidentThread {
   // Starts to read whatever there is a slot for.
   __device__ void read_ahead() {
     while (taken_ < P::slots && in_flight_ < P::ahead && next_slice_ < R::slices) {
-      const bool again = next_step_ >= steps_;
-      const int k = again ? next_step_ - steps_ : next_step_;
+      const bool second_pass = next_step_ >= steps_;
+      const int k = second_pass ? next_step_ - steps_ : next_step_;
       if (inside(k)) {
         const int64 at = place(k, channel_of(next_slice_));
 #pragma unroll
         for (int n = 0; n < K + Q; ++n) {
-          const T* source = work_.source(n, again);
+          const T* source = work_.source(n, second_pass);
           if (source == nullptr) continue;
           copy_ahead(n < K ? &kept_at(next_slot_, n) : &passing_at(next_passing_, n - K), source + at);
         }

@@ -13,36 +13,36 @@ __device__ inline int64 row_start(int64 row, int64 extent, int64 inner) {
 }
 
 template <typename Operation, typename A>
-__device__ inline A combine_row(A value, A* room) {
-  return combine_block<Operation, 1, kRowThreads>(value, 0, static_cast<int>(threadIdx.x), room);
+__device__ inline A combine_row(A value, A* scratch) {
+  return combine_block<Operation, 1, kRowThreads>(value, 0, static_cast<int>(threadIdx.x), scratch);
 }
 
 template <typename T>
-__device__ inline Accumulator<T> row_maximum(const T* x, int64 extent, int64 inner, Accumulator<T>* room) {
+__device__ inline Accumulator<T> row_maximum(const T* x, int64 extent, int64 inner, Accumulator<T>* scratch) {
   using A = Accumulator<T>;
   A largest = Extremes<A>::lowest();
   for (int64 i = threadIdx.x; i < extent; i += kRowThreads)
     largest = op_maximum(largest, A(widen(x[i * inner])));
-  return combine_row<Maximum>(largest, room);
+  return combine_row<Maximum>(largest, scratch);
 }
 
 template <typename T>
 __device__ inline Accumulator<T> row_exponentials(const T* x, int64 extent, int64 inner,
-                                                  Accumulator<T> largest, Accumulator<T>* room) {
+                                                  Accumulator<T> largest, Accumulator<T>* scratch) {
   using A = Accumulator<T>;
   A sum = 0;
   for (int64 i = threadIdx.x; i < extent; i += kRowThreads) sum += op_exp(A(widen(x[i * inner])) - largest);
-  return combine_row<Sum>(sum, room);
+  return combine_row<Sum>(sum, scratch);
 }
 
 template <typename T, bool logarithm>
 __device__ void softmax(const T* x, T* y, int64 rows, int64 extent, int64 inner) {
   using A = Accumulator<T>;
-  __shared__ A room[kRowThreads];
+  __shared__ A scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64 start = row_start(row, extent, inner);
-    const A largest = row_maximum(x + start, extent, inner, room);
-    const A sum = row_exponentials(x + start, extent, inner, largest, room);
+    const A largest = row_maximum(x + start, extent, inner, scratch);
+    const A sum = row_exponentials(x + start, extent, inner, largest, scratch);
     const A log_sum = op_log(sum);
     for (int64 i = threadIdx.x; i < extent; i += kRowThreads) {
       const A own = A(widen(x[start + i * inner])) - largest;
@@ -55,17 +55,17 @@ template <typename T, typename L>
 __device__ void cross_entropy(const T* logits, const L* labels, T* loss, int64 rows, int64 classes,
                               double smoothing, int64 ignored) {
   using A = Accumulator<T>;
-  __shared__ A room[kRowThreads];
+  __shared__ A scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* x = logits + row * classes;
     const int64 label = labels[row];
-    const A largest = row_maximum(x, classes, 1, room);
+    const A largest = row_maximum(x, classes, 1, scratch);
     // Of the logits less the largest: beside that, their differences would lose their last digits.
-    const A log_sum = op_log(row_exponentials(x, classes, 1, largest, room));
+    const A log_sum = op_log(row_exponentials(x, classes, 1, largest, scratch));
     const auto loss_of = [&](int64 i) { return log_sum - (A(widen(x[i])) - largest); };
     A own = 0;
     for (int64 i = threadIdx.x; i < classes; i += kRowThreads) own += loss_of(i);
-    const A spread = smoothing > 0 ? combine_row<Sum>(own, room) / A(classes) : A(0);
+    const A spread = smoothing > 0 ? combine_row<Sum>(own, scratch) / A(classes) : A(0);
     if (threadIdx.x != 0) continue;
     if (label == ignored) {
       loss[row] = narrow<T>(A(0));
@@ -82,17 +82,17 @@ template <typename T, typename L>
 __device__ void cross_entropy_gradient(const T* logits, const L* labels, const T* loss_gradient, T* gradient,
                                        int64 rows, int64 classes, double smoothing, int64 ignored) {
   using A = Accumulator<T>;
-  __shared__ A room[kRowThreads];
+  __shared__ A scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* x = logits + row * classes;
     const int64 label = labels[row];
-    const A largest = row_maximum(x, classes, 1, room);
-    const A sum = row_exponentials(x, classes, 1, largest, room);
-    const A slope = widen(loss_gradient[row]);
+    const A largest = row_maximum(x, classes, 1, scratch);
+    const A sum = row_exponentials(x, classes, 1, largest, scratch);
+    const A dy = widen(loss_gradient[row]);
     const bool legal = label >= 0 && label < classes;
     for (int64 i = threadIdx.x; i < classes; i += kRowThreads) {
       const A target = A(smoothing) / A(classes) + (i == label ? A(1 - smoothing) : A(0));
-      A dx = slope * (op_exp(A(widen(x[i])) - largest) / sum - target);
+      A dx = dy * (op_exp(A(widen(x[i])) - largest) / sum - target);
       if (label == ignored) {
         dx = 0;
       } else if (!legal) {
@@ -128,21 +128,22 @@ struct First {
 // The best element behind `last` in the order of the search.
 template <typename T>
 __device__ inline Found<Lane<T>> search_row(const T* x, int64 extent, int64 inner, const Found<Lane<T>>& last,
-                                            Found<Lane<T>>* room) {
+                                            Found<Lane<T>>* scratch) {
   Found<Lane<T>> best{0, -1};
   for (int64 i = threadIdx.x; i < extent; i += kRowThreads) {
     const Found<Lane<T>> own{widen(x[i * inner]), i};
     if (last.index >= 0 && !precedes(last, own)) continue;
     if (precedes(own, best)) best = own;
   }
-  return combine_row<First>(best, room);
+  return combine_row<First>(best, scratch);
 }
 
 template <typename T>
 __device__ void argmax(const T* x, int32* y, int64 rows, int64 extent, int64 inner) {
-  __shared__ Found<Lane<T>> room[kRowThreads];
+  __shared__ Found<Lane<T>> scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const Found<Lane<T>> best = search_row(x + row_start(row, extent, inner), extent, inner, {0, -1}, room);
+    const Found<Lane<T>> best =
+        search_row(x + row_start(row, extent, inner), extent, inner, {0, -1}, scratch);
     if (threadIdx.x == 0) y[row] = static_cast<int32>(best.index);
   }
 }
@@ -150,11 +151,11 @@ __device__ void argmax(const T* x, int32* y, int64 rows, int64 extent, int64 inn
 // One search of the row for each of the k results: meant for small k.
 template <typename T>
 __device__ void top_k(const T* x, T* values, int32* indices, int64 rows, int64 extent, int64 k) {
-  __shared__ Found<Lane<T>> room[kRowThreads];
+  __shared__ Found<Lane<T>> scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     Found<Lane<T>> last{0, -1};
     for (int64 j = 0; j < k; ++j) {
-      last = search_row(x + row * extent, extent, 1, last, room);
+      last = search_row(x + row * extent, extent, 1, last, scratch);
       if (threadIdx.x != 0) continue;
       values[row * k + j] = x[row * extent + last.index];
       indices[row * k + j] = static_cast<int32>(last.index);

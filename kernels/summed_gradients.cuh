@@ -1,24 +1,24 @@
 // Both gradients of a pointwise convolution that opens a residual block, in one pass over the wide tensors
-// beside it: the data gradient, with the shortcut's gradient added and the mask of the relu that made the
-// convolution's input; the sums with which the gradients of the batch normalisations in front of that relu
+// beside it: the data gradient, with the residual's gradient added and the mask of the relu that made the
+// convolution's input; the sums with which the gradients of the batch normalizations in front of that relu
 // begin; and the weight gradient, whose operands are in shared memory already.
 //
 // A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
 // and goes over the pixels by items of 32, of 16 in 32 bits, with the next such items on their way to shared
 // memory.
 //
-// Where the relu's input is the sum of two normalisations whose x are read anyway, the mask is made of these
+// Where the relu's input is the sum of two normalizations whose x are read anyway, the mask is made of these
 // again.
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, narrow (channels of dy), wide (of the
 // convolution's input), slice (wide channels of a block), item (pixels), stages (items in shared memory),
-// weights (whether the weight gradient is made), norms (how many normalisations, 1 or 2), again (whether the
-// mask is made again), epsilon (a function of the normalisation).
+// weights (whether the weight gradient is made), norms (how many normalizations, 1 or 2), again (whether the
+// mask is made again), epsilon (a function of the normalization).
 #pragma once
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
-#include "normalised.cuh"
+#include "normalized.cuh"
 #include "reduce.cuh"
 #include "summed_gradients_pointers.cuh"
 
@@ -39,7 +39,7 @@ class SummedGradients {
   static constexpr int tiles = columns / 8;
   using Columns = DealtColumns<T, tiles>;
   static constexpr int own_columns = Columns::count;  // of a thread
-  // In 32 bits, which are turned number by number, rows are padded; and where a warp has few columns, it
+  // In 32 bits, which are transposed number by number, rows are padded; and where a warp has few columns, it
   // makes twice as many of the weight gradient for half of the rows, for fewer reads, and the products in two
   // chains, as an instruction waits for the one before it in its chain.
   static constexpr bool words = sizeof(T) == 4;
@@ -70,8 +70,8 @@ class SummedGradients {
     for (int now = first; now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
       T* arrived = stages_ + (stage + 1 < P::stages ? stage + 1 : 0) * stage_elements;
-      if constexpr (P::again) make_input(arrived);
-      if constexpr (sizeof(T) == 4) round_slopes(arrived);
+      if constexpr (P::recompute) make_input(arrived);
+      if constexpr (sizeof(T) == 4) round_gradients(arrived);
       __syncthreads();
       fetch(next, stage);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
@@ -82,13 +82,13 @@ class SummedGradients {
 
  private:
   __device__ void prepare() {
-    if constexpr (P::again) {
+    if constexpr (P::recompute) {
       for (int n = thread_; n < P::norms * P::slice; n += threads) {
         const int norm = n / P::slice, channel = slice_ + n % P::slice;
         const auto of = [&](const float* const(&both)[2]) {
           return (norm == 0 ? both[0] : both[1])[channel];
         };
-        const NormalisedBy own = normalised_by(of(pointers_.scale), of(pointers_.bias), of(pointers_.mean),
+        const NormalizedBy own = normalized_by(of(pointers_.scale), of(pointers_.bias), of(pointers_.mean),
                                                of(pointers_.variance), P::epsilon(norm));
         factors()[n] = own.factor;
         offsets()[n] = own.offset;
@@ -139,7 +139,7 @@ class SummedGradients {
       float sums[chunk];
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
-        add_normalised(sums, norm == 0,
+        add_normalized(sums, norm == 0,
                        load<chunk>(Wide(wide + (2 + norm) * wide_elements).at(row_of(n), part)), factor[norm],
                        offset[norm]);
       }
@@ -151,7 +151,7 @@ class SummedGradients {
 
   // Of what this thread has copied, too: once, not by every warp that reads it. The input is read by one
   // warp.
-  __device__ void round_slopes(T* dy) const {
+  __device__ void round_gradients(T* dy) const {
     constexpr int count = item * Narrow::chunks / threads;
     static_assert(count * threads == item * Narrow::chunks);
     const auto own = [&](int n) {
@@ -190,7 +190,7 @@ class SummedGradients {
         }
       }
       to += narrow_elements;
-      if constexpr (!P::again) fetch_wide(pointers_.input, first, to);
+      if constexpr (!P::recompute) fetch_wide(pointers_.input, first, to);
       fetch_wide(pointers_.addend, first, to + wide_elements);
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm)
@@ -228,7 +228,7 @@ class SummedGradients {
 #pragma unroll
       for (int row = 0; row < gradient_rows; ++row) {
         uint32 a[4];
-        dy.load_a_turned(a, lane_, pixel, first_row + 16 * row);
+        dy.load_a_transposed(a, lane_, pixel, first_row + 16 * row);
 #pragma unroll
         for (int tile = 0; tile < gradient_tiles; ++tile)
           multiply<T>(gradient_[row][tile], a, b[tile / 2][tile % 2 * 2], b[tile / 2][tile % 2 * 2 + 1]);

@@ -12,7 +12,7 @@ struct SummedGradientsPointers {
   const T* weight;        // [narrow, wide]
   const T* input;         // [pixels, wide]; where it is positive, the mask lets the gradient through
   const T* addend;        // [pixels, wide]
-  const T* x[2];          // [pixels, wide], of each normalisation
+  const T* x[2];          // [pixels, wide], of each normalization
   const float* mean[2];   // [wide]
   const float* scale[2];  // [wide], as the next two: where the mask is made again
   const float* bias[2];

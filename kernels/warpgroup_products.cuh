@@ -45,7 +45,7 @@ class SwizzledTile {
 };
 
 // Of the warps of the block's warpgroup with this index.
-__device__ inline void synchronise_warpgroup(int index) {
+__device__ inline void synchronize_warpgroup(int index) {
   asm volatile("bar.sync %0, 128;" ::"r"(1 + index) : "memory");
 }
 
@@ -78,25 +78,25 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
 
 // multiply_rows(sums, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by 16 x 8 for
 // each tile of the sums; for 64 x 8 by 8 x 8 in TF32. Each warp has 16 rows, its threads' registers of `a`
-// and of each tile are those of multiply<T>. Turned, in 16 bits: b comes from rows_from, else from
+// and of each tile are those of multiply<T>. Transposed, in 16 bits: b comes from rows_from, else from
 // columns_from.
-#define TESSERA_PRODUCT(type, depth, turned_text, width, sums_text, a_text, b_text, add_text, ...)  \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                     \
-               ", 0;\n"                                                                             \
-               "wgmma.mma_async.sync.aligned.m64n" width depth ".f32." type "." type " {" sums_text \
-               "}, {" a_text "}, " b_text ", add, 1, 1" turned_text ";\n}\n"                        \
-               : __VA_ARGS__                                                                        \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)),    \
-                 "n"(static_cast<int>(Turned)))
-#define TESSERA_MULTIPLY_ROWS(tiles, turned_text, ...)                                                    \
-  template <typename T, bool Turned>                                                                      \
+#define TESSERA_PRODUCT(type, depth, transposed_text, width, sums_text, a_text, b_text, add_text, ...) \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                        \
+               ", 0;\n"                                                                                \
+               "wgmma.mma_async.sync.aligned.m64n" width depth ".f32." type "." type " {" sums_text    \
+               "}, {" a_text "}, " b_text ", add, 1, 1" transposed_text ";\n}\n"                       \
+               : __VA_ARGS__                                                                           \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)),       \
+                 "n"(static_cast<int>(Transposed)))
+#define TESSERA_MULTIPLY_ROWS(tiles, transposed_text, ...)                                                \
+  template <typename T, bool Transposed>                                                                  \
   __device__ inline void multiply_rows(float(&sums)[tiles][4], const uint32(&a)[4], uint64 b, bool add) { \
     if constexpr (sizeof(T) == 4) {                                                                       \
       TESSERA_PRODUCT("tf32", "k8", "", __VA_ARGS__);                                                     \
     } else if constexpr (IsHalf<T>::value) {                                                              \
-      TESSERA_PRODUCT("f16", "k16", ", " turned_text, __VA_ARGS__);                                       \
+      TESSERA_PRODUCT("f16", "k16", ", " transposed_text, __VA_ARGS__);                                   \
     } else {                                                                                              \
-      TESSERA_PRODUCT("bf16", "k16", ", " turned_text, __VA_ARGS__);                                      \
+      TESSERA_PRODUCT("bf16", "k16", ", " transposed_text, __VA_ARGS__);                                  \
     }                                                                                                     \
   }
 #define TESSERA_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])

@@ -9,7 +9,7 @@
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
-#include "normalised.cuh"
+#include "normalized.cuh"
 #include "reduce.cuh"
 #include "summed_gradients_pointers.cuh"
 #include "warpgroup_products.cuh"
@@ -26,8 +26,8 @@ class WarpgroupSummedGradients {
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int parts = item / 16;
-  static constexpr int addend = P::again ? 0 : 1, first_x = addend + 1;  // places of operands, input at 0
-  static constexpr int operands = first_x + P::norms;                    // as wide as the slice
+  static constexpr int addend = P::recompute ? 0 : 1, first_x = addend + 1;  // places of operands, input at 0
+  static constexpr int operands = first_x + P::norms;                        // as wide as the slice
   static constexpr int sums = 1 + P::norms;
   static constexpr int wide_elements = item * P::slice;
   static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
@@ -71,9 +71,9 @@ class WarpgroupSummedGradients {
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) {
         means_[norm][half] = pointers_.mean[norm][own];
-        if constexpr (P::again) {
-          normalised_[norm][half] =
-              normalised_by(pointers_.scale[norm][own], pointers_.bias[norm][own], means_[norm][half],
+        if constexpr (P::recompute) {
+          normalized_[norm][half] =
+              normalized_by(pointers_.scale[norm][own], pointers_.bias[norm][own], means_[norm][half],
                             pointers_.variance[norm][own], P::epsilon(norm));
         }
       }
@@ -109,7 +109,7 @@ class WarpgroupSummedGradients {
       const auto fetch_wide = [&](const T* from, int operand) {
         fetch_rows(Wide(to + operand * wide_elements), from + slice_, P::wide, index * item);
       };
-      if constexpr (!P::again) fetch_wide(pointers_.input, 0);
+      if constexpr (!P::recompute) fetch_wide(pointers_.input, 0);
       fetch_wide(pointers_.addend, addend);
 #pragma unroll
       for (int norm = 0; norm < P::norms; ++norm) fetch_wide(pointers_.x[norm], first_x + norm);
@@ -119,11 +119,11 @@ class WarpgroupSummedGradients {
 
   // The channels of this warp at 16 pixels of an operand, as rows.
   __device__ void load_part(uint32 (&to)[4], T* wide, int operand, int part) const {
-    Wide(wide + operand * wide_elements).load_a_turned(to, lane_, 16 * part, column_);
+    Wide(wide + operand * wide_elements).load_a_transposed(to, lane_, 16 * part, column_);
   }
 
   __device__ void load_input(uint32 (&to)[4], T* wide, int part) const {
-    if constexpr (!P::again) {
+    if constexpr (!P::recompute) {
       load_part(to, wide, 0, part);
     } else {
       uint32 x[P::norms][4];
@@ -134,7 +134,7 @@ class WarpgroupSummedGradients {
         float sum[2] = {};
 #pragma unroll
         for (int norm = 0; norm < P::norms; ++norm) {
-          const NormalisedBy by = normalised_[norm][word % 2];
+          const NormalizedBy by = normalized_[norm][word % 2];
           float values[2];
           widen_pair<T>(values, x[norm][word]);
 #pragma unroll
@@ -209,13 +209,13 @@ class WarpgroupSummedGradients {
         for (int v = 0; v < 2; ++v) sums_[1 + norm][half] += values[v] * (own[v] - means_[norm][half]);
       }
     }
-    Wide(wide + addend * wide_elements).store_a_turned(results, lane_, 16 * part, column_);
+    Wide(wide + addend * wide_elements).store_a_transposed(results, lane_, 16 * part, column_);
   }
 
   // What this warpgroup has made, 128 bytes of each row.
   __device__ void write(int first, T* results) const {
     const int own = thread_ / warpgroup, thread = thread_ % warpgroup;
-    synchronise_warpgroup(own);
+    synchronize_warpgroup(own);
     constexpr int chunks = columns / 8;
     const int chunk = own * chunks + thread % chunks;
     T* to = pointers_.result + slice_ + chunk * 8;
@@ -256,7 +256,7 @@ class WarpgroupSummedGradients {
   uint32 weights_[P::narrow / 16][4];
   float gradient_[P::weights ? P::narrow / 8 : 1][4] = {};  // of the weights
   float means_[P::norms][2];
-  NormalisedBy normalised_[P::norms][2];  // where the mask is made again
+  NormalizedBy normalized_[P::norms][2];  // where the mask is made again
   float sums_[sums][2] = {};
 };
 

@@ -3,10 +3,11 @@
 //
 // A block keeps the gradient of 64 outputs by 64 inputs for all places of the window in registers, those of a
 // column of the window in each of three warpgroups, and goes over its share of the images by items of few
-// rows. Pixels are what is added over. The instruction reads its second factor with neighbours in that
-// direction only, so rows of x are turned in shared memory, and rounded on the way. dy is the first factor:
-// each warpgroup reads it into registers, shifted by its column. While an item is added up, the next one,
-// which has arrived, is turned, and the one behind it is on its way. A second launch adds up the blocks.
+// rows. Pixels are what is added over. The instruction reads its second factor with neighbors in that
+// direction only, so rows of x are transposed in shared memory, and rounded on the way. dy is the first
+// factor: each warpgroup reads it into registers, shifted by its column. While an item is added up, the next
+// one, which has arrived, is transposed, and the one behind it is on its way. A second launch adds up the
+// blocks.
 //
 // P: images, height, width, inputs, outputs, item_rows (rows of an item; a divisor of all rows).
 #pragma once
@@ -38,26 +39,27 @@ class WarpgroupWindowGradient {
   static constexpr int rows = P::images * P::height;
   static constexpr int items = rows / P::item_rows;
 
-  // A row of x as it comes, padded so that fewer threads share a bank where it is read to be turned; turned,
-  // as 4 pixels of every channel, then the next 4, so that no threads do where it is written; a row of dy
-  // with a pixel on either side, where four neighbours begin in different banks.
-  static constexpr int raw_pitch = slice + chunk, turned_pitch = slice * chunk + chunk;
+  // A row of x as it comes, padded so that fewer threads share a bank where it is read to be transposed;
+  // transposed, as 4 pixels of every channel, then the next 4, so that no threads do where it is written; a
+  // row of dy with a pixel on either side, where four neighbors begin in different banks.
+  static constexpr int raw_pitch = slice + chunk, transposed_pitch = slice * chunk + chunk;
   static constexpr int dy_pitch = slice + 8;
   static constexpr int raw_row = padded_width * raw_pitch;
-  static constexpr int turned_row = padded_width / chunk * turned_pitch;
+  static constexpr int transposed_row = padded_width / chunk * transposed_pitch;
   static constexpr int dy_row = (padded_width + window - 1) * dy_pitch;
-  // Turned are the rows of an item, those around them, and the next item's.
-  static constexpr int raw_rows = 2 * P::item_rows, turned_rows = raw_rows + window - 1;
+  // Transposed are the rows of an item, those around them, and the next item's.
+  static constexpr int raw_rows = 2 * P::item_rows, transposed_rows = raw_rows + window - 1;
   static constexpr int dy_rows = 3 * P::item_rows;
-  static constexpr int elements = raw_rows * raw_row + (turned_rows + 1) * turned_row + dy_rows * dy_row;
+  static constexpr int elements =
+      raw_rows * raw_row + (transposed_rows + 1) * transposed_row + dy_rows * dy_row;
   static constexpr int tiles = slice / 8;  // of inputs
   static_assert(rows % P::item_rows == 0);
 
   __device__ WarpgroupWindowGradient(const WindowGradientPointers& pointers, uint4* memory)
       : pointers_(pointers),
         raw_(reinterpret_cast<float*>(memory)),
-        turned_(raw_ + raw_rows * raw_row),
-        dy_(turned_ + (turned_rows + 1) * turned_row),
+        transposed_(raw_ + raw_rows * raw_row),
+        dy_(transposed_ + (transposed_rows + 1) * transposed_row),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
         slice_(static_cast<int>(blockIdx.x) % slices) {}
@@ -106,8 +108,8 @@ class WarpgroupWindowGradient {
     return raw_ + row % raw_rows * raw_row + pixel * raw_pitch + part * chunk;
   }
   // Behind all others lies a row of zeros.
-  __device__ float* turned(int row) const {
-    return turned_ + row % turned_rows * turned_row;
+  __device__ float* transposed(int row) const {
+    return transposed_ + row % transposed_rows * transposed_row;
   }
 
   __device__ void fetch_x(int first, int count) const {
@@ -127,7 +129,7 @@ class WarpgroupWindowGradient {
       Pack<float, chunk> pixels[chunk];
 #pragma unroll
       for (int n = 0; n < chunk; ++n) pixels[n] = as_factors(load<chunk>(raw(row, pixel + n, part)));
-      float* to = turned(row) + pixel / chunk * turned_pitch + part * chunk * chunk;
+      float* to = transposed(row) + pixel / chunk * transposed_pitch + part * chunk * chunk;
 #pragma unroll
       for (int channel = 0; channel < chunk; ++channel) {
         Pack<float, chunk> own;
@@ -159,14 +161,14 @@ class WarpgroupWindowGradient {
     const int first = item * P::item_rows;
     uint64 x[window];
     uint32 a[2][4];
-    load_slopes(a[0], slopes_of(first));
+    load_gradients(a[0], gradients_of(first));
 #pragma unroll
     for (int own = 0; own < all; ++own) {
       if (own % steps == 0) describe_rows(x, first + own / steps);
       begin_products();
 #pragma unroll
       for (int y = 0; y < window; ++y)
-        multiply_rows<float, false>(sums_[y], a[own % 2], x[y] + own % steps * (2 * turned_pitch / chunk),
+        multiply_rows<float, false>(sums_[y], a[own % 2], x[y] + own % steps * (2 * transposed_pitch / chunk),
                                     true);
       end_of_products();
       if (own == steps - 1) {
@@ -176,7 +178,7 @@ class WarpgroupWindowGradient {
       const int next = own + 1;
       if (next == all) break;
       wait_for_all_products_but<1>();
-      load_slopes(a[next % 2], slopes_of(first + next / steps) + next % steps * step * dy_pitch);
+      load_gradients(a[next % 2], gradients_of(first + next / steps) + next % steps * step * dy_pitch);
     }
     wait_for_all_products_but<0>();
   }
@@ -187,20 +189,20 @@ class WarpgroupWindowGradient {
 #pragma unroll
     for (int y = 0; y < window; ++y) {
       const int own = top + y - 1;
-      const float* from = own < 0 || own >= P::height ? turned_ + turned_rows * turned_row
-                                                      : turned(row + y - 1 + turned_rows);
+      const float* from = own < 0 || own >= P::height ? transposed_ + transposed_rows * transposed_row
+                                                      : transposed(row + y - 1 + transposed_rows);
       // From 4 pixels to the next, and from 8 channels to the next.
-      x[y] = described_factor<4 * turned_pitch, 4 * 8 * chunk, false>(from);
+      x[y] = described_factor<4 * transposed_pitch, 4 * 8 * chunk, false>(from);
     }
   }
 
   // For the first step, the pixel lane % 4 in the window's column, and the first of the thread's two outputs.
-  __device__ const float* slopes_of(int row) const {
+  __device__ const float* gradients_of(int row) const {
     return dy_ + row % dy_rows * dy_row + (window - 1 - thread_ / warpgroup + lane_ % 4) * dy_pitch +
            thread_ % warpgroup / 32 * 16 + lane_ / 4 * 2;
   }
 
-  __device__ static void load_slopes(uint32 (&a)[4], const float* from) {
+  __device__ static void load_gradients(uint32 (&a)[4], const float* from) {
 #pragma unroll
     for (int word = 0; word < 2; ++word) {
       const auto own = load<2>(from + word * 4 * dy_pitch);
@@ -229,7 +231,7 @@ class WarpgroupWindowGradient {
 
   const WindowGradientPointers& pointers_;
   float* raw_;
-  float* turned_;
+  float* transposed_;
   float* dy_;
   int thread_, lane_, slice_;
   float sums_[window][tiles][4] = {};  // of each row of the window

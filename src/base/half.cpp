@@ -23,7 +23,7 @@ Float16::operator float() const {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-  // Scaling by 2^112 re-biases the exponent and normalises subnormals in one exact multiplication.
+  // Scaling by 2^112 re-biases the exponent and normalizes subnormals in one exact multiplication.
   const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
 }

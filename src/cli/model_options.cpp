@@ -10,7 +10,7 @@
 namespace tessera::cli {
 namespace {
 
-std::map<std::string, Tensor> made_up_inputs(const Graph& graph, int64_t classes) {
+std::map<std::string, Tensor> synthetic_inputs(const Graph& graph, int64_t classes) {
   std::map<std::string, Tensor> inputs;
   for (const auto& input : graph.inputs()) {
     if (input->role() != InputRole::input) continue;
@@ -137,7 +137,7 @@ void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) 
   if (is_graph_file(arguments.model)) check_has_no_variables(*compiled.step.graph, arguments.model);
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
   const int64_t classes = is_graph_file(arguments.model) ? 1 : make_model(arguments).options.classes;
-  compiled.executable->stage(made_up_inputs(*compiled.step.graph, classes));
+  compiled.executable->stage(synthetic_inputs(*compiled.step.graph, classes));
 }
 
 }  // namespace tessera::cli

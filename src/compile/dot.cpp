@@ -7,11 +7,11 @@
 namespace tessera {
 namespace {
 
-const char* colour_of(OperatorClass operator_class) {
+const char* color_of(OperatorClass operator_class) {
   switch (operator_class) {
     case OperatorClass::contraction:
       return "#cfe2ff";
-    case OperatorClass::normalisation:
+    case OperatorClass::normalization:
       return "#d1e7dd";
     case OperatorClass::fused:
       return "#fff3cd";
@@ -38,7 +38,7 @@ std::string to_dot(const Graph& graph) {
     const std::string kind =
         node->body() != nullptr ? node->attributes().text("kind") : node->operator_name();
     text += fmt::format("  \"{}\" [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", node->name(), node->name(), kind,
-                        colour_of(node->schema().operator_class));
+                        color_of(node->schema().operator_class));
     for (const Value* input : node->inputs()) {
       const bool is_source = input->producer() == nullptr ? input->role() == InputRole::input
                                                           : !input->producer()->inputs().empty();

@@ -24,7 +24,7 @@ class PlannedExecutable : public Executable {
     const auto begin = Clock::now();
     const std::set<std::string> symbols = free_symbols(graph);
     require(symbols.empty(), ErrorCode::invalid_argument,
-            "graph '{}' cannot be compiled while {} {} no number: specialise it", graph.name(),
+            "graph '{}' cannot be compiled while {} {} no number: specialize it", graph.name(),
             fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
     // Fused nodes would hide which of their members made a NaN.
     if (options.check_finite) options_.passes.fuse = false;
@@ -124,7 +124,7 @@ class PlannedExecutable : public Executable {
     take(inputs);
     std::vector<Clock::time_point> points;
     const std::unique_ptr<DeviceTimer> timer =
-        looks_behind_nodes() ? nullptr : device_->timer(steps_.size() + 1);
+        looks_after_nodes() ? nullptr : device_->timer(steps_.size() + 1);
     std::unique_ptr<Recording> recording;
     if (timer != nullptr) recording = device_->record([&] { run_nodes([&] { timer->mark(); }); });
     if (recording != nullptr) {
@@ -132,7 +132,7 @@ class PlannedExecutable : public Executable {
       points = timer->points();
     } else {
       run_nodes([&] {
-        device_->synchronise();
+        device_->synchronize();
         points.push_back(Clock::now());
       });
     }
@@ -182,7 +182,7 @@ class PlannedExecutable : public Executable {
         if (!is_alias(*node)) requests.push_back(request_for(*node));
       }
     }
-    const std::shared_ptr<void> background = device_->anticipate(requests, tuner != nullptr);
+    const std::shared_ptr<void> background = device_->prepare_kernels(requests, tuner != nullptr);
     for (const Node* node : schedule_.once) {
       once_.push_back(make_step(*node, nullptr));
       reports_.back().once = true;
@@ -255,7 +255,7 @@ class PlannedExecutable : public Executable {
         step.workspace = workspace.get();
         step.run();
       }
-      variables_->behind_once(*step.node);
+      variables_->after_once(*step.node);
     }
   }
 
@@ -319,13 +319,13 @@ class PlannedExecutable : public Executable {
   }
 
   // True where the host wants to see what each node made.
-  bool looks_behind_nodes() const { return options_.check_finite || options_.poison_freed; }
+  bool looks_after_nodes() const { return options_.check_finite || options_.poison_freed; }
 
   // Enqueues a run, or runs where the device is the host. The second run makes a recording of the whole,
   // which it launches, and so do all later ones: the first one lets kernels load what they load once. Returns
   // whether it was launched; not every device records.
   bool work() {
-    const bool recordable = ran_ && !device_->host_accessible() && !looks_behind_nodes();
+    const bool recordable = ran_ && !device_->host_accessible() && !looks_after_nodes();
     if (recordable && recording_ == nullptr) recording_ = device_->record([this] { run_nodes([] {}); });
     if (recording_ != nullptr) {
       recording_->launch();

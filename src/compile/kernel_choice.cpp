@@ -49,7 +49,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   report.bytes = cost.bytes;
   report.arithmetic = arithmetic_of(request);
 
-  const bool tuned = tuner != nullptr && device.worth_tuning(node);
+  const bool tuned = tuner != nullptr && device.tunable(node);
   const std::vector<KernelCandidate> all = device.candidates(node);
   std::vector<const KernelCandidate*> willing;
   for (const KernelCandidate& candidate : all) {

@@ -75,7 +75,7 @@ void assign_offsets(MemoryPlan& plan) {
   const std::vector<int64_t> alive = alive_bytes(plan);
   plan.lower_bound_bytes = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
 
-  // Interval colouring is NP-hard; three greedy orders cost little, and the best one is kept.
+  // Interval coloring is NP-hard; three greedy orders cost little, and the best one is kept.
   const auto& blocks = plan.blocks;
   const auto life = [&](size_t i) { return blocks[i].last - blocks[i].first; };
   const auto by_size = [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; };

@@ -18,7 +18,7 @@ void RunOutputs::begin(const std::vector<const void*>& memory) {
       slot.buffers[i]->begin(memory[i]);
       continue;
     }
-    if (!waited) device_.synchronise();
+    if (!waited) device_.synchronize();
     waited = true;
     const auto& [name, value] = graph_.outputs()[i];
     Tensor tensor(value->data_type(), value->type().static_shape());

@@ -56,7 +56,7 @@ void RunVariables::before_once(const Node& node) {
   for_each_variable(node, plan_, [&](const std::string& name) { fetch(name); });
 }
 
-void RunVariables::behind_once(const Node& node) {
+void RunVariables::after_once(const Node& node) {
   if (value_ == nullptr) return;
   for_each_variable(node, plan_, [&](const std::string& name) {
     const auto last = last_readers_.find(name);

@@ -20,14 +20,14 @@ class RunVariables {
 
   // As Executable::bind().
   void share(std::shared_ptr<Variables> variables);
-  // As Executable::load(). They come and go with the calls of before_once() and behind_once() for each node
+  // As Executable::load(). They come and go with the calls of before_once() and after_once() for each node
   // that runs once, in their order, and stay from before_runs() on.
   void own(VariableSource value);
   bool bound() const { return variables_ != nullptr; }
   void unbind();
 
   void before_once(const Node& node);
-  void behind_once(const Node& node);
+  void after_once(const Node& node);
   void before_runs();
 
   void* pointer(const std::string& name) const { return variables_->pointer(name); }

@@ -183,7 +183,7 @@ TuningResult Tuner::measure(const KernelRequest& request,
       }
       const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get()};
       kernel->run(arguments);  // warm-up
-      device_.synchronise();
+      device_.synchronize();
       const std::vector<Tensor> results = read_outputs(request.node, device_, buffers.outputs);
       if (expected.empty()) {
         expected = results;
@@ -219,12 +219,12 @@ double Tuner::median_time(const std::function<void()>& before, const std::functi
       timer->mark();
       work();
       timer->mark();
-      device_.synchronise();
+      device_.synchronize();
     } else {
-      device_.synchronise();
+      device_.synchronize();
       const auto begin = Clock::now();
       work();
-      device_.synchronise();
+      device_.synchronize();
       times.push_back(TimeSpan{begin, Clock::now()}.microseconds());
     }
   }

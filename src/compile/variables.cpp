@@ -20,7 +20,7 @@ void Variables::set(const std::string& name, const Tensor& value) {
 Tensor Variables::get(const std::string& name) const {
   const Entry& found = entry(name);
   Tensor result(found.type, found.shape);
-  device_->synchronise();
+  device_->synchronize();
   device_->copy_to_host(result.raw(), found.memory.get(), static_cast<int64_t>(result.bytes()));
   return result;
 }

@@ -185,7 +185,7 @@ Dimension::Polynomial Dimension::terms() const {
 
 int64_t Dimension::value() const {
   require(is_static(), ErrorCode::invalid_argument,
-          "the dimension '{}' has no number yet: specialise the graph", to_string());
+          "the dimension '{}' has no number yet: specialize the graph", to_string());
   return constant_;
 }
 

@@ -1,4 +1,4 @@
-// Copies of graphs: clone, specialise, and the inlining of one graph into another.
+// Copies of graphs: clone, specialize, and the inlining of one graph into another.
 #include "tessera/base/error.h"
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
@@ -27,7 +27,7 @@ Node* copy_node(const Node& node, Graph& target, ValueMapping& mapping, const Sy
   }
   Node* copy =
       target.add_node(node.operator_name(), inputs, substitute(node.attributes(), bindings), node.name(),
-                      node.body() != nullptr ? specialise(*node.body(), bindings) : nullptr);
+                      node.body() != nullptr ? specialize(*node.body(), bindings) : nullptr);
   for (size_t i = 0; i < node.outputs().size(); ++i) {
     mapping[node.output(i)] = copy->output(i);
     const std::string& name = node.output(i)->name();
@@ -46,7 +46,7 @@ void copy_nodes(const Graph& source, Graph& target, ValueMapping& mapping) {
   for (const auto& node : source.nodes()) copy_node(*node, target, mapping, {});
 }
 
-std::unique_ptr<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
+std::unique_ptr<Graph> specialize(const Graph& graph, const SymbolBindings& bindings) {
   auto result = std::make_unique<Graph>(graph.name());
   ValueMapping mapping;
   for (const auto& input : graph.inputs()) {
@@ -62,7 +62,7 @@ std::unique_ptr<Graph> specialise(const Graph& graph, const SymbolBindings& bind
 }
 
 std::unique_ptr<Graph> Graph::clone() const {
-  return specialise(*this, {});
+  return specialize(*this, {});
 }
 
 std::set<std::string> free_symbols(const Graph& graph) {

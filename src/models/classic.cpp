@@ -1,4 +1,4 @@
-// The networks without normalisation: perceptron, LeNet, AlexNet.
+// The networks without normalization: perceptron, LeNet, AlexNet.
 #include "tessera/models/model.h"
 #include "tessera/nn/layers.h"
 

@@ -20,7 +20,7 @@ float uniform_of_bits(uint64_t bits) {
   return static_cast<float>(static_cast<double>(bits >> 40) * 0x1p-23 - 1.0);
 }
 
-// The name of the normalisation that closes the residual branch to which `name` belongs, or "".
+// The name of the normalization that closes the residual branch to which `name` belongs, or "".
 std::string closing_norm(const std::string& name, const std::set<std::string>& names) {
   const size_t layer = name.rfind(".bn");
   if (!name.starts_with("layer") || layer == std::string::npos) return "";

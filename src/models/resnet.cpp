@@ -6,7 +6,7 @@ namespace tessera::models {
 namespace {
 
 // Convolution without bias and its batch norm: layers "<prefix>conv<n>" and "<prefix>bn<n>".
-Value* normalised_convolution(nn::Context& context, const std::string& convolution_name,
+Value* normalized_convolution(nn::Context& context, const std::string& convolution_name,
                               const std::string& norm_name, Value* x, int64_t outputs, int64_t kernel,
                               int64_t stride, int64_t groups = 1) {
   x = nn::convolution(context, convolution_name, x, outputs, kernel,
@@ -25,25 +25,25 @@ struct BlockOptions {
   int64_t groups = 1;
 };
 
-Value* shortcut(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
+Value* residual(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
   if (options.stride == 1 && x->shape().back() == Dimension(options.outputs)) return x;
-  return normalised_convolution(context, prefix + "downsample.0", prefix + "downsample.1", x, options.outputs,
+  return normalized_convolution(context, prefix + "downsample.0", prefix + "downsample.1", x, options.outputs,
                                 1, options.stride);
 }
 
 Value* basic_block(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
   Value* y =
-      normalised_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 3, options.stride);
-  y = normalised_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.outputs, 3, 1);
-  return ops::relu(ops::add(y, shortcut(context, prefix, x, options)));
+      normalized_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 3, options.stride);
+  y = normalized_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.outputs, 3, 1);
+  return ops::relu(ops::add(y, residual(context, prefix, x, options)));
 }
 
 Value* bottleneck(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
-  Value* y = normalised_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 1, 1);
-  y = normalised_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.width, 3,
+  Value* y = normalized_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 1, 1);
+  y = normalized_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.width, 3,
                              options.stride, options.groups);
-  y = normalised_convolution(context, prefix + "conv3", prefix + "bn3", ops::relu(y), options.outputs, 1, 1);
-  return ops::relu(ops::add(y, shortcut(context, prefix, x, options)));
+  y = normalized_convolution(context, prefix + "conv3", prefix + "bn3", ops::relu(y), options.outputs, 1, 1);
+  return ops::relu(ops::add(y, residual(context, prefix, x, options)));
 }
 
 struct ResNetLayout {
@@ -56,7 +56,7 @@ struct ResNetLayout {
 
 Model resnet_of(const ResNetLayout& layout, const ModelOptions& options) {
   return {layout.name, options, [=](nn::Context& context, Value* x) {
-            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, 64, 7, 2));
+            x = ops::relu(normalized_convolution(context, "conv1", "bn1", x, 64, 7, 2));
             x = ops::max_pool(x, {.window = {3, 3}, .strides = {2, 2}, .padding_low = {1, 1}});
             for (size_t stage = 0; stage < layout.blocks.size(); ++stage) {
               const int64_t planes = int64_t{64} << stage;
@@ -102,7 +102,7 @@ Model resnext50(const ModelOptions& options) {
 
 Model resnet_small(const ModelOptions& options) {
   return {"resnet_small", options, [options](nn::Context& context, Value* x) {
-            x = ops::relu(normalised_convolution(context, "conv1", "bn1", x, options.width, 3, 1));
+            x = ops::relu(normalized_convolution(context, "conv1", "bn1", x, options.width, 3, 1));
             for (size_t stage = 0; stage < options.blocks.size(); ++stage) {
               const int64_t planes = options.width << stage;
               for (int64_t block = 0; block < options.blocks[stage]; ++block) {

@@ -69,19 +69,19 @@ Value* Context::variable(Variable variable) {
   return value;
 }
 
-Value* Context::parameter(const std::string& name, Shape shape, Initialiser initialiser, bool decays) {
+Value* Context::parameter(const std::string& name, Shape shape, Initializer initializer, bool decays) {
   return variable({.name = name,
                    .role = InputRole::parameter,
                    .shape = std::move(shape),
-                   .initialiser = std::move(initialiser),
+                   .initializer = std::move(initializer),
                    .decays = decays});
 }
 
-Value* Context::state(const std::string& name, Shape shape, Initialiser initialiser) {
+Value* Context::state(const std::string& name, Shape shape, Initializer initializer) {
   return variable({.name = name,
                    .role = InputRole::state,
                    .shape = std::move(shape),
-                   .initialiser = std::move(initialiser),
+                   .initializer = std::move(initializer),
                    .decays = false});
 }
 
@@ -93,7 +93,7 @@ Value* Context::random_counter() {
   return variable({.name = "random_counter",
                    .role = InputRole::state,
                    .shape = {2},
-                   .initialiser = zeros(),
+                   .initializer = zeros(),
                    .decays = false,
                    .data_type = DataType::int64});
 }

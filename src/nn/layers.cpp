@@ -11,13 +11,13 @@ int64_t channels_of(Value* x) {
   return x->shape().back().value();
 }
 
-// Per-channel scale and bias of a normalisation layer, named as PyTorch names them.
+// Per-channel scale and bias of a normalization layer, named as PyTorch names them.
 struct Affine {
   Value* scale;
   Value* bias;
 };
 Affine affine(Context& context, const std::string& name, int64_t channels,
-              const Initialiser& scale = ones()) {
+              const Initializer& scale = ones()) {
   return {context.parameter(name + ".weight", {channels}, scale, false),
           context.parameter(name + ".bias", {channels}, zeros(), false)};
 }
@@ -27,7 +27,7 @@ Affine affine(Context& context, const std::string& name, int64_t channels,
 Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
               const LinearOptions& options) {
   const int64_t inputs = channels_of(x);
-  Variable weight{.name = name + ".weight", .shape = {outputs, inputs}, .initialiser = options.weight};
+  Variable weight{.name = name + ".weight", .shape = {outputs, inputs}, .initializer = options.weight};
   if (!options.flattened_from.empty()) {
     const Shape& from = options.flattened_from;
     require(from.size() == 3 && element_count(from) == inputs, ErrorCode::invalid_argument,
@@ -51,7 +51,7 @@ Value* convolution(Context& context, const std::string& name, Value* x, int64_t 
           "layer '{}': {} groups do not divide {} inputs and {} outputs", name, options.groups, inputs,
           outputs);
   const int64_t group_inputs = inputs / options.groups;
-  Variable weight{.name = name + ".weight", .initialiser = options.weight};
+  Variable weight{.name = name + ".weight", .initializer = options.weight};
   weight.shape = {outputs};
   weight.file_shape = {outputs, group_inputs};
   weight.permutation = {0};
@@ -84,7 +84,7 @@ Value* batch_norm(Context& context, const std::string& name, Value* x, const Bat
   Value* variance = context.state(name + ".running_var", {channels}, ones());
   if (!context.training()) return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
   Node* node = ops::apply("batch_norm_training", {x, scale, bias}, {{"epsilon", options.epsilon}}, name);
-  // The running variance is unbiased, the one that normalises is not (as in PyTorch).
+  // The running variance is unbiased, the one that normalizes is not (as in PyTorch).
   const double count = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
   const double correction = count > 1 ? count / (count - 1) : 1;
   const double keep = 1 - options.momentum;

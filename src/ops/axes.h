@@ -8,7 +8,7 @@
 namespace tessera::ops {
 
 // The axis counted from the front. Throws Error(invalid_graph) when it is out of range.
-inline int64_t normalised_axis(int64_t axis, int64_t rank) {
+inline int64_t normalized_axis(int64_t axis, int64_t rank) {
   require(axis >= -rank && axis < rank, ErrorCode::invalid_graph, "axis {} is out of range for rank {}", axis,
           rank);
   return axis < 0 ? axis + rank : axis;

@@ -16,7 +16,7 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
     {OperatorClass::elementwise, "Elementwise: each element from those at its (broadcast) place"},
     {OperatorClass::reduction, "Reduction: sums and extremes over axes"},
     {OperatorClass::contraction, "Contraction: matrix products, convolutions, attention"},
-    {OperatorClass::normalisation, "Normalisation"},
+    {OperatorClass::normalization, "Normalization"},
     {OperatorClass::pooling, "Pooling"},
     {OperatorClass::loss, "Loss"},
     {OperatorClass::indexing, "Indexing: addresses that depend on data"},
@@ -109,7 +109,7 @@ std::string operators_markdown() {
       "int32, "
       "int64;\n*numeric* is floating or integer; *any* is numeric or bool. An attribute without a default is "
       "required.\n\n"
-      "Neighbouring elementwise operators and the reductions behind them become clusters, which compute in "
+      "Neighboring elementwise operators and the reductions behind them become clusters, which compute in "
       "fp32 and "
       "round to\n16 bits once, at the end. Of 16-bit operands `floor`, `ceil`, `round`, casts to integers "
       "and "

@@ -16,7 +16,7 @@ Optimizer rmsprop(const RmspropOptions& options) {
                                ops::multiply(ops::square(gradient), 1 - options.alpha));
         context.update(average, next);
         Value* variance = next;
-        if (options.centred) {
+        if (options.centerd) {
           Value* mean = context.state("gradient_average");
           Value* mean_next =
               ops::add(ops::multiply(mean, options.alpha), ops::multiply(gradient, 1 - options.alpha));

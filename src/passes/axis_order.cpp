@@ -10,7 +10,7 @@
 namespace tessera::passes {
 namespace {
 
-// Batch normalisation, whose channels are the last axis, is elementwise and does not.
+// Batch normalization, whose channels are the last axis, is elementwise and does not.
 bool treats_axes_alike(const Node& node) {
   if (node.schema().broadcasts || node.operator_name() == "broadcast_to") return true;
   const auto& inputs = node.inputs();

@@ -41,11 +41,11 @@ BatchStatistics batch_statistics(Value* x, DataType type) {
   return {ops::add(mean_shifted, shift), variance_of_means(mean_square, mean_shifted)};
 }
 
-Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon) {
+Value* normalize_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon) {
   Value* factor = ops::multiply(ops::rsqrt(ops::add(variance, epsilon)), scale);
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
-  Value* centred = ops::subtract(ops::cast(x, mean->data_type()), along(mean));
-  return ops::cast(ops::add(ops::multiply(centred, along(factor)), along(bias)), x->data_type());
+  Value* centerd = ops::subtract(ops::cast(x, mean->data_type()), along(mean));
+  return ops::cast(ops::add(ops::multiply(centerd, along(factor)), along(bias)), x->data_type());
 }
 
 namespace {
@@ -59,44 +59,44 @@ Node* in_front(const Node* reader, size_t input, std::string_view operator_name)
 
 }  // namespace
 
-std::optional<NormalisedChannels> match_normalised_channels(Value* y) {
+std::optional<NormalizedChannels> match_normalized_channels(Value* y) {
   const bool casts = y->data_type() != DataType::fp32;
   Node* narrow = casts ? producer_of(y, "cast") : nullptr;
   Node* sum = casts ? in_front(narrow, 0, "add") : producer_of(y, "add");
   Node* product = in_front(sum, 0, "multiply");
-  Node* centred = in_front(product, 0, "subtract");
-  Node* mean = in_front(centred, 1, "broadcast_to");
+  Node* centerd = in_front(product, 0, "subtract");
+  Node* mean = in_front(centerd, 1, "broadcast_to");
   Node* factor = in_front(product, 1, "broadcast_to");
   Node* bias = in_front(sum, 1, "broadcast_to");
-  std::vector<Node*> nodes{sum, product, centred, mean, factor, bias};
-  Node* wide = casts ? in_front(centred, 0, "cast") : centred;
+  std::vector<Node*> nodes{sum, product, centerd, mean, factor, bias};
+  Node* wide = casts ? in_front(centerd, 0, "cast") : centerd;
   if (casts) nodes.insert(nodes.end(), {narrow, wide});
   if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end() || wide->input(0)->type() != y->type())
     return std::nullopt;
-  return NormalisedChannels{wide->input(0), mean->input(0), factor->input(0), bias->input(0), nodes};
+  return NormalizedChannels{wide->input(0), mean->input(0), factor->input(0), bias->input(0), nodes};
 }
 
-std::optional<NormalisedInput> match_normalised_input(Value* y) {
-  NormalisedInput match;
+std::optional<NormalizedInput> match_normalized_input(Value* y) {
+  NormalizedInput match;
   Node* relu = producer_of(y, "relu");
   if (relu == nullptr || sole_reader(relu->input(0)) != relu) return std::nullopt;
   match.nodes.push_back(relu);
   std::vector<Value*> addends{relu->input(0)};
   Node* sum = producer_of(relu->input(0), "add");
   if (sum != nullptr &&
-      !match_normalised_channels(relu->input(0)).has_value()) {  // which is a sum, too, in fp32
+      !match_normalized_channels(relu->input(0)).has_value()) {  // which is a sum, too, in fp32
     match.nodes.push_back(sum);
     addends = {sum->input(0), sum->input(1)};
   }
   for (Value* addend : addends) {
     if (addend->type() != y->type()) return std::nullopt;
-    std::optional<NormalisedChannels> norm =
-        sole_reader(addend) == nullptr ? std::nullopt : match_normalised_channels(addend);
+    std::optional<NormalizedChannels> norm =
+        sole_reader(addend) == nullptr ? std::nullopt : match_normalized_channels(addend);
     if (norm.has_value()) {
       match.nodes.insert(match.nodes.end(), norm->nodes.begin(), norm->nodes.end());
       match.norms.push_back(*std::move(norm));
-    } else if (match.shortcut == nullptr) {
-      match.shortcut = addend;
+    } else if (match.residual == nullptr) {
+      match.residual = addend;
     } else {
       return std::nullopt;
     }
@@ -105,23 +105,24 @@ std::optional<NormalisedInput> match_normalised_input(Value* y) {
   return match;
 }
 
-// With n the normalised x: dbias = sum dy, dscale = sum dy n, dx = scale / deviation (dy - mean(dy) - n
+// With n the normalized x: dbias = sum dy, dscale = sum dy n, dx = scale / deviation (dy - mean(dy) - n
 // mean(dy n)).
-BatchNormGradients gradients_from_sums(const Node& gradient, Value* slopes, Value* products) {
+BatchNormGradients gradients_from_sums(const Node& gradient, Value* gradient_sums, Value* products) {
   Value *dy = gradient.input(0), *x = gradient.input(1), *mean = gradient.input(3);
   const double share = 1 / static_cast<double>(rows_of_channels(x));
   Value* inverse = ops::rsqrt(ops::add(gradient.input(4), gradient.attributes().real("epsilon")));
   BatchNormGradients result;
-  result.dbias = slopes;
+  result.dbias = gradient_sums;
   result.dscale = ops::multiply(products, inverse);
   result.factor = ops::multiply(gradient.input(2), inverse);
-  result.slant = ops::multiply(ops::multiply(result.factor, inverse), ops::multiply(result.dscale, -share));
-  Value* level = ops::multiply(ops::multiply(result.factor, slopes), -share);
-  result.offset = ops::subtract(level, ops::multiply(result.slant, mean));
+  result.correlation =
+      ops::multiply(ops::multiply(result.factor, inverse), ops::multiply(result.dscale, -share));
+  Value* level = ops::multiply(ops::multiply(result.factor, gradient_sums), -share);
+  result.offset = ops::subtract(level, ops::multiply(result.correlation, mean));
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
   const auto wide = [&](Value* value) { return ops::cast(value, mean->data_type()); };
-  Value* sum =
-      ops::add(ops::multiply(wide(dy), along(result.factor)), ops::multiply(wide(x), along(result.slant)));
+  Value* sum = ops::add(ops::multiply(wide(dy), along(result.factor)),
+                        ops::multiply(wide(x), along(result.correlation)));
   result.dx = ops::cast(ops::add(sum, along(result.offset)), x->data_type());
   return result;
 }

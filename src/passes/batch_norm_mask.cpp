@@ -18,13 +18,13 @@ std::optional<ReluMask> find_relu_mask(Value* gradient) {
   return mask;
 }
 
-std::optional<ReluMask> mask_behind(const Value* value) {
+std::optional<ReluMask> mask_after(const Value* value) {
   Node* select = sole_reader(value, "select");
   if (select == nullptr || select->input(1) != value) return std::nullopt;
   return find_relu_mask(select->output());
 }
 
-Node* masked_normalisation(const Node& gradient, const ReluMask& mask) {
+Node* masked_normalization(const Node& gradient, const ReluMask& mask) {
   Node* relu = producer_of(mask.greater->input(0), "relu");
   Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");
   const bool same = norm != nullptr && relu->input(0) == norm->output() &&
@@ -34,7 +34,7 @@ Node* masked_normalisation(const Node& gradient, const ReluMask& mask) {
   return same ? norm : nullptr;
 }
 
-Value* normalised_again(const Node& norm) {
+Value* recompute_normalization(const Node& norm) {
   return ops::batch_norm_inference(norm.input(0), norm.input(1), norm.input(2), norm.output(1),
                                    norm.output(2), norm.attributes().real("epsilon"));
 }
@@ -42,7 +42,7 @@ Value* normalised_again(const Node& norm) {
 Node* mask_by_input(const ReluMask& mask, const Node& norm) {
   Graph& graph = mask.greater->output()->graph();
   const InsertionPoint here(graph, mask.greater);
-  Value* y = normalised_again(norm);
+  Value* y = recompute_normalization(norm);
   graph.set_input(mask.greater, 0, y);
   return y->producer();
 }

@@ -1,4 +1,4 @@
-// The relu's mask on its way to a batch normalisation's gradient, for the passes that look for it.
+// The relu's mask on its way to a batch normalization's gradient, for the passes that look for it.
 #pragma once
 
 #include <optional>
@@ -16,16 +16,16 @@ struct ReluMask {
 std::optional<ReluMask> find_relu_mask(Value* gradient);
 
 // The mask that alone reads the value.
-std::optional<ReluMask> mask_behind(const Value* value);
+std::optional<ReluMask> mask_after(const Value* value);
 
-// The training normalisation whose relu the mask is of and whose gradient the node is; null when they are not
+// The training normalization whose relu the mask is of and whose gradient the node is; null when they are not
 // the same.
-Node* masked_normalisation(const Node& gradient, const ReluMask& mask);
+Node* masked_normalization(const Node& gradient, const ReluMask& mask);
 
-// The result of a training normalisation, made again from x and the statistics.
-Value* normalised_again(const Node& norm);
+// The result of a training normalization, made again from x and the statistics.
+Value* recompute_normalization(const Node& norm);
 
-// Finds the mask of that normalisation from x, which the gradient reads anyway, instead of from the relu's
+// Finds the mask of that normalization from x, which the gradient reads anyway, instead of from the relu's
 // result. Returns the node that makes the result again.
 Node* mask_by_input(const ReluMask& mask, const Node& norm);
 

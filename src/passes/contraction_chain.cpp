@@ -38,13 +38,13 @@ class Chain {
     if (name != "add" && name != "multiply") return false;
     const Value& other = *next.input(next.input(0) == result() ? 1 : 0);
     if (is_per_channel(other, result()->shape())) return true;
-    if (name != "add" || has_shortcut_ || other.type() != result()->type()) return false;
-    has_shortcut_ = true;
+    if (name != "add" || has_residual_ || other.type() != result()->type()) return false;
+    has_residual_ = true;
     return true;
   }
 
   std::vector<Node*> members_;
-  bool has_shortcut_ = false;
+  bool has_residual_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What may follow a convolution or matrix product in one kernel: a bias, a factor per channel, a shortcut,
+// What may follow a convolution or matrix product in one kernel: a bias, a factor per channel, a residual,
 // activations.
 #pragma once
 

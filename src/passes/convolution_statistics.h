@@ -5,8 +5,8 @@
 
 namespace tessera::passes {
 
-// Rewrites batch normalisations of large results of convolutions: the convolution adds up its result and the
-// squares (kind "convolution_statistics"), and the normalisation becomes elementwise work, which fuses with
+// Rewrites batch normalizations of large results of convolutions: the convolution adds up its result and the
+// squares (kind "convolution_statistics"), and the normalization becomes elementwise work, which fuses with
 // what follows it. Runs when the gradients have been fused: they look for batch_norm_training.
 bool use_convolution_statistics(Graph& graph, const PassOptions& options);
 

@@ -1,4 +1,4 @@
-// In a frozen graph the normalisation behind a convolution is one factor and one offset per output channel:
+// In a frozen graph the normalization behind a convolution is one factor and one offset per output channel:
 // the factor goes into the weight, the offset becomes a bias. Both are nodes on frozen values, computed once.
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"

@@ -1,5 +1,5 @@
-// Training: batch normalisation with the shortcut's sum and the relu behind it, and its gradient with the
-// relu's mask and the sum of two gradients before it; and, recomputed in the backward half, the normalisation
+// Training: batch normalization with the residual's sum and the relu behind it, and its gradient with the
+// relu's mask and the sum of two gradients before it; and, recomputed in the backward half, the normalization
 // by the batch's statistics with its relu. Each would otherwise be a pass over whole activations of its own.
 #include "tessera/graph/operator.h"
 #include "tessera/passes/batch_norm_expression.h"
@@ -34,7 +34,7 @@ bool fuse_forward(Graph& graph) {
   return changed;
 }
 
-// Normalisation by statistics that the run computes; of frozen ones little work is left, which clusters take.
+// Normalization by statistics that the run computes; of frozen ones little work is left, which clusters take.
 bool fuse_recomputed(Graph& graph) {
   bool changed = false;
   for (Node* norm : nodes_of(graph, "batch_norm_inference")) {
@@ -46,7 +46,7 @@ bool fuse_recomputed(Graph& graph) {
   return changed;
 }
 
-// Of a normalisation whose result nobody reads the statistics are left.
+// Of a normalization whose result nobody reads the statistics are left.
 bool reduce_to_statistics(Graph& graph) {
   bool changed = false;
   for (Node* norm : nodes_of(graph, "batch_norm_training")) {
@@ -80,7 +80,7 @@ bool fuse_backward(Graph& graph) {
       members.push_back(sum);
     if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
     if (mask.has_value()) {
-      if (const Node* norm = masked_normalisation(*gradient, *mask))
+      if (const Node* norm = masked_normalization(*gradient, *mask))
         members.push_back(mask_by_input(*mask, *norm));
     }
     fuse_nodes(graph, "batch_norm_gradient", members, visible_values(graph, members));

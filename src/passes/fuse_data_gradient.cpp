@@ -35,7 +35,7 @@ bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
     Node* gradient = unstrided_data_gradient(*sum);
     if (gradient == nullptr) continue;
     std::vector<Node*> members{gradient, sum};
-    if (const std::optional<ReluMask> mask = mask_behind(sum->output())) {
+    if (const std::optional<ReluMask> mask = mask_after(sum->output())) {
       members.push_back(mask->greater);
       members.push_back(mask->select);
     }

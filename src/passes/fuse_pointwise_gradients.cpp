@@ -1,11 +1,11 @@
 // Both gradients of a pointwise convolution in one kernel that reads the widest tensors of a network once.
 //
-// "summed_gradients": of a convolution whose input a relu made and a shortcut reads too. The data gradient
-// gets the shortcut's gradient and the relu's mask; the gradients of the batch normalisations in front of
+// "summed_gradients": of a convolution whose input a relu made and a residual reads too. The data gradient
+// gets the residual's gradient and the relu's mask; the gradients of the batch normalizations in front of
 // that relu begin with sums of it, made beside; what is left of them is elementwise. The weight gradient
 // reads the same tensors.
 //
-// "normalised_gradients": of the convolution in front of such a normalisation. Its dy is that elementwise
+// "normalized_gradients": of the convolution in front of such a normalization. Its dy is that elementwise
 // rest, made where both gradients read it.
 #include <algorithm>
 
@@ -33,10 +33,10 @@ Node* weight_gradient_beside(const Node& data_gradient) {
   return nullptr;
 }
 
-// The nodes between the sums of a normalisation's gradient and dx.
+// The nodes between the sums of a normalization's gradient and dx.
 std::vector<Node*> elementwise_rest(const BatchNormGradients& gradients, const Node& norm) {
-  const std::vector<const Value*> given{gradients.factor, gradients.slant, gradients.offset, norm.input(0),
-                                        norm.input(1)};
+  const std::vector<const Value*> given{gradients.factor, gradients.correlation, gradients.offset,
+                                        norm.input(0), norm.input(1)};
   std::vector<Node*> members;
   std::vector<Value*> open{gradients.dx};
   while (!open.empty()) {
@@ -51,43 +51,44 @@ std::vector<Node*> elementwise_rest(const BatchNormGradients& gradients, const N
   return members;
 }
 
-// Nodes that make x again, in place of the relu of a training normalisation, for a gradient that is told so;
-// none for any other x. The relu's result need not be kept then.
-std::vector<Node*> make_again(Graph& graph, Node* weight_gradient) {
+// Nodes that recompute x, in place of the relu of a training normalization, for a gradient that is told
+// so; none for any other x. The relu's result need not be kept then.
+std::vector<Node*> recompute_input(Graph& graph, Node* weight_gradient) {
   const Node* relu = producer_of(weight_gradient->input(0), "relu");
   const Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_training");
   if (norm == nullptr || relu->input(0) != norm->output()) return {};
   const InsertionPoint here(graph, weight_gradient);
-  Value* again = normalised_again(*norm);
-  Value* x = ops::relu(again);
+  Value* recomputed = recompute_normalization(*norm);
+  Value* x = ops::relu(recomputed);
   graph.set_input(weight_gradient, 0, x);
-  return {again->producer(), x->producer()};
+  return {recomputed->producer(), x->producer()};
 }
 
 // dx, read by both gradients of a convolution and by nothing else, into their node.
-void fuse_behind(Graph& graph, const PassOptions& options, std::vector<Node*> members, Value* dx) {
-  if (!options.takes_normalised_gradients || dx->uses().size() != 2 || is_output_or_update(dx)) return;
+void fuse_after(Graph& graph, const PassOptions& options, std::vector<Node*> members, Value* dx) {
+  if (!options.takes_normalized_gradients || dx->uses().size() != 2 || is_output_or_update(dx)) return;
   for (const Use& use : dx->uses()) {
     Node* data = use.node;
     if (data->operator_name() != "convolution_data_gradient" || data->input(0) != dx || !is_pointwise(*data))
       continue;
     Node* weight = weight_gradient_beside(*data);
-    if (weight == nullptr || !options.takes_normalised_gradients(*data)) continue;
+    if (weight == nullptr || !options.takes_normalized_gradients(*data)) continue;
     members.insert(members.end(), {data, weight});
     if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return;
-    const std::vector<Node*> again = make_again(graph, weight);
-    members.insert(members.end(), again.begin(), again.end());
-    fuse_nodes(graph, "normalised_gradients", members, {data->output(), weight->output()});
+    const std::vector<Node*> recomputed = recompute_input(graph, weight);
+    members.insert(members.end(), recomputed.begin(), recomputed.end());
+    fuse_nodes(graph, "normalized_gradients", members, {data->output(), weight->output()});
     return;
   }
 }
 
-void replace_gradient(Graph& graph, const PassOptions& options, Node* norm, Value* slopes, Value* products) {
+void replace_gradient(Graph& graph, const PassOptions& options, Node* norm, Value* gradient_sums,
+                      Value* products) {
   BatchNormGradients gradients;
   {
     const InsertionPoint here(graph, norm);
     graph.set_name_scope(norm->name());
-    gradients = gradients_from_sums(*norm, slopes, products);
+    gradients = gradients_from_sums(*norm, gradient_sums, products);
     graph.set_name_scope("");
   }
   const std::vector<Node*> rest = elementwise_rest(gradients, *norm);
@@ -95,11 +96,11 @@ void replace_gradient(Graph& graph, const PassOptions& options, Node* norm, Valu
   graph.replace_all_uses(norm->output(1), gradients.dscale);
   graph.replace_all_uses(norm->output(2), gradients.dbias);
   graph.erase(norm);
-  fuse_behind(graph, options, rest, gradients.dx);
+  fuse_after(graph, options, rest, gradients.dx);
 }
 
-// The gradients of normalisations that begin with this one, in the graph's order.
-std::vector<Node*> normalisations_behind(const Graph& graph, const Value* gradient) {
+// The gradients of normalizations that begin with this one, in the graph's order.
+std::vector<Node*> normalizations_after(const Graph& graph, const Value* gradient) {
   std::vector<Node*> norms = nodes_of(graph, "batch_norm_gradient");
   std::erase_if(norms, [&](const Node* norm) {
     return norm->input(0) != gradient || norm->input(1)->type() != gradient->type() ||
@@ -108,10 +109,10 @@ std::vector<Node*> normalisations_behind(const Graph& graph, const Value* gradie
   return norms;
 }
 
-// Nodes that make the relu's result again where it is that of the sum of two normalisations, whose x the sums
-// for their gradients take anyway; none elsewhere. The mask and the weight gradient read that then.
-std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* weight,
-                                   const std::vector<Node*>& norms) {
+// Nodes that recompute the relu's result where it is that of the sum of two normalizations, whose x the
+// sums for their gradients take anyway; none elsewhere. The mask and the weight gradient read that then.
+std::vector<Node*> recompute_mask(Graph& graph, const ReluMask& mask, Node* weight,
+                                  const std::vector<Node*>& norms) {
   const Node* relu = producer_of(mask.greater->input(0), "relu");
   const Node* sum = relu == nullptr ? nullptr : producer_of(relu->input(0), "add");
   if (sum == nullptr) return {};
@@ -130,8 +131,8 @@ std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* wei
     return node.get() == mask.greater || node.get() == weight;
   });
   const InsertionPoint here(graph, first->get());
-  Value* left = normalised_again(*forward[0]);
-  Value* right = normalised_again(*forward[1]);
+  Value* left = recompute_normalization(*forward[0]);
+  Value* right = recompute_normalization(*forward[1]);
   Value* both = ops::add(left, right);
   Value* y = ops::relu(both);
   graph.set_input(mask.greater, 0, y);
@@ -142,13 +143,13 @@ std::vector<Node*> make_mask_again(Graph& graph, const ReluMask& mask, Node* wei
 // The node of the gradients of `data`'s convolution with `sum` and `mask` behind it, and the sums for `norms`
 // after its two gradients.
 const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const ReluMask& mask,
-                        const std::vector<Node*>& norms, bool mask_again) {
+                        const std::vector<Node*>& norms, bool recomputed_mask) {
   std::vector<Node*> members{data, sum, mask.greater, mask.select};
   if (weight != nullptr) members.push_back(weight);
   if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
-  if (mask_again) {
-    const std::vector<Node*> again = make_mask_again(graph, mask, weight, norms);
-    members.insert(members.end(), again.begin(), again.end());
+  if (recomputed_mask) {
+    const std::vector<Node*> recomputed = recompute_mask(graph, mask, weight, norms);
+    members.insert(members.end(), recomputed.begin(), recomputed.end());
   }
   Value* dz = mask.select->output();
   std::vector<Value*> outputs{dz};
@@ -163,12 +164,12 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
     const InsertionPoint here(graph, norms.front());
     graph.set_name_scope(mask.select->name());
     const ops::ReduceOptions over = over_all_but_channels(dz);
-    Value* slope = widened(dz);
-    outputs.push_back(keep(ops::reduce_sum(slope, over)));
+    Value* wide_dz = widened(dz);
+    outputs.push_back(keep(ops::reduce_sum(wide_dz, over)));
     for (const Node* norm : norms) {
       Value* x = widened(norm->input(1));
-      Value* centred = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
-      outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(slope, centred)), over)));
+      Value* centerd = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
+      outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(wide_dz, centerd)), over)));
     }
     graph.set_name_scope("");
   }
@@ -177,9 +178,9 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
 }
 
 bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
-  const std::optional<ReluMask> mask = mask_behind(sum->output());
+  const std::optional<ReluMask> mask = mask_after(sum->output());
   if (!mask.has_value() || sum->input(0)->type() != sum->input(1)->type()) return false;
-  const std::vector<Node*> norms = normalisations_behind(graph, mask->select->output());
+  const std::vector<Node*> norms = normalizations_after(graph, mask->select->output());
   if (norms.empty()) return false;
   for (const Value* addend : sum->inputs()) {
     Node* data = producer_of(addend, "convolution_data_gradient");
@@ -189,9 +190,9 @@ bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
     const bool both = taken == FusedGradients::both;
     Node* weight = both ? weight_gradient_beside(*data) : nullptr;
     if (both && (weight == nullptr || weight->input(0) != mask->greater->input(0))) continue;
-    const bool again =
-        both && norms.size() == 2 && options.makes_mask_again && options.makes_mask_again(*data);
-    const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms, again);
+    const bool recomputed =
+        both && norms.size() == 2 && options.recomputes_mask && options.recomputes_mask(*data);
+    const Node* fused = fuse_summed(graph, data, weight, sum, *mask, norms, recomputed);
     if (fused == nullptr) continue;
     for (size_t i = 0; i < norms.size(); ++i)
       replace_gradient(graph, options, norms[i], fused->output(1), fused->output(2 + i));

@@ -1,9 +1,9 @@
 // y = max_pool(relu(batch_norm(x))) in one kernel that reads x and writes the pooled values and their
 // positions, and the gradient of the three in one that reads x, the pooled gradient and the positions. The
-// tensor between the normalisation and the pooling, and its gradient, are the largest of many networks, and
+// tensor between the normalization and the pooling, and its gradient, are the largest of many networks, and
 // never in memory.
 //
-// Forward needs the statistics first. They stay behind as a normalisation whose result nobody reads, which
+// Forward needs the statistics first. They stay behind as a normalization whose result nobody reads, which
 // fuse_batch_norm reduces to them or has the convolution in front make them.
 #include "tessera/passes/fuse.h"
 
@@ -20,13 +20,13 @@ bool fuse_forward(Graph& graph) {
     if (relu == nullptr || sole_reader(relu->output()) != pool) continue;
     const Node* norm = producer_of(relu->input(0), "batch_norm_training");
     if (norm == nullptr || sole_reader(norm->output()) != relu) continue;
-    Node* again = nullptr;
+    Node* recomputed = nullptr;
     {
       const InsertionPoint here(graph, relu);
-      again = normalised_again(*norm)->producer();
+      recomputed = recompute_normalization(*norm)->producer();
     }
-    graph.set_input(relu, 0, again->output());
-    fuse_nodes(graph, "batch_norm_max_pool", {again, relu, pool}, {pool->output(0), pool->output(1)});
+    graph.set_input(relu, 0, recomputed->output());
+    fuse_nodes(graph, "batch_norm_max_pool", {recomputed, relu, pool}, {pool->output(0), pool->output(1)});
     changed = true;
   }
   return changed;
@@ -39,7 +39,7 @@ bool fuse_backward(Graph& graph) {
     if (!mask.has_value() || sole_reader(mask->select->output()) != gradient) continue;
     Node* pool = producer_of(mask->select->input(1), "max_pool_gradient");
     if (pool == nullptr || sole_reader(pool->output()) != mask->select) continue;
-    const Node* norm = masked_normalisation(*gradient, *mask);
+    const Node* norm = masked_normalization(*gradient, *mask);
     if (norm == nullptr) continue;
     const std::vector<Node*> members{pool, mask_by_input(*mask, *norm), mask->greater, mask->select,
                                      gradient};

@@ -19,10 +19,10 @@ bool fuse_elementwise(Graph& graph, const PassOptions& options);
 // body holds nothing but clusters.
 bool group_clusters(Graph& graph, const PassOptions& options);
 
-// In a frozen graph, moves batch normalisation into the weight and bias of the convolution before it.
+// In a frozen graph, moves batch normalization into the weight and bias of the convolution before it.
 bool fold_batch_norm(Graph& graph, const PassOptions& options);
 
-// Training keeps no result of a relu behind batch normalisation for a weight's gradient, which gets a copy
+// Training keeps no result of a relu behind batch normalization for a weight's gradient, which gets a copy
 // computed again from what is kept anyway.
 bool recompute_activations(Graph& graph, const PassOptions& options);
 
@@ -31,18 +31,18 @@ bool recompute_activations(Graph& graph, const PassOptions& options);
 bool fuse_data_gradient(Graph& graph, const PassOptions& options);
 
 // Both gradients of pointwise convolutions with what stands behind and before them: kinds "summed_gradients"
-// and "normalised_gradients".
+// and "normalized_gradients".
 bool fuse_pointwise_gradients(Graph& graph, const PassOptions& options);
 
-// Training batch normalisation by given statistics with relu and max pooling, and the gradients of the three:
+// Training batch normalization by given statistics with relu and max pooling, and the gradients of the three:
 // kinds "batch_norm_max_pool" and "max_pool_batch_norm_gradient".
 bool fuse_pooled_batch_norm(Graph& graph, const PassOptions& options);
 
-// Training batch normalisation with shortcut and relu, its gradient with the relu's mask, and its recomputed
+// Training batch normalization with residual and relu, its gradient with the relu's mask, and its recomputed
 // result: kinds "batch_norm", "batch_norm_gradient" and "batch_norm_inference".
 bool fuse_batch_norm(Graph& graph, const PassOptions& options);
 
-// Convolutions and matrix products with bias, shortcut and activations: kinds "convolution" and "matmul".
+// Convolutions and matrix products with bias, residual and activations: kinds "convolution" and "matmul".
 bool fuse_convolution(Graph& graph, const PassOptions& options);
 bool fuse_matmul(Graph& graph, const PassOptions& options);
 

@@ -16,24 +16,24 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                     passes::settle_layout};
   const Pass precision{"lower_precision", "16-bit contractions and what lies between them",
                        passes::lower_precision};
-  const Pass fold{"fold_batch_norm", "frozen batch normalisation into the convolution before it",
+  const Pass fold{"fold_batch_norm", "frozen batch normalization into the convolution before it",
                   passes::fold_batch_norm};
   const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
                        passes::recompute_activations};
   const Pass pointwise_gradients{"fuse_pointwise_gradients",
-                                 "both gradients of a pointwise convolution with batch normalisation's",
+                                 "both gradients of a pointwise convolution with batch normalization's",
                                  passes::fuse_pointwise_gradients};
   const Pass data_gradients{"fuse_data_gradient",
                             "data gradient with the sum of gradients and the relu's mask",
                             passes::fuse_data_gradient};
   const Pass pooled_norms{"fuse_pooled_batch_norm",
-                          "training batch normalisation with relu and max pooling, and their gradients",
+                          "training batch normalization with relu and max pooling, and their gradients",
                           passes::fuse_pooled_batch_norm};
-  const Pass norms{"fuse_batch_norm", "training batch normalisation with sum, relu and the relu's mask",
+  const Pass norms{"fuse_batch_norm", "training batch normalization with sum, relu and the relu's mask",
                    passes::fuse_batch_norm};
-  const Pass convolutions{"fuse_convolution", "convolution with bias, shortcut and activation",
+  const Pass convolutions{"fuse_convolution", "convolution with bias, residual and activation",
                           passes::fuse_convolution};
-  const Pass products{"fuse_matmul", "matrix product with bias, shortcut and activation",
+  const Pass products{"fuse_matmul", "matrix product with bias, residual and activation",
                       passes::fuse_matmul};
   const Pass input_casts{"fuse_input_casts", "images that are rounded where a convolution reads them",
                          passes::fuse_input_casts};
@@ -46,7 +46,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
       fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
-  // fusions, which make each copy one pass over memory. A normalisation of which
+  // fusions, which make each copy one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.
   if (options.fuse)
     passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms, dead,

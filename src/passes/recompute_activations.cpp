@@ -1,12 +1,12 @@
 // Training keeps every activation from its forward use to its backward one. Where y = relu(batch_norm(x)),
-// the gradient of the normalisation keeps x and the batch's statistics as well, and y is one pass over memory
+// the gradient of the normalization keeps x and the batch's statistics as well, and y is one pass over memory
 // away from them: the weight gradients that read y get copies made right before they run, and y dies in the
 // forward half. Chen et al., "Training deep nets with sublinear memory cost" (2016), is the general idea.
 //
-//   y -> convolution -> ... -> loss ... -> dz -> data gradient -> mask -> gradient of the normalisation
+//   y -> convolution -> ... -> loss ... -> dz -> data gradient -> mask -> gradient of the normalization
 //    \-----------------------------------> dz -> weight gradient
 //
-// The halves are told apart by dependence. The gradient of the normalisation needs every forward reader of y,
+// The halves are told apart by dependence. The gradient of the normalization needs every forward reader of y,
 // through which the loss's gradient reaches it. A late reader is one that it does not need, and that itself
 // needs all of them: it can run only after the loss.
 //
@@ -99,7 +99,7 @@ std::vector<Activation> find_activations(const Graph& graph) {
   std::vector<Activation> found;
   for (const Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
-    const Node* norm = mask.has_value() ? masked_normalisation(*gradient, *mask) : nullptr;
+    const Node* norm = mask.has_value() ? masked_normalization(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;
     Value* y = mask->greater->input(0);
     if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
@@ -132,12 +132,13 @@ void choose(const Graph& graph, int64_t limit, double share, std::vector<Activat
   });
 }
 
-bool recompute_normalisations(Graph& graph, int64_t limit, double share) {
+bool recompute_normalizations(Graph& graph, int64_t limit, double share) {
   std::vector<Activation> activations = find_activations(graph);
   choose(graph, limit, share, activations);
   for (const Activation& activation : activations) {
     for (Node* reader : activation.readers)
-      recompute(graph, activation.y, reader, [&] { return ops::relu(normalised_again(*activation.norm)); });
+      recompute(graph, activation.y, reader,
+                [&] { return ops::relu(recompute_normalization(*activation.norm)); });
   }
   return !activations.empty();
 }
@@ -174,8 +175,8 @@ bool recompute_activations(Graph& graph, const PassOptions& options) {
   if (!options.recompute.value_or(true)) return false;
   const int64_t limit =
       options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
-  const bool normalisations = recompute_normalisations(graph, limit, options.recompute_share);
-  return recompute_casts_of_inputs(graph, limit) || normalisations;
+  const bool normalizations = recompute_normalizations(graph, limit, options.recompute_share);
+  return recompute_casts_of_inputs(graph, limit) || normalizations;
 }
 
 }  // namespace tessera::passes

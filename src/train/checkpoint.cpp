@@ -62,10 +62,10 @@ Tensor starting_value(const nn::Variable& variable, uint64_t seed) {
   if (variable.name == "random_counter") return Tensor::from<int64_t>({2}, {static_cast<int64_t>(seed), 0});
   const bool averaged = variable.name.starts_with(kAverage);
   const std::string source = averaged ? variable.name.substr(kAverage.size()) : variable.name;
-  return nn::initialise(variable.initialiser, source, variable.shape, seed, variable.data_type);
+  return nn::initialize(variable.initializer, source, variable.shape, seed, variable.data_type);
 }
 
-void initialise_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed) {
+void initialize_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed) {
   for (const nn::Variable& variable : list) variables.set(variable.name, starting_value(variable, seed));
 }
 

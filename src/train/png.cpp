@@ -39,7 +39,7 @@ std::string compress(const std::string& bytes) {
 }  // namespace
 
 std::string encode_png(std::span<const uint8_t> pixels, int64_t height, int64_t width, int64_t channels) {
-  constexpr char kColourTypes[] = {0, 4, 2, 6};  // grey, grey and alpha, RGB, RGBA
+  constexpr char kColorTypes[] = {0, 4, 2, 6};  // grey, grey and alpha, RGB, RGBA
   require(channels >= 1 && channels <= 4, ErrorCode::invalid_argument,
           "a picture of {} channels, expected 1 to 4", channels);
   require(height > 0 && width > 0 && height <= kMaximumExtent && width <= kMaximumExtent,
@@ -52,8 +52,8 @@ std::string encode_png(std::span<const uint8_t> pixels, int64_t height, int64_t 
   std::string header;
   put_big_endian(header, static_cast<uint32_t>(width));
   put_big_endian(header, static_cast<uint32_t>(height));
-  header += {8, kColourTypes[channels - 1], 0, 0,
-             0};  // bits per sample, colour type, deflate, filters, not interlaced
+  header += {8, kColorTypes[channels - 1], 0, 0,
+             0};  // bits per sample, color type, deflate, filters, not interlaced
 
   std::string rows;
   rows.reserve(pixels.size() + static_cast<size_t>(height));

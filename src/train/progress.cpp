@@ -20,7 +20,7 @@ double steady_seconds() {
 }
 
 // "" for what was not measured, so that the part is left out.
-std::string labelled(const char* format, double value) {
+std::string labeled(const char* format, double value) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "";
 }
 
@@ -75,9 +75,9 @@ std::string progress_line(const ProgressState& state, double seconds_left, int c
   return join_within({{fmt::format("epoch {}/{}", state.epoch, state.epochs), 0},
                       {bar(fraction), 6},
                       {fmt::format("{:3.0f} %", std::floor(100 * fraction)), 2},
-                      {labelled("loss {:.4f}", state.loss), 1},
+                      {labeled("loss {:.4f}", state.loss), 1},
                       {percent("accuracy", state.accuracy), 3},
-                      {labelled("{:.0f} images/s", state.images_per_second), 5},
+                      {labeled("{:.0f} images/s", state.images_per_second), 5},
                       {seconds_left >= 0 ? format_duration(seconds_left) + " left" : "", 4}},
                      columns);
 }
@@ -143,11 +143,11 @@ void Progress::print(std::string_view line) {
 
 void Progress::finish_epoch(const EpochRow& row, int64_t epochs) {
   print(join_within({{fmt::format("epoch {}/{}", row.epoch, epochs), 0},
-                     {labelled("loss {:.4f}", row.train_loss), 1},
+                     {labeled("loss {:.4f}", row.train_loss), 1},
                      {percent("accuracy", row.train_accuracy), 3},
-                     {labelled("test loss {:.4f}", row.test_loss), 4},
+                     {labeled("test loss {:.4f}", row.test_loss), 4},
                      {percent("test accuracy", row.test_accuracy), 2},
-                     {labelled("{:.0f} images/s", row.images_per_second), 5},
+                     {labeled("{:.0f} images/s", row.images_per_second), 5},
                      {format_duration(row.seconds), 6}},
                     terminal_ ? columns() - 1 : kUnlimited));
 }

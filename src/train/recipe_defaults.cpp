@@ -7,7 +7,7 @@ namespace {
 
 using IsGiven = std::function<bool(std::string_view path)>;
 
-// The optimiser's own defaults, from the options of its function.
+// The optimizer's own defaults, from the options of its function.
 template <typename Options>
 void take_defaults(Recipe::Optimizer& optimizer, const IsGiven& is_given) {
   const Options own;

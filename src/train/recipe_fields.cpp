@@ -273,7 +273,7 @@ std::vector<RecipeField> make_fields() {
       {.section = "optimizer",
        .key = "decay_all",
        .slot = TESSERA_MEMBER(optimizer.decay_all),
-       .documentation = "Whether biases and the parameters of normalisations are decayed too"},
+       .documentation = "Whether biases and the parameters of normalizations are decayed too"},
       {.section = "optimizer",
        .key = "beta1",
        .slot = TESSERA_MEMBER(optimizer.beta1),

@@ -44,7 +44,7 @@ std::string code_list(const std::vector<std::string>& names) {
   return fmt::format("`{}`", fmt::join(names, "`, `"));
 }
 
-// The values that a key of [optimizer] has with each optimiser when it is left out: (value, optimisers).
+// The values that a key of [optimizer] has with each optimizer when it is left out: (value, optimizers).
 std::vector<std::pair<std::string, std::vector<std::string>>> optimizer_defaults(const RecipeField& field) {
   std::vector<std::pair<std::string, std::vector<std::string>>> result;
   for (const std::string& name :

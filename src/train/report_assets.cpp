@@ -2,7 +2,7 @@
 
 namespace tessera::train {
 
-// Colours are those of the series: blue for training, orange for the test data and for mistakes.
+// Colors are those of the series: blue for training, orange for the test data and for mistakes.
 const std::string_view kReportStyle = R"css(
 :root {
   color-scheme: light dark;

@@ -58,7 +58,7 @@ std::string path_of(const Series& series, const Axis& x, const Axis& y) {
 }
 
 std::string draw_line(const Series& series, const Axis& x, const Axis& y) {
-  return fmt::format(R"(<path class="line {}{}" d="{}"/>)", series.colour, series.background ? " pale" : "",
+  return fmt::format(R"(<path class="line {}{}" d="{}"/>)", series.color, series.background ? " pale" : "",
                      path_of(series, x, y));
 }
 
@@ -66,7 +66,7 @@ std::string draw_dots(const Series& series, const Axis& x, const Axis& y) {
   std::string svg;
   for (size_t i = 0; series.dots && i < series.x.size(); ++i) {
     if (!is_drawn(series, i)) continue;
-    svg += fmt::format(R"(<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>)", series.colour,
+    svg += fmt::format(R"(<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>)", series.color,
                        x.place(series.x[i]), y.place(series.y[i]));
   }
   return svg;
@@ -104,7 +104,7 @@ std::string draw_axes(const Chart& chart, const Axis& x, const Axis& y) {
                            kHeight - 4, escape_html(chart.x_name));
 }
 
-// What the pointer shows: [{"n": name, "c": colour, "p": [[x, y, "where", "value"], ...]}, ...].
+// What the pointer shows: [{"n": name, "c": color, "p": [[x, y, "where", "value"], ...]}, ...].
 std::string tooltip_points(const Chart& chart, const Axis& x, const Axis& y) {
   std::vector<std::string> all;
   for (const Series& series : chart.series) {
@@ -117,7 +117,7 @@ std::string tooltip_points(const Chart& chart, const Axis& x, const Axis& y) {
                                    chart.format(series.y[i])));
     }
     all.push_back(
-        fmt::format(R"({{"n":"{}","c":"{}","p":[{}]}})", series.name, series.colour, fmt::join(points, ",")));
+        fmt::format(R"({{"n":"{}","c":"{}","p":[{}]}})", series.name, series.color, fmt::join(points, ",")));
   }
   return fmt::format("[{}]", fmt::join(all, ","));
 }
@@ -126,7 +126,7 @@ std::string legend(const Chart& chart) {
   std::string html;
   for (const Series& series : chart.series) {
     if (series.background) continue;
-    html += fmt::format(R"(<span class="key {}">{}</span>)", series.colour, escape_html(series.name));
+    html += fmt::format(R"(<span class="key {}">{}</span>)", series.color, escape_html(series.name));
   }
   return html;
 }

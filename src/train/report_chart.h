@@ -1,5 +1,5 @@
 // Line charts as inline SVG. Drawn here rather than by a JavaScript library: the curves then stand in the
-// page itself, follow its colours in light and dark, print, and need neither scripts nor 200 KB of library in
+// page itself, follow its colors in light and dark, print, and need neither scripts nor 200 KB of library in
 // every report.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace tessera::train {
 
 struct Series {
   std::string name;
-  std::string colour;  // class of the style sheet: "train", "test"
+  std::string color;  // class of the style sheet: "train", "test"
   std::vector<double> x = {};
   std::vector<double> y = {};  // NaN is a gap
   bool background = false;     // drawn pale, without legend and tooltip

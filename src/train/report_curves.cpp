@@ -12,7 +12,7 @@
 namespace tessera::train {
 namespace {
 
-constexpr size_t kMostPoints = 500;  // of one curve; neighbours are averaged
+constexpr size_t kMostPoints = 500;  // of one curve; neighbors are averaged
 constexpr double kWindows = 70;      // widths of the smoothing window in one curve
 
 std::string format_loss(double value) {
@@ -32,7 +32,7 @@ void append(Series& series, double x, double y) {
 
 // A member of the samples against their epoch; every so many samples become their mean.
 Series sampled(const RunHistory& history, double StepSample::*member) {
-  Series series{.name = "training", .colour = "train"};
+  Series series{.name = "training", .color = "train"};
   const size_t stride = std::max<size_t>(1, (history.samples.size() + kMostPoints - 1) / kMostPoints);
   for (size_t i = 0; i < history.samples.size(); i += stride) {
     const size_t end = std::min(i + stride, history.samples.size());
@@ -43,7 +43,7 @@ Series sampled(const RunHistory& history, double StepSample::*member) {
   return series;
 }
 
-// The mean over a window of neighbours, weighted by a Gaussian: centred, so that the curve does not lag.
+// The mean over a window of neighbors, weighted by a Gaussian: centerd, so that the curve does not lag.
 Series smoothed(const Series& raw) {
   Series series = raw;
   const auto size = static_cast<std::ptrdiff_t>(raw.y.size());
@@ -64,8 +64,8 @@ Series smoothed(const Series& raw) {
   return series;
 }
 
-Series by_epoch(const RunHistory& history, const char* name, const char* colour, double EpochRow::*member) {
-  Series series{.name = name, .colour = colour, .dots = true};
+Series by_epoch(const RunHistory& history, const char* name, const char* color, double EpochRow::*member) {
+  Series series{.name = name, .color = color, .dots = true};
   for (const EpochRow& row : history.epochs) append(series, static_cast<double>(row.epoch), row.*member);
   return series;
 }

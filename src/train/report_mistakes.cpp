@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostClasses = 24;  // that a matrix still shows legibly
 constexpr size_t kMostPairs = 20;
-constexpr double kStrong = 0.55;  // share of colour from which the text on it is inverted
+constexpr double kStrong = 0.55;  // share of color from which the text on it is inverted
 
 std::string class_name(const Report& report, int64_t number) {
   return data::class_name(report.classes, number);
@@ -54,7 +54,7 @@ std::string matrix_cell(const Confusion& confusion, int64_t truth, int64_t predi
   const int64_t count = confusion.count(truth, prediction);
   const bool hit = truth == prediction;
   const double share = confusion.share(truth, prediction);
-  // A mistake of a few percent should be seen: its colour grows with the root.
+  // A mistake of a few percent should be seen: its color grows with the root.
   const double strength = hit ? share : std::min(1.0, 1.6 * std::sqrt(share));
   std::string kind = hit ? "hit" : "";
   if (count == 0) kind = "none";

@@ -39,7 +39,7 @@ optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, in
   return warmup_steps > 0 ? optim::warmup(warmup_steps, schedule, s.initial) : schedule;
 }
 
-RunSummary summarise(const Recipe& recipe, const Trainer& trainer, const FitResult& result) {
+RunSummary summarize(const Recipe& recipe, const Trainer& trainer, const FitResult& result) {
   const DeviceDescription device = trainer.device().description();
   RunSummary summary{.device = device.name,
                      .precision = std::string(to_string(trainer.precision())),
@@ -183,7 +183,7 @@ FitResult run_recipe(const Recipe& recipe, const RunOptions& options) {
 
   save(trainer.checkpoint(), options.folder / "model.safetensors");
   if (result.evaluation.predictions.empty()) result.evaluation = trainer.evaluate(evaluation);
-  const RunSummary summary = summarise(recipe, trainer, result);
+  const RunSummary summary = summarize(recipe, trainer, result);
   write_summary(options.folder / "summary.json", summary);
   write_report(options.folder / "report.html", make_report(recipe, summary, result, evaluation.dataset()));
   return result;

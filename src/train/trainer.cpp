@@ -25,7 +25,7 @@ Trainer::Trainer(models::Model model, TrainerOptions options)
   network_list_ = models::build(model_, 1).variables;
   const StepOptions steps = step_options(1);
   variables_list_ = build_training_step(model_, steps).variables;
-  initialise_variables(*variables_, variables_list_, options_.seed);
+  initialize_variables(*variables_, variables_list_, options_.seed);
   // Of a run under way, and nothing that the next one depends on.
   std::erase_if(variables_list_, [](const nn::Variable& variable) { return variable.name == kHaltedState; });
 }

@@ -18,7 +18,8 @@ class ListeningDevice : public HostMemoryDevice {
  public:
   DeviceDescription description() const override { return {.name = "listening"}; }
 
-  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const override {
+  std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,
+                                        bool tuned) const override {
     tuned_ = tuned;
     EXPECT_TRUE(told_.empty());
     for (const KernelRequest& request : requests) told_.push_back(request);

@@ -119,7 +119,7 @@ TEST(Executable, SaysWhatIsMissingOrWrong) {
   EXPECT_ERROR(executable->run({{"x", Tensor(DataType::fp64, {2})}}), ErrorCode::invalid_argument, "'x'",
                "fp64");
   const auto symbolic = parse_graph("graph g(input %x: fp32[n]) {\n  output x = %x\n}");
-  EXPECT_ERROR(compile(*symbolic, Device::reference()), ErrorCode::invalid_argument, "n", "specialise");
+  EXPECT_ERROR(compile(*symbolic, Device::reference()), ErrorCode::invalid_argument, "n", "specialize");
   EXPECT_ERROR(Device::open("cpy"), ErrorCode::invalid_argument, "did you mean 'cpu'");
 }
 
@@ -277,7 +277,7 @@ TEST(MemoryPlanOfNetworks, PoisonedAndUnplannedStepsAgreeBitForBit) {
     const auto executable = compile(*step.graph, Device::reference(), options);
     auto variables = std::make_shared<Variables>(Device::reference());
     for (const nn::Variable& variable : step.variables) {
-      variables->set(variable.name, nn::initialise(variable.initialiser, variable.name, variable.shape, 1));
+      variables->set(variable.name, nn::initialize(variable.initializer, variable.name, variable.shape, 1));
     }
     executable->bind(variables);
     std::map<std::string, Tensor> inputs{{"images", Tensor::full(DataType::fp32, {2, 28, 28, 1}, 0.5)},

@@ -50,7 +50,7 @@ std::map<std::string, Tensor> updated_parameters(const train::StepGraph& step,
   const auto executable = compile(*step.graph, Device::reference(), options);
   auto variables = std::make_shared<Variables>(Device::reference());
   for (const nn::Variable& variable : step.variables) {
-    variables->set(variable.name, nn::initialise(variable.initialiser, variable.name, variable.shape, 1));
+    variables->set(variable.name, nn::initialize(variable.initializer, variable.name, variable.shape, 1));
   }
   executable->bind(variables);
   Tensor images(DataType::fp32, {2, 12, 12, 3});

@@ -82,7 +82,7 @@ class OfferingDevice : public HostMemoryDevice {
   explicit OfferingDevice(std::vector<Offer> offers, std::shared_ptr<OwnClock> clock = nullptr)
       : offers_(std::move(offers)), clock_(std::move(clock)) {}
   DeviceDescription description() const override { return {.name = "offering"}; }
-  bool worth_tuning(const Node&) const override { return true; }
+  bool tunable(const Node&) const override { return true; }
   std::vector<KernelCandidate> candidates(const Node&) const override {
     std::vector<KernelCandidate> result;
     for (const Offer& offer : offers_) {

@@ -63,7 +63,7 @@ TEST(Augment, NormalizePerChannel) {
   EXPECT_EQ(image, (Image{0, 0, 1, 0.5f}));
 }
 
-TEST(Augment, MeasuredStatisticsNormaliseTheSet) {
+TEST(Augment, MeasuredStatisticsNormalizeTheSet) {
   const ClassificationDataset dataset(Tensor::from<uint8_t>({2, 1, 1, 2}, {0, 255, 51, 255}),
                                       Tensor::from<uint8_t>({2}, {0, 1}));
   const ChannelStatistics statistics = measure_channels(dataset);
@@ -119,7 +119,7 @@ TEST(Augmenter, ErasedRectanglesStayInsideAndInRange) {
   }
 }
 
-TEST(Augmenter, EvaluationOnlyNormalises) {
+TEST(Augmenter, EvaluationOnlyNormalizes) {
   const Shape shape = {4, 4, 1};
   const AugmentOptions options{
       .crop_padding = 2, .horizontal_flip = true, .mean = {1}, .deviation = {2}, .erase_probability = 1};

@@ -60,7 +60,7 @@ TEST(ClassificationDataset, RefusesWhatDoesNotFit) {
   }
 }
 
-TEST(IdxFolder, PlainAndGzipAndColour) {
+TEST(IdxFolder, PlainAndGzipAndColor) {
   const TemporaryFolder folder;
   write_pair(folder, kImages, kLabels);
   const auto dataset = load_idx_folder(folder.path(), {.class_names = fashion_mnist_class_names()});

@@ -24,11 +24,11 @@ Epilogue epilogue_of(const Graph& graph) {
   return read_epilogue(node, parse_chain(node, "matmul"), {"relu"});
 }
 
-TEST(Epilogue, IsBiasShortcutAndActivation) {
+TEST(Epilogue, IsBiasResidualAndActivation) {
   const auto graph = chain_of("%biased = add(%c, %b) %sum = add(%s, %biased) %y = relu(%sum)");
   const Epilogue epilogue = epilogue_of(*graph);
   EXPECT_EQ(epilogue.bias, 2U);
-  EXPECT_EQ(epilogue.shortcut, 3U);
+  EXPECT_EQ(epilogue.residual, 3U);
   ASSERT_NE(epilogue.activation, nullptr);
   EXPECT_EQ(epilogue.activation->operator_name(), "relu");
 }
@@ -37,7 +37,7 @@ TEST(Epilogue, MayLackAnyOfThem) {
   const auto graph = chain_of("%y = add(%c, %s)");
   const Epilogue epilogue = epilogue_of(*graph);
   EXPECT_FALSE(epilogue.bias.has_value());
-  EXPECT_EQ(epilogue.shortcut, 3U);
+  EXPECT_EQ(epilogue.residual, 3U);
   EXPECT_EQ(epilogue.activation, nullptr);
 }
 

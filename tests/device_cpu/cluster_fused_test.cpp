@@ -79,7 +79,7 @@ constexpr const char* kAdam = R"(graph adam(
 })";
 
 // One kernel, no memory beside the variables, and three steps as the reference.
-TEST(Clusters, OptimiserUpdateInPlace) {
+TEST(Clusters, OptimizerUpdateInPlace) {
   Case own = text_case(kAdam, 7, 0.1, 1);
   const std::unique_ptr<Executable> executable = compile(*own.graph, Device::cpu(), {});
   size_t kernels = 0;

@@ -18,11 +18,11 @@ std::vector<Chain> chains() {
       {"bias", "%y = add(%v, %bias)"},
       {"bias_first", "%y = add(%bias, %v)"},
       {"bias_relu", "%s = add(%v, %bias) %y = relu(%s)"},
-      {"shortcut", "%y = add(%v, %shortcut)"},
-      {"bias_shortcut_relu", "%s = add(%v, %bias) %t = add(%shortcut, %s) %y = relu(%t)"},
+      {"residual", "%y = add(%v, %residual)"},
+      {"bias_residual_relu", "%s = add(%v, %bias) %t = add(%residual, %s) %y = relu(%t)"},
       {"factor_bias_clip",
        "%s = multiply(%v, %factor) %t = add(%s, %bias) %y = clip(%t) {high = 3.0, low = -0.5}"},
-      {"activation_then_shortcut", "%s = add(%v, %bias) %t = silu(%s) %y = add(%t, %shortcut)"},
+      {"activation_then_residual", "%s = add(%v, %bias) %t = silu(%s) %y = add(%t, %residual)"},
   };
   for (const char* activation :
        {"relu6", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "tanh", "hard_swish", "hard_sigmoid"}) {
@@ -40,7 +40,7 @@ class FusedContraction : public ::testing::TestWithParam<std::tuple<Chain, DataT
     const auto& [chain, type] = GetParam();
     const std::string name(to_string(type));
     std::string text = "graph g(" + inputs +
-                       ", parameter %bias: $T[24], parameter %factor: $T[24], input %shortcut: $T" + shape +
+                       ", parameter %bias: $T[24], parameter %factor: $T[24], input %residual: $T" + shape +
                        ") {" + main + " " + chain.lines + " output y = %y }";
     for (size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T"))
       text.replace(at, 2, name);

@@ -167,7 +167,7 @@ TEST(ConvolutionCandidates, PointwiseIsOfferedAsAMatrixProduct) {
       expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, true});
   EXPECT_EQ(names, (std::vector<std::string>{"onednn.convolution", "onednn.matmul_1x1",
                                              "onednn.convolution_blocked"}));
-  EXPECT_TRUE(Device::cpu()->worth_tuning(node));
+  EXPECT_TRUE(Device::cpu()->tunable(node));
 }
 
 TEST(PointwiseConvolution, LargeResultsGoPastTheCaches) {

@@ -41,7 +41,7 @@ TEST(Loops, LogarithmsOfProbabilitiesBesideLargeLogits) {
     own.inputs[0] = Tensor::full(DataType::fp32, {3, 40}, logit);
     const std::vector<double> logarithms(120, std::log(1.0 / 40));
     const std::vector<double> probabilities(120, 1.0 / 40);
-    const Tolerance tolerance = tolerance_for(OperatorClass::normalisation, DataType::fp32, {.terms = 40});
+    const Tolerance tolerance = tolerance_for(OperatorClass::normalization, DataType::fp32, {.terms = 40});
     const CpuRun run = run_on_cpu(own);
     expect_close(run.outputs[0], logarithms, tolerance, "on the CPU");
     expect_close(run.outputs[1], probabilities, tolerance, "on the CPU");

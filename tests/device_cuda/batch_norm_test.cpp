@@ -1,4 +1,4 @@
-// Batch normalisation in one resident kernel and in two passes.
+// Batch normalization in one resident kernel and in two passes.
 #include "device/cuda/normalization/resident_plan.h"
 #include "device_cuda/cuda_case.h"
 #include "support/batch_norm_case.h"
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaBatchNorm,
                            return std::get<0>(test.param).name + "_" + name_of(std::get<1>(test.param));
                          });
 
-// A normalisation with relu, and what recompute_activations makes of it.
+// A normalization with relu, and what recompute_activations makes of it.
 std::unique_ptr<Graph> recomputing_graph(const Extents& own) {
   return batch_norm_graph(R"(graph g(input %x: $X, input %scale: $C, input %bias: $C) {
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}

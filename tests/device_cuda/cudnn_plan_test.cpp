@@ -50,9 +50,9 @@ std::vector<ConvolutionProblem> problems() {
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp32));
   result.back().tf32 = true;
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp16));
-  result.back().bias = result.back().shortcut = result.back().relu = true;
+  result.back().bias = result.back().residual = result.back().relu = true;
   result.push_back(make_problem(ConvolutionKind::data_gradient, DataType::fp16));
-  result.back().shortcut = result.back().mask = true;
+  result.back().residual = result.back().mask = true;
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp16));
   result.back().statistics = true;
   result.back().deterministic = false;
@@ -98,24 +98,24 @@ Tensor run_plan(const ConvolutionProblem& problem, CudnnPlan& plan) {
   const Memory first(problem.type, data ? problem.y : problem.x, 1);
   const Memory second(problem.type, weights ? problem.y : problem.weight, 2);
   const Memory bias(problem.type, {problem.y.back()}, 3);
-  const Memory shortcut(problem.type, result_shape, 4);
+  const Memory residual(problem.type, result_shape, 4);
   const Memory mask(problem.type, result_shape, 5);
   const Memory result(problem.type, result_shape, 6);
   const Memory sums(DataType::fp32, {problem.y.back()}, 7);
   const Memory squares(DataType::fp32, {problem.y.back()}, 8);
   const std::shared_ptr<void> workspace =
       gpu_or_null()->allocate(std::max<int64_t>(plan.workspace_bytes(), 1));
-  gpu_or_null()->synchronise();
+  gpu_or_null()->synchronize();
   const cuda::ConvolutionOperands operands{.first = first.device.get(),
                                            .second = second.device.get(),
                                            .bias = problem.bias ? bias.device.get() : nullptr,
-                                           .shortcut = problem.shortcut ? shortcut.device.get() : nullptr,
+                                           .residual = problem.residual ? residual.device.get() : nullptr,
                                            .mask = problem.mask ? mask.device.get() : nullptr,
                                            .result = result.device.get(),
                                            .sums = problem.statistics ? sums.device.get() : nullptr,
                                            .squares = problem.statistics ? squares.device.get() : nullptr};
   plan.run(operands.numbered(), workspace.get());
-  gpu_context().synchronise();
+  gpu_context().synchronize();
   return result.read();
 }
 

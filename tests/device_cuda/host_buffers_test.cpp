@@ -75,7 +75,7 @@ TEST(CudaHostBuffers, SubmittedStepsAreThoseThatAreWaitedFor) {
   const auto losses = [&](bool ahead) {
     const auto executable = compile(*step.graph, device);
     auto variables = std::make_shared<Variables>(device);
-    train::initialise_variables(*variables, step.variables, 1);
+    train::initialize_variables(*variables, step.variables, 1);
     executable->bind(variables);
     std::vector<double> result;
     for (int i = 0; i < kSteps; ++i) {

@@ -32,7 +32,7 @@ void report(const char* what, const Use& use) {
     const std::vector<void*> outputs{reinterpret_cast<void*>(uintptr_t{1} << 12)};
     report("kernel", [&] {
       kernel->run({inputs, outputs, nullptr});
-      device->synchronise();
+      device->synchronize();
     });
     float number = 0;
     report("copy", [&] { device->copy_to_host(&number, x.get(), sizeof(number)); });

@@ -343,7 +343,7 @@ TEST(CudaMemoryPool, GivesZeroedBlocksAndTakesThemBack) {
     ASSERT_EQ(
         cuda::driver().cuMemcpyDtoHAsync_(host.data(), cuda::address(block), host.size(), context.stream()),
         CUDA_SUCCESS);
-    context.synchronise();
+    context.synchronize();
     EXPECT_TRUE(std::all_of(host.begin(), host.end(), [](char value) { return value == 0; })) << bytes;
   };
   for (int round = 0; round < 3; ++round) {

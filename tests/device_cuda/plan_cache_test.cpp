@@ -207,7 +207,7 @@ TEST_F(PlanCacheTest, TellsAllProblemsApart) {
   add([](auto& problem) { problem.dilations = {1, 2}; });
   add([](auto& problem) { problem.groups = 2; });
   for (const auto flag : {&ConvolutionProblem::tf32, &ConvolutionProblem::deterministic,
-                          &ConvolutionProblem::bias, &ConvolutionProblem::shortcut, &ConvolutionProblem::relu,
+                          &ConvolutionProblem::bias, &ConvolutionProblem::residual, &ConvolutionProblem::relu,
                           &ConvolutionProblem::mask, &ConvolutionProblem::statistics}) {
     add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
   }

@@ -67,7 +67,7 @@ TEST(CudaPlan, OfTf32TakesKernelsOfItsOwnForTheFirstConvolution) {
   }
 }
 
-// Weights are converted and multiplied by the factors of their normalisations when they are bound.
+// Weights are converted and multiplied by the factors of their normalizations when they are bound.
 TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const models::Network network = models::build(model, 8);
@@ -169,7 +169,7 @@ std::vector<std::string> writers_of_stem(const Graph& graph) {
   return result;
 }
 
-TEST(CudaPlan, NormalisesThePooledStemInOneStepEachWay) {
+TEST(CudaPlan, NormalizesThePooledStemInOneStepEachWay) {
   for (const bool deterministic : {true, false}) {
     const auto executable =
         planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic});

@@ -1,4 +1,4 @@
-// Pointwise convolutions with the rest of the batch normalisations in front of them.
+// Pointwise convolutions with the rest of the batch normalizations in front of them.
 #include "device/cuda/convolution/pointwise_convolution.h"
 
 #include <algorithm>
@@ -17,27 +17,27 @@
 namespace tessera::testing {
 namespace {
 
-struct NormalisedCase {
+struct NormalizedCase {
   std::string name;
   std::string pixels;  // "3, 7, 9"
   int64_t inputs = 256;
   int64_t outputs = 64;
   int norms = 1;
-  bool shortcut = true;
+  bool residual = true;
   std::string type = "fp16";
 
   bool tf32() const { return type == "fp32"; }
 };
 
 // As use_convolution_statistics makes it of convolutions of one window position.
-std::unique_ptr<Graph> fused(const NormalisedCase& own) {
+std::unique_ptr<Graph> fused(const NormalizedCase& own) {
   const std::string window =
       "{dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}";
   const auto tensor = [&](int64_t channels) {
     return fmt::format("{}[{}, {}]", own.type, own.pixels, channels);
   };
   std::string text = fmt::format(
-      "graph g(input %shortcut: {0}, input %weight: {1}[{2}, 1, 1, {3}], input %scale: "
+      "graph g(input %residual: {0}, input %weight: {1}[{2}, 1, 1, {3}], input %scale: "
       "fp32[{2}], input %bias: fp32[{2}]",
       tensor(own.inputs), own.type, own.outputs, own.inputs);
   for (int norm = 0; norm < own.norms; ++norm)
@@ -51,14 +51,14 @@ std::unique_ptr<Graph> fused(const NormalisedCase& own) {
         "  %x{0} = convolution(%u{0}, %former{0}) {1}\n"
         "  %n{0}, %mean{0}, %variance{0} = batch_norm_training(%x{0}, %scale{0}, %bias{0})\n",
         norm, window);
-  const std::string other = own.norms == 2 ? "%n1" : "%shortcut";
-  text += own.norms == 2 || own.shortcut ? "  %s = add(%n0, " + other + ")\n  %y = relu(%s)\n"
+  const std::string other = own.norms == 2 ? "%n1" : "%residual";
+  text += own.norms == 2 || own.residual ? "  %s = add(%n0, " + other + ")\n  %y = relu(%s)\n"
                                          : "  %y = relu(%n0)\n";
   text += "  %c = convolution(%y, %weight) " + window +
           "\n  %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)\n  output n = %n\n  output y = "
           "%y\n}\n";
   PassOptions options;
-  options.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  options.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
   options.takes_statistics = [](const Node&) { return true; };
   std::unique_ptr<Graph> graph = parse_graph(text);
   EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
@@ -66,7 +66,7 @@ std::unique_ptr<Graph> fused(const NormalisedCase& own) {
   return graph;
 }
 
-const Node& fused_node(const Graph& graph, std::string_view kind = "normalised_convolution") {
+const Node& fused_node(const Graph& graph, std::string_view kind = "normalized_convolution") {
   for (const auto& node : graph.nodes()) {
     if (node->body() != nullptr && node->attributes().text("kind") == kind) return *node;
   }
@@ -75,9 +75,9 @@ const Node& fused_node(const Graph& graph, std::string_view kind = "normalised_c
 
 // Every width of what a warp makes; items that are not whole; more items than blocks; two slices of the
 // outputs.
-std::vector<NormalisedCase> cases() {
-  return {{"Shortcut", "3, 7, 9"},
-          {"TwoNormalisations", "2, 8, 8", 256, 64, 2},
+std::vector<NormalizedCase> cases() {
+  return {{"Residual", "3, 7, 9"},
+          {"TwoNormalizations", "2, 8, 8", 256, 64, 2},
           {"Alone", "1, 5, 5", 64, 256, 1, false},
           {"TwoSlices", "2, 9, 11", 128, 512, 1, false},
           {"ManyInputs", "2, 5, 7", 512, 128},
@@ -86,15 +86,15 @@ std::vector<NormalisedCase> cases() {
           {"BrainFloat", "3, 7, 9", 256, 64, 2, true, "bf16"},
           {"Tf32", "3, 7, 9", 256, 64, 1, true, "fp32"},
           {"Tf32Alone", "5, 31, 33", 64, 256, 1, false, "fp32"},
-          {"Tf32TwoNormalisations", "2, 9, 11", 256, 128, 2, false, "fp32"}};
+          {"Tf32TwoNormalizations", "2, 9, 11", 256, 128, 2, false, "fp32"}};
 }
 
-// The root mean square of what the convolution reads: of one or two normalisations x * factor + (bias - mean
-// * factor), perhaps with a shortcut, the half that is positive.
-double size_of_normalised(const NormalisedCase& own) {
+// The root mean square of what the convolution reads: of one or two normalizations x * factor + (bias - mean
+// * factor), perhaps with a residual, the half that is positive.
+double size_of_normalized(const NormalizedCase& own) {
   const double drawn = root_mean_square_of_uniform(2) * root_mean_square_of_uniform(2);
   const double square =
-      own.norms * (2 * drawn * drawn + drawn) + (own.norms == 1 && own.shortcut ? drawn : 0);
+      own.norms * (2 * drawn * drawn + drawn) + (own.norms == 1 && own.residual ? drawn : 0);
   return std::sqrt(square / 2);
 }
 
@@ -109,7 +109,7 @@ Tolerances statistics_tolerances(const Node& node, const SummedProducts& product
 
 // The kernel of this name first, with factors that are rounded to the nearest number of TF32; then all
 // others, as some of cuDNN's cut them off.
-void expect_kernel_and_others(const NormalisedCase& own, const Node& node, const std::string& name,
+void expect_kernel_and_others(const NormalizedCase& own, const Node& node, const std::string& name,
                               const std::function<Tolerances(Factors factors)>& tolerances) {
   const std::vector<Tensor> inputs = with_exact_weights(node, random_inputs(node, -2, 2));
   const std::vector<bool> frozen(node.inputs().size(), false);
@@ -121,11 +121,11 @@ void expect_kernel_and_others(const NormalisedCase& own, const Node& node, const
   EXPECT_EQ(expect(own.tf32() ? Factors::cut_off : Factors::exact, "").front(), name);
 }
 
-class NormalisedConvolution : public ::testing::TestWithParam<NormalisedCase> {};
+class NormalizedConvolution : public ::testing::TestWithParam<NormalizedCase> {};
 
-TEST_P(NormalisedConvolution, CudaEveryKernel) {
+TEST_P(NormalizedConvolution, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
-  const NormalisedCase& own = GetParam();
+  const NormalizedCase& own = GetParam();
   const std::unique_ptr<Graph> graph = fused(own);
   const Node& node = fused_node(*graph);
   const DataType type = node.output(0)->data_type();
@@ -137,9 +137,9 @@ TEST_P(NormalisedConvolution, CudaEveryKernel) {
       tolerance_for(OperatorClass::contraction, type, {.terms = own.inputs, .magnitude = 2 * kLargest});
   result.absolute += u * largest;  // where y rounds to the other side
   if (own.tf32()) result.absolute += 2 * 0x1p-11 * largest;
-  expect_kernel_and_others(own, node, "generated.normalised_convolution", [&](Factors factors) {
+  expect_kernel_and_others(own, node, "generated.normalized_convolution", [&](Factors factors) {
     const SummedProducts products{.terms = own.inputs,
-                                  .first_size = size_of_normalised(own),
+                                  .first_size = size_of_normalized(own),
                                   .second_size = root_mean_square_of_uniform(2),
                                   .factors = factors};
     Tolerances all{result};
@@ -149,11 +149,11 @@ TEST_P(NormalisedConvolution, CudaEveryKernel) {
   });
 }
 
-TEST_P(NormalisedConvolution, CudaCompile) {
+TEST_P(NormalizedConvolution, CudaCompile) {
   EXPECT_GT(compile_candidates(fused_node(*fused(GetParam())), GetParam().tf32()), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedConvolution, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalizedConvolution, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
 struct ResidualCase {
@@ -209,9 +209,9 @@ TEST_P(ResidualConvolution, CudaCompile) {
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, ResidualConvolution, ::testing::ValuesIn(residual_cases()),
                          [](const auto& test) { return test.param.name; });
 
-// Without a normalisation in front.
-std::vector<NormalisedCase> cases_of_statistics() {
-  std::vector<NormalisedCase> cases;
+// Without a normalization in front.
+std::vector<NormalizedCase> cases_of_statistics() {
+  std::vector<NormalizedCase> cases;
   for (const auto& [prefix, type] : {std::pair{"Tf32", "fp32"}, {"Half", "fp16"}, {"BrainFloat", "bf16"}}) {
     const auto add = [&](const std::string& name, const std::string& pixels, int64_t inputs,
                          int64_t outputs) {
@@ -224,7 +224,7 @@ std::vector<NormalisedCase> cases_of_statistics() {
   return cases;
 }
 
-std::unique_ptr<Graph> with_statistics(const NormalisedCase& own) {
+std::unique_ptr<Graph> with_statistics(const NormalizedCase& own) {
   std::unique_ptr<Graph> graph =
       parse_graph(fmt::format("graph g(input %x: {3}[{0}, {1}], input %weight: {3}[{2}, 1, 1, {1}], input "
                               "%scale: fp32[{2}], input %bias: "
@@ -240,11 +240,11 @@ std::unique_ptr<Graph> with_statistics(const NormalisedCase& own) {
   return graph;
 }
 
-class PointwiseStatistics : public ::testing::TestWithParam<NormalisedCase> {};
+class PointwiseStatistics : public ::testing::TestWithParam<NormalizedCase> {};
 
 TEST_P(PointwiseStatistics, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
-  const NormalisedCase& own = GetParam();
+  const NormalizedCase& own = GetParam();
   const std::unique_ptr<Graph> graph = with_statistics(own);
   const Node& node = fused_node(*graph, "convolution_statistics");
   const DataType type = node.output(0)->data_type();
@@ -285,12 +285,12 @@ TEST(PointwiseStatistics, CudaRefusesOthersAndSaysWhy) {
   EXPECT_NE(refusal(512, 128, true).find("channels of the result"), std::string::npos);
 }
 
-TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
-  const auto refusal = [](const NormalisedCase& own) {
+TEST(NormalizedConvolution, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](const NormalizedCase& own) {
     const std::unique_ptr<Graph> graph = fused(own);
     const Node& node = fused_node(*graph);
     const KernelCandidate first = Device::open("cuda:plan-h100")->candidates(node).front();
-    EXPECT_EQ(first.name, "generated.normalised_convolution");
+    EXPECT_EQ(first.name, "generated.normalized_convolution");
     return first.refusal({node, std::vector<bool>(node.inputs().size(), false)});
   };
   EXPECT_EQ(refusal({"", "2, 3, 3"}), "");
@@ -300,11 +300,11 @@ TEST(NormalisedConvolution, CudaRefusesOthersAndSaysWhy) {
 }
 
 // Whatever else is taken compiles: the kernel asserts that its warps divide the outputs among them.
-TEST(NormalisedConvolution, CudaTakesOnlyOutputsThatItsWarpsDivide) {
+TEST(NormalizedConvolution, CudaTakesOnlyOutputsThatItsWarpsDivide) {
   const std::shared_ptr<Device> card = Device::open("cuda:plan-h100");
   for (const int64_t inputs : {64, 128, 256, 512}) {
     for (const int64_t outputs : {7, 16, 32, 48, 64, 80, 96, 100, 112, 128, 192, 256, 320, 384}) {
-      const NormalisedCase own{"", "2, 3, 3", inputs, outputs};
+      const NormalizedCase own{"", "2, 3, 3", inputs, outputs};
       const std::unique_ptr<Graph> graph = fused(own);
       const Node& node = fused_node(*graph);
       const std::string refusal =
@@ -319,7 +319,7 @@ TEST(NormalisedConvolution, CudaTakesOnlyOutputsThatItsWarpsDivide) {
   }
 }
 
-TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
+TEST(NormalizedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
   const cuda::GpuTraits gpu = cuda::Context("h100").traits();
   const auto takes = [&](const std::string& pixels, const std::string& window, const std::string& type) {
     const int64_t lost = window == "1, 1" ? 0 : 2;
@@ -330,7 +330,7 @@ TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
                                 "padding_low = [0, 0], strides = [1, "
                                 "1]}}\n  output y = %y\n}}\n",
                                 type, pixels, window, 56 - lost));
-    return cuda::takes_normalised_input(*graph->nodes().front(), 1, true, false, gpu);
+    return cuda::takes_normalized_input(*graph->nodes().front(), 1, true, false, gpu);
   };
   EXPECT_TRUE(takes("64", "1, 1", "fp16"));
   EXPECT_TRUE(takes("64", "1, 1", "bf16"));
@@ -340,11 +340,11 @@ TEST(NormalisedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
 }
 
 // The fewer where runs must not differ: behind windows, statistics are cuDNN's.
-TEST(NormalisedConvolution, CudaPlanOfResnetHasThem) {
+TEST(NormalizedConvolution, CudaPlanOfResnetHasThem) {
   const auto count = [](bool deterministic) {
     return count_of_kernel(
         *planned_training("resnet50", 256, {.precision = Precision::fp16, .deterministic = deterministic}),
-        "generated.normalised_convolution");
+        "generated.normalized_convolution");
   };
   EXPECT_EQ(count(false), 9u);
   EXPECT_EQ(count(true), 6u);

@@ -1,4 +1,4 @@
-// Both gradients of pointwise convolutions with those of batch normalisation.
+// Both gradients of pointwise convolutions with those of batch normalization.
 #include "device/cuda/convolution/pointwise_gradients.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct PointwiseCase {
   int64_t wide = 256;
   int norms = 1;
   std::string type = "fp16";
-  // u is the relu of a normalisation, and y, where there are two, that of the sum of the others.
+  // u is the relu of a normalization, and y, where there are two, that of the sum of the others.
   bool again = false;
 
   bool tf32() const { return type == "fp32"; }
@@ -39,7 +39,7 @@ std::unique_ptr<Graph> gradients_of(const PointwiseCase& own) {
       "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
   const std::string wide = tensor(own, own.wide), narrow = tensor(own, own.narrow);
   std::string text = fmt::format(
-      "graph g(input %dy: {1}, input %weight: {0}[{2}, 1, 1, {3}], input %y: {4}, input %shortcut: {4}, "
+      "graph g(input %dy: {1}, input %weight: {0}[{2}, 1, 1, {3}], input %y: {4}, input %residual: {4}, "
       "input %v: {1}, input %former: {0}[{3}, 1, 1, {2}], input %scale: fp32[{2}], input %bias: fp32[{2}]",
       own.type, narrow, own.narrow, own.wide, wide);
   for (int norm = 0; norm < own.norms; ++norm)
@@ -47,19 +47,19 @@ std::unique_ptr<Graph> gradients_of(const PointwiseCase& own) {
                         wide, own.wide, own.again ? "bias" : "mean",
                         own.again ? "" : fmt::format(", input %variance{}: fp32[{}]", norm, own.wide));
   text += ") {\n";
-  const bool mask_again = own.again && own.norms == 2;
+  const bool recomputed_mask = own.again && own.norms == 2;
   for (int norm = 0; own.again && norm < own.norms; ++norm)
     text += fmt::format("  %n{0}, %mean{0}, %variance{0} = batch_norm_training(%x{0}, %scale{0}, %bias{0})\n",
                         norm);
-  if (mask_again) text += "  %s = add(%n0, %n1)\n  %q = relu(%s)\n";
+  if (recomputed_mask) text += "  %s = add(%n0, %n1)\n  %q = relu(%s)\n";
   text += fmt::format(
       "  %d = convolution_data_gradient(%dy, %weight) {{input_shape = {0}, {1}}}\n"
-      "  %sum = add(%d, %shortcut)\n  %zero = constant() {{value = {2}[] (0)}}\n  %open = greater({5}, "
+      "  %sum = add(%d, %residual)\n  %zero = constant() {{value = {2}[] (0)}}\n  %open = greater({5}, "
       "%zero)\n"
       "  %dz = select(%open, %sum, %zero)\n"
       "  %dw = convolution_weight_gradient({5}, %dy) {{weight_shape = [{3}, 1, 1, {4}], {1}}}\n"
       "  output dz = %dz\n  output dw = %dw\n",
-      wide.substr(4), attributes, own.type, own.narrow, own.wide, mask_again ? "%q" : "%y");
+      wide.substr(4), attributes, own.type, own.narrow, own.wide, recomputed_mask ? "%q" : "%y");
   if (own.again) text += "  %n, %mean, %variance = batch_norm_training(%v, %scale, %bias)\n  %r = relu(%n)\n";
   for (int norm = 0; norm < own.norms; ++norm)
     text += fmt::format(
@@ -87,8 +87,8 @@ std::unique_ptr<Graph> fused(const PointwiseCase& own) {
   options.takes_summed_gradients = [&](const Node&, size_t) {
     return own.narrow > 128 ? FusedGradients::data : FusedGradients::both;
   };
-  options.takes_normalised_gradients = [](const Node&) { return true; };
-  options.makes_mask_again = [](const Node&) { return true; };
+  options.takes_normalized_gradients = [](const Node&) { return true; };
+  options.recomputes_mask = [](const Node&) { return true; };
   std::unique_ptr<Graph> graph = gradients_of(own);
   EXPECT_TRUE(run_pass(*graph, "fuse_pointwise_gradients", options));
   verify(*graph);
@@ -99,7 +99,7 @@ std::unique_ptr<Graph> fused(const PointwiseCase& own) {
 // keep in shared memory.
 std::vector<PointwiseCase> summed_cases() {
   return {{"OneSlice", "3, 7, 9"},
-          {"TwoNormalisations", "2, 8, 8", 64, 256, 2},
+          {"TwoNormalizations", "2, 8, 8", 64, 256, 2},
           {"NarrowSlice", "5, 31, 33", 64, 128},
           {"TwoSlices", "2, 9, 11", 128, 256},
           {"FourSlicesOfTwo", "1, 5, 7", 128, 512, 2},
@@ -108,25 +108,25 @@ std::vector<PointwiseCase> summed_cases() {
           {"DataAlone", "3, 7, 9", 256, 512},
           {"DataAloneOfManyItems", "3, 31, 35", 256, 1024},
           {"DataAloneOfTwo", "2, 5, 7", 256, 128, 2, "bf16"},
-          {"MaskAgain", "3, 7, 9", 64, 256, 2, "fp16", true},
-          {"MaskAgainInSlices", "1, 5, 7", 128, 256, 2, "bf16", true},
-          {"MaskAgainOfManyItems", "3, 31, 35", 128, 1024, 2, "fp16", true},
+          {"RecomputedMask", "3, 7, 9", 64, 256, 2, "fp16", true},
+          {"RecomputedMaskInSlices", "1, 5, 7", 128, 256, 2, "bf16", true},
+          {"RecomputedMaskOfManyItems", "3, 31, 35", 128, 1024, 2, "fp16", true},
           {"BrainFloatInSlices", "3, 7, 9", 128, 512, 1, "bf16"},
           {"BrainFloat", "3, 7, 9", 64, 256, 2, "bf16"},
           {"Tf32", "3, 7, 9", 64, 256, 1, "fp32"},
-          {"Tf32MaskAgain", "3, 7, 9", 64, 256, 2, "fp32", true},
+          {"Tf32RecomputedMask", "3, 7, 9", 64, 256, 2, "fp32", true},
           {"Tf32InSlices", "3, 31, 35", 128, 512, 2, "fp32"},
           {"Tf32DataAlone", "3, 31, 35", 256, 1024, 1, "fp32"}};
 }
 
-std::vector<PointwiseCase> normalised_cases() {
+std::vector<PointwiseCase> normalized_cases() {
   return {{"OneItem", "1, 3, 5"},
           {"BrokenItem", "3, 7, 9"},
           {"ManyItems", "5, 31, 33", 64, 128},
-          {"MadeAgain", "3, 7, 9", 64, 256, 1, "fp16", true},
+          {"Recomputed", "3, 7, 9", 64, 256, 1, "fp16", true},
           {"BrainFloat", "3, 7, 9", 64, 256, 1, "bf16", true},
           {"Tf32", "5, 31, 33", 64, 128, 1, "fp32"},
-          {"Tf32MadeAgain", "3, 31, 35", 64, 256, 1, "fp32", true}};
+          {"Tf32Recomputed", "3, 31, 35", 64, 256, 1, "fp32", true}};
 }
 
 std::string case_name(const ::testing::TestParamInfo<PointwiseCase>& test) {
@@ -188,23 +188,23 @@ Tolerance contraction(const Node& node, size_t output, int64_t terms, double mag
 }
 
 // The sum of dz, the data gradient with an addend where the mask is open, and those of dz (x - mean).
-Tolerances slope_tolerances(const PointwiseCase& own, const Node& node) {
+Tolerances gradient_tolerances(const PointwiseCase& own, const Node& node) {
   const TensorType& dz = node.output(0)->type();
   const double drawn = root_mean_square_of_uniform(2);
   const SummedProducts products{.terms = own.narrow,
                                 .first_size = drawn,
                                 .second_size = drawn,
                                 .factors = own.tf32() ? Factors::cut_off : Factors::exact};
-  SummedTerms slopes = summed_statistics(products, dz.data_type, dz.element_count() / own.wide);
+  SummedTerms gradients = summed_statistics(products, dz.data_type, dz.element_count() / own.wide);
   // The reference rounds the data gradient before the sum. What is cut off its factors is in proportion to
   // the data gradient, not to dz: of either sign, as dy is.
-  slopes.error *= 2;
-  slopes.proportional = 0;
-  slopes.size = std::hypot(slopes.size, drawn);
-  Tolerances result{sum_tolerance(slopes)};
-  const double centred = std::hypot(drawn, 2);  // of a channel whose mean is 2
-  for (double* part : {&slopes.size, &slopes.error, &slopes.bias}) *part *= centred;
-  for (int norm = 0; norm < own.norms; ++norm) result.push_back(sum_tolerance(slopes));
+  gradients.error *= 2;
+  gradients.proportional = 0;
+  gradients.size = std::hypot(gradients.size, drawn);
+  Tolerances result{sum_tolerance(gradients)};
+  const double centerd = std::hypot(drawn, 2);  // of a channel whose mean is 2
+  for (double* part : {&gradients.size, &gradients.error, &gradients.bias}) *part *= centerd;
+  for (int norm = 0; norm < own.norms; ++norm) result.push_back(sum_tolerance(gradients));
   return result;
 }
 
@@ -222,11 +222,11 @@ TEST_P(SummedGradients, CudaEveryKernel) {
   Tolerance result = contraction(node, 0, own.narrow, 4);
   result.absolute += u * largest;  // the reference rounds the data gradient before the sum
   Tolerance weight = contraction(node, 0, pixels, own.again ? 40 : 4);
-  // Both normalisations and their sum, about 4 in channels of the largest scale, may be rounded or not.
+  // Both normalizations and their sum, about 4 in channels of the largest scale, may be rounded or not.
   if (own.again)
     weight.absolute += 4 * std::sqrt(static_cast<double>(pixels)) * u * root_mean_square_of_uniform(2) * 4;
   Tolerances tolerances{result};
-  for (const Tolerance& sum : slope_tolerances(own, node)) tolerances.push_back(sum);
+  for (const Tolerance& sum : gradient_tolerances(own, node)) tolerances.push_back(sum);
   if (own.narrow <= 128) tolerances.push_back(weight);
   std::vector<Tensor> inputs = inputs_of(node);
   if (own.again) decide_mask(node, inputs);
@@ -245,16 +245,16 @@ TEST_P(SummedGradients, CudaCompile) {
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, SummedGradients, ::testing::ValuesIn(summed_cases()), case_name);
 
-class NormalisedGradients : public ::testing::TestWithParam<PointwiseCase> {};
+class NormalizedGradients : public ::testing::TestWithParam<PointwiseCase> {};
 
-TEST_P(NormalisedGradients, CudaEveryKernel) {
+TEST_P(NormalizedGradients, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const PointwiseCase& own = GetParam();
   const std::unique_ptr<Graph> graph = fused(own);
-  const Node& node = *fused_node(*graph, "normalised_gradients");
+  const Node& node = *fused_node(*graph, "normalized_gradients");
   const int64_t pixels = node.output(0)->type().element_count() / own.narrow;
   const double u = unit_roundoff(node.output(0)->data_type());
-  // d = dy factor + y slant + offset is below 10 and may round to the other side.
+  // d = dy factor + y correlation + offset is below 10 and may round to the other side.
   constexpr double kLargest = 10;
   Tolerance data = contraction(node, 0, own.wide, 2 * kLargest);
   Tolerance weight = contraction(node, 1, pixels, 2 * kLargest);
@@ -263,15 +263,15 @@ TEST_P(NormalisedGradients, CudaEveryKernel) {
   const std::vector<std::string> names = expect_every_kernel(node, inputs_of(node), {data, weight},
                                                              std::vector<bool>(node.inputs().size(), false),
                                                              gpu_or_null(), true, {}, own.tf32());
-  EXPECT_EQ(names.front(), "generated.normalised_gradients");
+  EXPECT_EQ(names.front(), "generated.normalized_gradients");
 }
 
-TEST_P(NormalisedGradients, CudaCompile) {
+TEST_P(NormalizedGradients, CudaCompile) {
   const std::unique_ptr<Graph> graph = fused(GetParam());
-  EXPECT_GT(compile_candidates(*fused_node(*graph, "normalised_gradients"), GetParam().tf32()), 0U);
+  EXPECT_GT(compile_candidates(*fused_node(*graph, "normalized_gradients"), GetParam().tf32()), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalisedGradients, ::testing::ValuesIn(normalised_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalizedGradients, ::testing::ValuesIn(normalized_cases()), case_name);
 
 TEST(PointwiseGradients, CudaRefusesOthersAndSaysWhy) {
   const auto refusal = [](const PointwiseCase& own, const std::string& kind) {
@@ -286,14 +286,14 @@ TEST(PointwiseGradients, CudaRefusesOthersAndSaysWhy) {
     EXPECT_NE(refusal(own, kind).find(reason), std::string::npos) << refusal(own, kind);
   };
   EXPECT_EQ(refusal({"", "2, 3, 3"}, "summed_gradients"), "");
-  EXPECT_EQ(refusal({"", "2, 3, 3"}, "normalised_gradients"), "");
+  EXPECT_EQ(refusal({"", "2, 3, 3"}, "normalized_gradients"), "");
   expect_refusal({"", "2, 3, 3", 96, 256}, "summed_gradients", "96 channels of dy");
   expect_refusal({"", "2, 3, 3", 64, 192}, "summed_gradients", "192 channels of x");
-  expect_refusal({"", "2, 3, 3", 64, 256, 3}, "summed_gradients", "3 normalisations");
-  expect_refusal({"", "2, 3, 3", 32, 256}, "normalised_gradients", "32 channels of x");
-  expect_refusal({"", "2, 3, 3", 64, 512}, "normalised_gradients", "512 channels of dy");
+  expect_refusal({"", "2, 3, 3", 64, 256, 3}, "summed_gradients", "3 normalizations");
+  expect_refusal({"", "2, 3, 3", 32, 256}, "normalized_gradients", "32 channels of x");
+  expect_refusal({"", "2, 3, 3", 64, 512}, "normalized_gradients", "512 channels of dy");
   expect_refusal({"", "2, 3, 3", 64, 256, 1, "fp32"}, "summed_gradients", "exact fp32");
-  expect_refusal({"", "2, 3, 3", 64, 256, 1, "fp32"}, "normalised_gradients", "exact fp32");
+  expect_refusal({"", "2, 3, 3", 64, 256, 1, "fp32"}, "normalized_gradients", "exact fp32");
 }
 
 // What a kernel gains does not pay for small tensors.
@@ -313,22 +313,22 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   EXPECT_EQ(summed(*gradients_of({"", "64, 28, 28", 256, 1024}), 1), FusedGradients::data);
   const std::unique_ptr<Graph> slices = gradients_of({"", "64, 28, 28", 128, 512});
   const cuda::GpuTraits other = cuda::Context("b200").traits();
-  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*slices), false, gpu));
-  EXPECT_TRUE(cuda::makes_mask_again(*data_gradient(*large), false, other));
-  EXPECT_FALSE(cuda::makes_mask_again(*data_gradient(*slices), false, other));
+  EXPECT_TRUE(cuda::recomputes_mask(*data_gradient(*slices), false, gpu));
+  EXPECT_TRUE(cuda::recomputes_mask(*data_gradient(*large), false, other));
+  EXPECT_FALSE(cuda::recomputes_mask(*data_gradient(*slices), false, other));
   const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
   EXPECT_EQ(summed(*wide, 1), FusedGradients::none);
   EXPECT_EQ(cuda::takes_summed_gradients(*data_gradient(*wide), 1, true, gpu), FusedGradients::both);
   const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };
-  EXPECT_FALSE(cuda::takes_normalised_gradients(*former(*small), false, gpu));
-  EXPECT_TRUE(cuda::takes_normalised_gradients(*former(*large), false, gpu));
+  EXPECT_FALSE(cuda::takes_normalized_gradients(*former(*small), false, gpu));
+  EXPECT_TRUE(cuda::takes_normalized_gradients(*former(*large), false, gpu));
 }
 
 TEST(PointwiseGradients, CudaPlanOfResnetHasThemInItsFirstStages) {
   for (const Precision precision : {Precision::fp16, Precision::tf32}) {
     const auto executable = planned_training("resnet50", 256, {.precision = precision});
     EXPECT_EQ(count_of_kernel(*executable, "generated.summed_gradients"), 12u);
-    EXPECT_EQ(count_of_kernel(*executable, "generated.normalised_gradients"), 4u);
+    EXPECT_EQ(count_of_kernel(*executable, "generated.normalized_gradients"), 4u);
   }
 }
 

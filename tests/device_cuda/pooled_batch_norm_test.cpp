@@ -1,4 +1,4 @@
-// Batch normalisation, relu and max pooling in one step, and their gradients in one.
+// Batch normalization, relu and max pooling in one step, and their gradients in one.
 #include <algorithm>
 #include <limits>
 
@@ -76,7 +76,7 @@ struct PooledNode {
   Value* input(const std::string& name, DataType type, const Shape& shape) {
     return graph->add_input(InputRole::input, name, {type, {shape.begin(), shape.end()}});
   }
-  Value* normalised() {
+  Value* normalized() {
     return ops::batch_norm_inference(x, channels[0], channels[1], channels[2], channels[3], 0.25);
   }
   void fuse(const std::string& kind, std::initializer_list<Value*> members,
@@ -91,7 +91,7 @@ struct PooledNode {
 
 PooledNode forward_node(const PooledCase& own) {
   PooledNode result(own);
-  Value* n = result.normalised();
+  Value* n = result.normalized();
   Value* r = ops::relu(n);
   Value* y = ops::max_pool(r, own.window);
   result.fuse("batch_norm_max_pool", {n, r, y}, {y, y->producer()->output(1)});
@@ -104,7 +104,7 @@ PooledNode backward_node(const PooledCase& own) {
   Value* dy = result.input("dy", own.type, pooled);
   Value* position = result.input("position", DataType::uint8, pooled);
   Value* g = ops::max_pool_gradient(dy, position, result.x->shape(), own.window);
-  Value* n = result.normalised();
+  Value* n = result.normalized();
   Value* zero = ops::constant_like(n, 0);
   Value* open = ops::greater(n, zero);
   Value* dz = ops::select(open, g, zero);
@@ -121,7 +121,7 @@ Tensor steps(const Value& value, double step, double most, uint64_t seed) {
   return result;
 }
 
-// Numbers of which the normalised x is exact in every type and never zero: then positions and masks do not
+// Numbers of which the normalized x is exact in every type and never zero: then positions and masks do not
 // hang on roundings. Ties are frequent.
 std::vector<Tensor> exact_inputs(const PooledCase& own, const Node& node) {
   std::vector<Tensor> inputs;
@@ -253,7 +253,7 @@ TEST(CudaPooledBatchNorms, InAGraphAreAsTheReference) {
   // numbers.
   const Problem sums{.terms = 4 * 23 * 26, .magnitude = 8 * 3};
   const Tolerance norm =
-      tolerance_for(OperatorClass::normalisation, DataType::fp32, {.terms = sums.terms, .magnitude = 8});
+      tolerance_for(OperatorClass::normalization, DataType::fp32, {.terms = sums.terms, .magnitude = 8});
   const Tolerance sum = tolerance_for(OperatorClass::reduction, DataType::fp32, sums);
   expect_as_reference(gpu_or_null(), own, {norm, {}, norm, sum, sum}, true);
   const DeviceRun run = run_on(gpu_or_null(), own, true);

@@ -16,7 +16,7 @@ TEST(CudaTimer, MarksRecordedRunsAndTheirNodes) {
   const auto device = gpu_or_null();
   const auto executable = compile(*step.graph, device);
   auto variables = std::make_shared<Variables>(device);
-  train::initialise_variables(*variables, step.variables, 1);
+  train::initialize_variables(*variables, step.variables, 1);
   executable->bind(variables);
   executable->stage({{"images", random_tensor(DataType::fp32, model.input_type(16).static_shape(), -1, 1, 1)},
                      {"labels", Tensor(DataType::int32, {16})},

@@ -36,7 +36,7 @@ TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device
   options.poison_freed = !record;  // which keeps runs from being recorded
   const auto executable = compile(*step.graph, device, options);
   TrainingRun result{{}, std::make_shared<Variables>(device)};
-  train::initialise_variables(*result.variables, step.variables, 1);
+  train::initialize_variables(*result.variables, step.variables, 1);
   executable->bind(result.variables);
   const std::map<std::string, Tensor> inputs{
       {"images", models::formula::images("images", model.input_type(kBatch).static_shape())},

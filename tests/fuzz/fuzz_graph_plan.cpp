@@ -48,7 +48,7 @@ void plan_and_run(const Graph& symbolic) {
   SymbolBindings bindings;
   for (const std::string& symbol : free_symbols(symbolic))
     bindings[symbol] = static_cast<int64_t>(2 + bindings.size());
-  const auto graph = specialise(symbolic, bindings);
+  const auto graph = specialize(symbolic, bindings);
   verify(*graph);
   if (is_small(*graph)) {
     std::vector<Tensor> inputs;

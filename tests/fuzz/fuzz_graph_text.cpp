@@ -43,14 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const std::string& symbol : free_symbols(*graph))
     bindings[symbol] = static_cast<int64_t>(2 + bindings.size());
   if (bindings.empty()) return 0;
-  std::unique_ptr<Graph> specialised;
+  std::unique_ptr<Graph> specialized;
   try {
-    specialised = specialise(*graph, bindings);
+    specialized = specialize(*graph, bindings);
   } catch (const Error& error) {
     check_is_refusal(error);
     return 0;
   }
-  verify(*specialised);
-  check_reads_back(*specialised);
+  verify(*specialized);
+  check_reads_back(*specialized);
   return 0;
 }

@@ -91,7 +91,7 @@ TEST(Dimension, SubstitutesInsideFloors) {
   const Dimension halved = (kBatch + 1).floor_divide(2) * kTokens;
   EXPECT_EQ(halved.substitute({{"batch", 6}}), kTokens * 3);
   EXPECT_EQ(halved.substitute({{"batch", 6}, {"tokens", 10}}).value(), 30);
-  EXPECT_ERROR(halved.value(), ErrorCode::invalid_argument, "specialise");
+  EXPECT_ERROR(halved.value(), ErrorCode::invalid_argument, "specialize");
   std::set<std::string> symbols;
   halved.collect_symbols(symbols);
   EXPECT_EQ(symbols, (std::set<std::string>{"batch", "tokens"}));

@@ -1,4 +1,4 @@
-// Building, rewriting, text form, specialisation and verification of graphs.
+// Building, rewriting, text form, specialization and verification of graphs.
 #include "tessera/graph/graph.h"
 
 #include <gtest/gtest.h>
@@ -100,13 +100,13 @@ TEST(GraphText, SaysWhereAndWhatIsWrong) {
   }
 }
 
-TEST(Graph, SpecialisesAllSizesThatDependOnASymbol) {
+TEST(Graph, SpecializesAllSizesThatDependOnASymbol) {
   const auto symbolic = parse_graph(R"(graph g(input %x: fp32[batch, 6]) {
   %y: fp32[2*batch, 3] = reshape(%x) {shape = [2*batch, 3]}
   output y = %y
 })");
   EXPECT_EQ(free_symbols(*symbolic), std::set<std::string>{"batch"});
-  const auto graph = specialise(*symbolic, {{"batch", 4}});
+  const auto graph = specialize(*symbolic, {{"batch", 4}});
   verify(*graph);
   EXPECT_EQ(graph->find("y")->type().static_shape(), (Shape{8, 3}));
   EXPECT_TRUE(free_symbols(*graph).empty());
@@ -164,9 +164,9 @@ TEST(Graph, RefusesTensorsThatNoMachineHolds) {
   EXPECT_EQ(graph.find("a"), nullptr);
   Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {batch, large}});
   graph.add_output("y", ops::relu(x));
-  EXPECT_NO_THROW(specialise(graph, {{"batch", 1 << 20}}));
-  EXPECT_ERROR(specialise(graph, {{"batch", 1 << 24}}), ErrorCode::invalid_graph, "128.0 TiB");
-  EXPECT_ERROR(specialise(graph, {{"batch", -1}}), ErrorCode::invalid_graph, "negative");
+  EXPECT_NO_THROW(specialize(graph, {{"batch", 1 << 20}}));
+  EXPECT_ERROR(specialize(graph, {{"batch", 1 << 24}}), ErrorCode::invalid_graph, "128.0 TiB");
+  EXPECT_ERROR(specialize(graph, {{"batch", -1}}), ErrorCode::invalid_graph, "negative");
 }
 
 // A node that only waits for the ones around it would come to the front if all that could run were put there.

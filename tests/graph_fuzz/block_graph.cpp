@@ -87,7 +87,7 @@ class BlockGenerator {
     Value* x =
         input(InputRole::input, {images(extent / 4), extent, extent, chance(70) ? 3 : pick({1, 4})}, -1, 1);
     x = convolution(x, chance(80) ? 64 : pick({32, 48, 128}), pick({3, 7}), 2);
-    x = ops::relu(normalised(x));
+    x = ops::relu(normalized(x));
     if (chance(20)) return x;
     return ops::max_pool(x, {.window = {3, 3}, .strides = {2, 2}, .padding_low = {1, 1}, .padding_high = {}});
   }
@@ -103,7 +103,7 @@ class BlockGenerator {
     return ops::apply("convolution", {x, weight, parameter({outputs}, -1, 1)}, plain.attributes())->output();
   }
 
-  Value* normalised(Value* x) {
+  Value* normalized(Value* x) {
     const int64_t c = channels(x);
     Value* scale = parameter({c}, 0.5, 1.5);
     Value* bias = parameter({c}, -0.5, 0.5);
@@ -118,9 +118,9 @@ class BlockGenerator {
     return norm.result;
   }
 
-  Value* shortcut(Value* x, const Value* y, int64_t stride) {
+  Value* residual(Value* x, const Value* y, int64_t stride) {
     const bool projects = stride > 1 || channels(x) != channels(y) || chance(20);
-    return projects ? normalised(convolution(x, channels(y), 1, stride)) : x;
+    return projects ? normalized(convolution(x, channels(y), 1, stride)) : x;
   }
 
   Value* sum(Value* y, Value* x) { return ops::relu(chance(50) ? ops::add(y, x) : ops::add(x, y)); }
@@ -128,19 +128,19 @@ class BlockGenerator {
   Value* bottleneck(Value* x) {
     const int64_t inner = narrow();
     const int64_t stride = pick({1, 1, 1, 2});
-    Value* y = ops::relu(normalised(convolution(x, inner, 1)));
-    if (large_ || chance(50)) y = ops::relu(normalised(convolution(y, inner, 3, stride)));
+    Value* y = ops::relu(normalized(convolution(x, inner, 1)));
+    if (large_ || chance(50)) y = ops::relu(normalized(convolution(y, inner, 3, stride)));
     const int64_t made = y->shape()[1] == x->shape()[1] ? 1 : stride;
-    y = normalised(convolution(y, chance(60) ? channels(x) : wide(inner), 1));
-    return sum(y, shortcut(x, y, made));
+    y = normalized(convolution(y, chance(60) ? channels(x) : wide(inner), 1));
+    return sum(y, residual(x, y, made));
   }
 
   Value* basic(Value* x) {
     const int64_t stride = pick({1, 1, 2});
     const int64_t window = large_ ? 3 : pick({1, 3});
-    Value* y = ops::relu(normalised(convolution(x, narrow(), window, stride)));
-    y = normalised(convolution(y, chance(60) ? channels(x) : narrow(), window));
-    return sum(y, shortcut(x, y, y->shape()[1] == x->shape()[1] ? 1 : stride));
+    Value* y = ops::relu(normalized(convolution(x, narrow(), window, stride)));
+    y = normalized(convolution(y, chance(60) ? channels(x) : narrow(), window));
+    return sum(y, residual(x, y, y->shape()[1] == x->shape()[1] ? 1 : stride));
   }
 
   Value* head(Value* x) {

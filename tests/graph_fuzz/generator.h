@@ -47,7 +47,7 @@ class Generator {
   Value* partner(Value* x);             // broadcasts against x
   Value* squeeze(Value* x, const ExampleInput& range);
   Value* activation(Value* x);
-  Value* normalised(Value* x);
+  Value* normalized(Value* x);
   Value* attention(Value* x);
   Value* integers();
   ops::ConvolutionOptions windows(const Value* x, int64_t window, int64_t groups);

@@ -1,4 +1,4 @@
-// Layers of networks: products, convolutions, normalisations, pooling.
+// Layers of networks: products, convolutions, normalizations, pooling.
 #include <algorithm>
 
 #include "graph_fuzz/generator.h"
@@ -81,7 +81,7 @@ Value* Generator::convolution() {
             ->output();
   }
   if (chance(40)) y = ops::add(y, parameter({outputs}));
-  if (chance(30)) y = normalised(y);
+  if (chance(30)) y = normalized(y);
   if (chance(30) && shape_of(y) == shape_of(x)) y = ops::add(y, x);
   return activation(y);
 }
@@ -99,7 +99,7 @@ Value* Generator::transposed() {
   return activation(chance(40) ? ops::add(y, parameter({channels(y)})) : y);
 }
 
-Value* Generator::normalised(Value* x) {
+Value* Generator::normalized(Value* x) {
   const int64_t c = channels(x);
   Value* scale = parameter({c}, 0.5, 1);
   Value* bias = chance(15) ? ops::broadcast_to(parameter({}), {c}) : parameter({c}, 0.5);
@@ -129,12 +129,12 @@ Value* Generator::norm() {
     case 2:
       return chance(50) ? ops::softmax(x) : ops::log_softmax(x);
     case 3: {
-      Value* y = normalised(x);
+      Value* y = normalized(x);
       if (chance(50)) y = ops::add(y, x);
       return ops::relu(y);
     }
     default:
-      return normalised(x);
+      return normalized(x);
   }
 }
 
@@ -142,7 +142,7 @@ Value* Generator::norm() {
 Value* Generator::pooled_norm() {
   Value* x = of_rank(4);
   if (x == nullptr) return nullptr;
-  Value* y = ops::relu(normalised(x));
+  Value* y = ops::relu(normalized(x));
   if (chance(20)) extra_.push_back(y);
   const int64_t window = 2 + below(2);
   const int64_t padding = below(2);

@@ -25,7 +25,7 @@ enum class BlockSize {
   planned,  // of any size, without values
 };
 
-// Residual blocks with batch normalisation, as in ResNets, and a training step of theirs, in channel counts
+// Residual blocks with batch normalization, as in ResNets, and a training step of theirs, in channel counts
 // that devices have kernels of their own for, and in others.
 RandomGraph random_block(uint64_t seed, BlockSize size, bool frozen = false);
 

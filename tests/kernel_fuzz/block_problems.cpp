@@ -191,9 +191,9 @@ void EagerDevice::prepare(PassOptions& options) const {
     const int64_t outputs = data_gradient.input(0)->shape().back().value();
     return outputs <= kMostOfBoth ? FusedGradients::both : FusedGradients::data;
   };
-  options.makes_mask_again = [](const Node&) { return true; };
-  options.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
-  options.takes_normalised_gradients = [](const Node&) { return true; };
+  options.recomputes_mask = [](const Node&) { return true; };
+  options.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
+  options.takes_normalized_gradients = [](const Node&) { return true; };
   options.takes_statistics = [](const Node&) { return true; };
 }
 

@@ -26,7 +26,7 @@ constexpr std::string_view kGivesZeroDeviations = "cudnn.layer_norm";
 enum class NonFinite {
   same,     // what the reference makes
   either,   // NaN in place of an infinity, or the other way round, where its formula is another
-  spreads,  // and of neighbours too, with which it sums them and takes them away again
+  spreads,  // and of neighbors too, with which it sums them and takes them away again
 };
 
 bool forgiven(double actual, double expected, NonFinite rule) {
@@ -61,7 +61,7 @@ NonFinite rule_for(const KernelProblem& problem, double amplification) {
   if (holds_convolution(node)) return NonFinite::spreads;
   switch (node.schema().operator_class) {
     case OperatorClass::contraction:
-    case OperatorClass::normalisation:
+    case OperatorClass::normalization:
     case OperatorClass::loss:
     case OperatorClass::fused:
       return NonFinite::either;

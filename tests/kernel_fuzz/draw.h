@@ -29,7 +29,7 @@ class Draw {
     return low + (high - low) * static_cast<double>(random_.uniform(counter_++));
   }
   // An extent as networks have them seldom: mostly odd and small, at times large, a power of two, or its
-  // neighbour. At least 1.
+  // neighbor. At least 1.
   int64_t extent(int64_t most);
 
  private:

@@ -121,7 +121,7 @@ Errors errors_within(const Tensor& output, const Tolerance& tolerance) {
   return errors;
 }
 
-// One rounding to the type, which may fall to either side, and the last digits of a vectorised function.
+// One rounding to the type, which may fall to either side, and the last digits of a vectorized function.
 Tolerance primitive_tolerance(const Tensor& output, const Inputs& inputs) {
   const DataType type = output.data_type();
   if (!is_floating(type)) return {};
@@ -227,7 +227,7 @@ std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
     terms = std::max(shape.back(), inputs[0]->size() / std::max<int64_t>(shape.back(), 1));
   }
   const DataType type = outputs[0].data_type() == DataType::fp64 ? DataType::fp64 : DataType::fp32;
-  const double relative = tolerance_for(OperatorClass::normalisation, type, {.terms = terms}).relative;
+  const double relative = tolerance_for(OperatorClass::normalization, type, {.terms = terms}).relative;
   const std::vector<Tensor> exact = run(wide.inputs);
   std::vector<Spread> spreads;
   for (const Tensor& tensor : exact) spreads.emplace_back(tensor);
@@ -245,7 +245,7 @@ std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
   }
   std::vector<Errors> errors;
   const double rounding =
-      tolerance_for(OperatorClass::normalisation, type, {.magnitude = largest_term(node, inputs)}).absolute;
+      tolerance_for(OperatorClass::normalization, type, {.magnitude = largest_term(node, inputs)}).absolute;
   for (size_t i = 0; i < outputs.size(); ++i) {
     errors.push_back(spreads[i].errors(outputs[i].data_type()));
     if (largest_term(node, inputs) == 0) continue;

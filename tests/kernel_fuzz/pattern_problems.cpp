@@ -39,7 +39,7 @@ class Network {
         result = convolutions();
         break;
       case 1:
-        result = normalised_convolutions();
+        result = normalized_convolutions();
         break;
       case 2:
         result = products();
@@ -51,7 +51,7 @@ class Network {
         result = cluster(input(maker_.shape(1, 4, 2000)));
         break;
       default:
-        result = normalisation();
+        result = normalization();
     }
     if (draw_.chance(30)) result = cluster(result);
     maker_.graph().add_output("result", result);
@@ -177,7 +177,7 @@ class Network {
     return draw_.chance(70) ? ops::max_pool(x, options) : ops::average_pool(x, options);
   }
 
-  Value* normalised_convolutions() {
+  Value* normalized_convolutions() {
     Value* y = convolve(nullptr, random_convolution(draw_, 2, kMostProducts));
     for (int64_t layers = draw_.between(1, 2); layers > 0; --layers) {
       y = batch_norm(y);
@@ -241,7 +241,7 @@ class Network {
     return draw_.chance(70) ? ops::add(y, x) : y;
   }
 
-  Value* normalisation() {
+  Value* normalization() {
     Value* x = input(maker_.shape(3, 4, 2000));
     switch (draw_.below(4)) {
       case 0:

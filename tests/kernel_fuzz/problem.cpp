@@ -12,7 +12,7 @@ namespace {
 const NodeMakers& node_makers() {
   static const NodeMakers makers = [] {
     NodeMakers all;
-    for (NodeMakers some : {contraction_makers(), normalisation_makers(), pooling_makers(),
+    for (NodeMakers some : {contraction_makers(), normalization_makers(), pooling_makers(),
                             reduction_makers(), movement_makers(), indexing_makers(), source_makers()})
       all.merge(some);
     return all;

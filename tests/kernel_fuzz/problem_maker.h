@@ -50,7 +50,7 @@ using MakeNode = void (*)(ProblemMaker& maker);
 using NodeMakers = std::map<std::string, MakeNode>;
 
 NodeMakers contraction_makers();
-NodeMakers normalisation_makers();
+NodeMakers normalization_makers();
 NodeMakers pooling_makers();
 NodeMakers reduction_makers();
 NodeMakers movement_makers();

@@ -40,11 +40,11 @@ TEST(Logits, OfUnfusedAndUnfrozenGraphsAreTheSame) {
   const models::Network network = models::build(golden_model("resnet18", 10, 64), 2);
   const Tensor images = models::formula::images("input", {2, 64, 64, 3});
   std::vector<Tensor> logits;
-  for (const bool optimised : {true, false}) {
+  for (const bool optimized : {true, false}) {
     CompileOptions options;
-    options.passes.frozen = optimised;
+    options.passes.frozen = optimized;
     options.pipeline.verify = true;
-    if (!optimised) {
+    if (!optimized) {
       for (const Pass& pass : pipeline(options.passes)) options.pipeline.disabled.insert(pass.name);
     }
     const auto executable = compile(*network.graph, Device::cpu(), options);

@@ -130,7 +130,7 @@ TEST(Elementwise, CastTruncatesAndSaturates) {
   EXPECT_EQ(run("cast", {1 + 0x1p-12}, {{"type", DataType::fp16}}), (std::vector<double>{1}));
 }
 
-TEST(Elementwise, RoundGoesToTheEvenNeighbour) {
+TEST(Elementwise, RoundGoesToTheEvenNeighbor) {
   EXPECT_EQ(run("round", {0.5, 1.5, 2.5, -0.5, -1.5, 0.49}), (std::vector<double>{0, 2, 2, 0, -2, 0}));
 }
 

@@ -85,7 +85,7 @@ TEST(Movement, GradientsOfASymbolicBatch) {
   Value* loss = ops::reduce_sum(ops::square(ops::transpose(joined, {1, 0})));
   const std::vector<Value*> sources{x};
   graph.add_output("gradient", differentiate(graph, loss, sources)[0]);
-  const auto special = specialise(graph, {{"batch", 3}});
+  const auto special = specialize(graph, {{"batch", 3}});
   verify(*special);
   const Tensor input = random_tensor(DataType::fp64, {3, 6}, -1, 1, 1);
   const Tensor gradient = run_reference(*special, std::vector{input}).outputs[0];

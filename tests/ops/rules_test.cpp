@@ -91,7 +91,7 @@ TEST(Reductions, DifferentiateAMeanOverASymbolicBatch) {
   Value* sources[] = {x};
   graph.add_output("dx", differentiate(graph, loss, sources)[0]);
   verify(graph);
-  const auto two = specialise(graph, {{"batch", 2}});
+  const auto two = specialize(graph, {{"batch", 2}});
   const Tensor inputs[] = {fp32({2, 2}, {1, 2, 3, 4})};
   EXPECT_EQ(run_reference(*two, inputs).outputs[0].to_doubles(), (std::vector<double>{0.5, 1, 1.5, 2}));
 }
@@ -117,7 +117,7 @@ TEST(Convolution, KeepsASymbolicBatchAndImage) {
   EXPECT_EQ(to_string(y->shape()), "[batch, floor(height - 1, 2) + 1, 112, 64]");
   Value* back = ops::transposed_convolution(y, weight, {.strides = {2, 2}, .padding_low = {3, 3}}, {1, 1});
   EXPECT_EQ(back->shape()[2], Dimension(224));
-  const auto sized = specialise(bench.graph, {{"batch", 2}, {"height", 31}});
+  const auto sized = specialize(bench.graph, {{"batch", 2}, {"height", 31}});
   EXPECT_EQ(sized->find(y->name())->shape(), to_symbolic({2, 16, 112, 64}));
 }
 
@@ -142,7 +142,7 @@ TEST(Convolution, RefusesWrongShapes) {
                ErrorCode::invalid_graph, "less than the stride");
 }
 
-TEST(Normalisation, KeepsStatisticsInFp32) {
+TEST(Normalization, KeepsStatisticsInFp32) {
   Bench bench;
   Value* x = bench.in(DataType::bf16, {batch(), 4, 4, 8});
   Value* channel = bench.in({8});

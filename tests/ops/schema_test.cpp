@@ -122,7 +122,7 @@ std::unique_ptr<Graph> symbolic_example(const ExampleGraph& example, int64_t ext
   return graph;
 }
 
-TEST_P(OperatorTest, SymbolicShapesSpecialiseToTheSame) {
+TEST_P(OperatorTest, SymbolicShapesSpecializeToTheSame) {
   for (size_t i = 0; i < schema().examples.size(); ++i) {
     const ExampleGraph example = make_example(schema(), i);
     SCOPED_TRACE(example.label);
@@ -136,7 +136,7 @@ TEST_P(OperatorTest, SymbolicShapesSpecialiseToTheSame) {
         ASSERT_NE(symbolic, nullptr) << "elementwise operators take any symbol; extent " << extent;
       }
       if (symbolic == nullptr) continue;
-      const auto special = specialise(*symbolic, {{"n", extent}});
+      const auto special = specialize(*symbolic, {{"n", extent}});
       verify(*special);
       for (size_t output = 0; output < special->outputs().size(); ++output) {
         EXPECT_EQ(special->outputs()[output].value->type(), example.node->output(output)->type());

@@ -1,4 +1,4 @@
-// Ten steps of every optimiser beside PyTorch's and the formulas of tests/golden/README.md.
+// Ten steps of every optimizer beside PyTorch's and the formulas of tests/golden/README.md.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -61,7 +61,7 @@ std::unique_ptr<UpdateGraph> build(const optim::Optimizer& optimizer, bool layer
   for (const auto& [name, shape] : kShapes) {
     const nn::Variable variable{.name = name,
                                 .shape = shape,
-                                .initialiser = nn::zeros(),
+                                .initializer = nn::zeros(),
                                 .decays = !layerwise || shape.size() > 1,
                                 .file_shape = {},
                                 .file_view = {},
@@ -86,7 +86,7 @@ TEST_P(Optimizers, StepAsTheGoldenOnes) {
   const std::unique_ptr<UpdateGraph> update = build(optimizer, layerwise);
   for (const auto& device : {Device::reference(), Device::cpu()}) {
     auto variables = std::make_shared<Variables>(device);
-    train::initialise_variables(*variables, update->variables, 1);
+    train::initialize_variables(*variables, update->variables, 1);
     for (const auto& [name, shape] : kShapes) {
       variables->set(name, formula_tensor("optimizer." + name, shape));
     }
@@ -124,7 +124,7 @@ TEST(Optimizers, LeaveUndecayedParametersAlone) {
   const std::unique_ptr<UpdateGraph> update =
       build(optim::sgd({.learning_rate = 0.5, .momentum = 0, .weight_decay = 0.1}), true);
   auto variables = std::make_shared<Variables>(Device::reference());
-  train::initialise_variables(*variables, update->variables, 1);
+  train::initialize_variables(*variables, update->variables, 1);
   std::map<std::string, Tensor> inputs{{"learning_rate", Tensor::scalar(DataType::fp32, 0.5)}};
   for (const auto& [name, shape] : kShapes) {
     variables->set(name, Tensor::full(DataType::fp32, shape, 1));

@@ -51,9 +51,9 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
 }
 
 // Kernels add up what they have multiplied.
-TEST(ConvolutionStatistics, AreLeftToTheNormalisationOfAConvolutionWithABias) {
+TEST(ConvolutionStatistics, AreLeftToTheNormalizationOfAConvolutionWithABias) {
   PassOptions own = options(true);
-  own.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  own.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
   expect_no_change("fuse_batch_norm", with_window(R"(graph g(input %x: fp16[2, 5, 5, 4],
     input %weight: fp16[6, 1, 1, 4], input %own: fp16[6], input %scale: fp32[6], input %bias: fp32[6]) {
     %c = convolution(%x, %weight, %own) {$WINDOW}
@@ -76,7 +76,7 @@ TEST(ConvolutionStatistics, AreLeftWhereTheDeviceDoesNotTakeThem) {
   }
 }
 
-// The mask from x needs the normalisation that the statistics replace: gradients come first.
+// The mask from x needs the normalization that the statistics replace: gradients come first.
 TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
   const std::string graph_text = R"(graph g(input %x: bf16[2, 5, 5, 4], input %weight: bf16[6, 1, 1, 4],
       input %scale: fp32[6], input %bias: fp32[6], input %dy: bf16[2, 5, 5, 6]) {
@@ -99,14 +99,14 @@ TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
   expect_same_results(*parse_graph(graph_text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
 }
 
-// Two convolutions with a normalisation each, the first large, and what stands between them.
+// Two convolutions with a normalization each, the first large, and what stands between them.
 std::string chain(const std::string& between, const std::string& others = "",
                   const std::string& window = "1, 1") {
   const std::string kWindow =
       "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
   return R"(graph g(input %x: bf16[2, 5, 5, 4], input %weight: bf16[6, 1, 1, 4], input %scale: fp32[6],
       input %bias: fp32[6], input %weight2: bf16[3, )" +
-         window + R"(, 6], input %scale2: fp32[3], input %bias2: fp32[3], input %shortcut: bf16[2, 5, 5, 6],
+         window + R"(, 6], input %scale2: fp32[3], input %bias2: fp32[3], input %residual: bf16[2, 5, 5, 6],
       input %weight3: bf16[6, 1, 1, 4], input %scale3: fp32[6], input %bias3: fp32[6]) {
     %c = convolution(%x, %weight) {)" +
          kWindow + R"(}
@@ -121,9 +121,9 @@ std::string chain(const std::string& between, const std::string& others = "",
          "}";
 }
 
-PassOptions normalising_options(bool taken = true) {
+PassOptions normalizing_options(bool taken = true) {
   PassOptions result = options(taken);
-  result.takes_normalised_input = [](const Node&, size_t, bool) { return true; };
+  result.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
   return result;
 }
 
@@ -135,11 +135,11 @@ const Node* fused_node(const Graph& graph, const std::string& kind) {
   return nullptr;
 }
 
-void expect_normalised_convolution(const std::string& text, size_t inputs) {
+void expect_normalized_convolution(const std::string& text, size_t inputs) {
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", normalising_options()));
+  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", normalizing_options()));
   verify(*graph);
-  const Node* fused = fused_node(*graph, "normalised_convolution");
+  const Node* fused = fused_node(*graph, "normalized_convolution");
   ASSERT_NE(fused, nullptr) << print(*graph);
   EXPECT_EQ(fused->outputs().size(), 4U);
   EXPECT_EQ(fused->inputs().size(), inputs);
@@ -147,7 +147,7 @@ void expect_normalised_convolution(const std::string& text, size_t inputs) {
   expect_same_results(*parse_graph(text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
 }
 
-const std::string kWithShortcut = "    %s = add(%n, %shortcut)\n    %y = relu(%s)\n";
+const std::string kWithResidual = "    %s = add(%n, %residual)\n    %y = relu(%s)\n";
 const std::string kTwoNorms = R"(
     %c3 = convolution(%x, %weight3) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
     %n3, %mean3, %variance3 = batch_norm_training(%c3, %scale3, %bias3)
@@ -155,36 +155,36 @@ const std::string kTwoNorms = R"(
     %y = relu(%s)
 )";
 
-// x, mean, factor and bias of each normalisation, the shortcut and the weight.
-TEST(ConvolutionStatistics, TakeTheNormalisationInFront) {
-  expect_normalised_convolution(chain("    %y = relu(%n)\n"), 5);
-  expect_normalised_convolution(chain(kWithShortcut), 6);
-  expect_normalised_convolution(chain(kTwoNorms), 9);
+// x, mean, factor and bias of each normalization, the residual and the weight.
+TEST(ConvolutionStatistics, TakeTheNormalizationInFront) {
+  expect_normalized_convolution(chain("    %y = relu(%n)\n"), 5);
+  expect_normalized_convolution(chain(kWithResidual), 6);
+  expect_normalized_convolution(chain(kTwoNorms), 9);
 }
 
-TEST(ConvolutionStatistics, LeaveTheNormalisationInFrontWhereOthersReadItOrTheDeviceRefuses) {
+TEST(ConvolutionStatistics, LeaveTheNormalizationInFrontWhereOthersReadItOrTheDeviceRefuses) {
   const auto expect_none = [](const std::string& text, const PassOptions& options) {
     const std::unique_ptr<Graph> graph = parse_graph(text);
     run_pass(*graph, "fuse_batch_norm", options);
-    EXPECT_EQ(fused_node(*graph, "normalised_convolution"), nullptr) << print(*graph);
+    EXPECT_EQ(fused_node(*graph, "normalized_convolution"), nullptr) << print(*graph);
   };
-  expect_none(chain(kWithShortcut, "    output n = %n\n"), normalising_options());
-  expect_none(chain(kWithShortcut, "    output s = %s\n"), normalising_options());
-  expect_none(chain("    %y = sigmoid(%n)\n"), normalising_options());
-  expect_none(chain(kWithShortcut), options(true));
+  expect_none(chain(kWithResidual, "    output n = %n\n"), normalizing_options());
+  expect_none(chain(kWithResidual, "    output s = %s\n"), normalizing_options());
+  expect_none(chain("    %y = sigmoid(%n)\n"), normalizing_options());
+  expect_none(chain(kWithResidual), options(true));
   // The first result does not have its statistics from the convolution.
-  expect_none(chain(kWithShortcut), normalising_options(false));
+  expect_none(chain(kWithResidual), normalizing_options(false));
   PassOptions refusing = options(true);
-  refusing.takes_normalised_input = [](const Node& convolution, size_t normalisations, bool shortcut) {
+  refusing.takes_normalized_input = [](const Node& convolution, size_t normalizations, bool residual) {
     EXPECT_EQ(convolution.input(0)->name(), "y");
-    EXPECT_EQ(normalisations, 1U);
-    EXPECT_TRUE(shortcut);
+    EXPECT_EQ(normalizations, 1U);
+    EXPECT_TRUE(residual);
     return false;
   };
-  expect_none(chain(kWithShortcut), refusing);
+  expect_none(chain(kWithResidual), refusing);
 }
 
-// What else reads the convolution stands between it and the normalisation, and moves behind what is fused.
+// What else reads the convolution stands between it and the normalization, and moves behind what is fused.
 TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
   const std::string graph_text = R"(graph g(input %x: fp32[2, 5, 5, 4], input %weight: fp32[6, 1, 1, 4],
       input %scale: fp32[6], input %bias: fp32[6]) {

@@ -30,7 +30,7 @@ std::vector<double> values_of(const Graph& graph, size_t output, const std::vect
 double mish(double x) {
   return x * std::tanh(std::log1p(std::exp(x)));
 }
-double mish_slope(double x) {
+double mish_derivative(double x) {
   return (mish(x + 1e-5) - mish(x - 1e-5)) / 2e-5;
 }
 
@@ -42,9 +42,9 @@ TEST(Differentiate, TakesACompositeToDifferentiateTo) {
   for (Value* gradient : gradients) own.graph.add_output(gradient->name(), gradient);
   verify(own.graph);
   for (const float x : {-1.0F, 0.5F, 2.0F}) {
-    const double to_inner = 0.5 * mish_slope(0.5 * mish(x));
+    const double to_inner = 0.5 * mish_derivative(0.5 * mish(x));
     EXPECT_NEAR(values_of(own.graph, 0, {x, 0, 0})[0], to_inner, 1e-5);
-    EXPECT_NEAR(values_of(own.graph, 1, {x, 0, 0})[0], to_inner * mish_slope(x), 1e-5);
+    EXPECT_NEAR(values_of(own.graph, 1, {x, 0, 0})[0], to_inner * mish_derivative(x), 1e-5);
     EXPECT_EQ(values_of(own.graph, 2, {x, 0, 0})[0], 1);
   }
 }
@@ -65,7 +65,7 @@ TEST(Differentiate, KeepsTheValuesThatTheCallerHolds) {
   Value* second = ops::reduce_sum(ops::square(own.inner));
   own.graph.add_output("second", differentiate(own.graph, second, std::vector<Value*>{own.x})[0]);
   verify(own.graph);
-  EXPECT_NEAR(values_of(own.graph, 4, {1, 0, 0})[0], 2 * mish(1) * mish_slope(1), 1e-5);
+  EXPECT_NEAR(values_of(own.graph, 4, {1, 0, 0})[0], 2 * mish(1) * mish_derivative(1), 1e-5);
 }
 
 TEST(Differentiate, LeavesCompositesToDeadCode) {

@@ -5,21 +5,21 @@
 namespace tessera::testing {
 namespace {
 
-TEST(FuseBatchNorm, TakesShortcutAndReluAndKeepsTheStatistics) {
+TEST(FuseBatchNorm, TakesResidualAndReluAndKeepsTheStatistics) {
   expect_pass("fuse_batch_norm", R"(
-    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %shortcut: fp32[2, 3, 3, 4]) {
+    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %residual: fp32[2, 3, 3, 4]) {
       %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
-      %sum = add(%n, %shortcut)
+      %sum = add(%n, %residual)
       %y = relu(%sum)
       output y = %y
       output mean = %mean
     })",
               R"(
-    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %shortcut: fp32[2, 3, 3, 4]) {
-      %y, %mean = fused(%x, %scale, %bias, %shortcut) {kind = "batch_norm"} body graph batch_norm(
-        input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %shortcut: fp32[2, 3, 3, 4]) {
+    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %residual: fp32[2, 3, 3, 4]) {
+      %y, %mean = fused(%x, %scale, %bias, %residual) {kind = "batch_norm"} body graph batch_norm(
+        input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %residual: fp32[2, 3, 3, 4]) {
         %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
-        %sum = add(%n, %shortcut)
+        %sum = add(%n, %residual)
         %y = relu(%sum)
         output y0 = %y
         output y1 = %mean
@@ -48,7 +48,7 @@ TEST(FuseBatchNorm, KeepsASumThatBroadcasts) {
     })");
 }
 
-// The gradient of relu behind batch normalisation reads x, not y.
+// The gradient of relu behind batch normalization reads x, not y.
 TEST(FuseBatchNorm, FindsTheMaskFromTheInput) {
   const std::string inputs = R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %dy: fp32[2, 3, 3, 4]) {)";

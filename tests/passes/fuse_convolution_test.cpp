@@ -3,25 +3,25 @@
 namespace tessera::testing {
 namespace {
 
-TEST(FuseConvolution, TakesBiasShortcutAndActivation) {
+TEST(FuseConvolution, TakesBiasResidualAndActivation) {
   expect_pass("fuse_convolution", R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3],
-            input %shortcut: fp32[1, 4, 4, 3]) {
+            input %residual: fp32[1, 4, 4, 3]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %biased = add(%c, %b)
-      %sum = add(%shortcut, %biased)
+      %sum = add(%residual, %biased)
       %y = relu(%sum)
       output y = %y
     })",
               R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3],
-            input %shortcut: fp32[1, 4, 4, 3]) {
-      %y = fused(%x, %w, %b, %shortcut) {kind = "convolution"} body graph convolution(
+            input %residual: fp32[1, 4, 4, 3]) {
+      %y = fused(%x, %w, %b, %residual) {kind = "convolution"} body graph convolution(
         input %x: fp32[1, 4, 4, 2], input %w: fp32[3, 1, 1, 2], input %b: fp32[3],
-        input %shortcut: fp32[1, 4, 4, 3]) {
+        input %residual: fp32[1, 4, 4, 3]) {
         %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
         %biased = add(%c, %b)
-        %sum = add(%shortcut, %biased)
+        %sum = add(%residual, %biased)
         %y = relu(%sum)
         output y0 = %y
       }
@@ -52,8 +52,8 @@ TEST(FuseConvolution, StopsWhereAnIntermediateIsReadTwice) {
     })");
 }
 
-// The shortcut is made after the convolution: the fused node must come behind both.
-TEST(FuseConvolution, MovesBehindAShortcutMadeLater) {
+// The residual is made after the convolution: the fused node must come behind both.
+TEST(FuseConvolution, MovesBehindAResidualMadeLater) {
   const std::string text = R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[2, 1, 1, 2]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}

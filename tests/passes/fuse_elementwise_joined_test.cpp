@@ -12,7 +12,7 @@ size_t clusters_of(const char* text, const PassOptions& options) {
   const auto after = parse_graph(text);
   run_pass("fuse_elementwise", *after, options);
   verify(*after);
-  const std::vector<Tensor> inputs = made_up_inputs(*before);
+  const std::vector<Tensor> inputs = synthetic_inputs(*before);
   const ReferenceResult expected = run_reference(*before, inputs);
   const ReferenceResult actual = run_reference(*after, inputs);
   for (size_t i = 0; i < expected.outputs.size(); ++i) {

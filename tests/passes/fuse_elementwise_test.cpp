@@ -124,7 +124,7 @@ TEST(FuseElementwise, CompositeBecomesPrimitives) {
   for (const auto& node : cluster.body()->nodes()) EXPECT_FALSE(node->schema().decompose) << print(*node);
 }
 
-TEST(FuseElementwise, BroadcastIsNotMaterialised) {
+TEST(FuseElementwise, BroadcastIsNotMaterialized) {
   const std::unique_ptr<Graph> graph = fused(
       R"(graph g(input %x: fp32[4, 3], input %b: fp32[3]) {
         %wide = broadcast_to(%b) {shape = [4, 3]}

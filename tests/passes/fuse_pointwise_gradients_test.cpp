@@ -9,22 +9,22 @@ const std::string kPass = "fuse_pointwise_gradients";
 const std::string kAttributes =
     "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
 
-PassOptions options(size_t most_normalisations = 2, bool normalised = true) {
+PassOptions options(size_t most_normalizations = 2, bool normalized = true) {
   PassOptions options;
-  options.takes_summed_gradients = [=](const Node& data_gradient, size_t normalisations) {
+  options.takes_summed_gradients = [=](const Node& data_gradient, size_t normalizations) {
     EXPECT_EQ(data_gradient.operator_name(), "convolution_data_gradient");
-    return normalisations <= most_normalisations ? FusedGradients::both : FusedGradients::none;
+    return normalizations <= most_normalizations ? FusedGradients::both : FusedGradients::none;
   };
-  options.takes_normalised_gradients = [=](const Node&) { return normalised; };
-  options.makes_mask_again = [](const Node&) { return true; };
+  options.takes_normalized_gradients = [=](const Node&) { return normalized; };
+  options.recomputes_mask = [](const Node&) { return true; };
   return options;
 }
 
 // The end of a residual block whose relu's result y the convolution of the next block reads: the gradients of
-// that convolution, and of the normalisation in front of y, whose x a convolution of u made.
+// that convolution, and of the normalization in front of y, whose x a convolution of u made.
 const std::string kInputs = R"(
   graph g(input %dy: fp32[2, 3, 5, 4], input %weight: fp32[4, 1, 1, 6], input %y: fp32[2, 3, 5, 6],
-          input %shortcut: fp32[2, 3, 5, 6], input %x: fp32[2, 3, 5, 6], input %scale: fp32[6],
+          input %residual: fp32[2, 3, 5, 6], input %x: fp32[2, 3, 5, 6], input %scale: fp32[6],
           input %mean: fp32[6], input %variance: fp32[6], input %u: fp32[2, 3, 5, 7],
           input %former: fp32[6, 1, 1, 7], input %x2: fp32[2, 3, 5, 6], input %scale2: fp32[6],
           input %mean2: fp32[6], input %variance2: fp32[6]) {
@@ -32,7 +32,7 @@ const std::string kInputs = R"(
 const std::string kSum = R"(
     %d = convolution_data_gradient(%dy, %weight) {input_shape = [2, 3, 5, 6], )" +
                          kAttributes + R"(}
-    %sum = add(%d, %shortcut)
+    %sum = add(%d, %residual)
     %zero = constant() {value = fp32[] (0)}
     %open = greater(%y, %zero)
     %dz = select(%open, %sum, %zero)
@@ -83,14 +83,14 @@ std::vector<std::string> fused(const std::string& text, const PassOptions& optio
 
 using Kinds = std::vector<std::string>;
 
-TEST(FusePointwiseGradients, TakesBothConvolutionsAndTheNormalisationBetweenThem) {
+TEST(FusePointwiseGradients, TakesBothConvolutionsAndTheNormalizationBetweenThem) {
   EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options()),
-            (Kinds{"summed_gradients", "normalised_gradients"}));
+            (Kinds{"summed_gradients", "normalized_gradients"}));
 }
 
 // Both fusions are made, and outside of them nothing reads the relu's result.
 void expect_no_reader_of_relu(const std::string& text) {
-  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));
+  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
   ASSERT_TRUE(run_pass(*graph, kPass, options()));
   for (const auto& node : graph->nodes()) {
@@ -100,9 +100,9 @@ void expect_no_reader_of_relu(const std::string& text) {
   }
 }
 
-// The input of the convolution in front is the relu of a normalisation too: it is made again from that one's
+// The input of the convolution in front is the relu of a normalization too: it is made again from that one's
 // x.
-TEST(FusePointwiseGradients, MakesTheInputAgain) {
+TEST(FusePointwiseGradients, RecomputesTheInput) {
   const std::string norm = R"(
     %n, %mean3, %variance3 = batch_norm_training(%u, %scale3, %bias3) {epsilon = 0.01}
     %r = relu(%n)
@@ -115,9 +115,9 @@ TEST(FusePointwiseGradients, MakesTheInputAgain) {
   expect_no_reader_of_relu(text);
 }
 
-TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalisations) {
+TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalizations) {
   const std::string text = kInputs + kSum + kWeight + kSecondNorm + kNorm + kFormer + "}";
-  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalised_gradients"}));
+  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
   ASSERT_TRUE(run_pass(*graph, kPass, options()));
   for (const auto& node : graph->nodes()) {
@@ -128,9 +128,9 @@ TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalisations) {
   }
 }
 
-// The relu behind the sum of two normalisations is made again from what their sums read: nothing keeps its
+// The relu behind the sum of two normalizations is made again from what their sums read: nothing keeps its
 // result.
-TEST(FusePointwiseGradients, MakesTheMaskAgain) {
+TEST(FusePointwiseGradients, RecomputesTheMask) {
   std::string inputs = kInputs;
   inputs.replace(inputs.find(") {"), 3, R"(, input %bias: fp32[6], input %bias2: fp32[6]) {
     %n, %m, %v = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
@@ -151,7 +151,7 @@ TEST(FusePointwiseGradients, LeavesTheWeightGradientWhereTheDeviceWantsIt) {
   PassOptions data_alone = options();
   data_alone.takes_summed_gradients = [](const Node&, size_t) { return FusedGradients::data; };
   const std::string text = kInputs + kSum + kWeight + kNorm + kFormer + "}";
-  EXPECT_EQ(fused(text, data_alone), (Kinds{"summed_gradients", "normalised_gradients"}));
+  EXPECT_EQ(fused(text, data_alone), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
   ASSERT_TRUE(run_pass(*graph, kPass, data_alone));
   EXPECT_EQ(nodes_of(*graph, "convolution_weight_gradient").size(), 1U);
@@ -185,7 +185,7 @@ TEST(FusePointwiseGradients, LeavesWhatIsNotTheSamePattern) {
   const std::string all = kInputs + kSum + kWeight + kNorm + "output dx = %dx\n}";
   // The convolution reads something else than what the mask is of.
   expect_left(with(all, "convolution_weight_gradient(%y,", "convolution_weight_gradient(%x,"), options());
-  // Others read the data gradient, or there is no normalisation, no weight gradient, or no mask.
+  // Others read the data gradient, or there is no normalization, no weight gradient, or no mask.
   expect_left(with(all, "%zero =", "output d = %d\n %zero ="), options());
   expect_left(kInputs + kSum + kWeight + "}", options());
   expect_left(kInputs + kSum + kNorm + "}", options());

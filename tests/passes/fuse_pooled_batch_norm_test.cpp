@@ -22,7 +22,7 @@ const std::string kForward = R"(
     %y, %position = )" + kPool +
                              "\n    output y = %y\n";
 
-TEST(FusePooledBatchNorm, NormalisesAndPoolsInOneStep) {
+TEST(FusePooledBatchNorm, NormalizesAndPoolsInOneStep) {
   expect_pass(kPass, kInputs + kForward + "output position = %position\noutput mean = %mean\n}", kInputs + R"(
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
     %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool"} body
@@ -120,8 +120,8 @@ TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
   expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "}");
 }
 
-// Of the mask of another normalisation the gradient's x says nothing.
-TEST(FusePooledBatchNorm, LeavesTheMaskOfAnotherNormalisation) {
+// Of the mask of another normalization the gradient's x says nothing.
+TEST(FusePooledBatchNorm, LeavesTheMaskOfAnotherNormalization) {
   expect_no_change(kPass,
                    R"(
   graph g(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %mean: fp32[4], input %variance: fp32[4],
@@ -130,7 +130,7 @@ TEST(FusePooledBatchNorm, LeavesTheMaskOfAnotherNormalisation) {
                    options());
 }
 
-// The normalisation that only its statistics are read of.
+// The normalization that only its statistics are read of.
 TEST(FusePooledBatchNorm, LeavesStatisticsOfOnePass) {
   const std::string text = kTrainingInputs + kForward + kBackward + "}";
   const std::unique_ptr<Graph> graph = parse_graph(text);

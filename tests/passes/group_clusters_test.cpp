@@ -97,7 +97,7 @@ TEST(GroupClusters, NeverPutsWhatDependsOnEachOtherTogether) {
   EXPECT_EQ(count(*graph, "clusters"), 2u) << print(*graph);
   EXPECT_EQ(graph->nodes().size(), 5u);
   const auto before = parse_graph(text);
-  const std::vector<Tensor> inputs = made_up_inputs(*before);
+  const std::vector<Tensor> inputs = synthetic_inputs(*before);
   const ReferenceResult expected = run_reference(*before, inputs);
   const ReferenceResult actual = run_reference(*graph, inputs);
   for (size_t i = 0; i < expected.outputs.size(); ++i)

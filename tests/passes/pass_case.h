@@ -19,7 +19,7 @@ inline bool run_pass(const std::string& name, Graph& graph, const PassOptions& o
 }
 
 // Random inputs of a static graph, the same for graphs of the same inputs.
-inline std::vector<Tensor> made_up_inputs(const Graph& graph) {
+inline std::vector<Tensor> synthetic_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const auto& input : graph.inputs()) {
     const Random random(7, inputs.size());
@@ -46,7 +46,7 @@ inline void expect_rewrite(const std::string& pass, const char* before, const ch
   EXPECT_EQ(print(*graph), expected);
   EXPECT_EQ(changed, print(*original) != print(*graph))
       << "the pass does not say whether it changed the graph";
-  const std::vector<Tensor> inputs = made_up_inputs(*original);
+  const std::vector<Tensor> inputs = synthetic_inputs(*original);
   const ReferenceResult left = run_reference(*original, inputs);
   const ReferenceResult right = run_reference(*graph, inputs);
   ASSERT_EQ(left.outputs.size(), right.outputs.size());

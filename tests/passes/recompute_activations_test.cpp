@@ -48,7 +48,7 @@ TEST(RecomputeActivations, GivesTheWeightGradientACopyMadeFromWhatIsKept) {
                     kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs);
 }
 
-// Both the mask and the copy become one pass over memory, and y itself stays one with the normalisation.
+// Both the mask and the copy become one pass over memory, and y itself stays one with the normalization.
 TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
   const auto graph =
       parse_graph(with_window(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs));
@@ -72,19 +72,19 @@ TEST(RecomputeActivations, CanBeSwitchedOff) {
 TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
   // A second forward reader, which depends on the first, is no late one either.
   expect_kept(kInputs + kForward + R"(
-    %shortcut = add(%y, %z)
-    %dz = multiply(%shortcut, %z)
+    %residual = add(%y, %z)
+    %dz = multiply(%residual, %z)
     %dy = convolution_data_gradient(%dz, %w2) {$WINDOW, input_shape = [2, 4, 4, 4]})" +
               kMask + kGradient + R"(
-    output z = %shortcut
+    output z = %residual
     output dw1 = %dw1
   })");
 }
 
-TEST(RecomputeActivations, CountsAShortcutBehindTheReluAsForward) {
+TEST(RecomputeActivations, CountsAResidualBehindTheReluAsForward) {
   const std::string forward = kInputs + kForward + R"(
-    %shortcut = add(%y, %z)
-    %dz = multiply(%shortcut, %z)
+    %residual = add(%y, %z)
+    %dz = multiply(%residual, %z)
     %dsum = convolution_data_gradient(%dz, %w2) {$WINDOW, input_shape = [2, 4, 4, 4]}
     %dy = add(%dsum, %dz))";
   expect_recomputed(forward + kLate + kMask + kGradient + kOutputs,
@@ -107,17 +107,17 @@ TEST(RecomputeActivations, KeepsItWhereTheInputIsNotKept) {
     output z = %z
     output dw2 = %dw2
   })");
-  // The weight gradient stands behind the normalisation's.
+  // The weight gradient stands behind the normalization's.
   expect_kept(kInputs + kForward + kBackward + kMask + kGradient + kLate + kOutputs);
 }
 
-TEST(RecomputeActivations, KeepsASumWithAShortcut) {
+TEST(RecomputeActivations, KeepsASumWithAResidual) {
   expect_kept(R"(
   graph g(input %image: fp32[2, 4, 4, 2], parameter %w1: fp32[4, 1, 1, 2], input %scale: fp32[4],
-          input %bias: fp32[4], parameter %w2: fp32[4, 1, 1, 4], input %shortcut: fp32[2, 4, 4, 4]) {
+          input %bias: fp32[4], parameter %w2: fp32[4, 1, 1, 4], input %residual: fp32[2, 4, 4, 4]) {
     %x = convolution(%image, %w1) {$WINDOW}
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
-    %sum = add(%n, %shortcut)
+    %sum = add(%n, %residual)
     %y = relu(%sum)
     %z = convolution(%y, %w2) {$WINDOW})" +
               kBackward + kLate + kMask + kGradient + kOutputs);

@@ -99,10 +99,10 @@ TEST(SettleLayout, RemapsReducedAxes) {
       %first = transpose(%x) {permutation = [0, 3, 1, 2]}
       %p = softmax(%first) {axis = 1}
       %mean = reduce_mean(%p) {axes = [-2, -1], keep_dimensions = true}
-      %centred = subtract(%p, %mean)
-      %y = transpose(%centred) {permutation = [0, 2, 3, 1]}
-      %total = reduce_sum(%centred)
-      %rows = reduce_max(%centred) {axes = [0, 3]}
+      %centerd = subtract(%p, %mean)
+      %y = transpose(%centerd) {permutation = [0, 2, 3, 1]}
+      %total = reduce_sum(%centerd)
+      %rows = reduce_max(%centerd) {axes = [0, 3]}
       %best = argmax(%first) {axis = 1}
       output y = %y
       output total = %total
@@ -113,12 +113,12 @@ TEST(SettleLayout, RemapsReducedAxes) {
     graph g(input %x: fp32[2, 4, 6, 3]) {
       %p = softmax(%x) {axis = 3}
       %mean = reduce_mean(%p) {axes = [1, 2], keep_dimensions = true}
-      %centred = subtract(%p, %mean)
-      %total = reduce_sum(%centred)
-      %rows = reduce_max(%centred) {axes = [0, 2]}
+      %centerd = subtract(%p, %mean)
+      %total = reduce_sum(%centerd)
+      %rows = reduce_max(%centerd) {axes = [0, 2]}
       %transpose_2 = transpose(%rows) {permutation = [1, 0]}
       %best = argmax(%x) {axis = 3}
-      output y = %centred
+      output y = %centerd
       output total = %total
       output rows = %transpose_2
       output best = %best
@@ -249,7 +249,7 @@ TEST(SettleLayout, KeepsPairsAroundDropout) {
                    "dropout(%first, %counter) {rate = 0.5, stream = 1}");
 }
 
-// Batch normalisation over the axis that is last here, which is not the channels' elsewhere.
+// Batch normalization over the axis that is last here, which is not the channels' elsewhere.
 TEST(SettleLayout, KeepsPairsAroundBatchNorm) {
   expect_pair_kept(R"(input %x: fp32[2, 4, 5, 3], input %scale: fp32[5], input %bias: fp32[5],
                       input %mean: fp32[5], input %variance: fp32[5])",

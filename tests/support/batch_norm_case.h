@@ -1,4 +1,4 @@
-// Batch normalisations, alone and fused with their neighbours, as small graphs for every device.
+// Batch normalizations, alone and fused with their neighbors, as small graphs for every device.
 #pragma once
 
 #include <memory>
@@ -41,18 +41,18 @@ inline std::vector<BatchNormText> batch_norm_texts() {
     output mean = %mean
     output variance = %variance
   })"},
-      {"TrainingWithShortcutAndRelu", "batch_norm",
-       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %shortcut: $X) {
+      {"TrainingWithResidualAndRelu", "batch_norm",
+       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %residual: $X) {
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
-    %sum = add(%shortcut, %n)
+    %sum = add(%residual, %n)
     %y = relu(%sum)
     output y = %y
     output variance = %variance
   })"},
-      {"TrainingWithShortcut", "batch_norm",
-       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %shortcut: $X) {
+      {"TrainingWithResidual", "batch_norm",
+       R"(graph g(input %x: $X, input %scale: $C, input %bias: $C, input %residual: $X) {
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
-    %y = add(%n, %shortcut)
+    %y = add(%n, %residual)
     output y = %y
   })"},
       {"InferenceWithRelu", "batch_norm_inference",
@@ -128,7 +128,7 @@ inline std::unique_ptr<Graph> batch_norm_graph(std::string text, const Extents& 
   return parse_graph(text);
 }
 
-// Its body adds two gradients, those of the windows that share a pixel, or a shortcut.
+// Its body adds two gradients, those of the windows that share a pixel, or a residual.
 inline bool has_sum(const Value& output) {
   const Graph* body = output.producer()->body();
   if (body == nullptr) return false;
@@ -173,8 +173,8 @@ inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extent
       result.absolute += 4 * std::sqrt(static_cast<double>(rows)) * u * largest / 4;
     return result;
   }
-  Tolerance result = tolerance_for(OperatorClass::normalisation, type, {rows, 8});
-  // Gradients: scale / deviation is below 3. Else what the shortcut is added to, below 8, may be rounded.
+  Tolerance result = tolerance_for(OperatorClass::normalization, type, {rows, 8});
+  // Gradients: scale / deviation is below 3. Else what the residual is added to, below 8, may be rounded.
   if (has_sum(output)) result.absolute += is_gradient(output) ? 4 * u : 2 * u;
   return result;
 }

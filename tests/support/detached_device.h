@@ -16,7 +16,7 @@ class DetachedDevice : public HostMemoryDevice {
   DeviceDescription description() const override { return {.name = "detached", .versions = {}}; }
   bool host_accessible() const override { return false; }
   std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
-  void synchronise() override { ++waits; }
+  void synchronize() override { ++waits; }
   std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override {
     ++buffers;
     return std::make_unique<Input>(bytes);

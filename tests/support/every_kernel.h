@@ -96,7 +96,7 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
   }
   owned.push_back(std::make_unique<GuardedMemory>(device, kernel.workspace_bytes(), memory.poison));
   kernel.run({sources, targets, owned.back()->get()});
-  device.synchronise();
+  device.synchronize();
   for (size_t i = 0; i < owned.size(); ++i) {
     const std::string damage = owned[i] == nullptr ? "" : owned[i]->damage();
     EXPECT_EQ(damage, "") << "written beyond " << buffer_name(i, inputs.size(), owned.size()) << " of "

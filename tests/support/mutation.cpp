@@ -207,8 +207,8 @@ std::string family_of(const Node& node) {
     case OperatorClass::contraction:
       if (name.starts_with("attention")) return "attention";
       return name == "matmul" ? "matmul" : name;
-    case OperatorClass::normalisation:
-      return name.ends_with("softmax") ? "softmax" : "normalisation";
+    case OperatorClass::normalization:
+      return name.ends_with("softmax") ? "softmax" : "normalization";
     case OperatorClass::loss:
       return "losses";
     case OperatorClass::reduction:

@@ -51,7 +51,7 @@ struct MutationSubject {
 // All wrong results of the kinds that are asked for.
 std::vector<MutatedRun> mutated_runs(const MutationSubject& subject);
 
-// "convolution", "normalisation", "fused batch_norm": what the report groups by.
+// "convolution", "normalization", "fused batch_norm": what the report groups by.
 std::string family_of(const Graph& graph, const std::string& fused_kind = "");
 
 // Notes down for the report whether the running test noticed.

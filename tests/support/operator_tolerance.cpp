@@ -77,7 +77,7 @@ double magnitude_of(const Node& node, const std::vector<Tensor>& inputs, double 
 // Intermediates of these are no larger than inputs and results; of others the inputs say it all.
 std::vector<Tensor> results_where_they_matter(const Node& node, const std::vector<Tensor>& inputs) {
   const OperatorClass kind = node.schema().operator_class;
-  if (kind != OperatorClass::elementwise && kind != OperatorClass::normalisation) return {};
+  if (kind != OperatorClass::elementwise && kind != OperatorClass::normalization) return {};
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
   return run_reference(node, pointers);

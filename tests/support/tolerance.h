@@ -71,7 +71,7 @@ inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, cons
       return {rounding.absolute + 16 * a, rounding.relative + 16 * a};
     case OperatorClass::elementwise:
     case OperatorClass::fused:
-      // Vectorised exp, log, erf, tanh are within 4 units; a composite has up to four of them. Some cancel
+      // Vectorized exp, log, erf, tanh are within 4 units; a composite has up to four of them. Some cancel
       // (log near 1, x - mean), which is absolute. 16-bit clusters round once, at the end.
       return {rounding.absolute + 16 * a * m, rounding.relative + 16 * a};
     case OperatorClass::reduction:
@@ -79,7 +79,7 @@ inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, cons
     case OperatorClass::pooling:
     case OperatorClass::indexing:  // scatter-add; a gather has one term
       return sum;
-    case OperatorClass::normalisation:
+    case OperatorClass::normalization:
       // Statistics are means of one sign, which leaves 4 sqrt(n) a, and half of it after the root; 16 for the
       // root, the division and what else is multiplied. m is the largest |x - mean| / deviation times scale
       // or, for gradients, that times the largest gradient.
@@ -127,7 +127,7 @@ inline Tolerance product_tolerance(DataType type, int64_t factors) {
 }
 
 // The mean of squares of one sign, or one over its root: both relative. The root halves it, but for the
-// 16 of tolerance_for(normalisation).
+// 16 of tolerance_for(normalization).
 inline Tolerance variance_tolerance(DataType type, int64_t terms) {
   if (!is_floating(type)) return {};
   const auto [u, a, least] = detail::units_of(type);

@@ -46,7 +46,7 @@ TEST(Png, HoldsThePixels) {
             (std::vector<uint8_t>{0, 1, 2, 3, 250, 251, 252, 0, 7, 8, 9, 0, 128, 255, 0, 5, 5, 5, 6, 6, 6}));
 }
 
-TEST(Png, KnowsItsColourTypes) {
+TEST(Png, KnowsItsColorTypes) {
   const std::vector<uint8_t> pixels(4);
   EXPECT_EQ(chunks(encode_png({pixels.data(), 1}, 1, 1, 1))[0].second[9], 0);
   EXPECT_EQ(chunks(encode_png({pixels.data(), 2}, 1, 1, 2))[0].second[9], 4);

@@ -200,7 +200,7 @@ TEST(Saving, StatesOfOtherTypesStartAndComeBack) {
                               Value* calls = context.variable({.name = "calls",
                                                                .role = InputRole::state,
                                                                .shape = {},
-                                                               .initialiser = nn::constant(40),
+                                                               .initializer = nn::constant(40),
                                                                .decays = false,
                                                                .data_type = DataType::int32});
                               context.update(calls, ops::add(calls, ops::constant_like(calls, 1)));

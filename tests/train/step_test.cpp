@@ -21,7 +21,7 @@ class StepRunner {
              std::shared_ptr<Device> device = Device::reference())
       : variables_(std::make_shared<Variables>(device)) {
     const StepGraph step = train::build_training_step(model, options);
-    train::initialise_variables(*variables_, step.variables, 1);
+    train::initialize_variables(*variables_, step.variables, 1);
     CompileOptions compile_options;
     compile_options.passes.precision = options.precision;
     updating_ = compile(*step.graph, device, compile_options);
@@ -280,7 +280,7 @@ TEST(Evaluation, LeavesFillingRowsOutAndReadsTheAverages) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"ema/fc1.weight", "ema/fc1.bias", "ema/fc2.weight", "ema/fc2.bias"}));
   auto variables = std::make_shared<Variables>(Device::reference());
-  train::initialise_variables(*variables, graph.variables, 1);
+  train::initialize_variables(*variables, graph.variables, 1);
   const auto executable = compile(*graph.graph, Device::reference());
   executable->bind(variables);
   const auto outputs = executable->run({{"images", Tensor(DataType::fp32, {2, kTinySize, kTinySize, 1})},

@@ -20,7 +20,7 @@
 namespace tessera {
 
 // Four 32-bit random words for one 128-bit counter under a 64-bit key. Inline, so that loops over blocks
-// vectorise.
+// vectorize.
 inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter[0];

@@ -91,11 +91,12 @@ class Device {
   // Told before candidates are asked which nodes there will be: begins in the background what takes long to
   // make for them. `tuned`: candidates for the tuner will be asked too. The work ends with what is returned,
   // at the latest; the nodes outlive that. Null: none.
-  virtual std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const {
+  virtual std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,
+                                                bool tuned) const {
     return nullptr;
   }
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
-  virtual bool worth_tuning(const Node& node) const { return false; }
+  virtual bool tunable(const Node& node) const { return false; }
 
   // 64-byte aligned, zero-filled. Throws Error(out_of_memory).
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
@@ -109,7 +110,7 @@ class Device {
   // Between two buffers of the device.
   virtual void copy(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill(void* device, int byte, int64_t bytes) = 0;
-  virtual void synchronise() {}
+  virtual void synchronize() {}
 
   // Buffers of so many bytes. Null where the device does not work beside the host; plain copies do as well
   // there.

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// One box per node, coloured by operator class, edges labelled with types; parameters and constants are left
+// One box per node, colored by operator class, edges labeled with types; parameters and constants are left
 // out.
 std::string to_dot(const Graph& graph);
 

@@ -43,13 +43,13 @@ struct AugmentOptions {
   // Per channel, or one number for all; empty: none.
   std::vector<float> mean = {};
   std::vector<float> deviation = {};
-  // Random erasing (Zhong et al., 2020) with zeros, the mean if normalised: the area's share of the image is
+  // Random erasing (Zhong et al., 2020) with zeros, the mean if normalized: the area's share of the image is
   // uniform, the logarithm of its height/width uniform between those of 0.3 and 1/0.3.
   double erase_probability = 0;
   double erase_minimum_share = 0.02;
   double erase_maximum_share = 1.0 / 3;
 
-  // Only what evaluation does too: the normalisation.
+  // Only what evaluation does too: the normalization.
   AugmentOptions without_randomness() const;
 };
 

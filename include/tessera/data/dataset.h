@@ -11,7 +11,7 @@
 
 namespace tessera::data {
 
-// Labelled images of one shape, channels-last. Reading is const and safe from several threads at once.
+// Labeled images of one shape, channels-last. Reading is const and safe from several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;

@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-// Values given to symbols by specialise().
+// Values given to symbols by specialize().
 using SymbolBindings = std::map<std::string, int64_t>;
 
 // Kept in a normal form (sum of monomials with integer coefficients), so that equal extents compare equal.

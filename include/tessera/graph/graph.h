@@ -190,7 +190,7 @@ Node* copy_node(const Node& node, Graph& target, ValueMapping& mapping);
 void copy_nodes(const Graph& source, Graph& target, ValueMapping& mapping);
 
 // A copy in which the bound symbols are numbers. Throws Error(invalid_graph) when an operator refuses a size.
-std::unique_ptr<Graph> specialise(const Graph& graph, const SymbolBindings& bindings);
+std::unique_ptr<Graph> specialize(const Graph& graph, const SymbolBindings& bindings);
 
 // The symbols in the types of the graph's inputs.
 std::set<std::string> free_symbols(const Graph& graph);

@@ -108,7 +108,7 @@ enum class OperatorClass {
   elementwise,    // each output element depends on the input elements at its (broadcast) place
   reduction,      // sums or extremes over axes
   contraction,    // matrix products and convolutions
-  normalisation,  // batch, layer, group norms; softmax
+  normalization,  // batch, layer, group norms; softmax
   movement,       // moves elements without arithmetic
   indexing,       // gather, scatter, top-k: data-dependent addresses
   pooling,
@@ -116,7 +116,7 @@ enum class OperatorClass {
   fused,  // holds a body
 };
 
-// Every member has an initialiser, so that a registration leaves out what it does not need.
+// Every member has an initializer, so that a registration leaves out what it does not need.
 struct OperatorSchema {
   std::string name;
   std::string documentation;  // one paragraph

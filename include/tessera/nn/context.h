@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/graph/graph.h"
-#include "tessera/nn/initialiser.h"
+#include "tessera/nn/initializer.h"
 
 namespace tessera::nn {
 
@@ -18,8 +18,8 @@ struct Variable {
   std::string name;
   InputRole role = InputRole::parameter;
   Shape shape;
-  Initialiser initialiser;
-  bool decays = true;  // weight decay and LARS/LAMB trust ratios apply; not to biases and normalisation
+  Initializer initializer;
+  bool decays = true;  // weight decay and LARS/LAMB trust ratios apply; not to biases and normalization
   DataType data_type = DataType::fp32;
   // How the tensor of that name in a file of torchvision's layout becomes ours: it has `file_shape`, which
   // after viewing as `file_view` (equal element count) and permuting by `permutation` has our element order.
@@ -42,8 +42,8 @@ class Context {
 
   // An input of the graph; the same name twice gives the same value (shared weights), with equal shapes.
   Value* variable(Variable variable);
-  Value* parameter(const std::string& name, Shape shape, Initialiser initialiser, bool decays = true);
-  Value* state(const std::string& name, Shape shape, Initialiser initialiser);
+  Value* parameter(const std::string& name, Shape shape, Initializer initializer, bool decays = true);
+  Value* state(const std::string& name, Shape shape, Initializer initializer);
   // In training, `state` takes the value of `next` at the end of the step; ignored in inference.
   void update(Value* state, Value* next);
 

@@ -15,7 +15,7 @@ struct LinearOptions {
   // The input is a flattened [height, width, channels] of this shape; files store it as channels, height,
   // width.
   Shape flattened_from;
-  Initialiser weight = fan_in_uniform();
+  Initializer weight = fan_in_uniform();
 };
 // [..., features] -> [..., outputs]; weight [outputs, features].
 Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
@@ -27,7 +27,7 @@ struct ConvolutionLayerOptions {
   int64_t dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  Initialiser weight = fan_in_uniform();
+  Initializer weight = fan_in_uniform();
 };
 // [N, spatial..., C] -> [N, spatial..., outputs] with a cubic kernel; weight [outputs, kernel..., C/groups].
 Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
@@ -36,7 +36,7 @@ Value* convolution(Context& context, const std::string& name, Value* x, int64_t 
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;  // weight of the new batch in the running statistics
-  Initialiser scale = ones();
+  Initializer scale = ones();
 };
 Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options = {});
 

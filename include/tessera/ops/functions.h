@@ -123,7 +123,7 @@ Value* convolution_weight_gradient(Value* x, Value* output_gradient, SymbolicSha
 Value* transposed_convolution(Value* x, Value* weight, const ConvolutionOptions& options = {},
                               const std::vector<int64_t>& output_padding = {});
 
-// Normalisation over all axes but the last (channels). scale, bias, mean, variance: [C], at least fp32.
+// Normalization over all axes but the last (channels). scale, bias, mean, variance: [C], at least fp32.
 struct BatchNorm {
   Value* result;
   Value* mean;
@@ -137,7 +137,7 @@ Value* layer_norm(Value* x, Value* scale, Value* bias, int64_t axes = 1, double 
 // x: [N, spatial..., C], C in `groups` groups; instance norm is groups = C.
 Value* group_norm(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon = 1e-5);
 // Gradients of the three, from that of the result and the statistics found on the way forward: mean and
-// biased variance [C]; mean and inverse deviation, shaped as x without the normalised axes; the same as [N,
+// biased variance [C]; mean and inverse deviation, shaped as x without the normalized axes; the same as [N,
 // groups].
 struct NormGradients {
   Value* x;
@@ -223,7 +223,7 @@ inline constexpr int64_t kWholeAxis =
     std::numeric_limits<int64_t>::max();  // the limit of a whole symbolic axis
 Value* slice(Value* x, std::vector<int64_t> starts, std::vector<int64_t> limits,
              std::vector<int64_t> strides = {});
-// `interior` puts that many values between neighbours.
+// `interior` puts that many values between neighbors.
 Value* pad(Value* x, std::vector<int64_t> low, std::vector<int64_t> high, double value = 0,
            std::vector<int64_t> interior = {});
 

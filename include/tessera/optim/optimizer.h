@@ -1,4 +1,4 @@
-// Optimisers: rules that append the update of one parameter to the graph of the training step.
+// Optimizers: rules that append the update of one parameter to the graph of the training step.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class UpdateContext {
   Value* gradient() const { return gradient_; }            // fp32, of the mean loss
   Value* learning_rate() const { return learning_rate_; }  // fp32 scalar
   Value* step() const { return step_; }                    // fp32 scalar: 1 at the first update
-  // False for biases and normalisation, which neither decay nor take a trust ratio.
+  // False for biases and normalization, which neither decay nor take a trust ratio.
   bool decays() const { return variable_.decays; }
   // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first.
   Value* state(const std::string& suffix);
@@ -70,7 +70,7 @@ Optimizer adam(const AdamOptions& options = {});
 Optimizer adamw(const AdamOptions& options = {});
 
 // You et al. 2020: the AdamW direction, scaled per parameter by |w| / |direction| (1 where either is zero).
-// Gradients are not normalised globally here; combine with clipping for that.
+// Gradients are not normalized globally here; combine with clipping for that.
 struct LambOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
@@ -94,14 +94,14 @@ struct LarsOptions {
 Optimizer lars(const LarsOptions& options = {});
 
 // Tieleman and Hinton 2012 as torch.optim.RMSprop: s = alpha*s + (1-alpha)*g^2; v = momentum*v +
-// g/(sqrt(s)+epsilon); w -= rate*v. Centred (Graves 2013): sqrt(s - a^2), a = alpha*a + (1-alpha)*g.
+// g/(sqrt(s)+epsilon); w -= rate*v. Centerd (Graves 2013): sqrt(s - a^2), a = alpha*a + (1-alpha)*g.
 struct RmspropOptions {
   double learning_rate = 0.01;
   double alpha = 0.99;
   double epsilon = 1e-8;
   double momentum = 0;
   double weight_decay = 0;
-  bool centred = false;
+  bool centerd = false;
 };
 Optimizer rmsprop(const RmspropOptions& options = {});
 

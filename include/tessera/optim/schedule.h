@@ -1,4 +1,4 @@
-// Learning-rate schedules: the factor on the optimiser's base rate at each step.
+// Learning-rate schedules: the factor on the optimizer's base rate at each step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Batch normalisation of channels-last tensors written out in elementwise work and sums, where no kernel of
+// Batch normalization of channels-last tensors written out in elementwise work and sums, where no kernel of
 // its own does it.
 #pragma once
 
@@ -29,10 +29,10 @@ BatchStatistics batch_statistics(Value* x, DataType type);
 
 // (x - mean) scale / sqrt(variance + epsilon) + bias, computed in the type of the mean, in that of x.
 // x: [..., C]; the others: [C].
-Value* normalise_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);
+Value* normalize_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon);
 
-// What normalise_channels made a value of, of which nothing between is read elsewhere.
-struct NormalisedChannels {
+// What normalize_channels made a value of, of which nothing between is read elsewhere.
+struct NormalizedChannels {
   Value* x = nullptr;
   Value* mean = nullptr;
   Value* factor = nullptr;  // scale / sqrt(variance + epsilon)
@@ -40,22 +40,22 @@ struct NormalisedChannels {
   std::vector<Node*> nodes;
 };
 
-std::optional<NormalisedChannels> match_normalised_channels(Value* y);
+std::optional<NormalizedChannels> match_normalized_channels(Value* y);
 
-// y = relu(n), relu(n + shortcut) or relu(n + n'), with n and n' of normalise_channels.
-struct NormalisedInput {
-  std::vector<NormalisedChannels> norms;
-  Value* shortcut = nullptr;  // null without one
+// y = relu(n), relu(n + residual) or relu(n + n'), with n and n' of normalize_channels.
+struct NormalizedInput {
+  std::vector<NormalizedChannels> norms;
+  Value* residual = nullptr;  // null without one
   std::vector<Node*> nodes;   // all of them
 };
 
-std::optional<NormalisedInput> match_normalised_input(Value* y);
+std::optional<NormalizedInput> match_normalized_input(Value* y);
 
 // From the sums of dy and of dy (x - mean), in the type of the statistics. [C] each, but dx, which is
-// dy factor + x slant + offset in the type of x.
+// dy factor + x correlation + offset in the type of x.
 struct BatchNormGradients {
   Value* factor = nullptr;
-  Value* slant = nullptr;
+  Value* correlation = nullptr;
   Value* offset = nullptr;
   Value* dx = nullptr;
   Value* dscale = nullptr;
@@ -63,6 +63,6 @@ struct BatchNormGradients {
 };
 
 // `gradient`: a batch_norm_gradient, whose inputs are read.
-BatchNormGradients gradients_from_sums(const Node& gradient, Value* slopes, Value* products);
+BatchNormGradients gradients_from_sums(const Node& gradient, Value* gradient_sums, Value* products);
 
 }  // namespace tessera

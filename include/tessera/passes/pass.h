@@ -45,24 +45,24 @@ struct PassOptions {
   // The device's data gradients of convolutions add another gradient and mask the sum in one kernel.
   bool fuse_data_gradients = false;
   // Which gradients of a convolution, named by its data gradient, the device's kernel takes with a sum, the
-  // relu's mask and the sums for so many batch normalisations behind the data gradient. Unset: none.
-  std::function<FusedGradients(const Node& data_gradient, size_t normalisations)> takes_summed_gradients = {};
-  // Whether it takes both with the gradient of a batch normalisation before them. Unset: never.
-  std::function<bool(const Node& data_gradient)> takes_normalised_gradients = {};
-  // Whether the first of the two, where there are two normalisations, shall make the relu's result from them
+  // relu's mask and the sums for so many batch normalizations behind the data gradient. Unset: none.
+  std::function<FusedGradients(const Node& data_gradient, size_t normalizations)> takes_summed_gradients = {};
+  // Whether it takes both with the gradient of a batch normalization before them. Unset: never.
+  std::function<bool(const Node& data_gradient)> takes_normalized_gradients = {};
+  // Whether the first of the two, where there are two normalizations, shall make the relu's result from them
   // again instead of keeping it. Unset: never.
-  std::function<bool(const Node& data_gradient)> makes_mask_again = {};
-  // Whether the device's kernel takes a convolution with the rest of so many batch normalisations, the sum
-  // with a shortcut and the relu before it, and with the sums for the normalisation behind it. Unset: never.
-  std::function<bool(const Node& convolution, size_t normalisations, bool shortcut)> takes_normalised_input =
+  std::function<bool(const Node& data_gradient)> recomputes_mask = {};
+  // Whether the device's kernel takes a convolution with the rest of so many batch normalizations, the sum
+  // with a residual and the relu before it, and with the sums for the normalization behind it. Unset: never.
+  std::function<bool(const Node& convolution, size_t normalizations, bool residual)> takes_normalized_input =
       {};
-  // Whether the result of a convolution shall be added up for the batch normalisation behind it where it is
-  // made. Unset: never, nor behind normalisations.
+  // Whether the result of a convolution shall be added up for the batch normalization behind it where it is
+  // made. Unset: never, nor behind normalizations.
   std::function<bool(const Node& convolution)> takes_statistics = {};
   // Whether the device's kernel takes a convolution or weight gradient in 16 bits, alone or fused with what
   // stands behind it, with its image as the input in fp32 of which it was rounded. Unset: never.
   std::function<bool(const Node& node)> takes_wide_image = {};
-  // The device normalises, applies relu and pools in one kernel, and so takes the gradients of the three.
+  // The device normalizes, applies relu and pools in one kernel, and so takes the gradients of the three.
   bool fuse_pooled_batch_norm = false;
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;

@@ -36,10 +36,10 @@ void write_variables(Variables& variables, const std::vector<nn::Variable>& list
                      const std::map<std::string, Tensor>& tensors, const std::string& source,
                      bool allow_extra = false);
 
-// A starting value from the initialiser; "random_counter" becomes {seed, 0}. Moving averages start as their
+// A starting value from the initializer; "random_counter" becomes {seed, 0}. Moving averages start as their
 // parameters.
 Tensor starting_value(const nn::Variable& variable, uint64_t seed);
-void initialise_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed);
+void initialize_variables(Variables& variables, const std::vector<nn::Variable>& list, uint64_t seed);
 
 }  // namespace train
 }  // namespace tessera

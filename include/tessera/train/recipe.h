@@ -14,7 +14,7 @@
 namespace tessera::train {
 
 // A default-made Recipe trains nothing sensible by itself, but every member has the value that a recipe
-// without the key gets; those of Optimizer are SGD's, and parse_recipe() takes each optimiser's own. The
+// without the key gets; those of Optimizer are SGD's, and parse_recipe() takes each optimizer's own. The
 // limits of each member and its documentation stand in src/train/recipe_fields.cpp.
 struct Recipe {
   struct Model {
@@ -73,7 +73,7 @@ struct Recipe {
     double momentum = 0.9;
     bool nesterov = false;
     double weight_decay = 0.0;
-    bool decay_all = true;  // false: biases and normalisation parameters are not decayed
+    bool decay_all = true;  // false: biases and normalization parameters are not decayed
     double beta1 = 0.9;
     double beta2 = 0.999;
     double alpha = 0.99;

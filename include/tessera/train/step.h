@@ -20,7 +20,7 @@ struct StepOptions {
   int64_t accumulate = 1;  // batches whose mean gradient makes one update
   double clip_norm = 0;    // 0: off
   double ema_decay = 0;    // 0: off
-  bool decay_all = false;  // weight decay also on biases and normalisation
+  bool decay_all = false;  // weight decay also on biases and normalization
   // A step that must not be trained on from (a loss that is not finite, without a loss scale also a gradient
   // norm) sets the state kHaltedState to 1, with which no later step changes a variable: those that were
   // enqueued before anybody looked.

@@ -33,8 +33,8 @@ std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs
   const auto narrow = [&](Value* gradient) { return ops::cast(gradient, inputs[1]->data_type()); };
   Value* weights = ops::attention_weights(products, inputs[5], options);
   Value* mean = ops::reduce_sum(ops::multiply(wide(0), wide(4)), along_rows());
-  Value* slope = ops::subtract(ops::matmul(wide(0), wide(3), {.transpose_b = true}), mean);
-  Value* ds = ops::multiply(ops::multiply(weights, slope), *options.scale);
+  Value* score_gradient = ops::subtract(ops::matmul(wide(0), wide(3), {.transpose_b = true}), mean);
+  Value* ds = ops::multiply(ops::multiply(weights, score_gradient), *options.scale);
   return {narrow(ops::matmul(ds, wide(2))), narrow(ops::matmul(ds, wide(1), {.transpose_a = true})),
           narrow(ops::matmul(weights, wide(0), {.transpose_a = true}))};
 }

@@ -30,7 +30,7 @@ class GradientParser {
     size_t members = 0;
     for (const auto& inner : node_.body()->nodes()) members += inner->operator_name() == "constant" ? 0 : 1;
     refuse_unless(members == members_ && node_.body()->outputs().size() == outputs(),
-                  "the body is not a mask and a batch normalisation's gradient");
+                  "the body is not a mask and a batch normalization's gradient");
     return parts_;
   }
 
@@ -82,7 +82,7 @@ class GradientParser {
     const bool same = recomputed->input(0) == main_.input(1) && recomputed->input(1) == main_.input(2) &&
                       recomputed->input(3) == main_.input(3) && recomputed->input(4) == main_.input(4) &&
                       recomputed->attributes().real("epsilon") == parts_.epsilon;
-    refuse_unless(same, "the mask is of another normalisation");
+    refuse_unless(same, "the mask is of another normalization");
     parts_.bias = input_index(node_, recomputed->input(2));
   }
 
@@ -98,7 +98,7 @@ class GradientParser {
 void check_batch_norm_types(const Value& x, const Value& scale) {
   const DataType type = x.data_type();
   refuse_unless(type == DataType::fp32 || type == DataType::fp16 || type == DataType::bf16,
-                "no batch normalisation of {}", to_string(type));
+                "no batch normalization of {}", to_string(type));
   refuse_unless(scale.data_type() == DataType::fp32, "no statistics in {}", to_string(scale.data_type()));
   refuse_unless(x.type().element_count() > 0, "a tensor without elements");
 }
@@ -134,7 +134,7 @@ BatchNormBody parse_batch_norm(const Node& node) {
     result = relu->output();
   }
   refuse_unless(members == node.body()->nodes().size() && output_index(node, result) == 0,
-                "the body is not a batch normalisation, a sum and a relu");
+                "the body is not a batch normalization, a sum and a relu");
   return parts;
 }
 
@@ -151,7 +151,7 @@ PooledBatchNormBody parse_pooled_batch_norm(const Node& node) {
   const Node* norm = relu == nullptr ? nullptr : producer_of(relu->input(0), "batch_norm_inference");
   refuse_unless(norm != nullptr && node.body() != nullptr && node.body()->nodes().size() == 3 &&
                     output_index(node, pool.output(0)) == 0 && output_index(node, pool.output(1)) == 1,
-                "the body is not a batch normalisation, a relu and a pooling");
+                "the body is not a batch normalization, a relu and a pooling");
   check_batch_norm_types(*norm->input(0), *norm->input(1));
   return {.x = input_index(node, norm->input(0)),
           .scale = input_index(node, norm->input(1)),
@@ -166,7 +166,7 @@ PooledBatchNormGradientBody parse_pooled_batch_norm_gradient(const Node& node) {
   GradientParser parser(node);
   const BatchNormGradientBody parts = parser.parse();
   refuse_unless(parser.pool() != nullptr && parts.bias.has_value() && !parts.dz.has_value(),
-                "the body is not a pooling's gradient, a mask from x and a batch normalisation's gradient");
+                "the body is not a pooling's gradient, a mask from x and a batch normalization's gradient");
   return {.norm = parts, .positions = input_index(node, parser.pool()->input(1)), .pool = parser.pool()};
 }
 

@@ -84,9 +84,9 @@ Epilogue read_epilogue(const Node& node, const FusedChain& chain,
       epilogue.activation = step.node;
       continue;
     }
-    refuse_unless(name == "add" && !epilogue.shortcut.has_value() && step.takes_whole_tensor(),
-                  "'{}' is neither a shortcut nor the activation", name);
-    epilogue.shortcut = input_index(node, step.other);
+    refuse_unless(name == "add" && !epilogue.residual.has_value() && step.takes_whole_tensor(),
+                  "'{}' is neither a residual nor the activation", name);
+    epilogue.residual = input_index(node, step.other);
   }
   return epilogue;
 }

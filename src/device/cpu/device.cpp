@@ -77,9 +77,9 @@ std::vector<KernelCandidate> CpuDevice::candidates(const Node& node) const {
   return cpu_candidates(node);
 }
 
-bool CpuDevice::worth_tuning(const Node& node) const {
+bool CpuDevice::tunable(const Node& node) const {
   const CpuKernels* kernels = find_kernels(kernel_key(node));
-  return kernels != nullptr && kernels->worth_tuning && kernels->worth_tuning(node);
+  return kernels != nullptr && kernels->tunable && kernels->tunable(node);
 }
 
 std::shared_ptr<void> CpuDevice::allocate(int64_t bytes) {

@@ -9,7 +9,7 @@ class CpuDevice : public HostMemoryDevice {
  public:
   DeviceDescription description() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
-  bool worth_tuning(const Node& node) const override;
+  bool tunable(const Node& node) const override;
   void prepare(PassOptions& options) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;

@@ -18,7 +18,7 @@ struct CpuKernels {
   // From the one to prefer unmeasured to the one that takes most. The reference loop is added behind them.
   std::function<std::vector<KernelCandidate>(const Node& node)> candidates;
   // True when timing the candidates of this node pays; empty: never.
-  std::function<bool(const Node& node)> worth_tuning = nullptr;
+  std::function<bool(const Node& node)> tunable = nullptr;
 };
 
 // Registers before main(): static const CpuKernelRegistration kAdd({.key = "add", .candidates = ...});

@@ -120,18 +120,18 @@ void CudaDevice::prepare(PassOptions& options) const {
   options.fuse_pooled_batch_norm = true;
   const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
   options.takes_summed_gradients = [context = context_, tf32](const Node& data_gradient,
-                                                              size_t normalisations) {
-    return takes_summed_gradients(data_gradient, normalisations, tf32, context->traits());
+                                                              size_t normalizations) {
+    return takes_summed_gradients(data_gradient, normalizations, tf32, context->traits());
   };
-  options.makes_mask_again = [context = context_, tf32](const Node& data_gradient) {
-    return makes_mask_again(data_gradient, tf32, context->traits());
+  options.recomputes_mask = [context = context_, tf32](const Node& data_gradient) {
+    return recomputes_mask(data_gradient, tf32, context->traits());
   };
-  options.takes_normalised_input = [context = context_, tf32](const Node& convolution, size_t normalisations,
-                                                              bool shortcut) {
-    return takes_normalised_input(convolution, normalisations, shortcut, tf32, context->traits());
+  options.takes_normalized_input = [context = context_, tf32](const Node& convolution, size_t normalizations,
+                                                              bool residual) {
+    return takes_normalized_input(convolution, normalizations, residual, tf32, context->traits());
   };
-  options.takes_normalised_gradients = [context = context_, tf32](const Node& data_gradient) {
-    return takes_normalised_gradients(data_gradient, tf32, context->traits());
+  options.takes_normalized_gradients = [context = context_, tf32](const Node& data_gradient) {
+    return takes_normalized_gradients(data_gradient, tf32, context->traits());
   };
   options.takes_wide_image = [context = context_](const Node& node) {
     return takes_wide_image(node, context->traits());
@@ -154,7 +154,8 @@ std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
   return cuda_candidates(node, *context_);
 }
 
-std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& requests, bool tuned) const {
+std::shared_ptr<void> CudaDevice::prepare_kernels(const std::vector<KernelRequest>& requests,
+                                                  bool tuned) const {
   if (!executes()) return nullptr;
   // Each thread needs a handle of cuDNN, which takes memory.
   constexpr unsigned kThreads = 8;
@@ -168,9 +169,9 @@ std::shared_ptr<void> CudaDevice::anticipate(const std::vector<KernelRequest>& r
   return work;
 }
 
-bool CudaDevice::worth_tuning(const Node& node) const {
+bool CudaDevice::tunable(const Node& node) const {
   const CudaKernels* kernels = find_kernels(backend::kernel_key(node));
-  return kernels != nullptr && kernels->worth_tuning;
+  return kernels != nullptr && kernels->tunable;
 }
 
 std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
@@ -202,7 +203,7 @@ void CudaDevice::copy_to_host(void* host, const void* device, int64_t bytes) {
   context_->enter();
   check(driver().cuMemcpyDtoHAsync_(host, address(device), static_cast<size_t>(bytes), context_->stream()),
         "copying from the GPU");
-  context_->synchronise();
+  context_->synchronize();
 }
 
 void CudaDevice::copy(void* target, const void* source, int64_t bytes) {
@@ -221,8 +222,8 @@ void CudaDevice::fill(void* device, int byte, int64_t bytes) {
         "filling memory");
 }
 
-void CudaDevice::synchronise() {
-  context_->synchronise();
+void CudaDevice::synchronize() {
+  context_->synchronize();
 }
 
 std::unique_ptr<InputBuffer> CudaDevice::input_buffer(int64_t bytes) {

@@ -23,8 +23,9 @@ class CudaDevice : public Device {
   void prepare(PassOptions& options) const override;
   Precision training_precision() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
-  std::shared_ptr<void> anticipate(const std::vector<KernelRequest>& requests, bool tuned) const override;
-  bool worth_tuning(const Node& node) const override;
+  std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,
+                                        bool tuned) const override;
+  bool tunable(const Node& node) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   std::optional<int64_t> free_bytes() const override;
@@ -33,7 +34,7 @@ class CudaDevice : public Device {
   void copy_to_host(void* host, const void* device, int64_t bytes) override;
   void copy(void* target, const void* source, int64_t bytes) override;
   void fill(void* device, int byte, int64_t bytes) override;
-  void synchronise() override;
+  void synchronize() override;
   std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override;
   std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;

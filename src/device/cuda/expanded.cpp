@@ -2,7 +2,7 @@
 
 #include "tessera/device/common/attention_rules.h"
 #include "tessera/device/common/kernel_table.h"
-#include "tessera/device/common/normalisation_rules.h"
+#include "tessera/device/common/normalization_rules.h"
 #include "tessera/device/common/subgraph_kernel.h"
 #include "tessera/graph/operator.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 const backend::GraphRule* find_rule(const std::string& name) {
   for (const auto* rules :
-       {&backend::normalisation_rules(), &backend::attention_rules(), &batch_norm_rules()}) {
+       {&backend::normalization_rules(), &backend::attention_rules(), &batch_norm_rules()}) {
     const auto found = rules->find(name);
     if (found != rules->end()) return &found->second;
   }
@@ -34,10 +34,12 @@ std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) 
   Graph& graph = inputs.front()->graph();
   ValueMapping mapping;
   for (const auto& input : node.body()->inputs()) mapping[input.get()] = inputs.at(input->index());
-  static const backend::GraphRule again = batch_norm_again;
+  static const backend::GraphRule recomputed = recomputed_batch_norm;
   for (const auto& inner : node.body()->nodes()) {
-    const bool normalises_again = inner->operator_name() == "batch_norm_inference" && is_recomputed(node);
-    const backend::GraphRule* rule = normalises_again ? &again : find_rule(inner->operator_name());
+    const bool recomputes_normalization =
+        inner->operator_name() == "batch_norm_inference" && is_recomputed(node);
+    const backend::GraphRule* rule =
+        recomputes_normalization ? &recomputed : find_rule(inner->operator_name());
     if (rule == nullptr) {
       copy_node(*inner, graph, mapping);
       continue;

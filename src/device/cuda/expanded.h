@@ -12,7 +12,7 @@ namespace tessera::cuda {
 bool has_rule(const Node& node);
 
 // "expanded": the node, or the body of a fused node, with every operator that has a rule replaced by it and
-// the elementwise work fused anew, so that what follows a normalisation joins its last pass over memory.
+// the elementwise work fused anew, so that what follows a normalization joins its last pass over memory.
 KernelCandidate expanded_candidate(const Node& node, Context& context);
 
 }  // namespace tessera::cuda

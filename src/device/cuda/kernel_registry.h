@@ -18,7 +18,7 @@ struct CudaKernels {
   // From the one to prefer unmeasured to the one that takes most.
   std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> candidates;
   // True when timing the candidates pays.
-  bool worth_tuning = false;
+  bool tunable = false;
   // Makes what takes long and is remembered, on a GPU that is there, before the candidates are asked; empty:
   // there is nothing. `tuned`: also for candidates that only the tuner asks. Called by several threads; what
   // it throws the candidates say again.

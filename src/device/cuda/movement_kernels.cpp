@@ -28,7 +28,7 @@ std::string unit_type(DataType type) {
   }
 }
 
-// Axes of extent 1 gone, neighbours merged where both views walk through them with one stride.
+// Axes of extent 1 gone, neighbors merged where both views walk through them with one stride.
 backend::StridedMove merged(const backend::StridedMove& move) {
   backend::StridedMove result{{}, {move.from.offset, {}}, {move.to.offset, {}}, move.input, move.output};
   for (size_t axis = 0; axis < move.shape.size(); ++axis) {
@@ -154,7 +154,7 @@ class CopyKernel : public Kernel {
     check(driver().cuMemcpyHtoDAsync_(address(contents_.get()), host, static_cast<size_t>(bytes),
                                       context.stream()),
           "copying a constant");
-    context.synchronise();
+    context.synchronize();
   }
   void run(const KernelArguments& arguments) override {
     if (bytes_ == 0) return;

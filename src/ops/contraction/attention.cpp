@@ -5,7 +5,7 @@
 #include "tessera/ops/attention_weights.h"
 
 #include "ops/contraction/attention_shapes.h"
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 namespace {
@@ -35,9 +35,9 @@ QueryAndKey through_log_sum(const GradientCall& call, const AttentionOptions& op
   if (call.gradient(1) == nullptr) return {};
   Value* q = call.input(0);
   Value* k = call.input(1);
-  Value* slope = as_column(multiply(call.gradient(1), *options.scale));
+  Value* score_gradient = as_column(multiply(call.gradient(1), *options.scale));
   const auto weighted = [&](Value* rows) {
-    return cast(multiply(cast(rows, slope->data_type()), slope), q->data_type());
+    return cast(multiply(cast(rows, score_gradient->data_type()), score_gradient), q->data_type());
   };
   Value* mean_key = attention(q, k, k, options).y;
   return {weighted(mean_key), attention_gradient(weighted(q), q, k, k, mean_key, call.output(1), options).v};
@@ -49,15 +49,15 @@ Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) 
   const DataType type = call.output(1)->data_type();
   Value* weights =
       attention_weights(attention_products(call.input(0), call.input(1)), call.output(1), options);
-  Value* slope = nullptr;
+  Value* score_gradient = nullptr;
   if (call.gradient() != nullptr) {
     Value* dy = cast(call.gradient(), type);
     Value* mean = reduce_sum(multiply(dy, cast(call.output(), type)), {.axes = {3}, .keep_dimensions = true});
-    slope = subtract(matmul(dy, cast(call.input(2), type), {.transpose_b = true}), mean);
+    score_gradient = subtract(matmul(dy, cast(call.input(2), type), {.transpose_b = true}), mean);
   }
-  if (call.gradient(1) != nullptr) slope = sum_of(slope, as_column(call.gradient(1)));
+  if (call.gradient(1) != nullptr) score_gradient = sum_of(score_gradient, as_column(call.gradient(1)));
   Value* bias = options.bias;
-  return cast(reduce_to_shape(multiply(weights, slope), bias->shape()), bias->data_type());
+  return cast(reduce_to_shape(multiply(weights, score_gradient), bias->shape()), bias->data_type());
 }
 
 std::vector<Value*> gradient(const GradientCall& call) {

@@ -36,13 +36,13 @@ void reference(const ReferenceCall& call) {
         const size_t key = rows.key(head, static_cast<int64_t>(j));
         const size_t value = rows.value(head, static_cast<int64_t>(j));
         const double weight = std::exp(scores[j] - log_sum[static_cast<size_t>(head * rows.queries() + i)]);
-        const double slope =
+        const double score_gradient =
             rows.scale() * weight * (dot(dy, result, rows.v(), value, rows.value_width()) - mean);
         for (size_t c = 0; c < static_cast<size_t>(rows.value_width()); ++c)
           dv[value + c] += weight * dy[result + c];
         for (size_t c = 0; c < static_cast<size_t>(rows.width()); ++c) {
-          dq[query + c] += slope * rows.k()[key + c];
-          dk[key + c] += slope * rows.q()[query + c];
+          dq[query + c] += score_gradient * rows.k()[key + c];
+          dk[key + c] += score_gradient * rows.q()[query + c];
         }
       }
     }

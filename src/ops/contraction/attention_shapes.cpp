@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 

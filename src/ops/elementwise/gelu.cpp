@@ -30,8 +30,8 @@ Value* gradient(Value* x, Value*, Value* dy, const Attributes& attributes) {
   }
   Value* t = tanh_part(x);
   Value* inner = multiply(add(multiply(square(x), 3 * kCubic), 1), kScale);  // u'
-  Value* slope = multiply(multiply(x, subtract(1, square(t))), inner);
-  return multiply(multiply(dy, 0.5), add(add(t, 1), slope));
+  Value* derivative = multiply(multiply(x, subtract(1, square(t))), inner);
+  return multiply(multiply(dy, 0.5), add(add(t, 1), derivative));
 }
 
 const OperatorRegistration kRegistration{unary_composite({

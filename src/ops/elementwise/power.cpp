@@ -13,8 +13,8 @@ const OperatorRegistration kRegistration{binary_primitive({
     .gradient =
         [](Value* a, Value* b, Value* y, Value* dy) {
           // At b = 0 the factor is 0 although a^(b-1) may be infinite.
-          Value* slope = multiply(b, power(a, add(b, -1)));
-          Value* da = multiply(dy, zero_or_select(equal(b, constant_like(b, 0)), slope));
+          Value* derivative = multiply(b, power(a, add(b, -1)));
+          Value* da = multiply(dy, zero_or_select(equal(b, constant_like(b, 0)), derivative));
           Value* logarithm = select_or_zero(greater(a, constant_like(a, 0)), log(a));
           return std::pair{da, multiply(dy, multiply(y, logarithm))};
         },

@@ -11,7 +11,7 @@ namespace {
 std::vector<TensorType> infer(const InferenceCall& call) {
   const TensorType& table = call.input(0);
   const SymbolicShape& indices = call.input(1).shape;
-  const int64_t axis = normalised_axis(call.attributes.integer("axis"), table.rank());
+  const int64_t axis = normalized_axis(call.attributes.integer("axis"), table.rank());
   TensorType y = table;
   y.shape.erase(y.shape.begin() + axis);
   y.shape.insert(y.shape.begin() + axis, indices.begin(), indices.end());
@@ -22,7 +22,7 @@ void reference(const ReferenceCall& call) {
   const Tensor& table = *call.inputs[0];
   Tensor& output = *call.outputs[0];
   const auto axis = static_cast<size_t>(
-      normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(table.shape().size())));
+      normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(table.shape().size())));
   const std::vector<int64_t> rows = read_indices(*call.inputs[1], table.shape()[axis], call.node);
   // table: [outer, extent, inner], output: [outer, rows, inner]
   const int64_t inner = row_major_strides(table.shape())[axis];
@@ -43,7 +43,7 @@ void reference(const ReferenceCall& call) {
 std::vector<Value*> gradient(const GradientCall& call) {
   Value* table = call.input(0);
   Value* indices = call.input(1);
-  const int64_t axis = normalised_axis(call.node.attributes().integer("axis"), table->type().rank());
+  const int64_t axis = normalized_axis(call.node.attributes().integer("axis"), table->type().rank());
   const Dimension& extent = table->shape()[static_cast<size_t>(axis)];
   if (axis == 0) return {scatter_add(indices, call.gradient(), extent), nullptr};
   const int64_t gathered = indices->type().rank();

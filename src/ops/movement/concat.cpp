@@ -9,7 +9,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   TensorType y = call.input(0);
-  const auto axis = static_cast<size_t>(normalised_axis(call.attributes.integer("axis"), y.rank()));
+  const auto axis = static_cast<size_t>(normalized_axis(call.attributes.integer("axis"), y.rank()));
   for (const TensorType& input : call.inputs.subspan(1)) {
     SymbolicShape expected = y.shape;
     if (input.rank() == y.rank()) expected[axis] = input.shape[axis];
@@ -24,7 +24,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 void reference(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const auto axis = static_cast<size_t>(
-      normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(output.shape().size())));
+      normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(output.shape().size())));
   StridedView to{0, row_major_strides(output.shape())};
   for (const Tensor* input : call.inputs) {
     copy_elements(*input, {0, row_major_strides(input->shape())}, output, to, input->shape());
@@ -36,7 +36,7 @@ void reference(const ReferenceCall& call) {
 std::vector<Value*> gradient(const GradientCall& call) {
   Value* dy = call.gradient();
   const int64_t rank = dy->type().rank();
-  const auto axis = static_cast<size_t>(normalised_axis(call.node.attributes().integer("axis"), rank));
+  const auto axis = static_cast<size_t>(normalized_axis(call.node.attributes().integer("axis"), rank));
   std::vector<int64_t> starts(static_cast<size_t>(rank), 0);
   std::vector<int64_t> limits(static_cast<size_t>(rank), kWholeAxis);
   std::vector<Value*> gradients;

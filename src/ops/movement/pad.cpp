@@ -8,7 +8,7 @@
 namespace tessera::ops {
 namespace {
 
-// The extent once `interior` elements stand between neighbours.
+// The extent once `interior` elements stand between neighbors.
 Dimension spread(const Dimension& extent, int64_t interior) {
   return extent == Dimension(0) ? extent : extent + (extent - 1) * interior;
 }
@@ -103,13 +103,13 @@ OperatorSchema schema() {
   OperatorSchema schema;
   schema.name = "pad";
   schema.documentation =
-      "x with `interior` padding values between neighbours and `low` and `high` of them around each axis; "
+      "x with `interior` padding values between neighbors and `low` and `high` of them around each axis; "
       "negative low and high crop.";
   schema.operator_class = OperatorClass::movement;
   schema.inputs = {{.name = "x", .types = kAnyTypes}};
   schema.attributes = {list("low", "added before each axis"),
                        list("high", "added after each axis"),
-                       list("interior", "added between neighbours of each axis"),
+                       list("interior", "added between neighbors of each axis"),
                        {.name = "value",
                         .kind = AttributeKind::real,
                         .default_value = 0.0,

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   const TensorType& x = call.input(0);
-  const int64_t axis = normalised_axis(call.attributes.integer("axis"), x.rank());
+  const int64_t axis = normalized_axis(call.attributes.integer("axis"), x.rank());
   const Dimension& extent = x.shape[static_cast<size_t>(axis)];
   const std::vector<int64_t>& sizes = call.attributes.integers("sizes");
   const bool positive = std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
@@ -28,7 +28,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 void reference(const ReferenceCall& call) {
   const Tensor& input = *call.inputs[0];
   const auto axis = static_cast<size_t>(
-      normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(input.shape().size())));
+      normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(input.shape().size())));
   StridedView from{0, row_major_strides(input.shape())};
   for (Tensor* output : call.outputs) {
     copy_elements(input, from, *output, {0, row_major_strides(output->shape())}, output->shape());

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 namespace {
@@ -19,7 +19,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 void reference(const ReferenceCall& call) {
   std::vector<double> inverse = call.inputs[4]->to_doubles();
   for (double& value : inverse) value = 1 / std::sqrt(value + call.attributes().real("epsilon"));
-  run_normalisation_gradient(call, batch_norm_groups(call.inputs[1]->shape()), call.inputs[3]->to_doubles(),
+  run_normalization_gradient(call, batch_norm_groups(call.inputs[1]->shape()), call.inputs[3]->to_doubles(),
                              inverse);
 }
 
@@ -32,7 +32,7 @@ const OperatorRegistration kRegistration({
     .name = "batch_norm_gradient",
     .documentation = "The gradients of batch_norm_training to x, scale and bias, from that of y and the "
                      "batch's mean and variance.",
-    .operator_class = OperatorClass::normalisation,
+    .operator_class = OperatorClass::normalization,
     .inputs = {{.name = "output_gradient"},
                {.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 namespace {
@@ -36,7 +36,7 @@ const OperatorRegistration kRegistration({
                      "variance of the batch, over all axes but the last (channels); these two are results "
                      "as well (Ioffe and Szegedy 2015, arXiv:1502.03167). x: [N, ..., C], all else [C]; "
                      "beside a 16-bit x these stay fp32.",
-    .operator_class = OperatorClass::normalisation,
+    .operator_class = OperatorClass::normalization,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
@@ -48,7 +48,7 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalisation(call, batch_norm_groups(call.inputs[0]->shape()), false);
+          run_normalization(call, batch_norm_groups(call.inputs[0]->shape()), false);
         },
     .examples = {example({4, 3, 5, 7}), example({13, 5}, 1e-3), example({3, 11, 2}),
                  example({2, 2, 3, 2, 33})},

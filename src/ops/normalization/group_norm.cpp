@@ -55,9 +55,9 @@ const OperatorRegistration kRegistration({
     .documentation = "y = (x - mean) * inverse_deviation * scale + bias, with the mean and 1 / sqrt(biased "
                      "variance + epsilon) of each image and each of `groups` groups of channels, which are "
                      "results as well (Wu and He 2018, arXiv:1803.08494). With as many groups as channels "
-                     "it is instance normalisation. x: [N, ..., C], scale and bias: [C], statistics: [N, "
+                     "it is instance normalization. x: [N, ..., C], scale and bias: [C], statistics: [N, "
                      "groups]. Beside a 16-bit x all else stays fp32.",
-    .operator_class = OperatorClass::normalisation,
+    .operator_class = OperatorClass::normalization,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
@@ -69,7 +69,7 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalisation(
+          run_normalization(
               call, group_norm_groups(call.inputs[0]->shape(), call.attributes().integer("groups")), true);
         },
     .examples = {example({2, 3, 5, 6}, 3), example({2, 5, 4}, 4), example({3, 8}, 2),

@@ -25,7 +25,7 @@ const OperatorRegistration kRegistration({
     .name = "group_norm_gradient",
     .documentation =
         "The gradients of group_norm to x, scale and bias, from that of y and the statistics it found.",
-    .operator_class = OperatorClass::normalisation,
+    .operator_class = OperatorClass::normalization,
     .inputs = {{.name = "output_gradient"},
                {.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
@@ -38,7 +38,7 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 11.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalisation_gradient(
+          run_normalization_gradient(
               call, group_norm_groups(call.inputs[1]->shape(), call.attributes().integer("groups")),
               call.inputs[3]->to_doubles(), call.inputs[4]->to_doubles());
         },

@@ -1,7 +1,7 @@
 // Shapes that group_norm and its gradient share.
 #pragma once
 
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 

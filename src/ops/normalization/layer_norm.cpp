@@ -14,7 +14,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 std::vector<Value*> gradient(const GradientCall& call) {
   Value* x = call.input(0);
   const int64_t axes = call.node.attributes().integer("axes");
-  // Statistics with the normalised axes as ones.
+  // Statistics with the normalized axes as ones.
   const auto kept = [&](Value* value) {
     if (value == nullptr) return value;
     SymbolicShape shape = value->shape();
@@ -42,7 +42,7 @@ const OperatorRegistration kRegistration({
                      "variance + epsilon) over the last `axes` axes, which are results as well; scale and "
                      "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Beside a 16-bit "
                      "x all else stays fp32.",
-    .operator_class = OperatorClass::normalisation,
+    .operator_class = OperatorClass::normalization,
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
@@ -54,7 +54,7 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalisation(
+          run_normalization(
               call, layer_norm_groups(call.inputs[0]->shape(), call.attributes().integer("axes")), true);
         },
     .examples = {example({4, 7}, 1), example({2, 3, 33}, 1), example({5, 3, 4}, 2), example({6}, 1)},

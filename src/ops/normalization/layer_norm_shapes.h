@@ -1,12 +1,12 @@
 // Shapes that layer_norm and its gradient share.
 #pragma once
 
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 
 inline AttributeSpecification layer_norm_axes() {
-  return {"axes", AttributeKind::integer, 1, "How many of the last axes are normalised together."};
+  return {"axes", AttributeKind::integer, 1, "How many of the last axes are normalized together."};
 }
 
 // The type of mean and inverse deviation: one number per row.

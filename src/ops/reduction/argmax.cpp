@@ -10,7 +10,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   const TensorType& x = call.input(0);
-  const int64_t axis = normalised_axis(call.attributes.integer("axis"), x.rank());
+  const int64_t axis = normalized_axis(call.attributes.integer("axis"), x.rank());
   const Dimension& extent = x.shape[static_cast<size_t>(axis)];
   call.require(!extent.is_static() || extent.value() > 0, "there is no largest of no elements");
   return {{DataType::int32, call.attributes.boolean("keep_dimensions") ? kept_shape(x.shape, {axis})
@@ -21,7 +21,7 @@ void reference(const ReferenceCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor& y = *call.outputs[0];
   const int64_t axis =
-      normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(x.shape().size()));
+      normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(x.shape().size()));
   const int64_t stride = row_major_strides(x.shape())[static_cast<size_t>(axis)];
   const int64_t extent = x.shape()[static_cast<size_t>(axis)];
   const std::vector<int64_t> places = reduced_places(x.shape(), {axis});

@@ -8,12 +8,12 @@ namespace tessera::ops {
 namespace {
 
 std::vector<int64_t> axes_of(const Node& node) {
-  return normalised_axes(node.attributes().integers("axes"), node.input(0)->type().rank());
+  return normalized_axes(node.attributes().integers("axes"), node.input(0)->type().rank());
 }
 
 std::vector<TensorType> infer_reduction(const InferenceCall& call) {
   const TensorType& x = call.input(0);
-  const std::vector<int64_t> axes = normalised_axes(call.attributes.integers("axes"), x.rank());
+  const std::vector<int64_t> axes = normalized_axes(call.attributes.integers("axes"), x.rank());
   return {{x.data_type, call.attributes.boolean("keep_dimensions") ? kept_shape(x.shape, axes)
                                                                    : dropped_shape(x.shape, axes)}};
 }
@@ -35,13 +35,13 @@ void run_reduction(const ReferenceCall& call, const Reduction& description) {
 
 }  // namespace
 
-std::vector<int64_t> normalised_axes(const std::vector<int64_t>& axes, int64_t rank) {
+std::vector<int64_t> normalized_axes(const std::vector<int64_t>& axes, int64_t rank) {
   std::vector<int64_t> result;
   if (axes.empty()) {
     for (int64_t axis = 0; axis < rank; ++axis) result.push_back(axis);
     return result;
   }
-  for (int64_t axis : axes) result.push_back(normalised_axis(axis, rank));
+  for (int64_t axis : axes) result.push_back(normalized_axis(axis, rank));
   std::sort(result.begin(), result.end());
   require(std::adjacent_find(result.begin(), result.end()) == result.end(), ErrorCode::invalid_graph,
           "axes [{}] name an axis twice", fmt::join(axes, ", "));

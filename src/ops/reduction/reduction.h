@@ -14,7 +14,7 @@ namespace tessera::ops {
 
 // The axes counted from the front, sorted; empty means all. Throws Error(invalid_graph) on an axis that is
 // out of range or named twice.
-std::vector<int64_t> normalised_axes(const std::vector<int64_t>& axes, int64_t rank);
+std::vector<int64_t> normalized_axes(const std::vector<int64_t>& axes, int64_t rank);
 
 // The shape with the reduced axes as ones, so that a result broadcasts against what it was reduced from.
 SymbolicShape kept_shape(const SymbolicShape& shape, const std::vector<int64_t>& axes);

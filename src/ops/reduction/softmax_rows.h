@@ -26,7 +26,7 @@ struct SoftmaxVariant {
 inline void run_softmax(const ReferenceCall& call, const SoftmaxVariant& variant) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const Shape& shape = call.inputs[0]->shape();
-  const int64_t axis = normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(shape.size()));
+  const int64_t axis = normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(shape.size()));
   const std::vector<int64_t> rows = reduced_places(shape, {axis});
   const size_t count = x.size() / static_cast<size_t>(std::max<int64_t>(shape[static_cast<size_t>(axis)], 1));
   std::vector<double> largest(count, -std::numeric_limits<double>::infinity());
@@ -49,13 +49,13 @@ inline OperatorSchema softmax_schema(SoftmaxVariant variant) {
   OperatorSchema schema;
   schema.name = variant.name;
   schema.documentation = variant.documentation;
-  schema.operator_class = OperatorClass::normalisation;
+  schema.operator_class = OperatorClass::normalization;
   schema.inputs = {{.name = "x"}};
   schema.attributes = {{"axis", AttributeKind::integer, -1,
                         "Axis along which the exponentials are summed; negative from the end."}};
   schema.outputs = {"y"};
   schema.infer = [](const InferenceCall& call) -> std::vector<TensorType> {
-    normalised_axis(call.attributes.integer("axis"), call.input(0).rank());
+    normalized_axis(call.attributes.integer("axis"), call.input(0).rank());
     return {call.input(0)};
   };
   schema.gradient = variant.gradient;

@@ -6,7 +6,7 @@ namespace {
 const OperatorRegistration kRegistration({
     .name = "count_elements",
     .documentation = "The number of elements of `shape` as a scalar of `type`. It stands for a number that "
-                     "is known only once the graph is specialised, such as the batch size in the gradient "
+                     "is known only once the graph is specialized, such as the batch size in the gradient "
                      "of a mean, and folds to a constant then.",
     .operator_class = OperatorClass::source,
     .attributes = {{"shape", AttributeKind::shape, {}, "The extents to multiply."},

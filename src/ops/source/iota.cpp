@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("shape");
-  normalised_axis(call.attributes.integer("axis"), static_cast<int64_t>(shape.size()));
+  normalized_axis(call.attributes.integer("axis"), static_cast<int64_t>(shape.size()));
   const DataType type = call.attributes.data_type("type");
   call.require(type != DataType::boolean, "the type may not be bool");
   return {{type, shape}};
@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 void reference(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const Shape& shape = output.shape();
-  const int64_t axis = normalised_axis(call.attributes().integer("axis"), static_cast<int64_t>(shape.size()));
+  const int64_t axis = normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(shape.size()));
   const int64_t stride = row_major_strides(shape)[static_cast<size_t>(axis)];
   const int64_t extent = shape[static_cast<size_t>(axis)];
   for (int64_t i = 0; i < output.size(); ++i) output.set(i, static_cast<double>(i / stride % extent));

@@ -1,4 +1,4 @@
-// What a batch normalisation, alone or fused with its neighbours, reads and writes: which input or output of
+// What a batch normalization, alone or fused with its neighbors, reads and writes: which input or output of
 // the node plays which part.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tessera::backend {
 
-// batch_norm_training, perhaps a sum with a shortcut, perhaps relu; the result is output 0.
+// batch_norm_training, perhaps a sum with a residual, perhaps relu; the result is output 0.
 struct BatchNormBody {
   size_t x = 0, scale = 0, bias = 0;     // inputs
   std::optional<size_t> residual;        // input
@@ -24,12 +24,12 @@ struct BatchNormGradientBody {
   size_t dy = 0;
   std::optional<size_t> dy2;
   std::optional<size_t> y;                      // the relu's result, read for its mask
-  std::optional<size_t> bias;                   // or the normalisation's bias, to find the mask from x
+  std::optional<size_t> bias;                   // or the normalization's bias, to find the mask from x
   std::optional<size_t> dx, dscale, dbias, dz;  // outputs that something reads
   double epsilon = 0;
 };
 
-// max_pool of the relu of a normalisation by given statistics; the pooled values are output 0, their
+// max_pool of the relu of a normalization by given statistics; the pooled values are output 0, their
 // positions output 1.
 struct PooledBatchNormBody {
   size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
@@ -51,7 +51,7 @@ BatchNormGradientBody parse_batch_norm_gradient(const Node& node);
 PooledBatchNormBody parse_pooled_batch_norm(const Node& node);
 PooledBatchNormGradientBody parse_pooled_batch_norm_gradient(const Node& node);
 
-// Throws Error(unsupported) for what no batch normalisation kernel takes, as said above.
+// Throws Error(unsupported) for what no batch normalization kernel takes, as said above.
 void check_batch_norm_types(const Value& x, const Value& scale);
 
 }  // namespace tessera::backend

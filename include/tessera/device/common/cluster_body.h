@@ -36,7 +36,7 @@ struct IterationSpace {
 };
 
 // `operands` are the shapes of what is read, broadcast against `shape` as in NumPy. Axes of extent 1 vanish;
-// neighbours merge where every operand walks through both with one stride and both or none are reduced.
+// neighbors merge where every operand walks through both with one stride and both or none are reduced.
 IterationSpace make_space(const Shape& shape, const std::vector<bool>& reduced,
                           const std::vector<Shape>& operands);
 

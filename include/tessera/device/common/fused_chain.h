@@ -21,7 +21,7 @@ struct FusedChain {
   };
   std::vector<Step> steps;
 
-  bool adds_whole_tensor() const;  // a shortcut
+  bool adds_whole_tensor() const;  // a residual
 };
 
 // Reads the body of a fused node around its one node of operator `main_operator`; a node of that operator
@@ -31,7 +31,7 @@ FusedChain parse_chain(const Node& node, std::string_view main_operator);
 // A chain of at most a bias, the sum with a tensor of the result's shape, and an activation, in this order.
 struct Epilogue {
   std::optional<size_t> bias;  // places among the inputs of the (fused) node
-  std::optional<size_t> shortcut;
+  std::optional<size_t> residual;
   const Node* activation = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What a node is made of, whether it is one operator or fused with its neighbours.
+// What a node is made of, whether it is one operator or fused with its neighbors.
 #pragma once
 
 #include <optional>

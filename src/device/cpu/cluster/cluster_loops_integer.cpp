@@ -1,4 +1,4 @@
-// The integer loops: plain C++, compiled and vectorised for each instruction set. Arithmetic wraps.
+// The integer loops: plain C++, compiled and vectorized for each instruction set. Arithmetic wraps.
 #include "device/cpu/runtime/highway_targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -76,7 +76,7 @@ HWY_INLINE V cos_anywhere(D d, V x) {
 }
 
 // erf in fp32 by two minimax polynomials, one around 0 and one for log(1 - erf), after N. Juffa, "Efficient
-// vectorisable erff" (stackoverflow.com/questions/35148198); maximum error 1 ulp with fused multiply-adds.
+// vectorizable erff" (stackoverflow.com/questions/35148198); maximum error 1 ulp with fused multiply-adds.
 template <class D, class V>
 HWY_INLINE V erf_float(D d, V x) {
   const V t = hn::Abs(x);

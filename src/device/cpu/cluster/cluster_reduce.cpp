@@ -146,7 +146,7 @@ HWY_INLINE void add_lanes(D d, hn::Vec<D> sums, double* accumulators) {
 #endif
 }
 
-// kVectors neighbouring vectors of each row.
+// kVectors neighboring vectors of each row.
 template <class Op, int kVectors, class D>
 HWY_INLINE void add_columns(D d, const hn::TFromD<D>* x, int64_t rows, int64_t stride, double* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

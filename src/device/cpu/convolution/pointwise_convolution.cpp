@@ -26,7 +26,7 @@ struct Product {
   int64_t pixels = 0;
   int64_t depth = 0;
   int64_t columns = 0;
-  bool turned = false;  // the weight is stored [columns, depth]
+  bool transposed = false;  // the weight is stored [columns, depth]
 };
 
 Product make_product(const KernelRequest& request, const Shape& source, const Shape& destination,
@@ -42,7 +42,7 @@ Product make_product(const KernelRequest& request, const Shape& source, const Sh
   const Product product{.pixels = problem.pixels(),
                         .depth = x.type().static_shape().back(),
                         .columns = node.output()->type().static_shape().back(),
-                        .turned = forward};
+                        .transposed = forward};
   refuse_unless(product.columns % vector_width() == 0, "{} channels are no whole vectors of {}",
                 product.columns, vector_width());
   refuse_unless(product.pixels >= kLeastPixels, "{} pixels", product.pixels);
@@ -85,7 +85,7 @@ class PointwiseConvolution : public Kernel {
     for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t, int64_t panel) {
       const StridedCopy& pack = panel + 1 < panels_.count() ? pack_panel_ : pack_last_panel_;
       const int64_t column = panels_.block(panel).begin;
-      pack.run(weight + column * (product_.turned ? product_.depth : 1), packed + panel * packed_panel());
+      pack.run(weight + column * (product_.transposed ? product_.depth : 1), packed + panel * packed_panel());
     });
     for_each_block(pixels_.parts, pixels_.count(), Order::forwards,
                    [&](int64_t, int64_t block) { multiply(x, packed, y, block); });
@@ -95,7 +95,7 @@ class PointwiseConvolution : public Kernel {
   // Of some columns of the weight to [depth, panel].
   static StridedCopy packing(const Product& product, int64_t columns, int64_t panel) {
     const backend::StridedView from{
-        0, {product.turned ? 1 : product.columns, product.turned ? product.depth : 1}};
+        0, {product.transposed ? 1 : product.columns, product.transposed ? product.depth : 1}};
     return {{product.depth, columns}, from, {0, {panel, 1}}, int64_t{sizeof(float)}};
   }
 

@@ -15,14 +15,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// The square is turned in a buffer, 4 by 4, and then written line by line: rows of the target often lie a
+// The square is transposed in a buffer, 4 by 4, and then written line by line: rows of the target often lie a
 // power of two apart and would drive each other out of the cache if they were written a few bytes at a time.
 void square(const uint32_t* source, int64_t source_stride, uint32_t* target, int64_t target_stride) {
-  HWY_ALIGN uint32_t turned[kTransposeSquare * kTransposeSquare];
+  HWY_ALIGN uint32_t transposed[kTransposeSquare * kTransposeSquare];
   for (int64_t i = 0; i < kTransposeSquare; i += 4) {
     const uint32_t* row = source + i * source_stride;
     for (int64_t j = 0; j < kTransposeSquare; j += 4) {
-      uint32_t* out = turned + j * kTransposeSquare + i;
+      uint32_t* out = transposed + j * kTransposeSquare + i;
 #if HWY_TARGET == HWY_SCALAR
       for (int64_t r = 0; r < 4; ++r) {
         for (int64_t c = 0; c < 4; ++c) out[c * kTransposeSquare + r] = row[r * source_stride + j + c];
@@ -45,7 +45,7 @@ void square(const uint32_t* source, int64_t source_stride, uint32_t* target, int
     }
   }
   for (int64_t j = 0; j < kTransposeSquare; ++j) {
-    std::copy_n(turned + j * kTransposeSquare, kTransposeSquare, target + j * target_stride);
+    std::copy_n(transposed + j * kTransposeSquare, kTransposeSquare, target + j * target_stride);
   }
 }
 

@@ -61,14 +61,14 @@ void run_loss(const Problem& problem, const KernelArguments& arguments) {
   const int64_t classes = problem.classes;
   for_each_part(part_count(4 * problem.rows * classes), problem.rows,
                 [&](int64_t, int64_t begin, int64_t end) {
-                  std::vector<T> room(static_cast<size_t>(classes));
+                  std::vector<T> scratch(static_cast<size_t>(classes));
                   for (int64_t row = begin; row < end; ++row) {
                     const int64_t label = problem.label(arguments.inputs[1], row);
                     T loss = std::numeric_limits<T>::quiet_NaN();
                     if (label == problem.ignored) {
                       loss = 0;
                     } else if (label >= 0 && label < classes) {
-                      const T* x = read_row(problem, arguments.inputs[0], row, room.data());
+                      const T* x = read_row(problem, arguments.inputs[0], row, scratch.data());
                       const T largest = loops.maximum(x, classes);
                       const double log_sum = std::log(loops.exponentials(x, largest, nullptr, classes));
                       // Of each logit the largest first, as the reference does: sums of large ones round.
@@ -95,31 +95,31 @@ void run_gradient(const Problem& problem, const KernelArguments& arguments) {
   const int64_t classes = problem.classes;
   const auto bytes = static_cast<int64_t>(size_of(problem.type));
   const bool direct = DataTypeOf<T>::value == problem.type;
-  for_each_part(part_count(4 * problem.rows * classes), problem.rows,
-                [&](int64_t, int64_t begin, int64_t end) {
-                  std::vector<T> room(static_cast<size_t>(classes));
-                  for (int64_t row = begin; row < end; ++row) {
-                    T* result = direct ? static_cast<T*>(arguments.outputs[0]) + row * classes : room.data();
-                    const int64_t label = problem.label(arguments.inputs[1], row);
-                    T dy;
-                    const void* source = static_cast<const char*>(arguments.inputs[2]) + row * bytes;
-                    find_load(problem.type)(&dy, &source, 1);
-                    if (label == problem.ignored) {
-                      std::fill_n(result, classes, T(0));
-                    } else if (label < 0 || label >= classes) {
-                      std::fill_n(result, classes, std::numeric_limits<T>::quiet_NaN());
-                    } else {
-                      const T* x = read_row(problem, arguments.inputs[0], row, room.data());
-                      const double sum = loops.exponentials(x, loops.maximum(x, classes), result, classes);
-                      const double share = problem.smoothing / static_cast<double>(classes);
-                      const auto slope = static_cast<double>(dy);
-                      loops.affine(result, static_cast<T>(slope / sum), static_cast<T>(-slope * share),
-                                   result, classes);
-                      result[label] -= static_cast<T>(slope * (1 - problem.smoothing));
-                    }
-                    if (!direct) write(problem, result, classes, arguments.outputs[0], row * classes);
-                  }
-                });
+  for_each_part(
+      part_count(4 * problem.rows * classes), problem.rows, [&](int64_t, int64_t begin, int64_t end) {
+        std::vector<T> scratch(static_cast<size_t>(classes));
+        for (int64_t row = begin; row < end; ++row) {
+          T* result = direct ? static_cast<T*>(arguments.outputs[0]) + row * classes : scratch.data();
+          const int64_t label = problem.label(arguments.inputs[1], row);
+          T dy;
+          const void* source = static_cast<const char*>(arguments.inputs[2]) + row * bytes;
+          find_load(problem.type)(&dy, &source, 1);
+          if (label == problem.ignored) {
+            std::fill_n(result, classes, T(0));
+          } else if (label < 0 || label >= classes) {
+            std::fill_n(result, classes, std::numeric_limits<T>::quiet_NaN());
+          } else {
+            const T* x = read_row(problem, arguments.inputs[0], row, scratch.data());
+            const double sum = loops.exponentials(x, loops.maximum(x, classes), result, classes);
+            const double share = problem.smoothing / static_cast<double>(classes);
+            const auto wide_dy = static_cast<double>(dy);
+            loops.affine(result, static_cast<T>(wide_dy / sum), static_cast<T>(-wide_dy * share), result,
+                         classes);
+            result[label] -= static_cast<T>(wide_dy * (1 - problem.smoothing));
+          }
+          if (!direct) write(problem, result, classes, arguments.outputs[0], row * classes);
+        }
+      });
 }
 
 template <typename Run>

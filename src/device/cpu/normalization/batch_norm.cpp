@@ -24,7 +24,7 @@ bool ActivationRows::stream() const {
   return type == DataType::fp32 && channels % 16 == 0 && rows() * channels * 4 >= kStreamBytes;
 }
 
-float normalising_factor(float scale, float variance, double epsilon) {
+float normalizing_factor(float scale, float variance, double epsilon) {
   return static_cast<float>(static_cast<double>(scale) / std::sqrt(static_cast<double>(variance) + epsilon));
 }
 

@@ -1,4 +1,4 @@
-// What the batch normalisation kernels share: the activation as rows.
+// What the batch normalization kernels share: the activation as rows.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ActivationRows {
 
 // scale / sqrt(variance + epsilon). The gradient finds out from the same numbers, bit for bit, where y was
 // positive.
-float normalising_factor(float scale, float variance, double epsilon);
+float normalizing_factor(float scale, float variance, double epsilon);
 
 // Sums of all blocks: 2 numbers per channel and block, added in the order of the blocks into the first.
 void add_blocks(int64_t blocks, int64_t channels, double* sums);

@@ -1,5 +1,5 @@
-// The gradients of batch normalisation, with what comes before them in a fused node: the sum of two
-// gradients, and the mask of the relu behind the normalisation. One pass for the sums, one that writes dx.
+// The gradients of batch normalization, with what comes before them in a fused node: the sum of two
+// gradients, and the mask of the relu behind the normalization. One pass for the sums, one that writes dx.
 #include <cmath>
 
 #include "tessera/device/common/batch_norm_body.h"
@@ -67,7 +67,7 @@ class BatchNormGradient : public Kernel {
     if (parts_.y.has_value()) source.y = arguments.inputs[*parts_.y];
     if (parts_.bias.has_value()) {
       for (int64_t c = 0; c < rows_.channels; ++c) {
-        factor[c] = normalising_factor(floats(arguments, parts_.scale)[c],
+        factor[c] = normalizing_factor(floats(arguments, parts_.scale)[c],
                                        floats(arguments, parts_.variance)[c], parts_.epsilon);
       }
       source.affine = {floats(arguments, parts_.mean), factor, floats(arguments, *parts_.bias)};

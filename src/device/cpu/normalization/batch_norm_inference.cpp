@@ -1,4 +1,4 @@
-// Batch normalisation by given statistics with the relu behind it: one pass over memory. The same bits as the
+// Batch normalization by given statistics with the relu behind it: one pass over memory. The same bits as the
 // result of the training kernel that made the statistics.
 #include "tessera/base/error.h"
 #include "tessera/device/common/batch_norm_body.h"
@@ -16,7 +16,7 @@ struct Parts {
   double epsilon = 0;
 };
 
-// Throws Error(unsupported) when the body is not: normalise, relu.
+// Throws Error(unsupported) when the body is not: normalize, relu.
 Parts parse(const Node& node) {
   const Node& main = backend::main_node(node, "batch_norm_inference");
   backend::check_batch_norm_types(*main.input(0), *main.input(1));
@@ -24,7 +24,7 @@ Parts parse(const Node& node) {
   const Node* relu = result->producer();
   require(node.body()->nodes().size() == 2 && relu != nullptr && relu->operator_name() == "relu" &&
               relu->input(0) == main.output(),
-          ErrorCode::unsupported, "the body is not a batch normalisation and a relu");
+          ErrorCode::unsupported, "the body is not a batch normalization and a relu");
   return {.x = backend::input_index(node, main.input(0)),
           .scale = backend::input_index(node, main.input(1)),
           .bias = backend::input_index(node, main.input(2)),
@@ -47,14 +47,14 @@ class BatchNormInference : public Kernel {
     const auto floats = [&](size_t input) { return static_cast<const float*>(arguments.inputs[input]); };
     float* factor = factor_.in(arguments.workspace);
     for (int64_t c = 0; c < rows_.channels; ++c) {
-      factor[c] = normalising_factor(floats(parts_.scale)[c], floats(parts_.variance)[c], parts_.epsilon);
+      factor[c] = normalizing_factor(floats(parts_.scale)[c], floats(parts_.variance)[c], parts_.epsilon);
     }
     const ChannelAffine affine{floats(parts_.mean), factor, floats(parts_.bias)};
     const void* x = arguments.inputs[parts_.x];
     void* y = arguments.outputs[0];
     const Blocks& blocks = rows_.blocks;
     for_each_block(blocks.parts, blocks.count(), Order::forwards, [&](int64_t, int64_t block) {
-      run_pass(NormalisePass{.rows = rows_.block(block),
+      run_pass(NormalizePass{.rows = rows_.block(block),
                              .x = x,
                              .y = y,
                              .affine = affine,

@@ -110,7 +110,7 @@ HWY_INLINE hn::Vec<D> apply(D d, const ChannelAffine& affine, int64_t c, hn::Vec
 }
 
 template <typename T, bool kResidual, bool kRelu, bool kStream>
-void normalise(const NormalisePass& pass) {
+void normalize(const NormalizePass& pass) {
   const int64_t channels = pass.rows.channels;
   const T* x = static_cast<const T*>(pass.x);
   const T* residual = static_cast<const T*>(pass.residual);
@@ -220,10 +220,10 @@ void statistics_any(const StatisticsPass& pass) {
   with_element_type(pass.rows.type, [&]<typename T>() { statistics<T>(pass); });
 }
 
-void normalise_any(const NormalisePass& pass) {
+void normalize_any(const NormalizePass& pass) {
   with_element_type(pass.rows.type, [&]<typename T>() {
     const auto with_relu = [&]<bool kResidual, bool kRelu>() {
-      pass.stream ? normalise<T, kResidual, kRelu, true>(pass) : normalise<T, kResidual, kRelu, false>(pass);
+      pass.stream ? normalize<T, kResidual, kRelu, true>(pass) : normalize<T, kResidual, kRelu, false>(pass);
     };
     if (pass.residual != nullptr) {
       pass.relu ? with_relu.template operator()<true, true>() : with_relu.template operator()<true, false>();
@@ -256,15 +256,15 @@ HWY_AFTER_NAMESPACE();
 namespace tessera::cpu {
 
 HWY_EXPORT(statistics_any);
-HWY_EXPORT(normalise_any);
+HWY_EXPORT(normalize_any);
 HWY_EXPORT(gradient_sums_any);
 HWY_EXPORT(input_gradient_any);
 
 void run_pass(const StatisticsPass& pass) {
   HWY_DYNAMIC_DISPATCH(statistics_any)(pass);
 }
-void run_pass(const NormalisePass& pass) {
-  HWY_DYNAMIC_DISPATCH(normalise_any)(pass);
+void run_pass(const NormalizePass& pass) {
+  HWY_DYNAMIC_DISPATCH(normalize_any)(pass);
 }
 void run_pass(const GradientSumsPass& pass) {
   HWY_DYNAMIC_DISPATCH(gradient_sums_any)(pass);

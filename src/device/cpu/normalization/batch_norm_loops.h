@@ -1,4 +1,4 @@
-// The passes over memory that batch normalisation is made of, for some of the rows. Activations are [rows,
+// The passes over memory that batch normalization is made of, for some of the rows. Activations are [rows,
 // channels]; per-channel numbers are fp32. Sums are kept in fp32 over some rows and added up in double.
 #pragma once
 
@@ -37,7 +37,7 @@ struct ChannelAffine {
 };
 
 // y = affine(x), plus the residual, then relu when asked for.
-struct NormalisePass {
+struct NormalizePass {
   RowRange rows;
   const void* x = nullptr;
   const void* residual = nullptr;  // may be null
@@ -46,9 +46,9 @@ struct NormalisePass {
   bool relu = false;
   bool stream = false;  // write past the caches
 };
-void run_pass(const NormalisePass& pass);
+void run_pass(const NormalizePass& pass);
 
-// The gradient of y on its way to the normalisation: dz = dy [+ dy2], zero where the relu behind it was
+// The gradient of y on its way to the normalization: dz = dy [+ dy2], zero where the relu behind it was
 // closed.
 struct GradientSource {
   const void* dy = nullptr;

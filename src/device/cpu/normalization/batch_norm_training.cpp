@@ -1,5 +1,5 @@
-// Batch normalisation with the batch's own statistics, and what follows it in a fused node (the sum with a
-// shortcut, relu): one pass over x for the statistics, one that writes y.
+// Batch normalization with the batch's own statistics, and what follows it in a fused node (the sum with a
+// residual, relu): one pass over x for the statistics, one that writes y.
 #include "tessera/device/common/batch_norm_body.h"
 
 #include "device/cpu/kernel_registry.h"
@@ -47,7 +47,7 @@ class BatchNormTraining : public Kernel {
     const void* residual = parts_.residual.has_value() ? arguments.inputs[*parts_.residual] : nullptr;
     void* y = arguments.outputs[0];
     for_each_block(blocks.parts, blocks.count(), Order::forwards, [&](int64_t, int64_t block) {
-      run_pass(NormalisePass{rows_.block(block), x, residual, y, affine, parts_.relu,
+      run_pass(NormalizePass{rows_.block(block), x, residual, y, affine, parts_.relu,
                              rows_.stream() && y != x && y != residual});
     });
   }
@@ -75,7 +75,7 @@ class BatchNormTraining : public Kernel {
       const double square = sums[rows_.channels + c] / count - difference * difference;
       const auto variance = static_cast<float>(square < 0 ? 0 : square);
       mean[c] = static_cast<float>(static_cast<double>(shift[c]) + difference);
-      factor[c] = normalising_factor(scale[c], variance, parts_.epsilon);
+      factor[c] = normalizing_factor(scale[c], variance, parts_.epsilon);
       if (means != nullptr) means[c] = mean[c];
       if (variances != nullptr) variances[c] = variance;
     }

@@ -91,10 +91,10 @@ class WinogradConvolution : public Kernel {
 
   void prepare(size_t input, const void* memory) override {
     if (!frozen_ || input != request_.weight) return;
-    const auto turned =
-        hwy::AllocateAligned<float>(static_cast<size_t>(std::max<int64_t>(turned_elements(), 1)));
+    const auto transposed =
+        hwy::AllocateAligned<float>(static_cast<size_t>(std::max<int64_t>(transposed_elements(), 1)));
     for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-      transform_filter(static_cast<const float*>(memory), panel, turned.get(),
+      transform_filter(static_cast<const float*>(memory), panel, transposed.get(),
                        packed_.get() + panel * filter_panel_);
     }
   }
@@ -107,7 +107,7 @@ class WinogradConvolution : public Kernel {
     const Run run{
         .x = static_cast<const float*>(arguments.inputs[request_.data]),
         .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
-        .epilogue = {optional(epilogue.bias), optional(epilogue.shortcut), epilogue.activation != nullptr},
+        .epilogue = {optional(epilogue.bias), optional(epilogue.residual), epilogue.activation != nullptr},
         .y = static_cast<float*>(arguments.outputs[0]),
         .workspace = arguments.workspace};
     by_panels_ ? run_by_panels(run) : run_by_squares(run);
@@ -128,7 +128,7 @@ class WinogradConvolution : public Kernel {
     transformed_ = (by_panels_ ? shared : own).book<float>(kWinogradPlaces * transformed_matrix_);
     products_ = own.book<float>(kWinogradPlaces * product_matrix_);
     if (frozen_) return;
-    turned_ = own.book<float>(turned_elements());
+    transposed_ = own.book<float>(transposed_elements());
     filter_ =
         by_panels_ ? own.book<float>(filter_panel_) : shared.book<float>(panels_.count() * filter_panel_);
   }
@@ -147,8 +147,8 @@ class WinogradConvolution : public Kernel {
     float* filter = frozen_ ? packed_.get() : filter_.in(run.workspace);
     if (!frozen_) {
       for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
-        float* turned = turned_.in(workspace_.own_of(run.workspace, thread));
-        transform_filter(run.weight, panel, turned, filter + panel * filter_panel_);
+        float* transposed = transposed_.in(workspace_.own_of(run.workspace, thread));
+        transform_filter(run.weight, panel, transposed, filter + panel * filter_panel_);
       });
     }
     for_each_block(squares_.parts, squares_.count(), Order::forwards, [&](int64_t thread, int64_t block) {
@@ -172,7 +172,7 @@ class WinogradConvolution : public Kernel {
     for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
       void* memory = workspace_.own_of(run.workspace, thread);
       float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
-      if (!frozen_) transform_filter(run.weight, panel, turned_.in(memory), filter);
+      if (!frozen_) transform_filter(run.weight, panel, transposed_.in(memory), filter);
       for (int64_t block = 0; block < squares_.count(); ++block) {
         const Range squares = squares_.block(block);
         multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
@@ -200,7 +200,7 @@ class WinogradConvolution : public Kernel {
   }
 
   // weight: [K, 3, 3, C]; the panel's columns are output channels going forward, input channels going back.
-  void transform_filter(const float* weight, int64_t panel, float* turned, float* out) const {
+  void transform_filter(const float* weight, int64_t panel, float* transposed, float* out) const {
     const Range columns = panels_.block(panel);
     const int64_t depth = input_.channels;
     WinogradFilter filter;
@@ -213,8 +213,8 @@ class WinogradConvolution : public Kernel {
       filter.depth_stride = 9 * tap;
     } else {
       const StridedCopy& turn = panel + 1 < panels_.count() ? *turn_panel_ : *turn_last_panel_;
-      turn.run(weight + columns.begin * 9 * depth, turned);
-      filter.data = turned;
+      turn.run(weight + columns.begin * 9 * depth, transposed);
+      filter.data = transposed;
       filter.tap_strides[0] = 3 * depth * columns.size();
       filter.tap_strides[1] = depth * columns.size();
       filter.depth_stride = columns.size();
@@ -222,7 +222,7 @@ class WinogradConvolution : public Kernel {
     winograd_filter(filter, depth, panel_, out);
   }
 
-  int64_t turned_elements() const { return request_.mirrored ? 0 : 9 * input_.channels * panel_; }
+  int64_t transposed_elements() const { return request_.mirrored ? 0 : 9 * input_.channels * panel_; }
 
   Request request_;
   bool frozen_;
@@ -240,7 +240,7 @@ class WinogradConvolution : public Kernel {
   ThreadWorkspace workspace_;
   backend::WorkspaceArray<float> transformed_;
   backend::WorkspaceArray<float> products_;
-  backend::WorkspaceArray<float> turned_;
+  backend::WorkspaceArray<float> transposed_;
   backend::WorkspaceArray<float> filter_;
   hwy::AlignedFreeUniquePtr<float[]> packed_;  // the transformed frozen filter
 };

@@ -204,8 +204,8 @@ void output(const WinogradImages& images, const WinogradMatrices<const float>& i
             const int64_t offset = places.offsets[i][j];
             if (offset < 0) return;
             value = hn::Add(value, bias);
-            if (epilogue.shortcut != nullptr) {
-              value = hn::Add(value, hn::LoadU(d, epilogue.shortcut + offset + channel));
+            if (epilogue.residual != nullptr) {
+              value = hn::Add(value, hn::LoadU(d, epilogue.residual + offset + channel));
             }
             if (epilogue.relu)
               value = hn::IfThenElse(hn::Lt(value, hn::Zero(d)), hn::Zero(d), value);  // keeps NaN

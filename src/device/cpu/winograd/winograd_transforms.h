@@ -44,7 +44,7 @@ void winograd_gradient(const WinogradImages& images, const float* dy, Range squa
 
 struct WinogradEpilogue {
   const float* bias = nullptr;      // [channels], or none
-  const float* shortcut = nullptr;  // shaped as the result, or none
+  const float* residual = nullptr;  // shaped as the result, or none
   bool relu = false;                // last
 };
 
@@ -64,7 +64,7 @@ struct WinogradFilter {
 void winograd_filter(const WinogradFilter& filter, int64_t depth, int64_t width, float* out);
 
 // The sum of `parts` sets of matrices [outputs, channels] that lie part_stride apart, rows `outputs` of them,
-// turned into weight[outputs, 3, 3, channels].
+// transposed into weight[outputs, 3, 3, channels].
 void winograd_weight(const WinogradMatrices<const float>& sums, int64_t parts, int64_t part_stride,
                      Range outputs, int64_t channels, float* weight);
 

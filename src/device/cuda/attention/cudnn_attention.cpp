@@ -108,9 +108,9 @@ void make_ahead(const KernelRequest& request, bool, Context& context) {
 }
 
 const CudaKernelRegistration kForward(
-    {.key = "attention", .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead});
+    {.key = "attention", .candidates = candidates, .tunable = true, .make_ahead = make_ahead});
 const CudaKernelRegistration kGradient(
-    {.key = "attention_gradient", .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead});
+    {.key = "attention_gradient", .candidates = candidates, .tunable = true, .make_ahead = make_ahead});
 
 }  // namespace
 }  // namespace tessera::cuda

@@ -180,8 +180,8 @@ class ReductionSource {
             : fmt::format("y{}[r + v] = finish<{}>(total, {:.1f})", reduction.output, stored_type(k),
                           divisor(k));
     return fmt::format(
-        "  {{\n  __shared__ Accumulator<{1}> room[X * Y];\n  for (int v = 0; v < N; ++v) {{\n"
-        "    const auto total = combine_block<{2}, X, Y>(r{0}[v], x, y, room);\n"
+        "  {{\n  __shared__ Accumulator<{1}> scratch[X * Y];\n  for (int v = 0; v < N; ++v) {{\n"
+        "    const auto total = combine_block<{2}, X, Y>(r{0}[v], x, y, scratch);\n"
         "    if (y == 0 && group < {3}) {4};\n  }}\n  }}\n",
         k, stored_type(k), reduction.operation, plan_.groups, target);
   }

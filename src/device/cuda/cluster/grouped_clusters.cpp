@@ -142,7 +142,7 @@ class GroupPrinter {
       text += fmt::format("  {0} r{1}[1] = {{{2}::start<{0}>()}};\n", accumulator, k, reduction.operation);
       ending += fmt::format(
           "  const auto t{0} = combine_block<{1}, 1, {2}>(r{0}[0], 0, threadIdx.x, "
-          "static_cast<{3}*>(room));\n"
+          "static_cast<{3}*>(scratch));\n"
           "  if (threadIdx.x == 0) sum_of_block<{3}>(sums, block, {0}, kPlaces) = t{0};\n",
           k, reduction.operation, kThreads, accumulator);
     }
@@ -164,9 +164,10 @@ class GroupPrinter {
     for (size_t i = 0; i < works_.all().size(); ++i) {
       text += fmt::format(
           "__device__ inline void work{}(void* const* at, int64 first, int64 steps, int block, uint64* sums, "
-          "void* room) {{\n{}}}\n",
+          "void* scratch) {{\n{}}}\n",
           i, works_.all()[i]);
-      cases += fmt::format("    case {0}: work{0}(at, first, piece.steps, block, sums, room); break;\n", i);
+      cases +=
+          fmt::format("    case {0}: work{0}(at, first, piece.steps, block, sums, scratch); break;\n", i);
     }
     text += entry("run", fmt::format("  const int block = static_cast<int>(blockIdx.x);\n"
                                      "  const Piece& piece = piece_of(pieces, block);\n"
@@ -178,8 +179,8 @@ class GroupPrinter {
     cases.clear();
     for (size_t i = 0; i < combinations_.all().size(); ++i) {
       cases += fmt::format(
-          "    case {}: combine_blocks<{}>(own, sums, kPlaces, room, pointers.at[own.pointer]); break;\n", i,
-          combinations_.all()[i]);
+          "    case {}: combine_blocks<{}>(own, sums, kPlaces, scratch, pointers.at[own.pointer]); break;\n",
+          i, combinations_.all()[i]);
     }
     return text +
            fmt::format("__constant__ const PieceSum piece_sums[] = {{{}}};\n", fmt::join(sums_, ", ")) +
@@ -193,7 +194,7 @@ class GroupPrinter {
     return entry_text(
         name, kThreads,
         fmt::format("const __grid_constant__ Pointers<{}> pointers, uint64* sums", arguments_.size()),
-        fmt::format("  __shared__ uint64 room[{}];\n", kThreads) + body);
+        fmt::format("  __shared__ uint64 scratch[{}];\n", kThreads) + body);
   }
 
   const Node& group_;

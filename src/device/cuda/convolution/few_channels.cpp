@@ -9,7 +9,7 @@
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/passes/fuse.h"
 
@@ -148,7 +148,7 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
   backend::Epilogue epilogue;
   if (!statistics) {
     epilogue = backend::read_epilogue(node, backend::parse_chain(node, "convolution"), {"relu"});
-    refuse_unless(!epilogue.shortcut.has_value(), "a shortcut");
+    refuse_unless(!epilogue.residual.has_value(), "a residual");
   }
   FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
   // Operands of 32 bits are twice as large. With more pixels a warp reads those of the weights less often,

@@ -7,7 +7,7 @@
 
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
@@ -19,13 +19,13 @@ using backend::refuse_unless;
 
 constexpr int64_t kMostWeightBytes = 131072;  // in the registers of a block
 constexpr int64_t kLeastColumns = 128;        // of a block's registers: narrower slices stand in them twice
-constexpr int64_t kCheapInputs = 128;         // that each slice may normalise by itself
+constexpr int64_t kCheapInputs = 128;         // that each slice may normalize by itself
 constexpr std::initializer_list<int64_t> kSlices = {256, 128, 64};  // that the warps divide among them
 
 // The problem P of kernels/pointwise_convolution.cuh.
 struct PointwiseConvolutionProblem : PointwiseProblem {
   size_t norms = 0;
-  bool shortcut = false;
+  bool prologue_residual = false;
   bool keeps = false;
   backend::Epilogue epilogue;
   int64_t slice = 0;
@@ -37,9 +37,9 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   }
 
   int64_t item_elements() const {
-    const size_t operands = norms > 0 ? norms + (shortcut ? 1 : 0) : 1;
+    const size_t operands = norms > 0 ? norms + (prologue_residual ? 1 : 0) : 1;
     return item * (static_cast<int64_t>(operands) * (inputs + padding()) +
-                   (epilogue.shortcut.has_value() ? slice : 0));
+                   (epilogue.residual.has_value() ? slice : 0));
   }
   int64_t slices() const { return outputs / slice; }
   // Of warps, which share the pixels: each of the kernel's 8 warps has slice * teams / 8 columns.
@@ -62,31 +62,31 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
 
   void add_to(GeneratedProgram& program, const PointerList& pointers, bool statistics,
               const GpuTraits& gpu) const {
-    program.source = print(
-        "pointwise_convolution.cuh",
-        fmt::format(
-            "inputs = {}, outputs = {}, slice = {}, teams = {}, norms = {}, shortcut = {:d}, keeps = {:d}, "
-            "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
-            inputs, outputs, slice, teams(), norms, shortcut, keeps, statistics, epilogue.bias.has_value(),
-            epilogue.shortcut.has_value(), epilogue.activation != nullptr));
+    program.source = print("pointwise_convolution.cuh",
+                           fmt::format("inputs = {}, outputs = {}, slice = {}, teams = {}, norms = {}, "
+                                       "prologue_residual = {:d}, keeps = {:d}, "
+                                       "statistics = {:d}, bias = {:d}, residual = {:d}, relu = {:d}",
+                                       inputs, outputs, slice, teams(), norms, prologue_residual, keeps,
+                                       statistics, epilogue.bias.has_value(), epilogue.residual.has_value(),
+                                       epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
             "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
             bytes_of(stages * item_elements()));
   }
 };
 
-struct NormalisedInputProblem : PointwiseConvolutionProblem {
-  NormalisedInputProblem(const Node& convolution, size_t normalisations, bool has_shortcut, bool tf32,
-                         const GpuTraits& gpu)
+struct NormalizedInputProblem : PointwiseConvolutionProblem {
+  NormalizedInputProblem(const Node& convolution, size_t normalizations, bool has_prologue_residual,
+                         bool tf32, const GpuTraits& gpu)
       : PointwiseConvolutionProblem(convolution, tf32) {
-    refuse_unless(normalisations == 1 || normalisations == 2, "{} normalisations", normalisations);
-    norms = normalisations;
-    shortcut = has_shortcut;
+    refuse_unless(normalizations == 1 || normalizations == 2, "{} normalizations", normalizations);
+    norms = normalizations;
+    prologue_residual = has_prologue_residual;
     set_slice(inputs <= kCheapInputs ? outputs : 1, gpu);
   }
 };
 
-// Without normalisations: cuDNN has statistics of 16 bits alone, and in no fixed order.
+// Without normalizations: cuDNN has statistics of 16 bits alone, and in no fixed order.
 struct StatisticsProblem : PointwiseConvolutionProblem {
   StatisticsProblem(const Node& convolution, bool tf32, bool deterministic, const GpuTraits& gpu)
       : PointwiseConvolutionProblem(convolution, tf32) {
@@ -125,15 +125,15 @@ GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuT
   return program;
 }
 
-GeneratedProgram normalised_convolution(const KernelRequest& request, const GpuTraits& gpu) {
+GeneratedProgram normalized_convolution(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const backend::NormalisedConvolutionBody body = backend::parse_normalised_convolution(node);
-  NormalisedInputProblem problem(*body.convolution, body.x.size(), body.shortcut.has_value(), request.tf32,
+  const backend::NormalizedConvolutionBody body = backend::parse_normalized_convolution(node);
+  NormalizedInputProblem problem(*body.convolution, body.x.size(), body.residual.has_value(), request.tf32,
                                  gpu);
   problem.keeps = body.keeps;
   PointerList pointers(node);
   add_both(pointers, body.x);
-  pointers.input(body.shortcut);
+  pointers.input(body.residual);
   for (const auto* inputs : {&body.mean, &body.factor, &body.bias}) add_both(pointers, *inputs);
   pointers.input(body.weight);
   for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
@@ -150,7 +150,7 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   const backend::FusedChain chain = backend::parse_chain(node, "convolution");
   PointwiseConvolutionProblem problem(*chain.main, false);
   problem.epilogue = backend::read_epilogue(node, chain, {"relu"});
-  refuse_unless(problem.epilogue.shortcut.has_value(), "no residual");
+  refuse_unless(problem.epilogue.residual.has_value(), "no residual");
   const int64_t bytes = problem.bytes_of(problem.pixels * problem.outputs);
   refuse_unless(bytes >= kLeastUncachedBytes, "a result of {} bytes", bytes);
   problem.set_slice(problem.outputs, gpu);
@@ -159,7 +159,7 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
   pointers.input(backend::input_index(node, chain.main->input(1)));
   pointers.input(problem.epilogue.bias);
-  pointers.input(problem.epilogue.shortcut);
+  pointers.input(problem.epilogue.residual);
   pointers.output(0);
   pointers.output(std::nullopt);
   GeneratedProgram program;
@@ -167,7 +167,7 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
-const GeneratedRegistration kNormalised("fused:normalised_convolution", normalised_convolution);
+const GeneratedRegistration kNormalized("fused:normalized_convolution", normalized_convolution);
 
 }  // namespace
 
@@ -188,10 +188,10 @@ bool takes_pointwise_statistics(const Node& convolution, bool tf32, bool determi
       .has_value();
 }
 
-bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut, bool tf32,
+bool takes_normalized_input(const Node& convolution, size_t normalizations, bool prologue_residual, bool tf32,
                             const GpuTraits& gpu) {
-  return worthwhile<NormalisedInputProblem>(&PointwiseProblem::inputs, convolution, normalisations, shortcut,
-                                            tf32, gpu)
+  return worthwhile<NormalizedInputProblem>(&PointwiseProblem::inputs, convolution, normalizations,
+                                            prologue_residual, tf32, gpu)
       .has_value();
 }
 

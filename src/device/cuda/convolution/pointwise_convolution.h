@@ -1,4 +1,4 @@
-// Pointwise convolutions with the rest of the batch normalisations in front of them, or a residual behind
+// Pointwise convolutions with the rest of the batch normalizations in front of them, or a residual behind
 // them, in one kernel.
 #pragma once
 
@@ -15,9 +15,9 @@ KernelCandidate residual_convolution_candidate(Context& context);
 // where that is asked for, as cuDNN's are faster.
 KernelCandidate pointwise_statistics_candidate(Context& context);
 
-// Whether the kernel takes the convolution with so many normalisations and perhaps a shortcut, and is the
+// Whether the kernel takes the convolution with so many normalizations and perhaps a residual, and is the
 // faster way on this GPU. `tf32`: fp32 products may round their operands.
-bool takes_normalised_input(const Node& convolution, size_t normalisations, bool shortcut, bool tf32,
+bool takes_normalized_input(const Node& convolution, size_t normalizations, bool prologue_residual, bool tf32,
                             const GpuTraits& gpu);
 // The same of the convolution with statistics alone. `deterministic`: they must have the same bits at every
 // run.

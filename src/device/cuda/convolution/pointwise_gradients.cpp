@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
@@ -16,26 +16,26 @@ using backend::refuse_unless;
 
 constexpr int64_t kMostAhead = 192;  // pixels in shared memory, with warpgroups; more gain nothing
 
-enum class Mask { read, made_again };
+enum class Mask { read, recomputed };
 
 // The problem P of kernels/summed_gradients.cuh, or of its fellow for GPUs whose warpgroups multiply: narrow
 // are the convolution's outputs, wide its inputs.
 struct SummedProblem : PointwiseProblem {
   size_t norms;
-  bool again;    // the mask is made again
-  bool weights;  // the weight gradient is made too
+  bool recompute;  // the mask is recomputed
+  bool weights;    // the weight gradient is made too
   bool warpgroups;
   int64_t slice = 0;
 
-  SummedProblem(const Node& data_gradient, size_t normalisations, Mask mask, bool tf32, const GpuTraits& gpu)
+  SummedProblem(const Node& data_gradient, size_t normalizations, Mask mask, bool tf32, const GpuTraits& gpu)
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0), tf32),
-        norms(normalisations),
-        again(mask == Mask::made_again),
+        norms(normalizations),
+        recompute(mask == Mask::recomputed),
         weights(outputs <= 128),
         warpgroups(gpu.architecture == 90 && type != DataType::fp32) {
     // In the registers of a block: sums of the weight gradient and half as many weights, or weights alone.
     const int64_t most_weights = weights ? 16384 : 32768;
-    refuse_unless(norms == 1 || norms == 2, "{} normalisations", norms);
+    refuse_unless(norms == 1 || norms == 2, "{} normalizations", norms);
     refuse_unless(outputs == 64 || outputs == 128 || outputs == 256, "{} channels of dy", outputs);
     for (const int64_t wanted : {256, 128}) {
       const bool fits = warpgroups ? wanted == 128 : outputs * wanted <= most_weights;
@@ -47,20 +47,20 @@ struct SummedProblem : PointwiseProblem {
   }
 
   int64_t item_elements() const {
-    const int64_t input = warpgroups && again ? 0 : 1;
+    const int64_t input = warpgroups && recompute ? 0 : 1;
     const int64_t padded = type == DataType::fp32 ? padding() : 0;
     return item * ((1 + input + static_cast<int64_t>(norms)) * (slice + padded) + outputs + padded);
   }
-  // Beside the items: two numbers for each channel of each normalisation, to make the mask again.
+  // Beside the items: two numbers for each channel of each normalization, to recompute the mask.
   int64_t others() const {
     return warpgroups ? 0 : elements_of_floats(2 * static_cast<int64_t>(norms) * slice);
   }
   int64_t slices() const { return inputs / slice; }
 };
 
-// The problem P of kernels/normalised_gradients.cuh: wide are the convolution's outputs, narrow its inputs.
-struct NormalisedProblem : PointwiseProblem {
-  NormalisedProblem(const Node& data_gradient, bool tf32, const GpuTraits& gpu)
+// The problem P of kernels/normalized_gradients.cuh: wide are the convolution's outputs, narrow its inputs.
+struct NormalizedProblem : PointwiseProblem {
+  NormalizedProblem(const Node& data_gradient, bool tf32, const GpuTraits& gpu)
       : PointwiseProblem(data_gradient, *data_gradient.output(), *data_gradient.input(0), tf32) {
     refuse_unless(inputs == 64, "{} channels of x", inputs);
     refuse_unless(outputs == 128 || outputs == 256, "{} channels of dy", outputs);
@@ -76,8 +76,8 @@ struct NormalisedProblem : PointwiseProblem {
 GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
-  const bool again = !body.again.empty();
-  const SummedProblem problem(*body.sum.data, body.x.size(), again ? Mask::made_again : Mask::read,
+  const bool recompute = !body.recomputed.empty();
+  const SummedProblem problem(*body.sum.data, body.x.size(), recompute ? Mask::recomputed : Mask::read,
                               request.tf32, gpu);
   refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   PointerList pointers(node);
@@ -86,10 +86,10 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
     pointers.input(input);
   add_both(pointers, body.x);
   add_both(pointers, body.mean);
-  for (const auto part : {&backend::NormalisedTensor::scale, &backend::NormalisedTensor::bias,
-                          &backend::NormalisedTensor::variance}) {
+  for (const auto part : {&backend::NormalizedTensor::scale, &backend::NormalizedTensor::bias,
+                          &backend::NormalizedTensor::variance}) {
     std::vector<size_t> inputs;
-    for (const backend::NormalisedTensor& norm : body.again) inputs.push_back(norm.*part);
+    for (const backend::NormalizedTensor& norm : body.recomputed) inputs.push_back(norm.*part);
     add_both(pointers, inputs);
   }
   pointers.output(0);
@@ -102,11 +102,11 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
   GeneratedProgram program;
   program.source = problem.print(
       problem.warpgroups ? "warpgroup_summed_gradients.cuh" : "summed_gradients.cuh",
-      fmt::format("narrow = {}, wide = {}, slice = {}, weights = {:d}, norms = {}, again = {:d};\n"
+      fmt::format("narrow = {}, wide = {}, slice = {}, weights = {:d}, norms = {}, recompute = {:d};\n"
                   "  static __device__ constexpr float epsilon(int norm) {{ return norm == 0 ? {} : {}; }}",
-                  problem.outputs, problem.inputs, problem.slice, problem.weights, problem.norms, again,
-                  float_literal(again ? body.again[0].epsilon : 0),
-                  float_literal(again ? body.again[1].epsilon : 0)));
+                  problem.outputs, problem.inputs, problem.slice, problem.weights, problem.norms, recompute,
+                  float_literal(recompute ? body.recomputed[0].epsilon : 0),
+                  float_literal(recompute ? body.recomputed[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", {0, sum_parts}, blocks * slices,
           problem.bytes_of(problem.stages * problem.item_elements() + problem.others()));
@@ -121,17 +121,18 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
   return program;
 }
 
-GeneratedProgram normalised(const KernelRequest& request, const GpuTraits& gpu) {
+GeneratedProgram normalized(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const backend::NormalisedGradientsBody body = backend::parse_normalised_gradients(node);
-  const NormalisedProblem problem(*body.data, request.tf32, gpu);
+  const backend::NormalizedGradientsBody body = backend::parse_normalized_gradients(node);
+  const NormalizedProblem problem(*body.data, request.tf32, gpu);
   PointerList pointers(node);
-  const bool again = body.again.has_value();
-  for (const size_t input :
-       {body.dy, body.y, again ? body.again->x : *body.x, body.weight, body.factor, body.slant, body.offset})
+  const bool recompute = body.recomputed.has_value();
+  for (const size_t input : {body.dy, body.y, recompute ? body.recomputed->x : *body.x, body.weight,
+                             body.factor, body.correlation, body.offset})
     pointers.input(input);
-  if (again) {
-    for (const size_t input : {body.again->scale, body.again->bias, body.again->mean, body.again->variance})
+  if (recompute) {
+    for (const size_t input :
+         {body.recomputed->scale, body.recomputed->bias, body.recomputed->mean, body.recomputed->variance})
       pointers.input(input);
   } else {
     for (int unused = 0; unused < 4; ++unused) pointers.input(std::nullopt);
@@ -142,37 +143,38 @@ GeneratedProgram normalised(const KernelRequest& request, const GpuTraits& gpu) 
   const int64_t weights = problem.inputs * problem.outputs;
   GeneratedProgram program;
   program.source = problem.print(
-      "normalised_gradients.cuh",
-      fmt::format("narrow = {}, wide = {}, again = {:d};\n  static constexpr float epsilon = {}",
-                  problem.inputs, problem.outputs, again, float_literal(again ? body.again->epsilon : 0)));
-  add_run(program, pointers, fmt::format("NormalisedGradientsPointers<{}>", device_type(problem.type)),
-          "normalised_gradients", {0}, blocks, problem.shared_bytes());
+      "normalized_gradients.cuh",
+      fmt::format("narrow = {}, wide = {}, recompute = {:d};\n  static constexpr float epsilon = {}",
+                  problem.inputs, problem.outputs, recompute,
+                  float_literal(recompute ? body.recomputed->epsilon : 0)));
+  add_run(program, pointers, fmt::format("NormalizedGradientsPointers<{}>", device_type(problem.type)),
+          "normalized_gradients", {0}, blocks, problem.shared_bytes());
   program.workspace_bytes = floats(blocks * weights);
   add_combine(program, node, {{.offset = 0, .results = weights, .output = 1}}, blocks);
   return program;
 }
 
 const GeneratedRegistration kSummed("fused:summed_gradients", summed);
-const GeneratedRegistration kNormalised("fused:normalised_gradients", normalised);
+const GeneratedRegistration kNormalized("fused:normalized_gradients", normalized);
 
 }  // namespace
 
-FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations, bool tf32,
+FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalizations, bool tf32,
                                       const GpuTraits& gpu) {
-  const auto problem = worthwhile<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalisations,
+  const auto problem = worthwhile<SummedProblem>(&PointwiseProblem::inputs, data_gradient, normalizations,
                                                  Mask::read, tf32, gpu);
   if (!problem.has_value()) return FusedGradients::none;
   return problem->weights ? FusedGradients::both : FusedGradients::data;
 }
 
 // With several slices the kernel without warpgroups waits for shared memory already.
-bool makes_mask_again(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
-  const SummedProblem problem(data_gradient, 2, Mask::made_again, tf32, gpu);
+bool recomputes_mask(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
+  const SummedProblem problem(data_gradient, 2, Mask::recomputed, tf32, gpu);
   return problem.warpgroups || problem.slices() == 1;
 }
 
-bool takes_normalised_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
-  return worthwhile<NormalisedProblem>(&PointwiseProblem::outputs, data_gradient, tf32, gpu).has_value();
+bool takes_normalized_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu) {
+  return worthwhile<NormalizedProblem>(&PointwiseProblem::outputs, data_gradient, tf32, gpu).has_value();
 }
 
 }  // namespace tessera::cuda

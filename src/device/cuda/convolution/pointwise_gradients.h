@@ -10,11 +10,11 @@ namespace tessera::cuda {
 
 // Whether a kernel of this folder takes the gradients of the convolution whose data gradient the node is, and
 // is the faster way on this GPU. `tf32`: fp32 products may round their operands.
-FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalisations, bool tf32,
+FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalizations, bool tf32,
                                       const GpuTraits& gpu);
-// Whether the mask costs less to make again than to keep, of gradients with two normalisations that are
+// Whether the mask costs less to make again than to keep, of gradients with two normalizations that are
 // taken.
-bool makes_mask_again(const Node& data_gradient, bool tf32, const GpuTraits& gpu);
-bool takes_normalised_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu);
+bool recomputes_mask(const Node& data_gradient, bool tf32, const GpuTraits& gpu);
+bool takes_normalized_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu);
 
 }  // namespace tessera::cuda

@@ -1,4 +1,4 @@
-// What the kernels for pointwise convolutions with their neighbours share: blocks that stay on the
+// What the kernels for pointwise convolutions with their neighbors share: blocks that stay on the
 // multiprocessors and go over the pixels item by item.
 #pragma once
 
@@ -58,7 +58,7 @@ std::optional<Problem> worthwhile(int64_t PointwiseProblem::*widest, const Argum
   return problem;
 }
 
-// Up to two of what each normalisation has one of.
+// Up to two of what each normalization has one of.
 void add_both(PointerList& pointers, const std::vector<size_t>& inputs);
 
 }  // namespace tessera::cuda

@@ -30,9 +30,9 @@ struct WindowGradientProblem {
   int64_t slices() const { return quotient_rounded_up(x[3], kSlice) * quotient_rounded_up(dy[3], kSlice); }
   // As WarpgroupWindowGradient counts them.
   int64_t shared_bytes() const {
-    const int64_t raw = padded_width() * (kSlice + 4), turned = padded_width() * (kSlice + 1);
-    const int64_t slopes = (padded_width() + kWindow - 1) * (kSlice + 8);
-    return floats(2 * item_rows * raw + (2 * item_rows + kWindow) * turned + 3 * item_rows * slopes);
+    const int64_t raw = padded_width() * (kSlice + 4), transposed = padded_width() * (kSlice + 1);
+    const int64_t gradients = (padded_width() + kWindow - 1) * (kSlice + 8);
+    return floats(2 * item_rows * raw + (2 * item_rows + kWindow) * transposed + 3 * item_rows * gradients);
   }
 
   std::string print() const {

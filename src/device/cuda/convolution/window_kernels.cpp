@@ -53,7 +53,7 @@ std::string problem(const Node& node, const backend::PoolGeometry& geometry, con
       list(geometry.padding), geometry.count_padding, more);
 }
 
-// Neighbouring channels of one thread: as many as an access of 16 bytes takes, where they divide the
+// Neighboring channels of one thread: as many as an access of 16 bytes takes, where they divide the
 // channels.
 int64_t channels_of_a_thread(const backend::PoolGeometry& geometry) {
   int64_t count = std::min<int64_t>(16 / static_cast<int64_t>(size_of(geometry.type)), 8);

@@ -4,7 +4,7 @@
 
 #include "tessera/device/common/fused_chain.h"
 #include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
@@ -28,7 +28,7 @@ struct ConvolutionCall {
   size_t first = 0;
   size_t second = 1;
   std::optional<size_t> bias;
-  std::optional<size_t> shortcut;
+  std::optional<size_t> residual;
   std::optional<size_t> mask;
   // Among the node's outputs.
   size_t result = 0;
@@ -68,9 +68,9 @@ void set_shapes(ConvolutionProblem& problem, const Node& main) {
 void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChain& chain) {
   const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
   call.bias = epilogue.bias;
-  call.shortcut = epilogue.shortcut;
+  call.residual = epilogue.residual;
   call.problem.bias = epilogue.bias.has_value();
-  call.problem.shortcut = epilogue.shortcut.has_value();
+  call.problem.residual = epilogue.residual.has_value();
   call.problem.relu = epilogue.activation != nullptr;
 }
 
@@ -106,9 +106,9 @@ ConvolutionCall make_call(const KernelRequest& request) {
   if (key == "fused:convolution_data_gradient") {
     const backend::MaskedSumBody body = backend::parse_masked_sum(node);
     set_main(*body.data);
-    call.shortcut = body.addend;
+    call.residual = body.addend;
     if (body.mask != nullptr) call.mask = backend::input_index(node, body.mask);
-    call.problem.shortcut = true;
+    call.problem.residual = true;
     call.problem.mask = body.mask != nullptr;
   } else if (key == "fused:convolution_statistics") {
     set_main(backend::parse_convolution_statistics(node));
@@ -143,7 +143,7 @@ class CudnnConvolution : public Kernel {
     const ConvolutionOperands operands{.first = input(call_.first),
                                        .second = input(call_.second),
                                        .bias = input(call_.bias),
-                                       .shortcut = input(call_.shortcut),
+                                       .residual = input(call_.residual),
                                        .mask = input(call_.mask),
                                        .result = output(call_.result),
                                        .sums = output(call_.sums),
@@ -232,7 +232,7 @@ void make_ahead(const KernelRequest& request, bool, Context& context) {
 
 CudaKernels convolutions(const std::string& key,
                          std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key, .candidates = candidates, .worth_tuning = true, .make_ahead = make_ahead};
+  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_ahead};
 }
 
 const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));

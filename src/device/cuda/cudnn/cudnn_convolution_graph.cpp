@@ -15,7 +15,7 @@ std::vector<int64_t> spatial(std::vector<int64_t> values, int64_t missing) {
 }
 
 // Operands by number: all that a plan that was read from a file knows them by.
-enum class Operand : int64_t { first = 1, second, bias, shortcut, mask, result, sums, squares };
+enum class Operand : int64_t { first = 1, second, bias, residual, mask, result, sums, squares };
 
 int64_t number_of(Operand operand) {
   return static_cast<int64_t>(operand);
@@ -81,7 +81,7 @@ class ConvolutionGraph {
       shape.back() = problem.y.back();
       y = add(input(Operand::bias, shape));
     }
-    if (problem.shortcut) y = add(input(Operand::shortcut, problem.y));
+    if (problem.residual) y = add(input(Operand::residual, problem.y));
     if (problem.relu) {
       y = graph_.pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     }
@@ -108,7 +108,7 @@ class ConvolutionGraph {
       describe(*dx, problem.x);
       return graph_.pointwise(dx, other, fe::graph::Pointwise_attributes().set_mode(mode));
     };
-    if (problem.shortcut) dx = combine(input(Operand::shortcut, problem.x), fe::PointwiseMode_t::ADD);
+    if (problem.residual) dx = combine(input(Operand::residual, problem.x), fe::PointwiseMode_t::ADD);
     if (problem.mask) dx = combine(input(Operand::mask, problem.x), fe::PointwiseMode_t::RELU_BWD);
     finish(dx, problem.x);
   }
@@ -128,7 +128,7 @@ std::string ConvolutionProblem::key() const {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {}{}{}{}{}{}{}", static_cast<int>(kind), to_string(type),
                      fmt::join(x, ","), fmt::join(weight, ","), fmt::join(y, ","), fmt::join(strides, ","),
                      fmt::join(padding_low, ","), fmt::join(padding_high, ","), fmt::join(dilations, ","),
-                     groups, tf32, deterministic, bias, shortcut, relu, mask, statistics);
+                     groups, tf32, deterministic, bias, residual, relu, mask, statistics);
 }
 
 PlanProblem ConvolutionProblem::plan_problem() const {
@@ -140,7 +140,7 @@ PlanProblem ConvolutionProblem::plan_problem() const {
 
 PlanOperands ConvolutionOperands::numbered() const {
   return {{number_of(Operand::first), first}, {number_of(Operand::second), second},
-          {number_of(Operand::bias), bias},   {number_of(Operand::shortcut), shortcut},
+          {number_of(Operand::bias), bias},   {number_of(Operand::residual), residual},
           {number_of(Operand::mask), mask},   {number_of(Operand::result), result},
           {number_of(Operand::sums), sums},   {number_of(Operand::squares), squares}};
 }

@@ -29,7 +29,7 @@ struct ConvolutionProblem {
   bool deterministic = true;
   // What follows, in this order; each in the type of the result.
   bool bias = false;      // [K]; of forward
-  bool shortcut = false;  // as the result; of forward and the data gradient
+  bool residual = false;  // as the result; of forward and the data gradient
   bool relu = false;      // of forward
   bool mask = false;  // of the data gradient: zero where this tensor, of the result's shape, is not above 0
   bool statistics = false;  // of forward: sums of the result and of its squares, fp32 [K]
@@ -44,7 +44,7 @@ struct ConvolutionOperands {
   const void* first = nullptr;
   const void* second = nullptr;
   const void* bias = nullptr;
-  const void* shortcut = nullptr;
+  const void* residual = nullptr;
   const void* mask = nullptr;
   void* result = nullptr;
   void* sums = nullptr;

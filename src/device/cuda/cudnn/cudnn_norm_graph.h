@@ -1,4 +1,4 @@
-// Normalisations of training and their gradients as graphs of cuDNN's.
+// Normalizations of training and their gradients as graphs of cuDNN's.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, with bias, shortcut and activation in its epilogue; plain loops for what it
+// Matrix products by cuBLASLt, with bias, residual and activation in its epilogue; plain loops for what it
 // refuses.
 #include <map>
 #include <mutex>
@@ -97,8 +97,8 @@ class LtMatmul : public Kernel {
       const void* bias = arguments.inputs[*problem_.bias];
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
-    const bool adds = problem_.shortcut.has_value();
-    const void* c = adds ? arguments.inputs[*problem_.shortcut] : arguments.outputs[0];
+    const bool adds = problem_.residual.has_value();
+    const void* c = adds ? arguments.inputs[*problem_.residual] : arguments.outputs[0];
     const bool wide = problem_.type == DataType::fp64;
     const double ones[] = {1.0, 0.0};
     const float narrow_ones[] = {1.0F, 0.0F};

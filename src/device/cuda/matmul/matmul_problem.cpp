@@ -26,7 +26,7 @@ int64_t batch_stride(const Shape& own, const Shape& result) {
 void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedChain& chain) {
   const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu", "gelu"});
   problem.bias = epilogue.bias;
-  problem.shortcut = epilogue.shortcut;
+  problem.residual = epilogue.residual;
   if (epilogue.activation != nullptr) {
     const Node& activation = *epilogue.activation;
     problem.activation = activation.operator_name();

@@ -8,7 +8,7 @@
 
 namespace tessera::cuda {
 
-// y [batch, M, N] = activation(a [batch, M, K] b [batch, K, N] + bias [N] + shortcut), all row-major.
+// y [batch, M, N] = activation(a [batch, M, K] b [batch, K, N] + bias [N] + residual), all row-major.
 struct MatmulProblem {
   DataType type = DataType::fp32;
   int64_t batch = 1;
@@ -25,7 +25,7 @@ struct MatmulProblem {
   size_t a = 0;
   size_t b = 1;
   std::optional<size_t> bias;
-  std::optional<size_t> shortcut;
+  std::optional<size_t> residual;
 };
 
 // Throws Error(unsupported) for what cuBLASLt cannot describe.

@@ -1,4 +1,4 @@
-// Batch normalisation of training and its gradient as graphs of clusters.
+// Batch normalization of training and its gradient as graphs of clusters.
 #pragma once
 
 #include <map>
@@ -14,6 +14,6 @@ const std::map<std::string, backend::GraphRule>& batch_norm_rules();
 
 // Of batch_norm_inference: y by the expression that all kernels of batch_norm_training have, and so to its
 // bits, where the operator's own formula takes fewer steps and rounds otherwise.
-std::vector<Value*> batch_norm_again(const Node& node, const std::vector<Value*>& inputs);
+std::vector<Value*> recomputed_batch_norm(const Node& node, const std::vector<Value*>& inputs);
 
 }  // namespace tessera::cuda

@@ -1,4 +1,4 @@
-// cuDNN's engines for normalisations of training. For the gradient of layer norm they come first; all others
+// cuDNN's engines for normalizations of training. For the gradient of layer norm they come first; all others
 // are for the tuner alone: to ask for them builds plans for seconds, and they are about as fast as our
 // kernels, with which more fuses (docs/cuda.md, "cuDNN's norms").
 #include "device/cuda/normalization/cudnn_norm.h"
@@ -193,7 +193,7 @@ CudaKernels layer_norms(const std::string& key) {
   return {.key = key,
           .candidates = [](const Node& node,
                            Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
-          .worth_tuning = true,
+          .tunable = true,
           .make_ahead = make_cudnn_norm_ahead};
 }
 

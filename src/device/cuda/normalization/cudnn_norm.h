@@ -1,4 +1,4 @@
-// Normalisations by cuDNN's engines.
+// Normalizations by cuDNN's engines.
 #pragma once
 
 #include "tessera/compile/kernel.h"

@@ -1,4 +1,4 @@
-// Batch normalisation with relu in front of max pooling, and the gradients of the three, without the tensor
+// Batch normalization with relu in front of max pooling, and the gradients of the three, without the tensor
 // between them.
 #include <algorithm>
 
@@ -19,7 +19,7 @@ using backend::PoolGeometry;
 using backend::refuse_unless;
 
 constexpr int kThreads = 256;
-constexpr int kNeighbours = 2;         // windows side by side that share columns of x
+constexpr int kNeighbors = 2;          // windows side by side that share columns of x
 constexpr int64_t kMostUnrolled = 36;  // steps of a thread at one place
 
 // The problem P of kernels/pooled_batch_norm.cuh and the grid that works on it.
@@ -63,13 +63,13 @@ class PooledProblem {
     return fmt::format(
         "#include \"pooled_batch_norm.cuh\"\nusing namespace tessera;\nstruct Problem {{\n"
         "  using Element = {};\n  using Index = {};\n"
-        "  static constexpr int images = {}, channels = {}, lanes = {}, threads = {}, neighbours = {};\n"
+        "  static constexpr int images = {}, channels = {}, lanes = {}, threads = {}, neighbors = {};\n"
         "  static constexpr int64 rows = {};\n  static constexpr float epsilon = {};\n"
         "  static constexpr bool has_sum = false, masks_by_result = false, masks_by_x = true, emits = "
         "false;\n"
         "{}{}}};\n",
         device_type(geometry_.type), narrow ? "int32" : "int64", geometry_.images, geometry_.channels, lanes_,
-        kThreads, kNeighbours, rows, float_literal(epsilon_), axis("Height", 1), axis("Width", 2));
+        kThreads, kNeighbors, rows, float_literal(epsilon_), axis("Height", 1), axis("Width", 2));
   }
 
  private:
@@ -92,13 +92,13 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const backend::PooledBatchNormBody body = backend::parse_pooled_batch_norm(node);
   const PoolGeometry geometry = backend::pool_geometry(*body.pool);
   const PooledProblem problem(geometry, body.epsilon);
-  const int64_t columns = (kNeighbours - 1) * geometry.strides[2] + geometry.window[2];
+  const int64_t columns = (kNeighbors - 1) * geometry.strides[2] + geometry.window[2];
   refuse_unless(geometry.window[1] * columns <= kMostUnrolled, "a window of {} x {}", geometry.window[1],
                 geometry.window[2]);
   PointerList pointers(node);
   for (const size_t input : {body.x, body.scale, body.bias, body.mean, body.variance}) pointers.input(input);
   for (const size_t output : {0, 1}) pointers.output(output);
-  const int64_t places = geometry.output_rows() * quotient_rounded_up(geometry.output[2], kNeighbours);
+  const int64_t places = geometry.output_rows() * quotient_rounded_up(geometry.output[2], kNeighbors);
   Launch launch = problem.launch("run", places, kBlocks, gpu);
   launch.arguments = pointers.arguments();
   GeneratedProgram program;

@@ -1,4 +1,4 @@
-// Batch normalisation by the batch's statistics and its gradients, each in one pass over device memory.
+// Batch normalization by the batch's statistics and its gradients, each in one pass over device memory.
 #include <optional>
 
 #include <fmt/format.h>
@@ -151,7 +151,7 @@ std::vector<KernelCandidate> backward_candidates(const Node& node, Context& cont
 
 CudaKernels kernels(const std::string& key,
                     std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key, .candidates = candidates, .worth_tuning = true, .make_ahead = make_cudnn_norm_ahead};
+  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_cudnn_norm_ahead};
 }
 
 const CudaKernelRegistration kForward(kernels("batch_norm_training", forward_candidates));

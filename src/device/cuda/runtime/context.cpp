@@ -100,7 +100,7 @@ void Context::enter() const {
   check(driver().cuCtxSetCurrent_(context_), "entering the GPU's context");
 }
 
-void Context::synchronise() const {
+void Context::synchronize() const {
   enter();
   check(driver().cuStreamSynchronize_(stream_), "waiting for the GPU");
 }

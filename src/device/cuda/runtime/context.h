@@ -45,7 +45,7 @@ class Context {
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.
   void enter() const;
-  void synchronise() const;
+  void synchronize() const;
 
   // Zero-filled device memory. When it is freed, it may be handed out again at once: what still uses it must
   // have been enqueued on the stream, or be waited for. Throws Error(out_of_memory).

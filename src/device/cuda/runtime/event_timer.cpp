@@ -19,9 +19,9 @@ EventTimer::EventTimer(std::shared_ptr<Context> context, size_t marks) : context
   context_->enter();
   // All of them now: nothing should be created while a stream is recorded.
   for (size_t i = 0; i <= marks; ++i) events_.push_back(create_event(CU_EVENT_DEFAULT));
-  context_->synchronise();
+  context_->synchronize();
   record_event(events_.front(), context_->stream());
-  context_->synchronise();
+  context_->synchronize();
   origin_ = Clock::now();
 }
 
@@ -38,7 +38,7 @@ void EventTimer::mark() {
 }
 
 std::vector<Clock::time_point> EventTimer::points() {
-  context_->synchronise();
+  context_->synchronize();
   std::vector<Clock::time_point> points;
   if (used_ == 1) return points;
   // Times come as milliseconds in a float, exact enough for kernels of a microsecond only while they are

@@ -1,5 +1,5 @@
 // The pool behind the GPU's blocks: wide ranges of addresses, and granules of memory that are mapped where
-// blocks need them. Grows without copying, for a block that finds no room among its neighbours gets other
+// blocks need them. Grows without copying, for a block that finds no room among its neighbors gets other
 // addresses, to which idle granules are moved; so memory does not fragment.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "tessera/device/common/normalisation_rules.h"
+#include "tessera/device/common/normalization_rules.h"
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -46,8 +46,8 @@ std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs,
   Value* deviation = ops::subtract(widened(x, layout, type), mean);
   Value* variance = ops::reduce_mean(ops::square(deviation), over);
   Value* inverse = ops::rsqrt(ops::add(variance, node.attributes().real("epsilon")));
-  Value* normalised = ops::multiply(ops::subtract(widened(x, layout, type), mean), inverse);
-  Value* y = ops::add(ops::multiply(normalised, ops::reshape(inputs[1], layout.scale)),
+  Value* normalized = ops::multiply(ops::subtract(widened(x, layout, type), mean), inverse);
+  Value* y = ops::add(ops::multiply(normalized, ops::reshape(inputs[1], layout.scale)),
                       ops::reshape(inputs[2], layout.scale));
   const SymbolicShape& statistics = node.output(1)->shape();
   return {ops::reshape(ops::cast(y, x->data_type()), x->shape()), ops::reshape(mean, statistics),
@@ -55,7 +55,7 @@ std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs,
 }
 
 // inputs: dy, x, scale, mean, inverse deviation; results: dx, dscale, dbias. With g = dy scale and n = the
-// normalised x: dx = inverse (g - mean(g) - n mean(g n)).
+// normalized x: dx = inverse (g - mean(g) - n mean(g n)).
 std::vector<Value*> backward(const Node&, const std::vector<Value*>& inputs, const Layout& layout) {
   const DataType type = inputs[2]->data_type();
   const ops::ReduceOptions over{.axes = layout.mean_axes, .keep_dimensions = true};
@@ -64,15 +64,15 @@ std::vector<Value*> backward(const Node&, const std::vector<Value*>& inputs, con
   Value* mean = ops::reshape(inputs[3], layout.statistics);
   Value* inverse = ops::reshape(inputs[4], layout.statistics);
   const auto dy = [&] { return widened(inputs[0], layout, type); };
-  const auto normalised = [&] {
+  const auto normalized = [&] {
     return ops::multiply(ops::subtract(widened(inputs[1], layout, type), mean), inverse);
   };
   Value* mean_g = ops::reduce_mean(ops::multiply(dy(), scale), over);
-  Value* mean_gn = ops::reduce_mean(ops::multiply(ops::multiply(dy(), scale), normalised()), over);
+  Value* mean_gn = ops::reduce_mean(ops::multiply(ops::multiply(dy(), scale), normalized()), over);
   Value* rest =
-      ops::subtract(ops::subtract(ops::multiply(dy(), scale), mean_g), ops::multiply(normalised(), mean_gn));
+      ops::subtract(ops::subtract(ops::multiply(dy(), scale), mean_g), ops::multiply(normalized(), mean_gn));
   Value* dx = ops::cast(ops::multiply(rest, inverse), inputs[1]->data_type());
-  Value* dscale = ops::reduce_sum(ops::multiply(dy(), normalised()), rows);
+  Value* dscale = ops::reduce_sum(ops::multiply(dy(), normalized()), rows);
   Value* dbias = ops::reduce_sum(dy(), rows);
   return {ops::reshape(dx, inputs[1]->shape()), ops::reshape(dscale, inputs[2]->shape()),
           ops::reshape(dbias, inputs[2]->shape())};
@@ -95,7 +95,7 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
 
 }  // namespace
 
-const std::map<std::string, GraphRule>& normalisation_rules() {
+const std::map<std::string, GraphRule>& normalization_rules() {
   static const std::map<std::string, GraphRule> rules{{"layer_norm", norm},
                                                       {"layer_norm_gradient", gradient},
                                                       {"group_norm", norm},

@@ -1,4 +1,4 @@
-#include "tessera/nn/initialiser.h"
+#include "tessera/nn/initializer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@ namespace tessera::nn {
 namespace {
 
 template <typename Draw>
-Initialiser drawn(std::string name, Draw&& draw) {
+Initializer drawn(std::string name, Draw&& draw) {
   return {std::move(name), [draw](Tensor& tensor, uint64_t seed, uint64_t stream) {
             const Random random(seed, stream);
             if (tensor.data_type() != DataType::fp32) {
@@ -37,25 +37,25 @@ Fans fans_of(const Shape& shape) {
   return {receptive * static_cast<double>(shape.back()), receptive * static_cast<double>(shape.front())};
 }
 
-Initialiser constant(double value) {
+Initializer constant(double value) {
   return {"constant", [value](Tensor& tensor, uint64_t, uint64_t) {
             for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, value);
           }};
 }
-Initialiser zeros() {
+Initializer zeros() {
   return constant(0);
 }
-Initialiser ones() {
+Initializer ones() {
   return constant(1);
 }
 
-Initialiser normal(double deviation, double mean) {
+Initializer normal(double deviation, double mean) {
   return drawn("normal", [=](const Random& random, size_t i, const Shape&) {
     return mean + deviation * random.normal(i);
   });
 }
 
-Initialiser truncated_normal(double deviation) {
+Initializer truncated_normal(double deviation) {
   return drawn("truncated_normal", [=](const Random& random, size_t i, const Shape&) {
     constexpr uint64_t kAttempts = 16;  // 2 * 10^-22 of the draws are still outside, and clamped
     double value = 0;
@@ -67,34 +67,34 @@ Initialiser truncated_normal(double deviation) {
   });
 }
 
-Initialiser uniform(double bound) {
+Initializer uniform(double bound) {
   return drawn("uniform",
                [=](const Random& random, size_t i, const Shape&) { return symmetric(random, i, bound); });
 }
 
-Initialiser kaiming_normal_fan_out() {
+Initializer kaiming_normal_fan_out() {
   return drawn("kaiming_normal_fan_out", [](const Random& random, size_t i, const Shape& shape) {
     return std::sqrt(2.0 / fans_of(shape).out) * random.normal(i);
   });
 }
 
-Initialiser fan_in_uniform(double fan_in) {
+Initializer fan_in_uniform(double fan_in) {
   return drawn("fan_in_uniform", [=](const Random& random, size_t i, const Shape& shape) {
     return symmetric(random, i, 1.0 / std::sqrt(fan_in > 0 ? fan_in : fans_of(shape).in));
   });
 }
 
-Initialiser xavier_uniform() {
+Initializer xavier_uniform() {
   return drawn("xavier_uniform", [](const Random& random, size_t i, const Shape& shape) {
     const Fans fans = fans_of(shape);
     return symmetric(random, i, std::sqrt(6.0 / (fans.in + fans.out)));
   });
 }
 
-Tensor initialise(const Initialiser& initialiser, const std::string& name, const Shape& shape, uint64_t seed,
+Tensor initialize(const Initializer& initializer, const std::string& name, const Shape& shape, uint64_t seed,
                   DataType data_type) {
   Tensor tensor(data_type, shape);
-  initialiser.fill(tensor, seed, hash_name(name.data(), name.size()));
+  initializer.fill(tensor, seed, hash_name(name.data(), name.size()));
   return tensor;
 }
 

@@ -1,5 +1,5 @@
 // Starting values: their statistics, and that they depend on seed and name alone.
-#include "tessera/nn/initialiser.h"
+#include "tessera/nn/initializer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,8 +31,8 @@ Statistics statistics_of(const Tensor& tensor) {
 // A convolution's weight [outputs, height, width, inputs]: 36 864 numbers, fans of 288 and 1152.
 const Shape kWeight{128, 3, 3, 32};
 
-Statistics draw(const nn::Initialiser& initialiser) {
-  return statistics_of(nn::initialise(initialiser, "conv.weight", kWeight, 7));
+Statistics draw(const nn::Initializer& initializer) {
+  return statistics_of(nn::initialize(initializer, "conv.weight", kWeight, 7));
 }
 
 // Mean 0 within five standard errors; so the deviation, whose error is 1 / sqrt(2 n) for normal numbers and
@@ -43,35 +43,35 @@ void expect_spread(const Statistics& s, double deviation) {
   EXPECT_NEAR(s.deviation, deviation, 5 * deviation / std::sqrt(2 * count));
 }
 
-TEST(Initialiser, FansCountTheKernel) {
+TEST(Initializer, FansCountTheKernel) {
   EXPECT_EQ(nn::fans_of(kWeight).in, 3 * 3 * 32);
   EXPECT_EQ(nn::fans_of(kWeight).out, 3 * 3 * 128);
   EXPECT_EQ(nn::fans_of({10, 400}).in, 400);
   EXPECT_EQ(nn::fans_of({10, 400}).out, 10);
 }
 
-TEST(Initialiser, NormalOnesHaveTheirDeviation) {
+TEST(Initializer, NormalOnesHaveTheirDeviation) {
   expect_spread(draw(nn::normal(0.5)), 0.5);
   expect_spread(draw(nn::kaiming_normal_fan_out()), std::sqrt(2.0 / 1152));
-  const Statistics shifted = statistics_of(nn::initialise(nn::normal(0.5, 3), "w", kWeight, 7));
+  const Statistics shifted = statistics_of(nn::initialize(nn::normal(0.5, 3), "w", kWeight, 7));
   EXPECT_NEAR(shifted.mean, 3, 5 * 0.5 / std::sqrt(36864));
   EXPECT_GT(draw(nn::normal(1)).maximum, 3.5);  // tails are there
 }
 
-TEST(Initialiser, TruncationCutsAtTwoDeviations) {
+TEST(Initializer, TruncationCutsAtTwoDeviations) {
   const Statistics s = draw(nn::truncated_normal(0.1));
   EXPECT_GE(s.minimum, -0.2);
   EXPECT_LE(s.maximum, 0.2);
   expect_spread(s, 0.1 * 0.879626);  // of a normal cut at two deviations
 }
 
-TEST(Initialiser, UniformOnesKeepTheirBounds) {
-  const auto expect_bound = [](const nn::Initialiser& initialiser, double bound) {
-    const Statistics s = draw(initialiser);
+TEST(Initializer, UniformOnesKeepTheirBounds) {
+  const auto expect_bound = [](const nn::Initializer& initializer, double bound) {
+    const Statistics s = draw(initializer);
     // 1e-6: the bound itself is rounded to fp32.
-    EXPECT_GE(s.minimum, -bound * (1 + 1e-6)) << initialiser.name;
-    EXPECT_LE(s.maximum, bound * (1 + 1e-6)) << initialiser.name;
-    EXPECT_GT(s.maximum, 0.99 * bound) << initialiser.name;
+    EXPECT_GE(s.minimum, -bound * (1 + 1e-6)) << initializer.name;
+    EXPECT_LE(s.maximum, bound * (1 + 1e-6)) << initializer.name;
+    EXPECT_GT(s.maximum, 0.99 * bound) << initializer.name;
     expect_spread(s, bound / std::sqrt(3.0));
   };
   expect_bound(nn::uniform(0.25), 0.25);
@@ -80,30 +80,30 @@ TEST(Initialiser, UniformOnesKeepTheirBounds) {
   expect_bound(nn::xavier_uniform(), std::sqrt(6.0 / (288 + 1152)));
 }
 
-TEST(Initialiser, ConstantsAreExact) {
-  for (const auto& [initialiser, value] :
+TEST(Initializer, ConstantsAreExact) {
+  for (const auto& [initializer, value] :
        {std::pair{nn::zeros(), 0.0}, {nn::ones(), 1.0}, {nn::constant(0.375), 0.375}}) {
-    const Tensor tensor = nn::initialise(initialiser, "x", {5}, 1);
+    const Tensor tensor = nn::initialize(initializer, "x", {5}, 1);
     for (int64_t i = 0; i < tensor.size(); ++i) EXPECT_EQ(tensor.at(i), value);
   }
 }
 
 // States may be counters, or of fewer bits.
-TEST(Initialiser, FillsTensorsOfAnyType) {
-  const Tensor counter = nn::initialise(nn::constant(16777217), "x", {3}, 1, DataType::int64);
+TEST(Initializer, FillsTensorsOfAnyType) {
+  const Tensor counter = nn::initialize(nn::constant(16777217), "x", {3}, 1, DataType::int64);
   EXPECT_EQ(counter.data_type(), DataType::int64);
   EXPECT_EQ(counter.at(2), 16777217);  // no fp32
-  const Tensor single = nn::initialise(nn::uniform(8), "x", {64}, 1);
+  const Tensor single = nn::initialize(nn::uniform(8), "x", {64}, 1);
   for (const DataType type : {DataType::fp64, DataType::bf16, DataType::int32}) {
-    const Tensor other = nn::initialise(nn::uniform(8), "x", {64}, 1, type);
+    const Tensor other = nn::initialize(nn::uniform(8), "x", {64}, 1, type);
     for (int64_t i = 0; i < other.size(); ++i)
       EXPECT_NEAR(other.at(i), single.at(i), type == DataType::int32 ? 1 : 0.04);
   }
 }
 
-TEST(Initialiser, DependsOnSeedAndNameAlone) {
+TEST(Initializer, DependsOnSeedAndNameAlone) {
   const auto make = [](const std::string& name, uint64_t seed) {
-    return nn::initialise(nn::normal(1), name, {64}, seed);
+    return nn::initialize(nn::normal(1), name, {64}, seed);
   };
   EXPECT_TRUE(make("fc1.weight", 1).identical(make("fc1.weight", 1)));
   EXPECT_FALSE(make("fc1.weight", 1).identical(make("fc1.weight", 2)));

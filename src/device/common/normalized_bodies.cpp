@@ -1,4 +1,4 @@
-#include "tessera/device/common/normalised_bodies.h"
+#include "tessera/device/common/normalized_bodies.h"
 
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
@@ -29,7 +29,7 @@ const Value* before_cast(const Value* value) {
   return cast == nullptr ? value : cast->input(0);
 }
 
-NormalisedTensor parse_normalised(const Node& node, const Value* value) {
+NormalizedTensor parse_normalized(const Node& node, const Value* value) {
   const Node& norm = made_by(value, "batch_norm_inference");
   return {.x = input_index(node, norm.input(0)),
           .scale = input_index(node, norm.input(1)),
@@ -39,15 +39,15 @@ NormalisedTensor parse_normalised(const Node& node, const Value* value) {
           .epsilon = norm.attributes().real("epsilon")};
 }
 
-// The mask of a sum as the relu of the sum of two normalisations, in the order of `x`.
-std::vector<NormalisedTensor> parse_mask_again(const Node& node, const Node& relu,
-                                               const std::vector<size_t>& x) {
+// The mask of a sum as the relu of the sum of two normalizations, in the order of `x`.
+std::vector<NormalizedTensor> parse_recomputed_mask(const Node& node, const Node& relu,
+                                                    const std::vector<size_t>& x) {
   const Node& sum = made_by(relu.input(0), "add");
-  std::vector<NormalisedTensor> norms;
-  for (const Value* addend : sum.inputs()) norms.push_back(parse_normalised(node, addend));
+  std::vector<NormalizedTensor> norms;
+  for (const Value* addend : sum.inputs()) norms.push_back(parse_normalized(node, addend));
   if (norms[0].x != x.front()) std::swap(norms[0], norms[1]);
   refuse_unless(x.size() == 2 && norms[0].x == x[0] && norms[1].x == x[1],
-                "the mask is of other normalisations");
+                "the mask is of other normalizations");
   return norms;
 }
 
@@ -99,31 +99,32 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
     --outputs;
   }
   refuse_unless(outputs >= 2, "the body has {} outputs", outputs);
-  const Node& slopes = made_by(output_of_body(node, 1), "reduce_sum");
-  refuse_unless(before_cast(slopes.input(0)) == output_of_body(node, 0), "the sum is not of the result");
+  const Node& gradient_sum = made_by(output_of_body(node, 1), "reduce_sum");
+  refuse_unless(before_cast(gradient_sum.input(0)) == output_of_body(node, 0),
+                "the sum is not of the result");
   for (size_t output = 2; output < outputs; ++output) {
     const Node& product = made_by(made_by(output_of_body(node, output), "reduce_sum").input(0), "multiply");
-    refuse_unless(product.input(0) == slopes.input(0), "the product is not with the result");
-    const Node& centred = made_by(product.input(1), "subtract");
-    body.x.push_back(input_index(node, before_cast(centred.input(0))));
-    body.mean.push_back(input_index(node, before_broadcast(centred.input(1))));
+    refuse_unless(product.input(0) == gradient_sum.input(0), "the product is not with the result");
+    const Node& centerd = made_by(product.input(1), "subtract");
+    body.x.push_back(input_index(node, before_cast(centerd.input(0))));
+    body.mean.push_back(input_index(node, before_broadcast(centerd.input(1))));
   }
   if (const Node* relu = producer_of(body.sum.mask, "relu")) {
-    body.again = parse_mask_again(node, *relu, body.x);
+    body.recomputed = parse_recomputed_mask(node, *relu, body.x);
   } else {
     body.mask = input_index(node, body.sum.mask);
   }
   return body;
 }
 
-NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
-  NormalisedGradientsBody body{.data = &main_node(node, "convolution_data_gradient")};
+NormalizedGradientsBody parse_normalized_gradients(const Node& node) {
+  NormalizedGradientsBody body{.data = &main_node(node, "convolution_data_gradient")};
   const Node& weight = main_node(node, "convolution_weight_gradient");
   check_weight_gradient(*body.data, weight);
   refuse_unless(output_of_body(node, 0) == body.data->output() && output_of_body(node, 1) == weight.output(),
                 "the outputs are not the two gradients");
   if (const Node* relu = producer_of(weight.input(0), "relu")) {
-    body.again = parse_normalised(node, relu->input(0));
+    body.recomputed = parse_normalized(node, relu->input(0));
   } else {
     body.x = input_index(node, weight.input(0));
   }
@@ -137,27 +138,27 @@ NormalisedGradientsBody parse_normalised_gradients(const Node& node) {
     channels = input_index(node, before_broadcast(product.input(1)));
   };
   parse_product(products.input(0), body.dy, body.factor);
-  parse_product(products.input(1), body.y, body.slant);
+  parse_product(products.input(1), body.y, body.correlation);
   return body;
 }
 
-NormalisedConvolutionBody parse_normalised_convolution(const Node& node) {
-  NormalisedConvolutionBody body{.convolution = &main_node(node, "convolution")};
+NormalizedConvolutionBody parse_normalized_convolution(const Node& node) {
+  NormalizedConvolutionBody body{.convolution = &main_node(node, "convolution")};
   const Node& convolution = *body.convolution;
   refuse_bias(convolution);
   const size_t outputs = node.body()->outputs().size();
   body.keeps = outputs == 4 && output_of_body(node, 3) == convolution.input(0);
   refuse_unless((outputs == 3 || body.keeps) && output_of_body(node, 0) == convolution.output(),
                 "the outputs are not a convolution, two sums and perhaps what it reads");
-  const std::optional<NormalisedInput> input = match_normalised_input(convolution.input(0));
-  refuse_unless(input.has_value(), "the convolution does not read normalised channels");
-  for (const NormalisedChannels& norm : input->norms) {
+  const std::optional<NormalizedInput> input = match_normalized_input(convolution.input(0));
+  refuse_unless(input.has_value(), "the convolution does not read normalized channels");
+  for (const NormalizedChannels& norm : input->norms) {
     body.x.push_back(input_index(node, norm.x));
     body.mean.push_back(input_index(node, norm.mean));
     body.factor.push_back(input_index(node, norm.factor));
     body.bias.push_back(input_index(node, norm.bias));
   }
-  if (input->shortcut != nullptr) body.shortcut = input_index(node, input->shortcut);
+  if (input->residual != nullptr) body.residual = input_index(node, input->residual);
   body.weight = input_index(node, convolution.input(1));
   return body;
 }

@@ -1,4 +1,4 @@
-// Normalisations with their gradients, softmax, dropout and the losses: what sums over rows or channels.
+// Normalizations with their gradients, softmax, dropout and the losses: what sums over rows or channels.
 #include <algorithm>
 
 #include "kernel_fuzz/problem_maker.h"
@@ -72,7 +72,7 @@ void make_batch_norm_gradient(ProblemMaker& maker) {
 }
 
 // The last axes, at least one, all but the first at most.
-int64_t normalised_axes(Draw& draw, const Shape& shape) {
+int64_t normalized_axes(Draw& draw, const Shape& shape) {
   return draw.chance(60) ? 1 : draw.between(1, static_cast<int64_t>(shape.size()) - 1);
 }
 
@@ -82,7 +82,7 @@ Shape last_axes(const Shape& shape, int64_t axes) {
 
 void make_layer_norm(ProblemMaker& maker) {
   const Activations own = activations(maker);
-  const int64_t axes = normalised_axes(maker.draw(), own.shape);
+  const int64_t axes = normalized_axes(maker.draw(), own.shape);
   const DataType type = statistics(own.type);
   ops::layer_norm(maker.input(own.type, own.shape, own.low, own.high),
                   maker.input(type, last_axes(own.shape, axes), 0.5, 2),
@@ -91,7 +91,7 @@ void make_layer_norm(ProblemMaker& maker) {
 
 void make_layer_norm_gradient(ProblemMaker& maker) {
   const Activations own = activations(maker);
-  const int64_t axes = normalised_axes(maker.draw(), own.shape);
+  const int64_t axes = normalized_axes(maker.draw(), own.shape);
   const DataType type = statistics(own.type);
   Value* x = maker.finite_input(own.type, own.shape, own.low, own.high);
   Value* scale = maker.finite_input(type, last_axes(own.shape, axes), 0.5, 2);
@@ -185,7 +185,7 @@ void make_cross_entropy_gradient(ProblemMaker& maker) {
 
 }  // namespace
 
-NodeMakers normalisation_makers() {
+NodeMakers normalization_makers() {
   return {{"batch_norm_training", make_batch_norm_training},
           {"batch_norm_inference", make_batch_norm_inference},
           {"batch_norm_gradient", make_batch_norm_gradient},

@@ -1,4 +1,4 @@
-// What convolutions and their gradients that are fused with normalisations read and write: which input or
+// What convolutions and their gradients that are fused with normalizations read and write: which input or
 // output of the node plays which part.
 #pragma once
 
@@ -17,7 +17,7 @@ struct MaskedSumBody {
 };
 
 // batch_norm_inference(x) by the statistics of a run.
-struct NormalisedTensor {
+struct NormalizedTensor {
   size_t x = 0, scale = 0, bias = 0, mean = 0, variance = 0;  // inputs
   double epsilon = 0;
 };
@@ -27,30 +27,30 @@ struct NormalisedTensor {
 // whose x is the mask.
 struct SummedGradientsBody {
   MaskedSumBody sum;
-  size_t dy = 0, weight = 0;            // inputs
-  bool weights = false;                 // the weight gradient is made
-  std::vector<size_t> x, mean;          // inputs, of each normalisation
-  std::optional<size_t> mask;           // input, or
-  std::vector<NormalisedTensor> again;  // the normalisations whose sum's relu the mask is, of the same x
+  size_t dy = 0, weight = 0;                 // inputs
+  bool weights = false;                      // the weight gradient is made
+  std::vector<size_t> x, mean;               // inputs, of each normalization
+  std::optional<size_t> mask;                // input, or
+  std::vector<NormalizedTensor> recomputed;  // the normalizations whose sum's relu the mask is, of the same x
 };
 
 // The gradients of a convolution, output 0 to its x and output 1 to its weight, from d = dy * factor + y *
-// slant + offset, rounded to their type.
-struct NormalisedGradientsBody {
-  const Node* data = nullptr;                               // convolution_data_gradient, in the body
-  size_t dy = 0, y = 0, factor = 0, slant = 0, offset = 0;  // inputs
-  size_t weight = 0;                                        // input
-  std::optional<size_t> x;                                  // input, or
-  std::optional<NormalisedTensor> again;                    // what x is the relu of
+// correlation + offset, rounded to their type.
+struct NormalizedGradientsBody {
+  const Node* data = nullptr;                                     // convolution_data_gradient, in the body
+  size_t dy = 0, y = 0, factor = 0, correlation = 0, offset = 0;  // inputs
+  size_t weight = 0;                                              // input
+  std::optional<size_t> x;                                        // input, or
+  std::optional<NormalizedTensor> recomputed;                     // what x is the relu of
 };
 
-// y, output 3 where something else reads it, is the relu of normalised tensors, perhaps with a shortcut
+// y, output 3 where something else reads it, is the relu of normalized tensors, perhaps with a residual
 // added; its convolution is output 0, the sums of that and of its squares over all but the channels outputs 1
 // and 2.
-struct NormalisedConvolutionBody {
+struct NormalizedConvolutionBody {
   const Node* convolution = nullptr;          // in the body
-  std::vector<size_t> x, mean, factor, bias;  // inputs, of each normalisation
-  std::optional<size_t> shortcut;             // input
+  std::vector<size_t> x, mean, factor, bias;  // inputs, of each normalization
+  std::optional<size_t> residual;             // input
   size_t weight = 0;                          // input
   bool keeps = false;                         // y is an output
 };
@@ -61,7 +61,7 @@ struct NormalisedConvolutionBody {
 const Node& parse_convolution_statistics(const Node& node);
 MaskedSumBody parse_masked_sum(const Node& node);
 SummedGradientsBody parse_summed_gradients(const Node& node);
-NormalisedGradientsBody parse_normalised_gradients(const Node& node);
-NormalisedConvolutionBody parse_normalised_convolution(const Node& node);
+NormalizedGradientsBody parse_normalized_gradients(const Node& node);
+NormalizedConvolutionBody parse_normalized_convolution(const Node& node);
 
 }  // namespace tessera::backend

@@ -1,4 +1,4 @@
-// What kernels that read the x of batch normalisations with known statistics make of a few channels of it.
+// What kernels that read the x of batch normalizations with known statistics make of a few channels of it.
 // Values round where they would in memory.
 #pragma once
 
@@ -6,20 +6,20 @@
 
 namespace tessera {
 
-// x factor + offset is the normalised x.
-struct NormalisedBy {
+// x factor + offset is the normalized x.
+struct NormalizedBy {
   float factor, offset;
 };
 
-__device__ inline NormalisedBy normalised_by(float scale, float bias, float mean, float variance,
+__device__ inline NormalizedBy normalized_by(float scale, float bias, float mean, float variance,
                                              float epsilon) {
   const float factor = op_rsqrt(variance + epsilon) * scale;
   return {factor, bias - mean * factor};
 }
 
-// sums = the normalised x, or += after the first.
+// sums = the normalized x, or += after the first.
 template <typename T, int V>
-__device__ inline void add_normalised(float (&sums)[V], bool first, const Pack<T, V>& x,
+__device__ inline void add_normalized(float (&sums)[V], bool first, const Pack<T, V>& x,
                                       const Pack<float, V>& factor, const Pack<float, V>& offset) {
 #pragma unroll
   for (int v = 0; v < V; ++v) {

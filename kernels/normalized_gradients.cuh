@@ -1,4 +1,4 @@
-// Both gradients of a pointwise convolution whose result a batch normalisation took: the gradient of that
+// Both gradients of a pointwise convolution whose result a batch normalization took: the gradient of that
 // result, d = a * dz + b * x + c with numbers of each channel, is made in shared memory, rounded as it would
 // be in memory, and used there for the data gradient d W and for the weight gradient d^T u, u being the
 // convolution's input. The widest tensors are read once, and d, as wide as they are, is never written.
@@ -8,24 +8,24 @@
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, wide (channels of dz and x), narrow
 // (channels of u), item (pixels), stages (items in shared memory), again (whether u is made again), epsilon
-// (of that normalisation).
+// (of that normalization).
 #pragma once
 
 #include "copies.cuh"
 #include "matrix_products.cuh"
-#include "normalised.cuh"
+#include "normalized.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
 
 template <typename T>
-struct NormalisedGradientsPointers {
+struct NormalizedGradientsPointers {
   const T* dz;              // [pixels, wide]
   const T* x;               // [pixels, wide]
   const T* input;           // [pixels, narrow]: u, or what it is made of
   const T* weight;          // [wide, narrow]
   const float* factors[3];  // [wide] each
-  const float* scale;       // [narrow], as the next three: of the normalisation that makes u
+  const float* scale;       // [narrow], as the next three: of the normalization that makes u
   const float* bias;
   const float* mean;
   const float* variance;
@@ -34,7 +34,7 @@ struct NormalisedGradientsPointers {
 };
 
 template <typename P>
-class NormalisedGradients {
+class NormalizedGradients {
  public:
   using T = typename P::Element;
   static constexpr int threads = 256, warps = 8;
@@ -56,12 +56,12 @@ class NormalisedGradients {
   using Wide = Tile<T, P::wide, true>;
   using Narrow = Tile<T, P::narrow, true>;
   static constexpr int stage_elements = item * (2 * P::wide + Narrow::pitch);
-  static constexpr int slope_elements = item * Wide::pitch;
+  static constexpr int gradient_elements = item * Wide::pitch;
 
-  __device__ NormalisedGradients(const NormalisedGradientsPointers<T>& pointers, uint4* memory)
+  __device__ NormalizedGradients(const NormalizedGradientsPointers<T>& pointers, uint4* memory)
       : pointers_(pointers),
         stages_(reinterpret_cast<T*>(memory)),
-        slopes_(stages_ + P::stages * stage_elements),
+        gradients_(stages_ + P::stages * stage_elements),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
         warp_(thread_ / 32),
@@ -75,14 +75,14 @@ class NormalisedGradients {
     int stage = 0, buffer = 0;
     for (int now = static_cast<int>(blockIdx.x); now < items; now += step, next += step) {
       wait_for_copies(P::stages - 2);
-      normalise(now, stages_ + stage * stage_elements, slopes_ + buffer * slope_elements);
-      if constexpr (P::again || sizeof(T) == 4)
+      normalize(now, stages_ + stage * stage_elements, gradients_ + buffer * gradient_elements);
+      if constexpr (P::recompute || sizeof(T) == 4)
         make_input(Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
       __syncthreads();
       fetch(next, stage > 0 ? stage - 1 : P::stages - 1);
-      const Wide slopes(slopes_ + buffer * slope_elements);
-      add_weights(slopes, Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
-      make_result(now, slopes);
+      const Wide gradients(gradients_ + buffer * gradient_elements);
+      add_weights(gradients, Narrow(stages_ + stage * stage_elements + 2 * item * P::wide));
+      make_result(now, gradients);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
       buffer = 1 - buffer;
     }
@@ -91,10 +91,10 @@ class NormalisedGradients {
 
  private:
   __device__ void prepare() {
-    if constexpr (P::again) {
+    if constexpr (P::recompute) {
       for (int channel = thread_; channel < P::narrow; channel += threads) {
-        const NormalisedBy own =
-            normalised_by(pointers_.scale[channel], pointers_.bias[channel], pointers_.mean[channel],
+        const NormalizedBy own =
+            normalized_by(pointers_.scale[channel], pointers_.bias[channel], pointers_.mean[channel],
                           pointers_.variance[channel], P::epsilon);
         factors_of_input()[channel] = own.factor;
         offsets_of_input()[channel] = own.offset;
@@ -122,7 +122,7 @@ class NormalisedGradients {
     return whole ? pixel : min(pixel, P::pixels - 1);
   }
 
-  // Each thread copies of dz and x what it normalises later.
+  // Each thread copies of dz and x what it normalizes later.
   __device__ void fetch(int index, int stage) {
     T* to = stages_ + stage * stage_elements;
     const int first = index * item;
@@ -146,9 +146,9 @@ class NormalisedGradients {
   __device__ void make_input(const Narrow& input) const {
     const int row = thread_ / narrow_chunks, part = thread_ % narrow_chunks;
     Pack<T, chunk> own = load<chunk>(input.at(row, part));
-    if constexpr (P::again) {
+    if constexpr (P::recompute) {
       float u[chunk];
-      add_normalised(u, true, own, load<chunk>(factors_of_input() + part * chunk),
+      add_normalized(u, true, own, load<chunk>(factors_of_input() + part * chunk),
                      load<chunk>(offsets_of_input() + part * chunk));
       own = relu_of<T>(u);
     }
@@ -157,14 +157,14 @@ class NormalisedGradients {
 
   // Behind the tiles.
   __device__ float* factors_of_input() const {
-    return reinterpret_cast<float*>(slopes_ + 2 * slope_elements);
+    return reinterpret_cast<float*>(gradients_ + 2 * gradient_elements);
   }
   __device__ float* offsets_of_input() const {
     return factors_of_input() + P::narrow;
   }
 
   // Rows behind the last pixel are zero: they add nothing.
-  __device__ void normalise(int index, const T* from, T* to) const {
+  __device__ void normalize(int index, const T* from, T* to) const {
 #pragma unroll
     for (int n = 0; n < own_chunks; ++n) {
       const int place = thread_ + n * threads;
@@ -172,24 +172,24 @@ class NormalisedGradients {
       const auto dz = load<chunk>(from + place * chunk),
                  x = load<chunk>(from + item * P::wide + place * chunk);
       const bool inside = whole || index * item + row < P::pixels;
-      Pack<T, chunk> slope;
+      Pack<T, chunk> gradient;
 #pragma unroll
       for (int v = 0; v < chunk; ++v) {
         const float value =
             factors_[0].at[v] * widen(dz.at[v]) + factors_[1].at[v] * widen(x.at[v]) + factors_[2].at[v];
-        slope.at[v] = narrow<T>(inside ? value : 0);
+        gradient.at[v] = narrow<T>(inside ? value : 0);
       }
-      store<Memory::shared>(Wide(to).at(row, place % wide_chunks), as_factors(slope));
+      store<Memory::shared>(Wide(to).at(row, place % wide_chunks), as_factors(gradient));
     }
   }
 
-  __device__ void add_weights(const Wide& slopes, const Narrow& input) {
+  __device__ void add_weights(const Wide& gradients, const Narrow& input) {
 #pragma unroll
     for (int pixel = 0; pixel < item; pixel += depth<T>) {
       uint32 a[weight_tiles][4];
 #pragma unroll
       for (int tile = 0; tile < weight_tiles; ++tile)
-        slopes.load_a_turned(a[tile], lane_, pixel, warp_ * channels + 16 * tile);
+        gradients.load_a_transposed(a[tile], lane_, pixel, warp_ * channels + 16 * tile);
 #pragma unroll
       for (int pair = 0; pair < narrow_tiles / 2; ++pair) {
         uint32 b[4];
@@ -203,13 +203,13 @@ class NormalisedGradients {
     }
   }
 
-  __device__ void make_result(int index, const Wide& slopes) const {
+  __device__ void make_result(int index, const Wide& gradients) const {
     const int part = warp_ % parts_of_item * 16;
     float products[result_tiles][4] = {};
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       uint32 a[4];
-      slopes.load_a(a, lane_, part, step * depth<T>);
+      gradients.load_a(a, lane_, part, step * depth<T>);
 #pragma unroll
       for (int tile = 0; tile < result_tiles; ++tile)
         multiply<T>(products[tile], a, weights_[step][tile][0], weights_[step][tile][1]);
@@ -241,9 +241,9 @@ class NormalisedGradients {
     }
   }
 
-  const NormalisedGradientsPointers<T>& pointers_;
+  const NormalizedGradientsPointers<T>& pointers_;
   T* stages_;
-  T* slopes_;  // d
+  T* gradients_;  // d
   int thread_, lane_, warp_;
   int column_;  // of the data gradient, the warp's first
   Pack<float, chunk> factors_[3];
@@ -252,9 +252,9 @@ class NormalisedGradients {
 };
 
 template <typename P>
-__device__ void normalised_gradients(const NormalisedGradientsPointers<typename P::Element>& pointers) {
+__device__ void normalized_gradients(const NormalizedGradientsPointers<typename P::Element>& pointers) {
   extern __shared__ uint4 memory[];
-  NormalisedGradients<P>(pointers, memory).run();
+  NormalizedGradients<P>(pointers, memory).run();
 }
 
 }  // namespace tessera

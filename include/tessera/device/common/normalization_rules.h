@@ -10,6 +10,6 @@
 namespace tessera::backend {
 
 // By operator.
-const std::map<std::string, GraphRule>& normalisation_rules();
+const std::map<std::string, GraphRule>& normalization_rules();
 
 }  // namespace tessera::backend

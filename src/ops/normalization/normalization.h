@@ -1,4 +1,4 @@
-// What batch, layer and group normalisation share. They differ only in which elements have one mean and which
+// What batch, layer and group normalization share. They differ only in which elements have one mean and which
 // have one scale; with that in two tables the arithmetic is the same.
 #pragma once
 
@@ -15,24 +15,24 @@ DataType statistics_type(DataType x);
 inline constexpr TypeSet kStatisticsTypes{DataType::fp32, DataType::fp64};
 
 // For every element of x, in row-major order.
-struct NormalisationGroups {
+struct NormalizationGroups {
   std::vector<int64_t> statistic;  // which mean and variance
   std::vector<int64_t> channel;    // which scale and bias
   int64_t statistics = 0;
   int64_t channels = 0;
   double count() const { return static_cast<double>(statistic.size()) / static_cast<double>(statistics); }
 };
-NormalisationGroups batch_norm_groups(const Shape& x);
-NormalisationGroups layer_norm_groups(const Shape& x, int64_t axes);
-NormalisationGroups group_norm_groups(const Shape& x, int64_t count);
+NormalizationGroups batch_norm_groups(const Shape& x);
+NormalizationGroups layer_norm_groups(const Shape& x, int64_t axes);
+NormalizationGroups group_norm_groups(const Shape& x, int64_t count);
 
 // Reads x, scale, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance + epsilon).
-void run_normalisation(const ReferenceCall& call, const NormalisationGroups& groups, bool inverse_deviation);
+void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, bool inverse_deviation);
 
 // Reads dy, x, scale and the statistics; writes dx, dscale, dbias. With n = (x - mean) r and g = dy scale:
 // dx = r (g - mean(g) - n mean(g n)), dscale = sum(dy n), dbias = sum(dy) (Ioffe and Szegedy 2015,
 // arXiv:1502.03167).
-void run_normalisation_gradient(const ReferenceCall& call, const NormalisationGroups& groups,
+void run_normalization_gradient(const ReferenceCall& call, const NormalizationGroups& groups,
                                 const std::vector<double>& mean,
                                 const std::vector<double>& inverse_deviation);
 

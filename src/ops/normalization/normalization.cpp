@@ -1,4 +1,4 @@
-#include "ops/normalization/normalisation.h"
+#include "ops/normalization/normalization.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 namespace tessera::ops {
 namespace {
 
-NormalisationGroups empty_groups(const Shape& x, int64_t statistics, int64_t channels) {
+NormalizationGroups empty_groups(const Shape& x, int64_t statistics, int64_t channels) {
   const auto size = static_cast<size_t>(element_count(x));
   return {std::vector<int64_t>(size), std::vector<int64_t>(size), statistics, channels};
 }
@@ -18,16 +18,16 @@ DataType statistics_type(DataType x) {
   return size_of(x) == 2 ? DataType::fp32 : x;
 }
 
-NormalisationGroups batch_norm_groups(const Shape& x) {
-  NormalisationGroups groups = empty_groups(x, x.back(), x.back());
+NormalizationGroups batch_norm_groups(const Shape& x) {
+  NormalizationGroups groups = empty_groups(x, x.back(), x.back());
   for (size_t i = 0; i < groups.statistic.size(); ++i)
     groups.statistic[i] = groups.channel[i] = static_cast<int64_t>(i) % x.back();
   return groups;
 }
 
-NormalisationGroups layer_norm_groups(const Shape& x, int64_t axes) {
+NormalizationGroups layer_norm_groups(const Shape& x, int64_t axes) {
   const int64_t row = element_count(Shape(x.end() - axes, x.end()));
-  NormalisationGroups groups = empty_groups(x, element_count(Shape(x.begin(), x.end() - axes)), row);
+  NormalizationGroups groups = empty_groups(x, element_count(Shape(x.begin(), x.end() - axes)), row);
   for (size_t i = 0; i < groups.statistic.size(); ++i) {
     groups.statistic[i] = static_cast<int64_t>(i) / row;
     groups.channel[i] = static_cast<int64_t>(i) % row;
@@ -35,10 +35,10 @@ NormalisationGroups layer_norm_groups(const Shape& x, int64_t axes) {
   return groups;
 }
 
-NormalisationGroups group_norm_groups(const Shape& x, int64_t count) {
+NormalizationGroups group_norm_groups(const Shape& x, int64_t count) {
   const int64_t channels = x.back();
   const int64_t image = element_count(x) / std::max<int64_t>(x[0], 1);
-  NormalisationGroups groups = empty_groups(x, x[0] * count, channels);
+  NormalizationGroups groups = empty_groups(x, x[0] * count, channels);
   for (size_t i = 0; i < groups.statistic.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     groups.channel[i] = index % channels;
@@ -47,7 +47,7 @@ NormalisationGroups group_norm_groups(const Shape& x, int64_t count) {
   return groups;
 }
 
-void run_normalisation(const ReferenceCall& call, const NormalisationGroups& groups, bool inverse_deviation) {
+void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, bool inverse_deviation) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const std::vector<double> scale = call.inputs[1]->to_doubles();
   const std::vector<double> bias = call.inputs[2]->to_doubles();
@@ -65,8 +65,8 @@ void run_normalisation(const ReferenceCall& call, const NormalisationGroups& gro
   for (size_t i = 0; i < x.size(); ++i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
     const auto c = static_cast<size_t>(groups.channel[i]);
-    const double normalised = (x[i] - mean[s]) / std::sqrt(variance[s] + epsilon);
-    call.outputs[0]->set(static_cast<int64_t>(i), normalised * scale[c] + bias[c]);
+    const double normalized = (x[i] - mean[s]) / std::sqrt(variance[s] + epsilon);
+    call.outputs[0]->set(static_cast<int64_t>(i), normalized * scale[c] + bias[c]);
   }
   for (size_t s = 0; s < mean.size(); ++s) {
     const auto index = static_cast<int64_t>(s);
@@ -75,14 +75,14 @@ void run_normalisation(const ReferenceCall& call, const NormalisationGroups& gro
   }
 }
 
-void run_normalisation_gradient(const ReferenceCall& call, const NormalisationGroups& groups,
+void run_normalization_gradient(const ReferenceCall& call, const NormalizationGroups& groups,
                                 const std::vector<double>& mean,
                                 const std::vector<double>& inverse_deviation) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   const std::vector<double> x = call.inputs[1]->to_doubles();
   const std::vector<double> scale = call.inputs[2]->to_doubles();
   const double count = groups.count();
-  const auto normalised = [&](size_t i) {
+  const auto normalized = [&](size_t i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
     return (x[i] - mean[s]) * inverse_deviation[s];
   };
@@ -94,14 +94,14 @@ void run_normalisation_gradient(const ReferenceCall& call, const NormalisationGr
     const auto s = static_cast<size_t>(groups.statistic[i]);
     const auto c = static_cast<size_t>(groups.channel[i]);
     mean_g[s] += dy[i] * scale[c] / count;
-    mean_gn[s] += dy[i] * scale[c] * normalised(i) / count;
-    scale_gradient[c] += dy[i] * normalised(i);
+    mean_gn[s] += dy[i] * scale[c] * normalized(i) / count;
+    scale_gradient[c] += dy[i] * normalized(i);
     bias_gradient[c] += dy[i];
   }
   for (size_t i = 0; i < x.size(); ++i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
     const auto c = static_cast<size_t>(groups.channel[i]);
-    const double dx = inverse_deviation[s] * (dy[i] * scale[c] - mean_g[s] - normalised(i) * mean_gn[s]);
+    const double dx = inverse_deviation[s] * (dy[i] * scale[c] - mean_g[s] - normalized(i) * mean_gn[s]);
     call.outputs[0]->set(static_cast<int64_t>(i), dx);
   }
   for (size_t c = 0; c < scale_gradient.size(); ++c) {
@@ -130,8 +130,8 @@ Value* through_statistics(Value* x, const StatisticsGradient& statistics, const 
   if (statistics.mean_gradient != nullptr)
     sum = broadcast_to(divide(statistics.mean_gradient, count), x->shape());
   if (statistics.variance_gradient != nullptr) {
-    Value* slope = multiply(divide(statistics.variance_gradient, count), 2);
-    sum = sum_of(sum, multiply(subtract(wide, statistics.mean), slope));
+    Value* variance_term = multiply(divide(statistics.variance_gradient, count), 2);
+    sum = sum_of(sum, multiply(subtract(wide, statistics.mean), variance_term));
   }
   return cast(sum, x->data_type());
 }
