@@ -14,7 +14,6 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
-#include "device/cuda/kernel_registry.h"
 
 namespace tessera::cuda {
 namespace {
@@ -251,11 +250,6 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
   const bool gradient = key == "convolution_weight_gradient" || key == "fused:convolution_weight_gradient";
   return (gradient ? print_gradient : print_forward)(request, gpu);
 }
-
-std::vector<KernelCandidate> few_channels_alone(const Node&, Context& context) {
-  return {few_channel_candidate(context)};
-}
-const CudaKernelRegistration kRoundedImage({"fused:convolution_weight_gradient", few_channels_alone});
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Convolutions and their gradients: cuDNN first, plain loops for what it refuses.
+#include "device/cuda/cudnn/cudnn_convolution.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -9,13 +10,8 @@
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
 
-#include "device/cuda/convolution/few_channels.h"
-#include "device/cuda/convolution/pointwise_convolution.h"
-#include "device/cuda/convolution/window_gradient.h"
-#include "device/cuda/convolution/window_kernels.h"
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
-#include "device/cuda/kernel_registry.h"
 
 namespace tessera::cuda {
 namespace {
@@ -178,70 +174,17 @@ KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
   return candidate;
 }
 
-std::vector<KernelCandidate> cudnn_candidates(Context& context) {
+}  // namespace
+
+std::vector<KernelCandidate> cudnn_convolution_candidates(Context& context) {
   std::vector<KernelCandidate> candidates;
   for (int64_t choice = 0; choice < kPlans; ++choice) candidates.push_back(cudnn_candidate(context, choice));
   return candidates;
 }
 
-std::vector<KernelCandidate> single(const Node&, Context& context) {
-  const auto plain = [&context](const KernelRequest& request) {
-    return make_generated_kernel(context, plain_convolution(request.node, context.traits()));
-  };
-  std::vector<KernelCandidate> candidates = cudnn_candidates(context);
-  candidates.push_back(backend::fallback_candidate("generated.convolution", plain));
-  return candidates;
-}
-
-std::vector<KernelCandidate> fused(const Node&, Context& context) {
-  return cudnn_candidates(context);
-}
-
-// Kernels of our own come first: they take only what cuDNN is slow for.
-std::vector<KernelCandidate> with_few_channels(std::vector<KernelCandidate> candidates, Context& context) {
-  candidates.insert(candidates.begin(), few_channel_candidate(context));
-  return candidates;
-}
-
-std::vector<KernelCandidate> single_or_few_channels(const Node& node, Context& context) {
-  return with_few_channels(single(node, context), context);
-}
-
-std::vector<KernelCandidate> weight_gradient(const Node& node, Context& context) {
-  std::vector<KernelCandidate> candidates = single_or_few_channels(node, context);
-  candidates.insert(candidates.begin(), window_gradient_candidate(context));
-  return candidates;
-}
-
-std::vector<KernelCandidate> statistics(const Node& node, Context& context) {
-  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
-  candidates.insert(candidates.begin(), pointwise_statistics_candidate(context));
-  return candidates;
-}
-
-std::vector<KernelCandidate> with_epilogue(const Node& node, Context& context) {
-  std::vector<KernelCandidate> candidates = with_few_channels(fused(node, context), context);
-  candidates.insert(candidates.begin(), residual_convolution_candidate(context));
-  return candidates;
-}
-
 // Every choice asks for the first plan: it knows how many there are.
-void make_ahead(const KernelRequest& request, bool, Context& context) {
+void make_cudnn_convolution_ahead(const KernelRequest& request, bool, Context& context) {
   plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
 }
 
-CudaKernels convolutions(const std::string& key,
-                         std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_ahead};
-}
-
-const CudaKernelRegistration kForward(convolutions("convolution", single_or_few_channels));
-const CudaKernelRegistration kData(convolutions("convolution_data_gradient", single));
-const CudaKernelRegistration kWeights(convolutions("convolution_weight_gradient", weight_gradient));
-const CudaKernelRegistration kTransposed(convolutions("transposed_convolution", single));
-const CudaKernelRegistration kFused(convolutions("fused:convolution", with_epilogue));
-const CudaKernelRegistration kMaskedSum(convolutions("fused:convolution_data_gradient", fused));
-const CudaKernelRegistration kStatistics(convolutions("fused:convolution_statistics", statistics));
-
-}  // namespace
 }  // namespace tessera::cuda
