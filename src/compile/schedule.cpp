@@ -88,7 +88,7 @@ class Scheduler {
         }
       }
       // A reader may see the value through a reshape, which shares its memory.
-      for (const Use& use : state->uses()) possible = possible && use.node->operator_name() != "reshape";
+      for (const Use& use : state->uses()) possible = possible && !use.node->schema().traits.view;
       for (Index reader : readers) possible = possible && !reaches(producer->second, reader);
       if (possible) {
         for (Index reader : readers) add_edge(reader, producer->second);

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 
 namespace tessera {
 
 bool is_alias(const Node& node) {
-  return node.operator_name() == "reshape";
+  return node.schema().traits.view;
 }
 
 void check_total_bytes(const Graph& graph) {

@@ -87,6 +87,12 @@ std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::s
   }
 }
 
+LowPrecision OperatorSchema::low_precision() const {
+  if (operator_class == OperatorClass::contraction) return LowPrecision::narrow;
+  if (operator_class == OperatorClass::movement) return LowPrecision::follows;
+  return traits.low_precision;
+}
+
 const AttributeSpecification* OperatorSchema::find_attribute(std::string_view attribute) const {
   for (const AttributeSpecification& specification : attributes) {
     if (specification.name == attribute) return &specification;

@@ -54,11 +54,8 @@ std::set<size_t> reduced_axes(const Node& node, size_t rank) {
 }  // namespace
 
 bool works_in_any_order(const Node& node, size_t rank) {
-  static const std::set<std::string_view> others{"concat", "split", "slice", "pad", "softmax", "log_softmax"};
   if (treats_axes_alike(node)) return node.output()->shape().size() == rank;
-  const bool known =
-      node.schema().operator_class == OperatorClass::reduction || others.contains(node.operator_name());
-  return known && node.input(0)->shape().size() == rank;
+  return node.schema().traits.any_axis_order && node.input(0)->shape().size() == rank;
 }
 
 bool follows_order(const Node& node, size_t input, size_t rank) {

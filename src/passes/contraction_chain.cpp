@@ -1,6 +1,5 @@
 #include "passes/contraction_chain.h"
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -9,13 +8,6 @@
 
 namespace tessera::passes {
 namespace {
-
-bool is_activation(const Node& node) {
-  static const std::set<std::string_view> names{"relu", "relu6",      "clip",        "leaky_relu",
-                                                "elu",  "gelu",       "silu",        "sigmoid",
-                                                "tanh", "hard_swish", "hard_sigmoid"};
-  return names.contains(node.operator_name());
-}
 
 class Chain {
  public:
@@ -33,7 +25,7 @@ class Chain {
   const Value* result() const { return members_.back()->output(); }
 
   bool accepts(const Node& next) {
-    if (is_activation(next)) return true;
+    if (next.schema().traits.activation) return true;
     const std::string& name = next.operator_name();
     if (name != "add" && name != "multiply") return false;
     const Value& other = *next.input(next.input(0) == result() ? 1 : 0);

@@ -229,7 +229,7 @@ bool is_frozen(const Value* value) {
       if (current->role() == InputRole::input) return false;
       continue;
     }
-    if (node->operator_name().starts_with("random")) return false;
+    if (node->schema().traits.random) return false;
     waiting.insert(waiting.end(), node->inputs().begin(), node->inputs().end());
   }
   return true;

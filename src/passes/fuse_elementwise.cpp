@@ -21,17 +21,10 @@
 namespace tessera::passes {
 
 bool ends_cluster(const Node& node) {
-  static const std::set<std::string, std::less<>> kNames = {"reduce_sum", "reduce_mean", "reduce_max",
-                                                            "reduce_min"};
-  return kNames.contains(node.operator_name());
+  return node.schema().traits.reduction != ReductionKind::none;
 }
 
 namespace {
-
-bool is_elementwise(const Node& node) {
-  return node.schema().operator_class == OperatorClass::elementwise ||
-         node.operator_name() == "random_uniform";
-}
 
 // Copied into every cluster that reads it: it costs nothing there.
 bool is_free(const Node& node) {
@@ -39,9 +32,13 @@ bool is_free(const Node& node) {
          (node.operator_name() == "constant" && node.attributes().tensor("value").size() == 1);
 }
 
+bool is_elementwise(const Node& node) {
+  return node.schema().operator_class == OperatorClass::elementwise ||
+         (node.schema().traits.joins_clusters && !is_free(node));
+}
+
 bool is_composite(const Node& node) {
-  return node.schema().decompose &&
-         (node.schema().operator_class == OperatorClass::elementwise || node.operator_name() == "dropout");
+  return node.schema().decompose && is_elementwise(node);
 }
 
 bool decompose_elementwise(Graph& graph) {

@@ -2,7 +2,6 @@
 // stays in 16 bit; reductions, statistics, losses, master weights and updates stay fp32 (Micikevicius et al.
 // 2018).
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,28 +13,6 @@
 namespace tessera::passes {
 namespace {
 
-// Operators that lose nothing (or little) in 16 bit and run there when their data already is.
-bool follows(const Node& node) {
-  constexpr std::array kFollowers{"relu",
-                                  "relu6",
-                                  "leaky_relu",
-                                  "add",
-                                  "maximum",
-                                  "minimum",
-                                  "select",
-                                  "greater",
-                                  "max_pool",
-                                  "max_pool_gradient",
-                                  "average_pool",
-                                  "average_pool_gradient",
-                                  "batch_norm_training",
-                                  "batch_norm_gradient",
-                                  "batch_norm_inference",
-                                  "dropout"};
-  if (node.schema().operator_class == OperatorClass::movement) return true;
-  return std::find(kFollowers.begin(), kFollowers.end(), node.operator_name()) != kFollowers.end();
-}
-
 class PrecisionLowering {
  public:
   PrecisionLowering(Graph& graph, DataType type) : graph_(graph), type_(type) {}
@@ -45,8 +22,10 @@ class PrecisionLowering {
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     bool changed = false;
     for (Node* node : nodes) {
-      const bool contraction = node->schema().operator_class == OperatorClass::contraction;
-      if ((contraction || (follows(*node) && all_low(*node))) && has_fp32_data(*node)) {
+      const LowPrecision wanted = node->schema().low_precision();
+      const bool lowers =
+          wanted == LowPrecision::narrow || (wanted == LowPrecision::follows && all_low(*node));
+      if (lowers && has_fp32_data(*node)) {
         lower(*node);
         changed = true;
       }

@@ -55,8 +55,8 @@ std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const 
   std::vector<const Node*> early;
   std::vector<Node*> late;
   for (const Use& use : y->uses()) {
-    if (use.node == mask.greater) continue;                 // will be made from x (fuse_batch_norm)
-    if (use.node->operator_name() == "reshape") return {};  // the same memory, for who knows how long
+    if (use.node == mask.greater) continue;         // will be made from x (fuse_batch_norm)
+    if (use.node->schema().traits.view) return {};  // the same memory, for who knows how long
     if (needed.contains(use.node)) {
       early.push_back(use.node);
     } else if (std::find(late.begin(), late.end(), use.node) == late.end()) {

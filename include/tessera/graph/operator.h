@@ -116,11 +116,33 @@ enum class OperatorClass {
   fused,  // holds a body
 };
 
+// Where an operator runs in a network whose products are in 16 bits.
+enum class LowPrecision : uint8_t {
+  wide,     // in fp32: results or sums need the digits
+  follows,  // in 16 bits where its data is already: it loses nothing there, or little
+  narrow,   // in 16 bits, for which its data is cast
+};
+
+enum class ReductionKind : uint8_t { none, sum, mean, maximum, minimum, product };
+
+// What passes and devices ask of an operator beside its class, so that no list of names stands anywhere else.
+struct Traits {
+  // Contractions are narrow and movements follow, whatever stands here.
+  LowPrecision low_precision = LowPrecision::wide;
+  bool activation = false;      // elementwise, of one operand: a kernel of a product may end with it
+  bool any_axis_order = false;  // the same work for axes in another order, when its attributes name them anew
+  bool joins_clusters = false;  // although it is not elementwise
+  bool view = false;            // its result is its input's memory
+  bool random = false;          // another result at each run
+  ReductionKind reduction = ReductionKind::none;  // of all elements along its attribute `axes`
+};
+
 // Every member has an initializer, so that a registration leaves out what it does not need.
 struct OperatorSchema {
   std::string name;
   std::string documentation;  // one paragraph
   OperatorClass operator_class = OperatorClass::elementwise;
+  Traits traits = {};
   // The inputs broadcast against each other as in NumPy: one that was broadcast before may stay small.
   bool broadcasts = false;
   std::vector<InputSpecification> inputs = {};
@@ -140,6 +162,7 @@ struct OperatorSchema {
   std::function<std::vector<Value*>(const Node& node, std::span<Value* const> inputs)> decompose = {};
 
   const AttributeSpecification* find_attribute(std::string_view attribute) const;
+  LowPrecision low_precision() const;
 };
 
 // All operators by name. Filled before main() by the OperatorRegistration objects of ops/.

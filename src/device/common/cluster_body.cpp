@@ -19,11 +19,11 @@ std::vector<int64_t> broadcast_strides(const Shape& own, const Shape& shape) {
 }  // namespace
 
 std::vector<std::string> cluster_keys() {
-  std::vector<std::string> keys = {"fused:cluster", "random_uniform", "dropout",
-                                   "broadcast_to",  "reduce_sum",     "reduce_mean",
-                                   "reduce_max",    "reduce_min",     "reduce_product"};
+  std::vector<std::string> keys = {"fused:cluster"};
   for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
-    if (schema->operator_class == OperatorClass::elementwise) keys.push_back(schema->name);
+    if (schema->operator_class == OperatorClass::elementwise || schema->traits.joins_clusters ||
+        schema->traits.reduction != ReductionKind::none)
+      keys.push_back(schema->name);
   }
   return keys;
 }

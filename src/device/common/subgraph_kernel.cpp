@@ -71,14 +71,14 @@ class SubgraphKernel : public Kernel {
   // What a result reshapes is computed in the result's place.
   void place_output(const Value* value, const Place& place) {
     while (places_.emplace(value, place).second && value->producer() != nullptr &&
-           value->producer()->operator_name() == "reshape") {
+           value->producer()->schema().traits.view) {
       value = value->producer()->input(0);
     }
   }
 
   // Whether the output is its input's memory from the start on: a reshape, or the first rows.
   static bool is_prefix(const Node& node) {
-    if (node.operator_name() != "slice") return node.operator_name() == "reshape";
+    if (node.operator_name() != "slice") return node.schema().traits.view;
     const Shape source = node.input(0)->type().static_shape();
     const Shape shape = node.output()->type().static_shape();
     const std::vector<int64_t>& starts = node.attributes().integers("starts");

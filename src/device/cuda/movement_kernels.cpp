@@ -174,7 +174,7 @@ class CopyKernel : public Kernel {
 std::vector<KernelCandidate> copy_candidates(const Node&, Context& context) {
   return {backend::willing_candidate("cuda.copy", [&context](const KernelRequest& request) {
     const Node& node = request.node;
-    if (node.operator_name() == "reshape")
+    if (node.schema().traits.view)
       return std::make_unique<CopyKernel>(context, node.output()->type().bytes(), nullptr);
     // What a constant or a count is, the reference says.
     const std::vector<Tensor> value = run_reference(node, {});

@@ -14,6 +14,7 @@ const OperatorRegistration kRegistration{binary_primitive({
         [](Value*, Value*, Value*, Value* dy) {
           return std::pair{dy, dy};
         },
+    .traits = {.low_precision = LowPrecision::follows},
 })};
 
 }  // namespace

@@ -25,6 +25,7 @@ const OperatorRegistration kRegistration{unary_composite({
     },
     .types = kNumericTypes,
     .examples = {{{"low", -1.0}, {"high", 1.5}}},
+    .traits = {.activation = true},
 })};
 
 }  // namespace

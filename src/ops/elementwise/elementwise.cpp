@@ -63,6 +63,7 @@ OperatorSchema unary_primitive(UnaryPrimitive description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::elementwise;
+  schema.traits = description.traits;
   schema.inputs = {{.name = "x", .types = description.types}};
   schema.outputs = {"y"};
   schema.infer = [boolean = description.makes_boolean](const InferenceCall& call) {
@@ -90,6 +91,7 @@ OperatorSchema binary_primitive(const BinaryPrimitive& description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::elementwise;
+  schema.traits = description.traits;
   schema.broadcasts = true;
   schema.inputs = {{.name = "a", .types = description.types}, {.name = "b", .types = description.types}};
   schema.outputs = {"y"};
@@ -129,6 +131,7 @@ OperatorSchema unary_composite(UnaryComposite description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::elementwise;
+  schema.traits = description.traits;
   schema.inputs = {{.name = "x", .types = description.types}};
   schema.attributes = description.attributes;
   schema.outputs = {"y"};

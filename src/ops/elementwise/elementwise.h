@@ -22,6 +22,7 @@ struct UnaryPrimitive {
   double high = 2;
   TypeSet types = kFloatingTypes;
   bool makes_boolean = false;
+  Traits traits = {};
 };
 OperatorSchema unary_primitive(UnaryPrimitive description);
 
@@ -38,6 +39,7 @@ struct BinaryPrimitive {
   double high = 2;
   TypeSet types = kNumericTypes;
   bool makes_boolean = false;
+  Traits traits = {};
 };
 OperatorSchema binary_primitive(const BinaryPrimitive& description);
 
@@ -53,6 +55,7 @@ struct UnaryComposite {
   double high = 3;
   TypeSet types = kFloatingTypes;
   std::vector<Attributes> examples = {{}};  // attributes to try
+  Traits traits = {};
 };
 OperatorSchema unary_composite(UnaryComposite description);
 

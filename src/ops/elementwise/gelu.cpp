@@ -45,6 +45,7 @@ const OperatorRegistration kRegistration{unary_composite({
     .formula = formula,
     .gradient = gradient,
     .examples = {{}, {{"approximate", true}}},
+    .traits = {.activation = true},
 })};
 
 }  // namespace

@@ -10,6 +10,7 @@ const OperatorRegistration kRegistration{binary_primitive({
     .scalar = [](double a, double b) -> double { return a > b ? 1 : 0; },
     .integer = [](int64_t a, int64_t b) -> int64_t { return a > b ? 1 : 0; },
     .makes_boolean = true,
+    .traits = {.low_precision = LowPrecision::follows},
 })};
 
 }  // namespace

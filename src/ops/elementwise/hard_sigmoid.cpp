@@ -24,6 +24,7 @@ const OperatorRegistration kRegistration{unary_composite({
     .low = -5,
     .high = 5,
     .examples = {{}, {{"alpha", 0.2}}},
+    .traits = {.activation = true},
 })};
 
 }  // namespace

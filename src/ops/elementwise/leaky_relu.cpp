@@ -17,6 +17,7 @@ const OperatorRegistration kRegistration{unary_composite({
       return select(greater(x, constant_like(x, 0)), dy, multiply(dy, attributes.real("slope")));
     },
     .examples = {{}, {{"slope", 1.5}}},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

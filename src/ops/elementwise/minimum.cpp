@@ -16,6 +16,7 @@ const OperatorRegistration kRegistration{binary_primitive({
           Value* da = select(less(a, b), dy, select_or_zero(equal(a, b), multiply(dy, 0.5)));
           return std::pair{da, subtract(dy, da)};
         },
+    .traits = {.low_precision = LowPrecision::follows},
 })};
 
 }  // namespace

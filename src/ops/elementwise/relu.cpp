@@ -11,6 +11,7 @@ const OperatorRegistration kRegistration{unary_primitive({
     .scalar = [](double x) -> double { return x < 0 ? 0 : x; },
     .gradient = [](Value*, Value* y,
                    Value* dy) { return select_or_zero(greater(y, constant_like(y, 0)), dy); },
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

@@ -13,6 +13,7 @@ const OperatorRegistration kRegistration{unary_composite({
     },
     .low = -4,
     .high = 10,
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

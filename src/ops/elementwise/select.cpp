@@ -42,6 +42,7 @@ const OperatorRegistration kRegistration{{
         "y = when_true where the condition holds, else when_false; all three broadcast as in NumPy. "
         "What is not chosen may be NaN or infinite.",
     .operator_class = OperatorClass::elementwise,
+    .traits = {.low_precision = LowPrecision::follows},
     .broadcasts = true,
     .inputs = {{.name = "condition", .types = kBooleanTypes, .type_variable = ""},
                {.name = "when_true", .types = kAnyTypes},

@@ -10,6 +10,7 @@ const OperatorRegistration kRegistration{unary_primitive({
     .documentation = "The hyperbolic tangent.",
     .scalar = [](double x) -> double { return std::tanh(x); },
     .gradient = [](Value*, Value* y, Value* dy) { return multiply(dy, subtract(1, square(y))); },
+    .traits = {.activation = true},
 })};
 
 }  // namespace

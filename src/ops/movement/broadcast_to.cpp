@@ -20,6 +20,7 @@ const OperatorRegistration kRegistration{{
     .name = "broadcast_to",
     .documentation = "x repeated along new leading axes and along axes of extent 1, as NumPy broadcasts.",
     .operator_class = OperatorClass::movement,
+    .traits = {.joins_clusters = true},
     .inputs = {{.name = "x", .types = kAnyTypes}},
     .attributes = {{.name = "shape",
                     .kind = AttributeKind::shape,

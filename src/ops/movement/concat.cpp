@@ -60,6 +60,7 @@ OperatorSchema schema() {
   schema.name = "concat";
   schema.documentation = "The inputs one after the other along an axis; they agree in all other extents.";
   schema.operator_class = OperatorClass::movement;
+  schema.traits = {.any_axis_order = true};
   schema.inputs = {{.name = "inputs", .types = kAnyTypes, .variadic = true}};
   schema.attributes = {{.name = "axis",
                         .kind = AttributeKind::integer,

@@ -106,6 +106,7 @@ OperatorSchema schema() {
       "x with `interior` padding values between neighbors and `low` and `high` of them around each axis; "
       "negative low and high crop.";
   schema.operator_class = OperatorClass::movement;
+  schema.traits = {.any_axis_order = true};
   schema.inputs = {{.name = "x", .types = kAnyTypes}};
   schema.attributes = {list("low", "added before each axis"),
                        list("high", "added after each axis"),

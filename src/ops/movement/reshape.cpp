@@ -12,6 +12,7 @@ const OperatorRegistration kRegistration{{
     .name = "reshape",
     .documentation = "The elements of x, in row-major order, under another shape of as many elements.",
     .operator_class = OperatorClass::movement,
+    .traits = {.view = true},
     .inputs = {{.name = "x", .types = kAnyTypes}},
     .attributes = {{.name = "shape",
                     .kind = AttributeKind::shape,

@@ -115,6 +115,7 @@ OperatorSchema schema() {
       "from the end; a limit beyond the extent means the extent, and 9223372036854775807 (kWholeAxis) the "
       "whole of a symbolic axis.";
   schema.operator_class = OperatorClass::movement;
+  schema.traits = {.any_axis_order = true};
   schema.inputs = {{.name = "x", .types = kAnyTypes}};
   schema.attributes = {list("starts", "the first index of each axis"),
                        list("limits", "one past the last index of each axis"),

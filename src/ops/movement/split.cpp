@@ -54,6 +54,7 @@ OperatorSchema schema() {
   schema.name = "split";
   schema.documentation = "Consecutive parts of x along an axis, one output for each size.";
   schema.operator_class = OperatorClass::movement;
+  schema.traits = {.any_axis_order = true};
   schema.inputs = {{.name = "x", .types = kAnyTypes}};
   schema.attributes = {{.name = "sizes",
                         .kind = AttributeKind::integers,

@@ -33,6 +33,7 @@ const OperatorRegistration kRegistration({
     .documentation = "The gradients of batch_norm_training to x, scale and bias, from that of y and the "
                      "batch's mean and variance.",
     .operator_class = OperatorClass::normalization,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "output_gradient"},
                {.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

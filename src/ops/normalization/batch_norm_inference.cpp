@@ -48,6 +48,7 @@ const OperatorRegistration kRegistration({
     .documentation = "y = (x - mean) / sqrt(variance + epsilon) * scale + bias with statistics that are "
                      "given. x: [N, ..., C], all else [C]; beside a 16-bit x these stay fp32.",
     .operator_class = OperatorClass::elementwise,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"},

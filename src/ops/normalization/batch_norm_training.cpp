@@ -37,6 +37,7 @@ const OperatorRegistration kRegistration({
                      "as well (Ioffe and Szegedy 2015, arXiv:1502.03167). x: [N, ..., C], all else [C]; "
                      "beside a 16-bit x these stay fp32.",
     .operator_class = OperatorClass::normalization,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},

@@ -48,6 +48,7 @@ const OperatorRegistration kRegistration({
     .documentation = "Mean of each window over the spatial axes of x: [N, spatial..., C]. Padding counts as "
                      "zeros, or, without `count_padding`, not at all. Padding is less than the window.",
     .operator_class = OperatorClass::pooling,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"}},
     .attributes = attributes(),
     .outputs = {"y"},

@@ -51,6 +51,7 @@ const OperatorRegistration kRegistration({
     .documentation = "The gradient of average_pool to x: each element of output_gradient, divided as there, "
                      "is added to all of its window.",
     .operator_class = OperatorClass::pooling,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "output_gradient"}},
     .attributes = attributes(),
     .outputs = {"input_gradient"},

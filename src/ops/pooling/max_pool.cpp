@@ -47,6 +47,7 @@ const OperatorRegistration kRegistration({
                      "in the window, row-major, the first of the largest stood; the gradient goes there. A "
                      "window has at most 255 elements, padding is less than the window.",
     .operator_class = OperatorClass::pooling,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x", .types = kNumericTypes}},
     .attributes = pool_attribute_list(),
     .outputs = {"y", "position"},

@@ -41,6 +41,7 @@ const OperatorRegistration kRegistration({
                      "window's largest element stood, as `position` says; a position in the padding is "
                      "dropped.",
     .operator_class = OperatorClass::pooling,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "output_gradient"},
                {.name = "position", .types = {DataType::uint8}, .type_variable = ""}},
     .attributes = pool_gradient_attribute_list(),

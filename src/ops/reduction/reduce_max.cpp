@@ -9,6 +9,7 @@ namespace {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_max",
+    .kind = ReductionKind::maximum,
     .documentation = "Largest element over `axes`; NaN if one of them is NaN, -infinity (of an integer type "
                      "the least number) if there is none. The gradient is shared evenly among equal largest "
                      "elements.",

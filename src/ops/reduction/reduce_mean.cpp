@@ -13,6 +13,7 @@ Value* gradient(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_mean",
+    .kind = ReductionKind::mean,
     .documentation =
         "Mean over `axes`; of no elements it is NaN. 16-bit types are summed and divided in at least fp32.",
     .types = kFloatingTypes,

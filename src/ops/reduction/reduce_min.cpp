@@ -9,6 +9,7 @@ namespace {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_min",
+    .kind = ReductionKind::minimum,
     .documentation = "Smallest element over `axes`; NaN if one of them is NaN, infinity (of an integer type "
                      "the largest number) if there is none. The gradient is shared evenly among equal "
                      "smallest elements.",

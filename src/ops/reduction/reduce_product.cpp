@@ -20,6 +20,7 @@ Value* gradient(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_product",
+    .kind = ReductionKind::product,
     .documentation = "Product over `axes`. The gradient is right for elements that are zero too; a gradient "
                      "of that gradient is not.",
     .start = 1,

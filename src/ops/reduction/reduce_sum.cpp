@@ -5,6 +5,7 @@ namespace {
 
 const OperatorRegistration kRegistration(reduction({
     .name = "reduce_sum",
+    .kind = ReductionKind::sum,
     .documentation = "Sum over `axes`. 16-bit types are summed in at least fp32 and rounded once; 64-bit "
                      "integers are exact within 2^53.",
     .start = 0,

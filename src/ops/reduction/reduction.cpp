@@ -93,6 +93,7 @@ OperatorSchema reduction(Reduction description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::reduction;
+  schema.traits = {.any_axis_order = true, .reduction = description.kind};
   schema.inputs = {{.name = "x", .types = description.types}};
   schema.attributes = {
       {"axes", AttributeKind::integers, std::vector<int64_t>{}, "Axes to reduce; empty for all."},

@@ -29,6 +29,7 @@ std::vector<int64_t> reduced_places(const Shape& shape, const std::vector<int64_
 
 struct Reduction {
   std::string name;
+  ReductionKind kind = ReductionKind::none;
   std::string documentation;
   TypeSet types = kNumericTypes;
   double start = 0;

@@ -50,6 +50,7 @@ inline OperatorSchema softmax_schema(SoftmaxVariant variant) {
   schema.name = variant.name;
   schema.documentation = variant.documentation;
   schema.operator_class = OperatorClass::normalization;
+  schema.traits = {.any_axis_order = true};
   schema.inputs = {{.name = "x"}};
   schema.attributes = {{"axis", AttributeKind::integer, -1,
                         "Axis along which the exponentials are summed; negative from the end."}};

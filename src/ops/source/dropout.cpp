@@ -38,6 +38,7 @@ OperatorSchema schema() {
       "is kept where number i of random_uniform of the same counter and stream is at least `rate`.";
   // Not elementwise: the counter does not broadcast against x.
   schema.operator_class = OperatorClass::source;
+  schema.traits = {.low_precision = LowPrecision::follows, .joins_clusters = true, .random = true};
   schema.inputs = {{.name = "x"}, {.name = "counter", .types = {DataType::int64}, .type_variable = ""}};
   schema.attributes = {
       {.name = "rate", .kind = AttributeKind::real, .default_value = {}, .documentation = "in [0, 1)"},

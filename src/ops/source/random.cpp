@@ -28,6 +28,7 @@ OperatorSchema random_operator(const RandomOperator& description) {
   schema.name = description.name;
   schema.documentation = description.documentation;
   schema.operator_class = OperatorClass::source;
+  schema.traits = {.joins_clusters = description.joins_clusters, .random = true};
   schema.inputs = {{.name = "counter", .types = {DataType::int64}}};
   schema.attributes = {
       {.name = "shape", .kind = AttributeKind::shape, .default_value = {}, .documentation = "of the result"},

@@ -12,6 +12,7 @@ struct RandomOperator {
   std::string name;
   std::string documentation;
   std::function<double(const Random& random, uint64_t index, DataType type)> number;
+  bool joins_clusters = false;
 };
 OperatorSchema random_operator(const RandomOperator& description);
 

@@ -17,6 +17,7 @@ const OperatorRegistration kRegistration{random_operator({
     .number = [](const Random& random, uint64_t index, DataType type) -> double {
       return uniform_of(random.word(index), bits_of(type));
     },
+    .joins_clusters = true,
 })};
 
 }  // namespace

@@ -45,7 +45,7 @@ Program ClusterCompiler::compile() {
 
 void ClusterCompiler::find_shape() {
   for (const auto& node : body_.nodes()) {
-    if (!reduction_kind(node->operator_name()).has_value()) continue;
+    if (node->schema().traits.reduction == ReductionKind::none) continue;
     if (reduction_ != nullptr) refuse("it holds two reductions");
     reduction_ = node.get();
     if (!node->output()->uses().empty()) refuse("something in it reads its reduction");
@@ -74,9 +74,8 @@ void ClusterCompiler::make_inputs() {
     const bool is_output =
         std::any_of(body_.outputs().begin(), body_.outputs().end(),
                     [&](const Graph::Output& output) { return output.value == input.get(); });
-    own.raw = !is_output && std::all_of(input->uses().begin(), input->uses().end(), [](const Use& use) {
-      return use.node->operator_name() == "random_uniform";
-    });
+    own.raw = !is_output && std::all_of(input->uses().begin(), input->uses().end(),
+                                        [](const Use& use) { return use.node->schema().traits.random; });
     const Shape shape = input->type().static_shape();
     if (!own.raw && !broadcasts_to(shape, shape_)) {
       refuse("input '{}' of shape {} does not broadcast to {}", input->name(), to_string(shape),
@@ -282,7 +281,7 @@ void ClusterCompiler::add_outputs() {
   }
   if (reduction_ == nullptr) return;
   program_.reduces = true;
-  program_.reduction = *reduction_kind(reduction_->operator_name());
+  program_.reduction = reduction_->schema().traits.reduction;
   program_.reduced_type = reduction_->input(0)->data_type();
   program_.reduced_slot = as_register(item_of(reduction_->input(0))).slot;
   for (size_t i = 0; i < program_.outputs.size(); ++i) {

@@ -211,6 +211,8 @@ ReductionLoops loops_of(ReductionKind kind) {
       return loops<Minimum, T>();
     case ReductionKind::product:
       return loops<Product, T>();
+    case ReductionKind::none:
+      break;
   }
   return {};
 }
@@ -271,15 +273,6 @@ ReductionLoops find_reduction(ReductionKind kind, DataType type) {
     }
   });
   return loops;
-}
-
-std::optional<ReductionKind> reduction_kind(std::string_view operator_name) {
-  if (operator_name == "reduce_sum") return ReductionKind::sum;
-  if (operator_name == "reduce_mean") return ReductionKind::mean;
-  if (operator_name == "reduce_max") return ReductionKind::maximum;
-  if (operator_name == "reduce_min") return ReductionKind::minimum;
-  if (operator_name == "reduce_product") return ReductionKind::product;
-  return std::nullopt;
 }
 
 }  // namespace tessera::cpu

@@ -3,19 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
-#include "tessera/base/data_type.h"
+#include "tessera/graph/operator.h"
 
 #include "device/cpu/cluster/cluster_loops.h"
 
 namespace tessera::cpu {
-
-enum class ReductionKind : uint8_t { sum, mean, maximum, minimum, product };
-
-// From an operator's name, or nothing.
-std::optional<ReductionKind> reduction_kind(std::string_view operator_name);
 
 // What accumulators are made of, 8 bytes each.
 inline constexpr int64_t kAccumulatorBytes = 8;

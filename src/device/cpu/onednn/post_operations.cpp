@@ -39,9 +39,7 @@ std::optional<Activation> activation_of(const Node& node, memory::data_type type
   if (name == "silu") return Activation{algorithm::eltwise_swish, 1};
   if (name == "sigmoid") return Activation{algorithm::eltwise_logistic};
   if (name == "tanh") return Activation{algorithm::eltwise_tanh};
-  if (name == "softplus") return Activation{algorithm::eltwise_soft_relu, 1};
   if (name == "hard_swish") return Activation{algorithm::eltwise_hardswish, 1.0F / 6, 0.5F};
-  if (name == "mish") return Activation{algorithm::eltwise_mish};
   return std::nullopt;
 }
 

@@ -15,14 +15,22 @@ constexpr int64_t kAccessBytes = 16;
 
 using backend::refuse_unless;
 
-std::string operation_of(const std::string& name) {
-  static const std::map<std::string, std::string> operations{{"reduce_sum", "Sum"},
-                                                             {"reduce_mean", "Sum"},
-                                                             {"reduce_max", "Maximum"},
-                                                             {"reduce_min", "Minimum"},
-                                                             {"reduce_product", "Product"}};
-  const auto found = operations.find(name);
-  return found == operations.end() ? "" : found->second;
+// What combines the elements, in kernels/reduce.cuh; empty for what is no reduction.
+std::string operation_of(const Node& node) {
+  switch (node.schema().traits.reduction) {
+    case ReductionKind::none:
+      return "";
+    case ReductionKind::sum:
+    case ReductionKind::mean:
+      return "Sum";
+    case ReductionKind::maximum:
+      return "Maximum";
+    case ReductionKind::minimum:
+      return "Minimum";
+    case ReductionKind::product:
+      return "Product";
+  }
+  return "";
 }
 
 // The type of a value in a register.
@@ -57,7 +65,7 @@ ClusterPrinter::ClusterPrinter(const Graph& body) : body_(body) {
 
 void ClusterPrinter::find_reductions() {
   for (const auto& node : body_.nodes()) {
-    const std::string operation = operation_of(node->operator_name());
+    const std::string operation = operation_of(*node);
     if (operation.empty()) continue;
     refuse_unless(node->output()->uses().empty(), "something in it reads its reduction");
     for (size_t i = 0; i < body_.outputs().size(); ++i) {
@@ -87,16 +95,16 @@ void ClusterPrinter::find_shape() {
   for (const auto& node : body_.nodes()) {
     const std::string& name = node->operator_name();
     refuse_unless(node->outputs().size() == 1 &&
-                      (!operation_of(name).empty() || name == "broadcast_to" || name == "random_uniform" ||
+                      (!operation_of(*node).empty() || node->schema().traits.joins_clusters ||
                        name == "constant" || node->schema().scalar),
                   "'{}' is no primitive", name);
     const Shape own = node->output()->type().static_shape();
-    refuse_unless(!operation_of(name).empty() || backend::broadcasts_to(own, shape_),
+    refuse_unless(!operation_of(*node).empty() || backend::broadcasts_to(own, shape_),
                   "'{}' of shape {} does not broadcast to {}", node->name(), to_string(own),
                   to_string(shape_));
     refuse_unless(name != "constant" || node->attributes().tensor("value").size() == 1,
                   "constant '{}' has several elements", node->name());
-    if (name == "random_uniform") {
+    if (node->schema().traits.random) {
       refuse_unless(own == shape_, "'{}' is broadcast", node->name());
       refuse_unless(node->input(0)->producer() == nullptr, "the counter of '{}' is made inside",
                     node->name());
@@ -110,7 +118,7 @@ void ClusterPrinter::find_operands() {
   for (const auto& input : body_.inputs()) {
     Operand operand;
     for (const Use& use : input->uses()) {
-      const bool counts = use.node->operator_name() == "random_uniform";
+      const bool counts = use.node->schema().traits.random;
       operand.counter |= counts;
       operand.used |= !counts;
     }
@@ -257,7 +265,7 @@ std::string ClusterPrinter::prologue() const {
     }
   }
   for (const auto& node : body_.nodes()) {
-    if (node->operator_name() != "random_uniform") continue;
+    if (!node->schema().traits.random) continue;
     text += fmt::format("    float u{0}[V]; uniform<{1}, V>(x{2}, {3}u, e, u{0});\n",
                         numbers_.at(node->output()), bits_of(node->output()->data_type()),
                         node->input(0)->index(), static_cast<uint32_t>(node->attributes().integer("stream")));
@@ -281,7 +289,7 @@ std::string ClusterPrinter::step(bool rows) const {
       text += fmt::format("      const auto a{0} = widen(p{0}.at[v]);\n", i);
   }
   for (const auto& node : body_.nodes()) {
-    if (node->operator_name() == "broadcast_to" || !operation_of(node->operator_name()).empty()) continue;
+    if (node->operator_name() == "broadcast_to" || !operation_of(*node).empty()) continue;
     text += fmt::format("      const {} v{} = {};\n", lane_type(node->output()->data_type()),
                         numbers_.at(node->output()), expression(*node));
   }

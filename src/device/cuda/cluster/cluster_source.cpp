@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 
 #include "device/cuda/cluster/cluster_printer.h"
 
@@ -110,7 +111,7 @@ class ReductionSource {
     return device_type(printer_.reductions()[k].node->output()->data_type());
   }
   double divisor(size_t k) const {
-    const bool mean = printer_.reductions()[k].node->operator_name() == "reduce_mean";
+    const bool mean = printer_.reductions()[k].node->schema().traits.reduction == ReductionKind::mean;
     return mean ? static_cast<double>(plan_.count) : 1;
   }
 

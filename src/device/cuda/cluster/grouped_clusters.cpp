@@ -9,6 +9,7 @@
 #include "tessera/device/common/cluster_body.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/graph/operator.h"
 
 #include "device/cuda/cluster/cluster_printer.h"
 #include "device/cuda/kernel_registry.h"
@@ -114,7 +115,7 @@ class GroupPrinter {
       const DataType type = reduction.node->output()->data_type();
       const size_t number =
           combinations_.number_of(fmt::format("{}, {}", reduction.operation, device_type(type)));
-      const bool mean = reduction.node->operator_name() == "reduce_mean";
+      const bool mean = reduction.node->schema().traits.reduction == ReductionKind::mean;
       const double divisor = mean ? static_cast<double>(printer.space().elements()) : 1;
       sums_.push_back(fmt::format("{{{}, {}, {}, {}, {}, {:.1f}}}", blocks_, blocks, k, number,
                                   outputs + static_cast<int64_t>(reduction.output), divisor));

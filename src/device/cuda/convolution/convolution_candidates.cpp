@@ -1,5 +1,5 @@
-// Who computes convolutions and their gradients, in order: kernels of our own take only what cuDNN is slow for,
-// plain loops what nothing else takes.
+// Who computes convolutions and their gradients, in order: kernels of our own take only what cuDNN is slow
+// for, plain loops what nothing else takes.
 #include <iterator>
 
 #include "tessera/device/common/kernel_table.h"
@@ -57,10 +57,7 @@ Candidates rounded_weight_gradient(const Node&, Context& context) {
 }
 
 CudaKernels tuned(const std::string& key, Candidates (*candidates)(const Node& node, Context& context)) {
-  return {.key = key,
-          .candidates = candidates,
-          .tunable = true,
-          .make_ahead = make_cudnn_convolution_ahead};
+  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_cudnn_convolution_ahead};
 }
 
 const CudaKernelRegistration kForward(tuned("convolution", forward));

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/node_body.h"
 #include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
