@@ -5,6 +5,8 @@ import json
 import pathlib
 import sys
 
+from . import machine, report
+
 HEADER = (
     "| Work | Nodes | Kernel | us each | MB each | GFLOP each | Limit, us | Share | ms in all |",
     "|---|---|---|---|---|---|---|---|---|",
@@ -41,9 +43,33 @@ def row(group):
     )
 
 
-def table(report, step_milliseconds):
-    """The lines of the page's part for one run. `step_milliseconds`: of a whole run without marks between its nodes, or None."""
-    nodes = [node for node in report["nodes"] if not node["once"] and node["microseconds"] > 0]
+def measured_nodes(explained):
+    return [node for node in explained["nodes"] if not node["once"] and node["microseconds"] > 0]
+
+
+def record(explained, case, step_milliseconds):
+    """What bench/results keeps of a run: the rows of its table, with sums in place of what each node took."""
+    sums = ("microseconds", "bytes", "flops", "limit_microseconds")
+    groups = groups_of(measured_nodes(explained))
+    return {
+        "case": case,
+        "kind": "kernels",
+        "time": report.now(),
+        "commit": machine.commit(),
+        "device_model": explained["device"]["model"],
+        "step_milliseconds": step_milliseconds,
+        "groups": [
+            {key: group[0][key] for key in ("name", "operator", "kernel")}
+            | {"nodes": len(group)}
+            | {key: round(total(group, key), 3) for key in sums}
+            for group in groups
+        ],
+    }
+
+
+def table(explained, step_milliseconds):
+    """The lines of the table of one run. `step_milliseconds`: of a whole run without marks between its nodes, or None."""
+    nodes = measured_nodes(explained)
     microseconds, limit = total(nodes, "microseconds"), total(nodes, "limit_microseconds")
     yield from HEADER
     yield from (row(group) for group in groups_of(nodes))
@@ -63,14 +89,19 @@ def main(arguments=None):
     )
     parser.add_argument("report", type=pathlib.Path, help="what explain printed")
     parser.add_argument("--step-ms", type=float, help="milliseconds of a whole run, from `tessera bench`, as the last row")
+    parser.add_argument("--record", metavar="CASE", help="append the rows under this name to bench/results/DATE-kernels.jsonl")
+    parser.add_argument("--results", type=pathlib.Path, help="another file to append to")
     options = parser.parse_args(arguments)
     try:
-        report = json.loads(options.report.read_text(encoding="utf-8"))
-        lines = list(table(report, options.step_ms))
+        explained = json.loads(options.report.read_text(encoding="utf-8"))
+        lines = list(table(explained, options.step_ms))
+        found = record(explained, options.record, options.step_ms) if options.record else None
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"bench/kernels: {options.report}: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     print("\n".join(lines))
+    if found:
+        report.append(found, options.results or machine.ROOT / "bench" / "results" / f"{found['time'][:10]}-kernels.jsonl")
     return 0
 
 

@@ -121,12 +121,14 @@ class Ours:
 
 
 def versions(options):
-    """The program's and those of its devices' libraries; what else the doctor says names paths of the machine."""
+    """The program's, those of its devices' libraries, and the GPU; what else the doctor says names paths of the machine."""
     try:
         doctor = json.loads(execute([str(options.program), "doctor", "--json"], options.threads)[0])
         found = {"tessera": doctor["version"]}
         for device in doctor["devices"]:
             found |= device["versions"] if device["found"] else {}
+            if device["found"] and "driver" in device["versions"]:
+                found["gpu"] = device["detail"].partition(",")[0]
         return found
     except (OursError, OSError, ValueError, KeyError, TypeError) as error:
         return {"error": str(error)}

@@ -19,6 +19,7 @@ DOCTOR = {
     "version": "0.1",
     "devices": [
         {"found": True, "detail": "a processor", "versions": {"onednn": "3.2"}},
+        {"found": True, "detail": "NVIDIA H200, compute capability 9.0", "versions": {"driver": "13.0"}},
         {"found": False, "detail": "/somewhere/libtessera_cuda.so cannot be loaded", "versions": {"cudnn": "9"}},
     ],
     "environment": {"TESSERA_CUDA_CACHE": "/somewhere/else"},
@@ -58,7 +59,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio - ours 64000 peer - -\n")
         self.assertEqual(record["results"]["tessera"]["milliseconds"], [[2.0]] * 3)
-        self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1", "onednn": "3.2"}})
+        self.assertEqual(record["versions"], {"tessera": {"tessera": "0.1", "onednn": "3.2", "driver": "13.0", "gpu": "NVIDIA H200"}})
         self.assertEqual(record["machine"]["threads"], min(2, len(machine.CORES)))
 
     def test_a_case_on_a_gpu_has_all_cores_unless_told(self):

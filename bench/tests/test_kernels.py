@@ -47,6 +47,16 @@ class Table(unittest.TestCase):
         self.assertEqual(lines[5], "| all | 5 | | | 241 in all | 10 in all | 50 in all | 34 % | 0.145 |")
         self.assertEqual(lines[6], "| the whole run, without marks between nodes | | | | | | | 50 % | 0.100 |")
 
+    def test_rows_are_recorded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            results = pathlib.Path(folder) / "kernels.jsonl"
+            report = {"nodes": [node("a", 20.0), node("b", 30.0)], "device": {"model": "a GPU"}}
+            status, _, _ = self.run_of(json.dumps(report), "--record", "cuda/some-case", "--results", str(results))
+            self.assertEqual(status, 0)
+            found = json.loads(results.read_text(encoding="utf-8"))
+        self.assertEqual((found["case"], found["device_model"]), ("cuda/some-case", "a GPU"))
+        self.assertEqual([(row["name"], row["nodes"], row["microseconds"]) for row in found["groups"]], [("a", 2, 50.0)])
+
     def test_a_broken_report_is_an_error(self):
         for text in ("", "{}", '{"nodes": [{"once": false}]}'):
             status, lines, error = self.run_of(text)

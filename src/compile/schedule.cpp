@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 #include "tessera/passes/settled_values.h"
 
 namespace tessera {

@@ -20,7 +20,8 @@ struct PreparedSeed {
 };
 
 // Whether the fuzzer runs it. Of the many plans of cuDNN for one problem beside the first one other is, and
-// of weight gradients in 16 bits the first alone: some of the others round partial sums (docs/cuda.md).
+// of weight gradients in 16 bits the first alone: some of the others round partial sums
+// (docs/cuda/convolution.md).
 bool is_tried(const KernelProblem& problem, const KernelCandidate& candidate);
 
 class PreparedSeeds {

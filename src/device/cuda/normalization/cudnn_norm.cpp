@@ -1,6 +1,6 @@
 // cuDNN's engines for normalizations of training. For the gradient of layer norm they come first; all others
 // are for the tuner alone: to ask for them builds plans for seconds, and they are about as fast as our
-// kernels, with which more fuses (docs/cuda.md, "cuDNN's norms").
+// kernels, with which more fuses (docs/cuda/batch_norm.md).
 #include "device/cuda/normalization/cudnn_norm.h"
 
 #include <optional>

@@ -1,0 +1,73 @@
+import json
+import unittest
+
+from tree import TreeTest
+
+MACHINE = {"cpu": {"model": "Some CPU"}, "threads": 2}
+
+
+def comparison(ours, peer_name="torch-eager", day=1, case="cpu/mlp-infer-b1-fp32"):
+    return {
+        "case": case,
+        "kind": "throughput",
+        "device": "cpu",
+        "time": f"2026-01-0{day}T00:00:00+00:00",
+        "ratio": ours / 10.0,
+        "ours": ours,
+        "peer": 10.0,
+        "peer_name": peer_name,
+        "memory_ratio": 0.5,
+        "check": None,
+        "versions": {},
+        "commit": "0123456789abcdef+changes",
+        "machine": MACHINE,
+        "results": {"tessera": {"memory": {"peak_bytes": 2e6}}},
+    }
+
+
+class MeasuredTest(TreeTest):
+    def results(self, name, *lines):
+        self.write(f"bench/results/{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+    def page(self):
+        self.assert_passes("measured")
+        return (self.root / "docs/measured.md").read_text()
+
+    def test_the_latest_result_of_a_case_counts(self):
+        self.results("2026-01-02", comparison(30.0, day=2))
+        self.results("2026-01-01", comparison(20.0))
+        page = self.page()
+        self.assertIn("## Against peers: Some CPU, 2 threads", page)
+        row = "| `cpu/mlp-infer-b1-fp32` | 30 | 10 | torch-eager | 3.00 | 2 MB (0.50) | 0123456+ | 2026-01-02 |"
+        self.assertIn(row, page)
+        self.assertNotIn("2026-01-01", page)
+
+    def test_before_and_after_have_a_table_of_their_own(self):
+        self.results("2026-01-01", comparison(20.0, day=1), comparison(11.0, "before", day=2))
+        page = self.page()
+        self.assertIn("| 20 | 10 | torch-eager | 2.00 |", page)
+        self.assertIn("| Some CPU, 2 threads | `cpu/mlp-infer-b1-fp32` | 11 | 10 | 1.100 | 0123456+ | 2026-01-02 |", page)
+
+    def test_what_failed_is_no_result(self):
+        broken = comparison(90.0, day=2)
+        broken["check"] = {"tessera": {"ok": False}}
+        self.results("2026-01-01", comparison(20.0), broken)
+        self.assertNotIn("| 90 |", self.page())
+
+    def test_tests_on_a_gpu(self):
+        line = {"tests": 7, "failed": ["a.b"], "skipped": 1, "seconds": 9, "time": "2026-01-01", "commit": None,
+                "devices": [{"detail": "plain loops"}, {"detail": "NVIDIA H200, compute capability 9.0"}]}
+        self.results("2026-01-01-gpu-tests", line)
+        self.assertIn("| H200 | all of `./test --gpu` | 7 | 1: a.b | 1 | 9 | - | 2026-01-01 |", self.page())
+
+    def test_an_old_page_fails(self):
+        self.results("2026-01-01", comparison(20.0))
+        self.assert_fails("measured", "docs/measured.md is not current", "--check")
+        self.page()
+        self.assert_passes("measured", "--check")
+        self.results("2026-01-02", comparison(30.0, day=2))
+        self.assert_fails("measured", "docs/measured.md is not current", "--check")
+
+
+if __name__ == "__main__":
+    unittest.main()
