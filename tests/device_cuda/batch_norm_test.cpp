@@ -26,7 +26,7 @@ class CudaBatchNorm : public ::testing::TestWithParam<std::tuple<BatchNormText, 
 TEST_P(CudaBatchNorm, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [text, own] = GetParam();
-  const BatchNormCase batch_norm = batch_norm_case(text, own);
+  const BatchNormCase batch_norm = batch_norm_case(text, own, true);
   expect_every_kernel(*batch_norm.node, batch_norm.inputs, batch_norm.tolerances,
                       std::vector<bool>(batch_norm.inputs.size(), false), gpu_or_null());
 }
@@ -107,7 +107,7 @@ TEST(CudaBatchNormKernels, TakeOneTensorInTwoPlaces) {
     output y = %y
   })"}};
   for (const BatchNormText& text : texts) {
-    const BatchNormCase batch_norm = batch_norm_case(text, {{8, 7, 7, 512}, DataType::fp16});
+    const BatchNormCase batch_norm = batch_norm_case(text, {{8, 7, 7, 512}, DataType::fp16}, true);
     EXPECT_GT(compile_candidates(*batch_norm.node), 1U) << text.name;
     if (gpu_or_null() == nullptr) continue;
     expect_every_kernel(*batch_norm.node, batch_norm.inputs, batch_norm.tolerances,

@@ -154,7 +154,8 @@ struct BatchNormCase {
 
 // x is within 2 and so is its mean, or dy; variances that are given are at least 0.5, scales at most 2. That
 // leaves |x - mean| / deviation below 6, and below 8 what scale and bias make of it.
-inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extents) {
+inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extents,
+                                      bool rounds_before_sum = false) {
   const int64_t rows = element_count(extents.x) / extents.x.back();
   const DataType type = output.data_type();
   const std::string& name = output.name();
@@ -174,12 +175,15 @@ inline Tolerance batch_norm_tolerance(const Value& output, const Extents& extent
     return result;
   }
   Tolerance result = tolerance_for(OperatorClass::normalization, type, {rows, 8});
-  // Gradients: scale / deviation is below 3. Else what the residual is added to, below 8, may be rounded.
-  if (has_sum(output)) result.absolute += is_gradient(output) ? 4 * u : 2 * u;
+  if (is_gradient(output) && has_sum(output)) result.absolute += 4 * u;  // scale / deviation is below 3
+  if (!is_gradient(output) && has_sum(output) && rounds_before_sum) result.absolute += 2 * u;  // of 8 at most
   return result;
 }
 
-inline BatchNormCase batch_norm_case(const BatchNormText& text, const Extents& extents) {
+// `rounds_before_sum`: kernels may round what the residual is added to, so that it has the bits of what
+// others recompute.
+inline BatchNormCase batch_norm_case(const BatchNormText& text, const Extents& extents,
+                                     bool rounds_before_sum = false) {
   BatchNormCase result;
   result.graph = batch_norm_graph(text.text, extents);
   if (!text.kind.empty()) {
@@ -195,7 +199,7 @@ inline BatchNormCase batch_norm_case(const BatchNormText& text, const Extents& e
   const std::vector<Tensor> all = graph_inputs(*result.graph);
   for (const Value* input : node.inputs()) result.inputs.push_back(all.at(input->index()));
   for (const auto& output : node.outputs())
-    result.tolerances.push_back(batch_norm_tolerance(*output, extents));
+    result.tolerances.push_back(batch_norm_tolerance(*output, extents, rounds_before_sum));
   return result;
 }
 

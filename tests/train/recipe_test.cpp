@@ -125,7 +125,7 @@ TEST(Recipe, RefusesUnknownNamesWithTheNearest) {
   EXPECT_EQ(refusal("[train]\nlearning_rate = 0.1"),
             "recipe.toml:2: unknown key 'train.learning_rate', did you mean 'optimizer.learning_rate'?");
   EXPECT_EQ(refusal("epochs = 3"), "recipe.toml:1: unknown key 'epochs', did you mean 'train.epochs'?");
-  EXPECT_EQ(refusal("[optimizer]"), "recipe.toml:1: unknown table 'optimizer', did you mean 'optimizer'?");
+  EXPECT_EQ(refusal("[optimiser]"), "recipe.toml:1: unknown table 'optimiser', did you mean 'optimizer'?");
   EXPECT_EQ(refusal("optimizer.name = 'adm'"),
             "recipe.toml:1: 'optimizer.name' has no choice \"adm\", did you mean 'adam'? (choices: sgd, "
             "adam, adamw, "
@@ -251,11 +251,11 @@ TEST(Recipe, RefusesOverridesByName) {
             "--set train.epoch=3: unknown key 'train.epoch', did you mean 'epochs'?");
   EXPECT_EQ(refusal("", {"epochs=3"}), "--set epochs=3: unknown key 'epochs', did you mean 'train.epochs'?");
   EXPECT_EQ(
-      refusal("", {"optimizer.momentum=0.5"}),
-      "--set optimizer.momentum=0.5: unknown key 'optimizer.momentum', did you mean 'optimizer.momentum'?");
+      refusal("", {"optimiser.momentum=0.5"}),
+      "--set optimiser.momentum=0.5: unknown key 'optimiser.momentum', did you mean 'optimizer.momentum'?");
   EXPECT_EQ(
-      refusal("", {"optimizer.momentun=0.5"}),
-      "--set optimizer.momentun=0.5: unknown key 'optimizer.momentun', did you mean 'optimizer.momentum'?");
+      refusal("", {"optimiser.momentun=0.5"}),
+      "--set optimiser.momentun=0.5: unknown key 'optimiser.momentun', did you mean 'optimizer.momentum'?");
   EXPECT_EQ(refusal("", {"train.epochs=many"}),
             "--set train.epochs=many: 'train.epochs' must be a whole number, not \"many\"");
   EXPECT_EQ(refusal("", {"train.epochs=3\nbatch = 4"}).substr(0, 20), "--set train.epochs=3");
