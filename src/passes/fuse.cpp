@@ -154,6 +154,12 @@ bool fuses_without_cycle(const Graph& graph, const NodeSet& members) {
   return true;
 }
 
+bool is_read(const Node& node) {
+  const auto& outputs = node.outputs();
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const auto& output) { return node.graph().is_used(output.get()); });
+}
+
 std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>& members) {
   const NodeSet set(members.begin(), members.end());
   std::vector<Value*> result;

@@ -66,6 +66,7 @@ bool reduce_to_statistics(Graph& graph) {
 bool fuse_backward(Graph& graph) {
   bool changed = false;
   for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
+    if (!is_read(*gradient)) continue;
     std::vector<Node*> members{gradient};
     Value* incoming = gradient->input(0);
     const std::optional<ReluMask> mask = find_relu_mask(incoming);

@@ -35,6 +35,7 @@ bool fuse_forward(Graph& graph) {
 bool fuse_backward(Graph& graph) {
   bool changed = false;
   for (Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
+    if (!is_read(*gradient)) continue;
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
     if (!mask.has_value() || sole_reader(mask->select->output()) != gradient) continue;
     Node* pool = producer_of(mask->select->input(1), "max_pool_gradient");

@@ -59,12 +59,6 @@ bool reads_whole_input(const Node& node) {
   });
 }
 
-bool is_read(const Node& node) {
-  const auto& outputs = node.outputs();
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [&](const auto& output) { return node.graph().is_used(output.get()); });
-}
-
 bool is_groupable(const Node& node) {
   if (!is_flat(node) || reads_whole_input(node)) return false;
   if (node.operator_name() != "fused") return is_primitive(node);

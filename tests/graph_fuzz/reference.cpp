@@ -80,10 +80,11 @@ class Interpreter {
       values[node.output(i)] = inner.at(body.outputs()[i].value);
   }
 
-  // A cluster goes on with what it has, not with what it has rounded for those that read it in 16 bits.
+  // What a cluster makes wide again it has never rounded: that was for those that read it in 16 bits.
   bool skips_rounding(const Node& node) const {
-    return in_body_ && node.operator_name() == "cast" && node.input(0)->producer() != nullptr &&
-           is_floating(node.input(0)->data_type()) && !is_exact(*node.input(0)->producer());
+    return in_body_ && node.operator_name() == "cast" && is_exact(node) &&
+           node.input(0)->producer() != nullptr && is_floating(node.input(0)->data_type()) &&
+           !is_exact(*node.input(0)->producer());
   }
 
   void run_node(const Node& node, Values& values) {

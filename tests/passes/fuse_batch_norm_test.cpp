@@ -121,6 +121,17 @@ TEST(FuseBatchNorm, GradientTakesSumAndMaskAndHandsOutTheMaskedGradient) {
     })");
 }
 
+// Dead code may be removed later, or never.
+TEST(FuseBatchNorm, LeavesAGradientThatNothingReads) {
+  expect_no_change("fuse_batch_norm", R"(
+    graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %mean: fp32[4],
+            input %variance: fp32[4], input %dy: fp32[2, 3, 3, 4], input %dy2: fp32[2, 3, 3, 4]) {
+      %sum = add(%dy, %dy2)
+      %dx, %dscale, %dbias = batch_norm_gradient(%sum, %x, %scale, %mean, %variance)
+      output y = %x
+    })");
+}
+
 TEST(FuseBatchNorm, TakesARecomputedResult) {
   const std::string inputs = R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %mean: fp32[4],

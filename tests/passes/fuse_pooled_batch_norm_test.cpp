@@ -99,6 +99,11 @@ TEST(FusePooledBatchNorm, LeavesWhatOthersRead) {
   expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output g = %g\n}", options());
 }
 
+TEST(FusePooledBatchNorm, LeavesAGradientThatNothingReads) {
+  const std::string unread = kBackward.substr(0, kBackward.find("output dx"));
+  expect_no_change(kPass, kTrainingInputs + kForward + unread + "}", options());
+}
+
 TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
   expect_no_change(kPass,
                    kInputs + R"(
