@@ -131,10 +131,28 @@ class Mutator {
     }
     // One number may happen to be the same with fewer digits.
     constexpr int64_t kFewest = 8;
-    if (own.size() < kFewest) return;
+    if (own.size() < kFewest || is_of_rounded(*subject_.graph.outputs()[i].value)) return;
     const Tensor result = with_digits(own, wrong_digits(type, subject_.tf32));
     if (result.identical(own)) return;
     add(Mutation::wrong_rounding, "too few digits in " + output(i), with_one(subject_.honest, i, result));
+  }
+
+  // Whether what it is made of may differ by as much: by what was rounded to 16 bits, or by products in TF32, whose operands
+  // are what counts.
+  bool is_of_rounded(const Value& output) const {
+    std::vector<const Value*> open{&output};
+    std::set<const Value*> seen;
+    while (!open.empty()) {
+      const Value* value = open.back();
+      open.pop_back();
+      const Node* node = value->producer();
+      if (node == nullptr || !seen.insert(value).second) continue;
+      const bool product = node->schema().operator_class == OperatorClass::contraction;
+      const bool narrow = is_floating(value->data_type()) && size_of(value->data_type()) == 2;
+      if (narrow || (subject_.tf32 && product)) return true;
+      open.insert(open.end(), node->inputs().begin(), node->inputs().end());
+    }
+    return false;
   }
 
   void round_products() {
