@@ -137,8 +137,8 @@ class Mutator {
     add(Mutation::wrong_rounding, "too few digits in " + output(i), with_one(subject_.honest, i, result));
   }
 
-  // Whether what it is made of may differ by as much: by what was rounded to 16 bits, or by products in TF32, whose operands
-  // are what counts.
+  // Whether what it is made of may differ by as much: by what was rounded to 16 bits, or by products in TF32,
+  // whose operands are what counts.
   bool is_of_rounded(const Value& output) const {
     std::vector<const Value*> open{&output};
     std::set<const Value*> seen;

@@ -28,7 +28,8 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
 // the first and the last of them are looked at.
 bool fuses_without_cycle(const Graph& graph, const NodeSet& members);
 
-// Whether anything reads one of its outputs. What nothing reads stays until dead code is removed, and has nothing to fuse.
+// Whether anything reads one of its outputs. What nothing reads stays until dead code is removed, and has
+// nothing to fuse.
 bool is_read(const Node& node);
 
 // The values that members make and that something outside reads (a node, an output or an update).
