@@ -1,5 +1,6 @@
 // Device memory between two bands that nothing may write to: what a kernel writes before or behind its
-// buffers is found, and what it reads there is NaN in every floating type.
+// buffers is found, and what it reads there is NaN in every floating type. It is aligned as little as memory
+// plans allow.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,8 @@ inline constexpr int kFinitePoison = 0x5a;
 class GuardedMemory {
  public:
   GuardedMemory(Device& device, int64_t bytes, int poison)
-      : device_(device), bytes_(bytes), memory_(device.allocate(bytes + 2 * kBandBytes)) {
-    device.fill(memory_.get(), kBandByte, kBandBytes);
+      : device_(device), bytes_(bytes), memory_(device.allocate(kFrontBytes + bytes + kBandBytes)) {
+    device.fill(memory_.get(), kBandByte, kFrontBytes);
     if (bytes > 0) device.fill(get(), poison, bytes);
     device.fill(behind(), kBandByte, kBandBytes);
   }
@@ -32,21 +33,22 @@ class GuardedMemory {
     device.copy_from_host(get(), contents.raw(), bytes_);
   }
 
-  void* get() const { return static_cast<char*>(memory_.get()) + kBandBytes; }
+  void* get() const { return static_cast<char*>(memory_.get()) + kFrontBytes; }
 
   // Which bytes of a band were written to; "" when none was. The device must have finished.
   std::string damage() const {
     std::string result;
     for (const bool before : {true, false}) {
-      std::vector<unsigned char> band(kBandBytes);
-      device_.copy_to_host(band.data(), before ? memory_.get() : behind(), kBandBytes);
+      const int64_t bytes = before ? kFrontBytes : kBandBytes;
+      std::vector<unsigned char> band(static_cast<size_t>(bytes));
+      device_.copy_to_host(band.data(), before ? memory_.get() : behind(), bytes);
       const auto written = [](unsigned char byte) { return byte != kBandByte; };
       const auto first = std::find_if(band.begin(), band.end(), written) - band.begin();
-      if (first == kBandBytes) continue;
+      if (first == bytes) continue;
       const auto last = band.rend() - std::find_if(band.rbegin(), band.rend(), written) - 1;
       if (before) {
         result +=
-            fmt::format("bytes {} to {} before its {}; ", last - kBandBytes, first - kBandBytes, bytes_);
+            fmt::format("bytes {} to {} before its {}; ", last - kFrontBytes, first - kFrontBytes, bytes_);
       } else {
         result += fmt::format("bytes {} to {} of {}; ", bytes_ + first, bytes_ + last, bytes_);
       }
@@ -56,6 +58,7 @@ class GuardedMemory {
 
  private:
   static constexpr int64_t kBandBytes = int64_t{16} << 10;  // a multiple of any alignment
+  static constexpr int64_t kFrontBytes = kBandBytes + kMemoryAlignment;
   static constexpr unsigned char kBandByte = kNaNPoison;
 
   void* behind() const { return static_cast<char*>(get()) + bytes_; }

@@ -10,6 +10,7 @@
 
 #include "device/cuda/cudnn/cudnn_frontend_graph.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/library_workspace.h"
 
 namespace cudnn_frontend {
 // cudnn-frontend looks its functions up here.
@@ -106,7 +107,9 @@ class BuiltPlan : public CudnnPlan {
         tensors_(std::move(tensors)),
         choices_(choices) {}
 
-  int64_t workspace_bytes() const override { return tensor_bytes() + plan_->getWorkspaceSize(); }
+  int64_t workspace_bytes() const override {
+    return booked_workspace(tensor_bytes() + plan_->getWorkspaceSize());
+  }
   int64_t choices() const override { return choices_; }
 
   SavedPlan saved() const override {
@@ -128,7 +131,7 @@ class BuiltPlan : public CudnnPlan {
     };
     for (const PlanOperand& operand : operands) give(operand.number, operand.memory);
     for (const PlanTensors::Scalar& scalar : tensors_.scalars) give(scalar.number, &scalar.bits);
-    auto* space = static_cast<std::byte*>(workspace);
+    std::byte* space = aligned_workspace(workspace);
     for (const PlanTensors::Space& one : tensors_.spaces) {
       give(one.number, space + one.offset);
       if (one.words == 0) continue;
@@ -137,13 +140,13 @@ class BuiltPlan : public CudnnPlan {
             "filling cuDNN's workspace");
     }
     // Null stays null: cuDNN takes no address where it needs no memory.
-    void* rest = workspace == nullptr ? nullptr : space + tensor_bytes();
+    void* rest = space == nullptr ? nullptr : space + tensor_bytes();
     require_good(fe::detail::execute(handle_, plan_.get(), pointers, numbers, rest), "execution");
   }
 
  private:
   // cuDNN's own part of the workspace begins behind, as aligned as the whole.
-  int64_t tensor_bytes() const { return round_up(tensors_.bytes, int64_t{256}); }
+  int64_t tensor_bytes() const { return round_up(tensors_.bytes, kWorkspaceAlignment); }
 
   Context& context_;
   cudnnHandle_t handle_;

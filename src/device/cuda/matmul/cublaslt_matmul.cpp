@@ -4,19 +4,18 @@
 #include <mutex>
 
 #include "tessera/base/error.h"
-#include "tessera/base/rounding.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/matmul/matmul_problem.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/library_workspace.h"
 
 namespace tessera::cuda {
 namespace {
 
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;  // what Hopper's kernels may ask for
-constexpr uint64_t kWorkspaceAlignment = 256;
 constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
 cublasLtHandle_t handle_of(const Context& context) {
@@ -42,11 +41,6 @@ cudaDataType_t lt_type(DataType type) {
     default:
       return CUDA_R_32F;
   }
-}
-
-// What to book: blocks of an arena are aligned to less than cuBLASLt asks for.
-int64_t booked(uint64_t workspace_bytes) {
-  return workspace_bytes == 0 ? 0 : static_cast<int64_t>(workspace_bytes + kWorkspaceAlignment);
 }
 
 // Descriptors live as long as the kernel.
@@ -89,7 +83,9 @@ class LtMatmul : public Kernel {
   }
   ~LtMatmul() override { cublaslt().cublasLtMatmulDescDestroy_(operation_); }
 
-  int64_t workspace_bytes() const override { return booked(workspace_bytes_); }
+  int64_t workspace_bytes() const override {
+    return booked_workspace(static_cast<int64_t>(workspace_bytes_));
+  }
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
@@ -104,12 +100,10 @@ class LtMatmul : public Kernel {
     const float narrow_ones[] = {1.0F, 0.0F};
     const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
     const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
-    auto workspace = reinterpret_cast<uintptr_t>(arguments.workspace);
-    workspace = round_up(workspace, kWorkspaceAlignment);
-    check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
-                                     b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
-                                     arguments.outputs[0], y_.get(), &algorithm_,
-                                     reinterpret_cast<void*>(workspace), workspace_bytes_, context_.stream()),
+    check(cublaslt().cublasLtMatmul_(
+              handle_of(context_), operation_, alpha, arguments.inputs[problem_.b], b_.get(),
+              arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(), arguments.outputs[0], y_.get(),
+              &algorithm_, aligned_workspace(arguments.workspace), workspace_bytes_, context_.stream()),
           "a matrix product");
   }
 
@@ -174,7 +168,7 @@ class LtMatmul : public Kernel {
 // take.
 class AbsentMatmul : public Kernel {
  public:
-  int64_t workspace_bytes() const override { return booked(kMostWorkspaceBytes); }
+  int64_t workspace_bytes() const override { return booked_workspace(kMostWorkspaceBytes); }
   void run(const KernelArguments&) override {
     fail(ErrorCode::unsupported, "a card that is only planned for runs nothing");
   }
