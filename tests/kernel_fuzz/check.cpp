@@ -59,6 +59,8 @@ NonFinite rule_for(const KernelProblem& problem, double amplification) {
   if (amplification > 1) return NonFinite::spreads;
   // Padding, and what strides leave out, is zeros, which kernels may multiply by what is not finite.
   if (holds_convolution(node)) return NonFinite::spreads;
+  // What a query does not see has the weight zero.
+  if (node.operator_name().starts_with("attention")) return NonFinite::spreads;
   switch (node.schema().operator_class) {
     case OperatorClass::contraction:
     case OperatorClass::normalization:

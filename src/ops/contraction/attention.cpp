@@ -117,7 +117,8 @@ const OperatorRegistration kRegistration({
         "width], v: [batch, heads, keys, value width], bias, if given: [batch or 1, heads or 1, queries, "
         "keys]; y: [batch, heads, queries, value width]. log_sum: the logarithm of each query's sum of "
         "exponentials, [batch, heads, queries], fp32 beside 16-bit operands. A bias of minus infinity hides "
-        "a key; a query from which all are hidden gives NaN.",
+        "a key; a query from which all are hidden gives NaN. "
+        "What is hidden must be finite: kernels may multiply it by zero.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "q"}, {.name = "k"}, {.name = "v"}, {.name = "bias", .optional = true}},
     .attributes = attention_attributes(),

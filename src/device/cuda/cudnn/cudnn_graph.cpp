@@ -4,6 +4,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
@@ -20,7 +23,7 @@ void* cudnn_dlhandle = nullptr;
 namespace tessera::cuda {
 namespace {
 
-void require_good(fe::error_t status, const char* what) {
+void require_good(fe::error_t status, std::string_view what) {
   require(status.is_good(), ErrorCode::unsupported, "cuDNN {}: {}", what, status.get_message());
 }
 
@@ -85,6 +88,15 @@ class BuildingHandle {
   cudnnHandle_t handle_ = nullptr;
 };
 
+// What cuDNN's own messages leave out.
+std::string description(const std::vector<int64_t>& numbers, const std::vector<void*>& pointers,
+                        const void* workspace) {
+  std::string text = fmt::format("with its workspace at {}", workspace);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += fmt::format(", tensor {} at {}", numbers[i], static_cast<const void*>(pointers[i]));
+  return text;
+}
+
 // Plans with one of these notes are left out.
 std::vector<fe::NumericalNote_t> forbidden_notes(const PlanProblem& problem) {
   std::vector<fe::NumericalNote_t> forbidden;
@@ -141,7 +153,10 @@ class BuiltPlan : public CudnnPlan {
     }
     // Null stays null: cuDNN takes no address where it needs no memory.
     void* rest = space == nullptr ? nullptr : space + tensor_bytes();
-    require_good(fe::detail::execute(handle_, plan_.get(), pointers, numbers, rest), "execution");
+    const fe::error_t status = fe::detail::execute(handle_, plan_.get(), pointers, numbers, rest);
+    if (status.is_bad())
+      require_good(status,
+                   fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)));
   }
 
  private:

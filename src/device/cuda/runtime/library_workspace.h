@@ -8,7 +8,7 @@
 
 namespace tessera::cuda {
 
-// cuBLASLt documents it; some of cuDNN's engines return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER for less.
+// What cuBLASLt documents. cuDNN says nothing, and is used to what cudaMalloc gives.
 inline constexpr int64_t kWorkspaceAlignment = 256;
 
 // How many bytes to ask for, so that so many lie behind an aligned address. None stay none.
