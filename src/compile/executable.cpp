@@ -38,7 +38,8 @@ class PlannedExecutable : public Executable {
     end_phase("schedule");
     choose_kernels();
     end_phase("choose kernels");
-    plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_), {.reuse = options.plan_memory});
+    plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
+                         {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
     check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
     variables_.emplace(*graph_, schedule_, plan_, device_);
     updates_.emplace(*graph_, plan_, *device_);

@@ -11,10 +11,6 @@
 namespace tessera {
 namespace {
 
-int64_t aligned(int64_t bytes) {
-  return round_up(bytes, kMemoryAlignment);
-}
-
 std::string text(int64_t bytes) {
   return format_bytes(static_cast<double>(bytes));
 }
@@ -25,8 +21,9 @@ bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
 
 // Places the blocks in the given order, each at the lowest offset that is free over its whole life. Returns
 // the peak.
-int64_t place(const std::vector<MemoryBlock>& blocks, const std::vector<size_t>& order,
-              std::vector<int64_t>& offsets) {
+int64_t place(const MemoryPlan& plan, const std::vector<size_t>& order, std::vector<int64_t>& offsets) {
+  const std::vector<MemoryBlock>& blocks = plan.blocks;
+  const auto aligned = [&](int64_t bytes) { return round_up(bytes, plan.alignment); };
   std::vector<size_t> placed;  // sorted by offset
   int64_t peak = 0;
   for (size_t index : order) {
@@ -63,8 +60,9 @@ std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
   for (const MemoryBlock& block : plan.blocks) steps = std::max(steps, block.last + 1);
   std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
   for (const MemoryBlock& block : plan.blocks) {
-    change[static_cast<size_t>(block.first)] += aligned(block.bytes);
-    change[static_cast<size_t>(block.last) + 1] -= aligned(block.bytes);
+    const int64_t bytes = round_up(block.bytes, plan.alignment);
+    change[static_cast<size_t>(block.first)] += bytes;
+    change[static_cast<size_t>(block.last) + 1] -= bytes;
   }
   std::partial_sum(change.begin(), change.end(), change.begin());
   change.pop_back();  // nothing is alive behind the last end
@@ -87,7 +85,7 @@ void assign_offsets(MemoryPlan& plan) {
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), earlier);
     std::vector<int64_t> offsets(blocks.size());
-    const int64_t peak = place(blocks, order, offsets);
+    const int64_t peak = place(plan, order, offsets);
     if (best.empty() || peak < plan.peak_bytes) {
       plan.peak_bytes = peak;
       best = std::move(offsets);
@@ -103,7 +101,7 @@ void assign_offsets(MemoryPlan& plan) {
 void verify(const MemoryPlan& plan) {
   std::vector<const MemoryBlock*> order;
   for (const MemoryBlock& block : plan.blocks) {
-    require(block.offset >= 0 && block.offset % kMemoryAlignment == 0 &&
+    require(block.offset >= 0 && block.offset % plan.alignment == 0 &&
                 block.offset + block.bytes <= plan.peak_bytes,
             ErrorCode::internal, "memory plan: '{}' at {} with {} bytes is outside the arena of {}",
             block.name, block.offset, block.bytes, plan.peak_bytes);

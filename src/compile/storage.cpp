@@ -48,6 +48,7 @@ class StoragePlanner {
         block.last = last_step();
       }
     }
+    plan_.memory.alignment = options_.alignment;
     assign_offsets(plan_.memory);
     verify(plan_.memory);
     return std::move(plan_);

@@ -34,7 +34,8 @@ struct StoragePlan {
 };
 
 struct StorageOptions {
-  bool reuse = true;  // false: every value in memory of its own
+  bool reuse = true;                     // false: every value in memory of its own
+  int64_t alignment = kMemoryAlignment;  // Device::memory_alignment()
 };
 
 // kernels: one per node of schedule.every_run, null for nodes that need none or on a device that does not

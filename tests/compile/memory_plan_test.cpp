@@ -18,6 +18,16 @@ TEST(MemoryPlan, ReusesMemoryOfTheDead) {
   EXPECT_EQ(plan.lower_bound_bytes, 256);
 }
 
+TEST(MemoryPlan, AlignsAsMuchAsTheDeviceAsksFor) {
+  MemoryPlan plan{.alignment = 256};
+  plan.blocks = {{"a", 64, 0, 1}, {"b", 100, 0, 1}, {"c", 300, 1, 2}};
+  assign_offsets(plan);
+  verify(plan);
+  for (const MemoryBlock& block : plan.blocks) EXPECT_EQ(block.offset % 256, 0) << block.name;
+  plan.blocks[0].offset += 64;
+  EXPECT_THROW(verify(plan), Error);
+}
+
 TEST(MemoryPlan, IsLegalAndNearTheBoundForRandomLives) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Random random(seed);

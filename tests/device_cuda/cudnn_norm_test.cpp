@@ -4,6 +4,8 @@
 
 #include "device/cuda/cudnn/cudnn_norm_graph.h"
 #include "device_cuda/cuda_case.h"
+#include "support/every_kernel.h"
+#include "support/operator_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -76,6 +78,34 @@ TEST(CudnnNorms, TellAllProblemsApart) {
   std::set<std::string> keys;
   for (const NormProblem& problem : problems) keys.insert(problem.key());
   EXPECT_EQ(keys.size(), problems.size());
+}
+
+// Of widths that are multiples of 32 a faster engine takes memory that is aligned to more than 64 bytes
+// alone.
+TEST(CudaLayerNorm, GradientTakesTheLeastAlignedMemory) {
+  TESSERA_NEEDS_GPU();
+  for (const char* type : {"fp32", "fp16", "bf16"}) {
+    for (const int width : {32, 64, 512}) {
+      const std::unique_ptr<Graph> graph = parse_graph(
+          fmt::format("graph g(input %dy: {0}[21, {1}], input %x: {0}[21, {1}], input %scale: fp32[{1}], "
+                      "input %mean: fp32[21], "
+                      "input %inverse: fp32[21]) {{\n"
+                      "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse)\n"
+                      "  output dx = %dx\n  output dscale = %dscale\n  output dbias = %dbias\n}}",
+                      type, width));
+      const Node& node = *graph->nodes().front();
+      const std::vector<Tensor> inputs = random_inputs(node, 0.5, 2);
+      const std::vector<bool> frozen(inputs.size(), false);
+      EXPECT_EQ(expect_every_kernel(node, inputs, tolerances_of(node, inputs), frozen, gpu_or_null()).front(),
+                "cudnn.layer_norm_gradient");
+    }
+  }
+}
+
+TEST(CudaLayerNorm, PlansAreAlignedAsMemoryOfTheCardIs) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      "graph g(input %x: fp32[3]) {\n  %y = exp(%x)\n  %z = reduce_sum(%y) {axes = [0]}\n  output z = %z\n}");
+  EXPECT_EQ(compile(*graph, Device::open("cuda:plan-h200"))->memory_plan().alignment, 256);
 }
 
 }  // namespace

@@ -23,8 +23,11 @@ inline constexpr int kFinitePoison = 0x5a;
 class GuardedMemory {
  public:
   GuardedMemory(Device& device, int64_t bytes, int poison)
-      : device_(device), bytes_(bytes), memory_(device.allocate(kFrontBytes + bytes + kBandBytes)) {
-    device.fill(memory_.get(), kBandByte, kFrontBytes);
+      : device_(device),
+        bytes_(bytes),
+        front_bytes_(kBandBytes + device.memory_alignment()),
+        memory_(device.allocate(front_bytes_ + bytes + kBandBytes)) {
+    device.fill(memory_.get(), kBandByte, front_bytes_);
     if (bytes > 0) device.fill(get(), poison, bytes);
     device.fill(behind(), kBandByte, kBandBytes);
   }
@@ -33,13 +36,13 @@ class GuardedMemory {
     device.copy_from_host(get(), contents.raw(), bytes_);
   }
 
-  void* get() const { return static_cast<char*>(memory_.get()) + kFrontBytes; }
+  void* get() const { return static_cast<char*>(memory_.get()) + front_bytes_; }
 
   // Which bytes of a band were written to; "" when none was. The device must have finished.
   std::string damage() const {
     std::string result;
     for (const bool before : {true, false}) {
-      const int64_t bytes = before ? kFrontBytes : kBandBytes;
+      const int64_t bytes = before ? front_bytes_ : kBandBytes;
       std::vector<unsigned char> band(static_cast<size_t>(bytes));
       device_.copy_to_host(band.data(), before ? memory_.get() : behind(), bytes);
       const auto written = [](unsigned char byte) { return byte != kBandByte; };
@@ -48,7 +51,7 @@ class GuardedMemory {
       const auto last = band.rend() - std::find_if(band.rbegin(), band.rend(), written) - 1;
       if (before) {
         result +=
-            fmt::format("bytes {} to {} before its {}; ", last - kFrontBytes, first - kFrontBytes, bytes_);
+            fmt::format("bytes {} to {} before its {}; ", last - front_bytes_, first - front_bytes_, bytes_);
       } else {
         result += fmt::format("bytes {} to {} of {}; ", bytes_ + first, bytes_ + last, bytes_);
       }
@@ -58,13 +61,13 @@ class GuardedMemory {
 
  private:
   static constexpr int64_t kBandBytes = int64_t{16} << 10;  // a multiple of any alignment
-  static constexpr int64_t kFrontBytes = kBandBytes + kMemoryAlignment;
   static constexpr unsigned char kBandByte = kNaNPoison;
 
   void* behind() const { return static_cast<char*>(get()) + bytes_; }
 
   Device& device_;
   int64_t bytes_;
+  int64_t front_bytes_;
   std::shared_ptr<void> memory_;
 };
 

@@ -98,7 +98,9 @@ class Device {
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
   virtual bool tunable(const Node& node) const { return false; }
 
-  // 64-byte aligned, zero-filled. Throws Error(out_of_memory).
+  // In bytes, of what allocate() gives and of every block of an arena; a multiple of kMemoryAlignment.
+  virtual int64_t memory_alignment() const { return kMemoryAlignment; }
+  // So aligned, zero-filled. Throws Error(out_of_memory).
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   // The bytes that allocate() could still give; none where the device does not know.
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }

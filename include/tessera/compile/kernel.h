@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-// Pointers in device memory, aligned to kMemoryAlignment. An output may equal an input only where
+// Pointers in device memory, aligned to Device::memory_alignment(). An output may equal an input only where
 // may_overwrite allowed it.
 struct KernelArguments {
   std::span<const void* const> inputs;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/tensor.h"
+
 namespace tessera {
 
 // One block that must be in memory from step `first` to step `last`, both included.
@@ -20,7 +22,8 @@ struct MemoryBlock {
 
 struct MemoryPlan {
   std::vector<MemoryBlock> blocks;
-  int64_t peak_bytes = 0;  // the arena
+  int64_t alignment = kMemoryAlignment;  // of every block, in bytes
+  int64_t peak_bytes = 0;                // the arena
   int64_t lower_bound_bytes =
       0;  // the largest sum of blocks alive at one step: no plan of this schedule needs less
   int64_t variable_bytes = 0;          // parameters and states that runs read or write, outside the arena
@@ -31,7 +34,8 @@ struct MemoryPlan {
   int64_t total_bytes() const { return peak_bytes + variable_bytes + persistent_bytes; }
 };
 
-// Gives each block an offset, a multiple of 64, such that blocks alive at the same time do not overlap.
+// Gives each block an offset, a multiple of the alignment, such that blocks alive at the same time do not
+// overlap.
 void assign_offsets(MemoryPlan& plan);
 
 // Throws Error(internal) naming two blocks that are alive together and overlap, or a block outside the arena.
