@@ -1,6 +1,7 @@
 #include "kernel_fuzz/errors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -178,6 +179,12 @@ double push(uint64_t shake, const Random& random, uint64_t index) {
   return shake < 4 ? (unit < 0 ? -1 : 1) : unit;
 }
 
+// Any two nodes of different places go opposite ways by the whole in one of the first 2 * bits of places, and
+// the other way round in another: comparisons of what is nearly equal turn over.
+double push_apart(uint64_t shake, uint64_t place) {
+  return (place >> (shake / 2) & 1) == shake % 2 ? 1 : -1;
+}
+
 // The operator on numbers of double precision, whatever its own type.
 struct WideNode {
   Graph graph;
@@ -338,17 +345,22 @@ std::vector<Errors> errors_by_parts(const Graph& graph, const Inputs& inputs,
   }
   std::vector<Spread> spreads;
   for (const Tensor& output : outputs) spreads.emplace_back(output);
-  for (uint64_t shake = 0; shake < kShakes; ++shake) {
+  const uint64_t pairs = 2 * static_cast<uint64_t>(std::bit_width(graph.nodes().size()));
+  for (uint64_t shake = 0; shake < kShakes + pairs; ++shake) {
     const Random random(shake, 23);
     uint64_t drawn = 0;
+    uint64_t place = 0;
     Values values;
     for (const auto& input : graph.inputs()) values[input.get()] = exact.at(input.get());
     for (const auto& node : graph.nodes()) {
+      const uint64_t own_place = place++;
       std::vector<Tensor> made = run_reference(*node, inputs_of(*node, values));
       for (size_t i = 0; i < made.size(); ++i) {
         const Errors& own = errors.at(node->output(i));
         for (int64_t j = 0; j < made[i].size() && is_floating(made[i].data_type()); ++j) {
-          const double by = own[static_cast<size_t>(j)] * push(shake, random, drawn++);
+          const double by =
+              own[static_cast<size_t>(j)] *
+              (shake < kShakes ? push(shake, random, drawn++) : push_apart(shake - kShakes, own_place));
           if (std::isinf(by)) {
             if (shake == 0) made[i].set(j, std::numeric_limits<double>::quiet_NaN());
           } else if (by != 0) {
