@@ -11,12 +11,13 @@ TEST(WorkspaceLayout, ArraysFollowEachOtherAligned) {
   const auto none = layout.book<float>(0);
   const auto second = layout.book<double>(9);
   const auto third = layout.book<std::byte>(64);
-  alignas(kMemoryAlignment) std::byte workspace[256];
+  constexpr int64_t kStep = WorkspaceLayout::kAlignment;
+  std::byte workspace[3 * kStep];
   EXPECT_EQ(static_cast<void*>(first.in(workspace)), workspace);
-  EXPECT_EQ(static_cast<void*>(none.in(workspace)), workspace + 64);
-  EXPECT_EQ(static_cast<void*>(second.in(workspace)), workspace + 64);
-  EXPECT_EQ(third.in(workspace), workspace + 192);
-  EXPECT_EQ(layout.bytes(), 256);
+  EXPECT_EQ(static_cast<void*>(none.in(workspace)), workspace + kStep);
+  EXPECT_EQ(static_cast<void*>(second.in(workspace)), workspace + kStep);
+  EXPECT_EQ(third.in(workspace), workspace + 2 * kStep);
+  EXPECT_EQ(layout.bytes(), 3 * kStep);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // with all other candidates (batch_norm_test.cpp, operators_test.cpp).
 #include <set>
 
+#include "tessera/device/common/workspace_layout.h"
+
 #include "device/cuda/cudnn/cudnn_norm_graph.h"
 #include "device_cuda/cuda_case.h"
 #include "support/every_kernel.h"
@@ -105,7 +107,9 @@ TEST(CudaLayerNorm, GradientTakesTheLeastAlignedMemory) {
 TEST(CudaLayerNorm, PlansAreAlignedAsMemoryOfTheCardIs) {
   const std::unique_ptr<Graph> graph = parse_graph(
       "graph g(input %x: fp32[3]) {\n  %y = exp(%x)\n  %z = reduce_sum(%y) {axes = [0]}\n  output z = %z\n}");
-  EXPECT_EQ(compile(*graph, Device::open("cuda:plan-h200"))->memory_plan().alignment, 256);
+  const std::shared_ptr<Device> card = Device::open("cuda:plan-h200");
+  EXPECT_EQ(compile(*graph, card)->memory_plan().alignment, card->memory_alignment());
+  EXPECT_EQ(backend::WorkspaceLayout::kAlignment % card->memory_alignment(), 0);
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ bool holds_convolution(const Node& node) {
                                                [](const auto& inner) { return holds_convolution(*inner); });
 }
 
+bool hides_keys(const Node& node) {
+  const bool gradient = node.operator_name() == "attention_gradient";
+  if (!gradient && node.operator_name() != "attention") return false;
+  return node.attributes().boolean("causal") || node.inputs().size() == (gradient ? 7 : 4);  // with a bias
+}
+
 // Of a kernel that runs a body node by node that of the worst of those inside.
 double amplification_of(const Device& device, const KernelProblem& problem,
                         const KernelCandidate& candidate) {
@@ -60,7 +66,7 @@ NonFinite rule_for(const KernelProblem& problem, double amplification) {
   // Padding, and what strides leave out, is zeros, which kernels may multiply by what is not finite.
   if (holds_convolution(node)) return NonFinite::spreads;
   // What a query does not see has the weight zero.
-  if (node.operator_name().starts_with("attention")) return NonFinite::spreads;
+  if (hides_keys(node)) return NonFinite::spreads;
   switch (node.schema().operator_class) {
     case OperatorClass::contraction:
     case OperatorClass::normalization:

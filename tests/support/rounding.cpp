@@ -18,10 +18,6 @@ Format format_of(DataType type) {
   return {8, -126, std::ldexp(255.0, 120)};
 }
 
-bool is_narrow(DataType type) {
-  return type == DataType::fp16 || type == DataType::bf16;
-}
-
 // The unit in the last place of the binade, or 0 where numbers are subnormal or overflow.
 double unit_of(double exact, const Format& format) {
   if (!std::isfinite(exact) || exact == 0 || std::abs(exact) > format.largest) return 0;
@@ -30,6 +26,10 @@ double unit_of(double exact, const Format& format) {
 }
 
 }  // namespace
+
+bool is_narrow(DataType type) {
+  return type == DataType::fp16 || type == DataType::bf16;
+}
 
 RoundingErrors rounding_errors(const Tensor& actual, const Tensor& exact) {
   RoundingErrors errors;

@@ -25,11 +25,13 @@ class WorkspaceArray {
 // Every array begins as aligned as the workspace.
 class WorkspaceLayout {
  public:
+  static constexpr int64_t kAlignment = 256;  // a multiple of every Device::memory_alignment()
+
   template <typename Element>
   WorkspaceArray<Element> book(int64_t elements) {
     WorkspaceArray<Element> array;
     array.offset_ = bytes_;
-    bytes_ += round_up(elements * static_cast<int64_t>(sizeof(Element)), kMemoryAlignment);
+    bytes_ += round_up(elements * static_cast<int64_t>(sizeof(Element)), kAlignment);
     return array;
   }
   int64_t bytes() const { return bytes_; }

@@ -10,10 +10,10 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
+#include "tessera/device/common/workspace_layout.h"
 
 #include "device/cuda/cudnn/cudnn_frontend_graph.h"
 #include "device/cuda/runtime/check.h"
-#include "device/cuda/runtime/library_workspace.h"
 
 namespace cudnn_frontend {
 // cudnn-frontend looks its functions up here.
@@ -119,9 +119,7 @@ class BuiltPlan : public CudnnPlan {
         tensors_(std::move(tensors)),
         choices_(choices) {}
 
-  int64_t workspace_bytes() const override {
-    return booked_workspace(tensor_bytes() + plan_->getWorkspaceSize());
-  }
+  int64_t workspace_bytes() const override { return tensor_bytes() + plan_->getWorkspaceSize(); }
   int64_t choices() const override { return choices_; }
 
   SavedPlan saved() const override {
@@ -143,7 +141,7 @@ class BuiltPlan : public CudnnPlan {
     };
     for (const PlanOperand& operand : operands) give(operand.number, operand.memory);
     for (const PlanTensors::Scalar& scalar : tensors_.scalars) give(scalar.number, &scalar.bits);
-    std::byte* space = aligned_workspace(workspace);
+    auto* space = static_cast<std::byte*>(workspace);
     for (const PlanTensors::Space& one : tensors_.spaces) {
       give(one.number, space + one.offset);
       if (one.words == 0) continue;
@@ -161,7 +159,7 @@ class BuiltPlan : public CudnnPlan {
 
  private:
   // cuDNN's own part of the workspace begins behind, as aligned as the whole.
-  int64_t tensor_bytes() const { return round_up(tensors_.bytes, kWorkspaceAlignment); }
+  int64_t tensor_bytes() const { return round_up(tensors_.bytes, backend::WorkspaceLayout::kAlignment); }
 
   Context& context_;
   cudnnHandle_t handle_;

@@ -10,7 +10,6 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/matmul/matmul_problem.h"
 #include "device/cuda/runtime/check.h"
-#include "device/cuda/runtime/library_workspace.h"
 
 namespace tessera::cuda {
 namespace {
@@ -83,9 +82,7 @@ class LtMatmul : public Kernel {
   }
   ~LtMatmul() override { cublaslt().cublasLtMatmulDescDestroy_(operation_); }
 
-  int64_t workspace_bytes() const override {
-    return booked_workspace(static_cast<int64_t>(workspace_bytes_));
-  }
+  int64_t workspace_bytes() const override { return static_cast<int64_t>(workspace_bytes_); }
 
   void run(const KernelArguments& arguments) override {
     context_.enter();
@@ -100,10 +97,10 @@ class LtMatmul : public Kernel {
     const float narrow_ones[] = {1.0F, 0.0F};
     const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
     const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
-    check(cublaslt().cublasLtMatmul_(
-              handle_of(context_), operation_, alpha, arguments.inputs[problem_.b], b_.get(),
-              arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(), arguments.outputs[0], y_.get(),
-              &algorithm_, aligned_workspace(arguments.workspace), workspace_bytes_, context_.stream()),
+    check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
+                                     b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
+                                     arguments.outputs[0], y_.get(), &algorithm_, arguments.workspace,
+                                     workspace_bytes_, context_.stream()),
           "a matrix product");
   }
 
@@ -168,7 +165,7 @@ class LtMatmul : public Kernel {
 // take.
 class AbsentMatmul : public Kernel {
  public:
-  int64_t workspace_bytes() const override { return booked_workspace(kMostWorkspaceBytes); }
+  int64_t workspace_bytes() const override { return kMostWorkspaceBytes; }
   void run(const KernelArguments&) override {
     fail(ErrorCode::unsupported, "a card that is only planned for runs nothing");
   }

@@ -11,6 +11,7 @@
 #include "tessera/base/rounding.h"
 #include "tessera/device/common/batch_norm_body.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/workspace_layout.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
@@ -148,7 +149,8 @@ class CudnnNorm : public Kernel {
     converter_ = converter(context, channels,
                            is_gradient(call_) ? fmt::format("1 / sqrtf(x[n] + {})", epsilon)
                                               : fmt::format("op_relu(1 / (x[n] * x[n]) - {})", epsilon));
-    if (is_gradient(call_)) inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, kMemoryAlignment);
+    if (is_gradient(call_))
+      inverse_bytes_ = round_up(channels * int64_t{sizeof(float)}, backend::WorkspaceLayout::kAlignment);
   }
 
   int64_t workspace_bytes() const override {
