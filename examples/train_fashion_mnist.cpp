@@ -14,11 +14,13 @@ int main(int argc, char** argv) {
                         {.batch_size = 128, .shuffle = false, .drop_last = false});
 
   ts::models::Model model = ts::models::create("mlp", {.classes = 10, .image_size = 28, .channels = 1});
-  ts::train::Trainer trainer(model, {.loss = ts::nn::cross_entropy({.smoothing = 0.1}),
-                                     .optimizer = ts::optim::adamw({.learning_rate = 1e-3}),
-                                     .precision = ts::Precision::fp32,
-                                     .device = ts::Device::open("auto")});
-  ts::train::FitResult result = trainer.fit(train, {.epochs = 2, .evaluation = &test});
+  ts::nn::Task task =
+      ts::tasks::image_classification(model, {.loss = ts::nn::cross_entropy({.smoothing = 0.1})});
+  ts::train::Trainer trainer(task, {.optimizer = ts::optim::adamw({.learning_rate = 1e-3}),
+                                    .precision = ts::Precision::fp32,
+                                    .device = ts::Device::open("auto")});
+  ts::train::EvaluationPlan plan{.source = &test, .evaluator = ts::tasks::classification_evaluator()};
+  ts::train::FitResult result = trainer.fit(train, {.epochs = 2, .evaluations = {plan}});
   ts::save(trainer.checkpoint(), "fashion_mnist.safetensors");
-  std::printf("test accuracy %.2f %%\n", 100 * result.evaluation.accuracy);
+  std::printf("test accuracy %.2f %%\n", 100 * result.history.evaluations.back().results.at("accuracy"));
 }

@@ -15,6 +15,7 @@
 #include "tessera/optim/optimizer.h"
 #include "tessera/optim/schedule.h"
 #include "tessera/passes/differentiate.h"
+#include "tessera/recipe/run.h"
+#include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
-#include "tessera/train/run.h"
 #include "tessera/train/trainer.h"

@@ -47,7 +47,7 @@ std::vector<double> losses_of_steps(const BenchArguments& arguments, const model
   }
   std::vector<double> losses;
   for (size_t step = 0; step < static_cast<size_t>(arguments.steps); ++step) {
-    losses.push_back(executable.run(batches[step % batches.size()]).at("loss").at(0));
+    losses.push_back(train::mean_of(executable.run(batches[step % batches.size()]), "loss"));
   }
   return losses;
 }

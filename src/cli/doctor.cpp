@@ -5,7 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/device.h"
-#include "tessera/train/machine.h"
+#include "tessera/report/machine.h"
 
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -49,7 +49,7 @@ DeviceFinding look_for(const std::string& name) {
   return finding;
 }
 
-void print_json(const train::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+void print_json(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
   nlohmann::json json = {{"version", TESSERA_VERSION},
                          {"machine",
                           {{"processor", machine.processor},
@@ -74,7 +74,7 @@ void print_json(const train::MachineInfo& machine, const std::vector<DeviceFindi
   fmt::print("{}\n", dump_json(json, 2));
 }
 
-void print_text(const train::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+void print_text(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
   fmt::print("Tessera {} ({})\n", TESSERA_VERSION, machine.compiler);
   fmt::print("{}, {} cores usable, {}, {}\n\nDevices\n", machine.processor, machine.usable_cores,
              format_bytes(static_cast<double>(machine.memory_bytes)), machine.operating_system);
@@ -98,7 +98,7 @@ void add_doctor(CLI::App& program) {
   command->callback([json] {
     std::vector<DeviceFinding> findings;
     for (const char* name : {"reference", "null", "cpu", "cuda"}) findings.push_back(look_for(name));
-    const train::MachineInfo machine = train::read_machine();
+    const report::MachineInfo machine = report::read_machine();
     *json ? print_json(machine, findings) : print_text(machine, findings);
   });
 }

@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/random.h"
+#include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
 
 namespace tessera::cli {
@@ -111,11 +112,11 @@ CompiledModel compile_model(const ModelArguments& arguments) {
   } else if (arguments.train) {
     // As bench/README.md has it for every peer.
     const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
-    result.step =
-        train::build_training_step(make_model(arguments), {.batch = arguments.batch,
-                                                           .optimizer = optim::sgd(descent),
-                                                           .precision = compile_options.passes.precision,
-                                                           .decay_all = true});
+    result.step = train::build_training_step(tasks::image_classification(make_model(arguments)),
+                                             {.sizes = {{"batch", arguments.batch}},
+                                              .phase = {.groups = {{.optimizer = optim::sgd(descent)}}},
+                                              .precision = compile_options.passes.precision,
+                                              .decay_all = true});
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
-#include "tessera/train/run.h"
+#include "tessera/recipe/run.h"
+#include "tessera/report/summary.h"
 
 #include "cli/commands.h"
 
@@ -15,7 +16,7 @@ struct TrainArguments {
   std::string recipe;
   std::vector<std::string> overrides;
   std::string device;
-  train::RunOptions run;
+  recipe::RunOptions run;
   std::string folder;
 };
 
@@ -42,19 +43,21 @@ void tell_how_to_go_on(const std::string& folder, const train::Position& positio
 
 void run_train(TrainArguments& arguments) {
   if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
-  const train::Recipe recipe = train::load_recipe(arguments.recipe, arguments.overrides);
+  const recipe::Recipe recipe = recipe::load_recipe(arguments.recipe, arguments.overrides);
   require(!arguments.folder.empty(), ErrorCode::invalid_argument,
           "--out is required: the folder of the results");
   install_stop_handler();
   arguments.run.folder = arguments.folder;
   arguments.run.stop = &stop_flag();
-  arguments.run.asked = train::overridden_keys(arguments.overrides);
-  const train::FitResult result = train::run_recipe(recipe, arguments.run);
-  if (result.completed) {
-    fmt::print("test accuracy {:.2f} %; results in {}\n", 100 * result.evaluation.accuracy, arguments.folder);
+  arguments.run.asked = recipe::overridden_keys(arguments.overrides);
+  const recipe::RunResult result = recipe::run_recipe(recipe, arguments.run);
+  if (result.fit.completed) {
+    for (const train::EvaluationRow& row : result.last_evaluations())
+      fmt::print("{} {}; ", row.name, report::describe_results(result.task.metrics, row.results));
+    fmt::print("results in {}\n", arguments.folder);
     return;
   }
-  tell_how_to_go_on(arguments.folder, result.position);
+  tell_how_to_go_on(arguments.folder, result.fit.position);
   if (stop_flag().load()) throw Interrupted{};
 }
 

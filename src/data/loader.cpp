@@ -13,27 +13,33 @@
 
 namespace tessera::data {
 
+namespace {
+
+constexpr const char* kBatch = "batch";  // the symbol of the first axis
+
 // Workers take batch numbers in turn and put what they made into a ring of `depth` slots; the consumer takes
 // the slots in order. A worker waits while its number is `depth` or more ahead of the consumer, so every slot
 // has one owner at a time.
-class Epoch::Pipeline {
+class Pipeline : public Stream {
  public:
   Pipeline(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, Augmenter augmenter,
-           uint64_t epoch, int64_t first_batch, int64_t batches)
+           const Cursor& from, const Partition& partition, int64_t batches)
       : dataset_(std::move(dataset)),
         options_(options),
         augmenter_(std::move(augmenter)),
-        epoch_(epoch),
-        order_(options.shuffle ? shuffled_order(dataset_->size(), options.seed, epoch)
-                               : sequential_order(dataset_->size())),
+        epoch_(from.epoch),
+        partition_(partition),
+        order_(options.shuffle
+                   ? shuffled_order(dataset_->size(), options.seed, static_cast<uint64_t>(from.epoch))
+                   : sequential_order(dataset_->size())),
         batches_(batches),
         slots_(static_cast<size_t>(std::max(options.prefetch, options.workers))),
-        next_made_(first_batch),
-        next_taken_(first_batch) {}
+        next_made_(from.batch),
+        next_taken_(from.batch) {}
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  ~Pipeline() {
+  ~Pipeline() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -52,7 +58,7 @@ class Epoch::Pipeline {
     }
   }
 
-  std::optional<Batch> next() {
+  std::optional<Batch> next() override {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     if (next_taken_ == batches_) return std::nullopt;
     Slot slot = options_.workers == 0 ? make(next_taken_++) : take();
@@ -111,27 +117,30 @@ class Epoch::Pipeline {
   Batch make_batch(int64_t number) const {
     const Shape& image = dataset_->image_shape();
     const auto image_values = static_cast<size_t>(element_count(image));
-    const int64_t begin = number * options_.batch_size;
-    Batch batch;
-    batch.number = number;
-    batch.valid = std::min(options_.batch_size, dataset_->size() - begin);
-    batch.indices.assign(order_.begin() + begin, order_.begin() + begin + batch.valid);
-    batch.images = Tensor(DataType::fp32, {options_.batch_size, image[0], image[1], image[2]});
-    batch.labels = Tensor::full(DataType::int32, {options_.batch_size}, options_.padding_label);
-    const std::span<float> images = batch.images.data<float>();
-    const std::span<int32_t> labels = batch.labels.data<int32_t>();
-    for (size_t row = 0; row < batch.indices.size(); ++row) {
-      const std::span<float> target = images.subspan(row * image_values, image_values);
-      dataset_->read(batch.indices[row], target, labels[row]);
-      augmenter_.apply(target, options_.seed, epoch_, batch.indices[row]);
+    const int64_t size = options_.batch_size;
+    const int64_t begin = (number * partition_.ranks + partition_.rank) * size;
+    Batch batch{.sizes = {{kBatch, size}},
+                .samples = std::clamp<int64_t>(dataset_->size() - begin, 0, size),
+                .after = {.epoch = epoch_, .batch = number + 1}};
+    if (batch.samples > 0) {
+      batch.indices.assign(order_.begin() + begin, order_.begin() + begin + batch.samples);
     }
+    Tensor images(DataType::fp32, {size, image[0], image[1], image[2]});
+    Tensor labels = Tensor::full(DataType::int32, {size}, options_.padding_label);
+    for (size_t row = 0; row < batch.indices.size(); ++row) {
+      const std::span<float> target = images.data<float>().subspan(row * image_values, image_values);
+      dataset_->read(batch.indices[row], target, labels.data<int32_t>()[row]);
+      augmenter_.apply(target, options_.seed, static_cast<uint64_t>(epoch_), batch.indices[row]);
+    }
+    batch.fields = {{"images", std::move(images)}, {"labels", std::move(labels)}};
     return batch;
   }
 
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   const Augmenter augmenter_;
-  const uint64_t epoch_;
+  const int64_t epoch_;
+  const Partition partition_;
   const std::vector<int64_t> order_;
   const int64_t batches_;
   std::exception_ptr failure_;  // the consumer's alone
@@ -146,14 +155,7 @@ class Epoch::Pipeline {
   std::vector<std::thread> threads_;
 };
 
-Epoch::Epoch(std::unique_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
-Epoch::Epoch(Epoch&&) noexcept = default;
-Epoch& Epoch::operator=(Epoch&&) noexcept = default;
-Epoch::~Epoch() = default;
-
-std::optional<Batch> Epoch::next() {
-  return pipeline_->next();
-}
+}  // namespace
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
     : dataset_(std::move(dataset)),
@@ -166,23 +168,37 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
           options_.workers);
   require(options_.prefetch > 0 && options_.prefetch <= 4096, code, "prefetch is {}, expected 1 to 4096",
           options_.prefetch);
-  require(batches_per_epoch() > 0, code,
+  require(*batches(0) > 0, code,
           "{} examples do not fill one batch of {}; lower batch_size or set drop_last to false",
           dataset_->size(), options_.batch_size);
 }
 
-int64_t Loader::batches_per_epoch() const {
-  const int64_t full = dataset_->size() / options_.batch_size;
-  return full + (!options_.drop_last && dataset_->size() % options_.batch_size != 0 ? 1 : 0);
+std::vector<Field> Loader::fields() const {
+  const Dimension batch = Dimension::symbol(kBatch);
+  const Shape& image = dataset_->image_shape();
+  return {{"images", {DataType::fp32, {batch, image[0], image[1], image[2]}}},
+          {"labels", {DataType::int32, {batch}}}};
 }
 
-Epoch Loader::epoch(uint64_t number, int64_t first_batch) const {
-  require(first_batch >= 0 && first_batch <= batches_per_epoch(), ErrorCode::invalid_argument,
-          "first_batch is {}, an epoch has {} batches", first_batch, batches_per_epoch());
-  auto pipeline = std::make_unique<Epoch::Pipeline>(dataset_, options_, augmenter_, number, first_batch,
-                                                    batches_per_epoch());
+std::vector<SymbolBindings> Loader::sizes() const {
+  return {{{kBatch, options_.batch_size}}};
+}
+
+std::optional<int64_t> Loader::batches(int64_t /*epoch*/, int64_t ranks) const {
+  const int64_t whole = options_.batch_size * ranks;
+  return dataset_->size() / whole + (!options_.drop_last && dataset_->size() % whole != 0 ? 1 : 0);
+}
+
+std::unique_ptr<Stream> Loader::open(const Cursor& from, const Partition& partition) const {
+  const auto code = ErrorCode::invalid_argument;
+  require(partition.ranks > 0 && partition.rank >= 0 && partition.rank < partition.ranks, code,
+          "rank {} of {} ranks", partition.rank, partition.ranks);
+  const int64_t count = *batches(from.epoch, partition.ranks);
+  require(from.epoch >= 0 && from.batch >= 0 && from.batch <= count, code,
+          "there is no batch {} in epoch {}, which has {} batches", from.batch, from.epoch, count);
+  auto pipeline = std::make_unique<Pipeline>(dataset_, options_, augmenter_, from, partition, count);
   pipeline->start();
-  return Epoch(std::move(pipeline));
+  return pipeline;
 }
 
 }  // namespace tessera::data

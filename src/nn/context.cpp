@@ -1,8 +1,11 @@
 #include "tessera/nn/context.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/random.h"
 
 namespace tessera::nn {
 namespace {
@@ -56,7 +59,14 @@ Tensor to_file_layout(const Variable& variable, const Tensor& value) {
   return permute(value.reshape(permuted), inverse).reshape(variable.file_shape);
 }
 
+Context::Scope::Scope(Context& context, std::string_view name)
+    : context_(context), before_(context.scope_.size()) {
+  context_.scope_ += name;
+  context_.scope_ += '.';
+}
+
 Value* Context::variable(Variable variable) {
+  variable.name.insert(0, scope_);
   if (Value* known = graph_.find_input(variable.name)) {
     require(known->shape() == to_symbolic(variable.shape), ErrorCode::invalid_argument,
             "variable '{}' is shared with the shapes {} and {}", variable.name, to_string(known->shape()),
@@ -78,24 +88,54 @@ Value* Context::parameter(const std::string& name, Shape shape, Initializer init
 }
 
 Value* Context::state(const std::string& name, Shape shape, Initializer initializer) {
-  return variable({.name = name,
-                   .role = InputRole::state,
-                   .shape = std::move(shape),
-                   .initializer = std::move(initializer),
-                   .decays = false});
+  return state({.name = name, .shape = std::move(shape), .initializer = std::move(initializer)});
+}
+
+Value* Context::state(Variable variable) {
+  variable.role = InputRole::state;
+  variable.decays = false;
+  Value* value = this->variable(std::move(variable));
+  const auto newest = newest_.find(value->name());
+  return newest == newest_.end() ? value : newest->second;
 }
 
 void Context::update(Value* state, Value* next) {
-  if (training()) graph_.add_update(state, next);
+  const auto pending = updated_.find(state);
+  const size_t place = pending == updated_.end() ? graph_.updates().size() : pending->second;
+  Value* root = pending == updated_.end() ? state : graph_.updates()[place].state;
+  if (!training()) {
+    const auto advances = [&](const Variable& known) { return known.name == root->name() && known.advances; };
+    if (std::none_of(variables_.begin(), variables_.end(), advances)) return;
+  }
+  if (pending == updated_.end()) {
+    graph_.add_update(state, next);
+  } else {
+    graph_.set_update(place, next);
+    updated_.erase(pending);
+  }
+  newest_[root->name()] = next;
+  updated_[next] = place;
 }
 
 Value* Context::random_counter() {
-  return variable({.name = "random_counter",
-                   .role = InputRole::state,
-                   .shape = {2},
-                   .initializer = zeros(),
-                   .decays = false,
-                   .data_type = DataType::int64});
+  if (Value* known = graph_.find_input("random_counter")) return known;
+  const std::string scope = std::exchange(scope_, "");
+  Value* counter = variable({.name = "random_counter",
+                             .role = InputRole::state,
+                             .shape = {2},
+                             .initializer = zeros(),
+                             .decays = false,
+                             .data_type = DataType::int64});
+  scope_ = scope;
+  return counter;
+}
+
+int64_t Context::next_random_stream() {
+  const int64_t number = random_streams_[scope_]++;
+  if (scope_.empty()) return number;
+  // From the name, so that networks that share a scope have the same streams, whatever else they hold.
+  return static_cast<int64_t>(static_cast<uint32_t>(hash_name(scope_.data(), scope_.size())) +
+                              static_cast<uint32_t>(number));
 }
 
 }  // namespace tessera::nn

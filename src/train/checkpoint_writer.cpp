@@ -1,4 +1,4 @@
-#include "checkpoint_writer.h"
+#include "train/checkpoint_writer.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,12 @@
 #include "tessera/train/step.h"
 
+#include <map>
 #include <unordered_set>
 
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
@@ -13,17 +18,44 @@ constexpr double kLossScaleGrowthSteps = 2000;
 
 struct ParameterGradient {
   nn::Variable variable;
+  const ParameterGroup* group;
   Value* parameter;
   Value* gradient;
 };
 
+Value* one_if_zero(Value* weight) {
+  Value* none = ops::equal(weight, ops::constant_like(weight, 0));
+  return ops::select(none, ops::constant_like(weight, 1), weight);
+}
+
+// Whichever is trained.
+std::vector<std::string> all_objectives(const nn::Task& task, const SymbolBindings& sizes) {
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  std::vector<std::string> names;
+  for (const nn::Measure& measure : task.training(context, nn::add_inputs(graph, task, sizes)).objectives)
+    names.push_back(measure.name);
+  return names;
+}
+
+const nn::Measure& objective_of(const nn::Task& task, const nn::Training& training, const std::string& wanted,
+                                const SymbolBindings& sizes) {
+  for (const nn::Measure& measure : training.objectives) {
+    if (measure.name == wanted || (wanted.empty() && training.objectives.size() == 1)) return measure;
+  }
+  const std::vector<std::string> names = all_objectives(task, sizes);
+  fail(ErrorCode::invalid_argument, "{} has no objective '{}'{} (there are: {})", task.name, wanted,
+       did_you_mean(wanted, names), fmt::join(names, ", "));
+}
+
 class StepBuilder {
  public:
-  StepBuilder(const models::Model& model, const StepOptions& options)
-      : model_(model),
+  StepBuilder(const nn::Task& task, const StepOptions& options)
+      : task_(task),
         options_(options),
-        graph_(std::make_unique<Graph>(model.name + "_training")),
-        context_(*graph_, nn::Mode::training) {}
+        prefix_(options.phase.name.empty() ? "" : options.phase.name + "/"),
+        graph_(std::make_unique<Graph>(task.network + "_training")),
+        context_(*graph_, nn::Mode::training, options.phase.objective) {}
 
   StepGraph build(bool updating) {
     forward();
@@ -34,76 +66,116 @@ class StepBuilder {
       accumulate();
     }
     guard_updates();
-    return {std::move(graph_), context_.variables()};
+    return {std::move(graph_), context_.variables(), objective_.name, std::move(measures_)};
   }
 
  private:
   void forward() {
-    Value* images = graph_->add_input(InputRole::input, "images", model_.input_type(options_.batch));
-    Value* labels = graph_->add_input(InputRole::input, "labels", {DataType::int32, {options_.batch}});
-    Value* logits = model_.forward(context_, images);
-    loss_ = options_.loss.build(logits, labels);
-    Value* hits = ops::cast(ops::equal(ops::argmax(logits), labels), DataType::fp32);
-    graph_->add_output("loss", loss_);
-    graph_->add_output("correct", ops::reduce_sum(hits));
+    const nn::Values inputs = nn::add_inputs(*graph_, task_, options_.sizes);
+    const nn::Training training = task_.training(context_, inputs);
+    objective_ = objective_of(task_, training, options_.phase.objective, options_.sizes);
+    show(objective_);
+    for (const nn::Measure& measure : training.metrics) show(measure);
     if (Value* counter = graph_->find_input("random_counter")) {
       context_.update(counter, ops::add(counter, ops::constant(*graph_, Tensor::from<int64_t>({2}, {0, 1}))));
     }
   }
 
+  void show(const nn::Measure& measure) {
+    measures_.push_back(measure.name);
+    graph_->add_output(sum_output(measure.name), measure.sum);
+    graph_->add_output(weight_output(measure.name), measure.weight);
+  }
+
+  Value* state(const char* name, const nn::Initializer& initializer = nn::zeros()) {
+    return context_.state(prefix_ + name, {}, initializer);
+  }
+
+  const ParameterGroup* group_of(const nn::Variable& variable) const {
+    if (variable.role != InputRole::parameter || !variable.trainable) return nullptr;
+    for (const ParameterGroup& group : options_.phase.groups) {
+      if (!group.takes || group.takes(variable)) return &group;
+    }
+    return nullptr;
+  }
+
+  // Of the mean of this batch, times the loss scale.
   void backward() {
-    const bool scaled = options_.precision == Precision::fp16;
-    if (scaled) loss_scale_ = context_.state(kLossScaleState, {}, nn::constant(kInitialLossScale));
+    if (options_.precision == Precision::fp16)
+      loss_scale_ = state(kLossScaleState, nn::constant(kInitialLossScale));
     std::vector<Value*> parameters;
     for (const nn::Variable& variable : context_.variables()) {
-      if (variable.role != InputRole::parameter) continue;
+      const ParameterGroup* group = group_of(variable);
+      if (group == nullptr) continue;
       parameters.push_back(graph_->find_input(variable.name));
-      gradients_.push_back({variable, parameters.back(), nullptr});
+      gradients_.push_back({variable, group, parameters.back(), nullptr});
       gradients_.back().variable.decays |= options_.decay_all;
     }
-    const std::vector<Value*> gradients = differentiate(*graph_, loss_, parameters, loss_scale_);
-    Value* factor = scaled ? ops::reciprocal(loss_scale_) : nullptr;
-    if (options_.accumulate > 1) {
-      const double share = 1.0 / static_cast<double>(options_.accumulate);
-      factor = factor == nullptr ? ops::constant_like(loss_, share) : ops::multiply(factor, share);
-    }
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      gradients_[i].gradient = factor == nullptr ? gradients[i] : ops::multiply(gradients[i], factor);
+    require(!parameters.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
+            task_.name, objective_.name);
+    weight_ = one_if_zero(objective_.weight);
+    Value* one = loss_scale_ != nullptr ? loss_scale_ : ops::constant_like(objective_.sum, 1);
+    const std::vector<Value*> gradients =
+        differentiate(*graph_, objective_.sum, parameters, ops::divide(one, weight_));
+    for (size_t i = 0; i < gradients.size(); ++i) gradients_[i].gradient = gradients[i];
+    if (options_.accumulate > 1) {  // sums add up, means do not
+      scale_gradients(loss_scale_ != nullptr ? ops::divide(weight_, loss_scale_) : weight_);
+    } else if (loss_scale_ != nullptr) {
+      scale_gradients(ops::reciprocal(loss_scale_));
     }
   }
 
-  Value* accumulator(const ParameterGradient& entry) {
-    return context_.state(entry.variable.name + "/accumulated", entry.variable.shape, nn::zeros());
+  void scale_gradients(Value* factor) {
+    for (ParameterGradient& entry : gradients_) entry.gradient = ops::multiply(entry.gradient, factor);
+  }
+
+  // Each sum that is accumulated over batches, and what this batch adds to it.
+  template <typename Function>
+  void for_each_sum(const Function& function) {
+    for (ParameterGradient& entry : gradients_) {
+      const std::string name = prefix_ + entry.variable.name + "/accumulated";
+      entry.gradient = function(context_.state(name, entry.variable.shape, nn::zeros()), entry.gradient);
+    }
+    weight_ = function(state(kAccumulatedWeightState), objective_.weight);
   }
 
   void accumulate() {
-    for (ParameterGradient& entry : gradients_) {
-      Value* sum = accumulator(entry);
-      context_.update(sum, ops::add(sum, entry.gradient));
-    }
+    for_each_sum([&](Value* sum, Value* addend) {
+      context_.update(sum, ops::add(sum, addend));
+      return addend;
+    });
+  }
+
+  void take_accumulated() {
+    for_each_sum([&](Value* sum, Value* addend) {
+      context_.update(sum, ops::zeros_like(sum));
+      cleared_.insert(sum);
+      return ops::add(sum, addend);
+    });
+    scale_gradients(ops::reciprocal(one_if_zero(weight_)));
   }
 
   void update() {
-    if (options_.accumulate > 1) {
-      for (ParameterGradient& entry : gradients_) {
-        Value* sum = accumulator(entry);
-        entry.gradient = ops::add(sum, entry.gradient);
-        context_.update(sum, ops::zeros_like(sum));
-        cleared_.insert(sum);
-      }
-    }
+    if (options_.accumulate > 1) take_accumulated();
     if (options_.clip_norm > 0 || loss_scale_ != nullptr) measure_gradients();
-    Value* rate = graph_->add_input(InputRole::input, "learning_rate", {DataType::fp32, {}});
+    std::map<const ParameterGroup*, Value*> rates;
+    bool counts_steps = false;
+    for (const ParameterGroup& group : options_.phase.groups) {
+      rates[&group] = graph_->add_input(InputRole::input, learning_rate_input(group), {DataType::fp32, {}});
+      counts_steps |= group.optimizer.needs_step;
+    }
     Value* step = nullptr;
-    if (options_.optimizer.needs_step) {
-      Value* previous = context_.state("optimizer_step", {}, nn::zeros());
+    if (counts_steps) {
+      Value* previous = state("optimizer_step");
       step = ops::add(previous, 1);
       context_.update(previous, step);
     }
     for (const ParameterGradient& entry : gradients_) {
-      optim::UpdateContext update(context_, entry.variable, entry.parameter, entry.gradient, rate, step);
-      Value* next = options_.optimizer.apply(update);
-      context_.update(entry.parameter, next);
+      const DataType type = entry.variable.data_type;
+      optim::UpdateContext update(context_, entry.variable, ops::cast(entry.parameter, DataType::fp32),
+                                  ops::cast(entry.gradient, DataType::fp32), rates.at(entry.group), step);
+      Value* next = entry.group->optimizer.apply(update);
+      context_.update(entry.parameter, ops::cast(next, type));
       if (options_.ema_decay > 0) average(entry, next);
     }
   }
@@ -120,16 +192,15 @@ class StepBuilder {
     if (options_.clip_norm > 0) {
       Value* limit = ops::constant_like(gradient_norm_, options_.clip_norm);
       Value* ratio = ops::divide(limit, ops::add(gradient_norm_, 1e-6));
-      Value* factor = ops::minimum(ratio, ops::constant_like(ratio, 1));
-      for (ParameterGradient& entry : gradients_) entry.gradient = ops::multiply(entry.gradient, factor);
+      scale_gradients(ops::minimum(ratio, ops::constant_like(ratio, 1)));
     }
   }
 
   void average(const ParameterGradient& entry, Value* next) {
     nn::Variable average = entry.variable;  // starts from the same values, under the parameter's name
     average.name = "ema/" + entry.variable.name;
-    average.role = InputRole::state;
-    Value* old = context_.variable(average);
+    average.data_type = DataType::fp32;
+    Value* old = context_.state(average);
     context_.update(
         old, ops::add(ops::multiply(old, options_.ema_decay), ops::multiply(next, 1 - options_.ema_decay)));
   }
@@ -137,7 +208,7 @@ class StepBuilder {
   // Every update happens only when the step is sound; the loss scale adapts to a finite loss either way, and
   // sums that overflowed start anew with it.
   void guard_updates() {
-    Value* finite = ops::is_finite(loss_);
+    Value* finite = ops::is_finite(objective_.sum);
     if (options_.halting) {
       halted_ = context_.state(kHaltedState, {}, nn::zeros());
       finite = ops::logical_and(finite, ops::equal(halted_, ops::constant_like(halted_, 0)));
@@ -151,7 +222,7 @@ class StepBuilder {
     }
     if (halted_ != nullptr) halt(finite, sound);
     if (loss_scale_ == nullptr || gradient_norm_ == nullptr) return;
-    Value* good = context_.state(kLossScaleStepsState, {}, nn::zeros());
+    Value* good = state(kLossScaleStepsState);
     Value* counted = ops::add(good, 1);
     Value* grown = ops::greater_equal(counted, ops::constant_like(counted, kLossScaleGrowthSteps));
     Value* zero = ops::constant_like(good, 0);
@@ -170,11 +241,14 @@ class StepBuilder {
     context_.update(halted_, ops::select(goes_on, halted_, ops::constant_like(halted_, 1)));
   }
 
-  const models::Model& model_;
+  const nn::Task& task_;
   const StepOptions& options_;
+  const std::string prefix_;
   std::unique_ptr<Graph> graph_;
   nn::Context context_;
-  Value* loss_ = nullptr;
+  nn::Measure objective_;
+  std::vector<std::string> measures_;
+  Value* weight_ = nullptr;  // of the objective in what the gradients are of, never 0
   Value* loss_scale_ = nullptr;
   Value* halted_ = nullptr;
   Value* gradient_norm_ = nullptr;
@@ -184,34 +258,47 @@ class StepBuilder {
 
 }  // namespace
 
-StepGraph build_training_step(const models::Model& model, const StepOptions& options) {
-  return StepBuilder(model, options).build(true);
+std::string learning_rate_input(const ParameterGroup& group) {
+  return group.name.empty() ? "learning_rate" : "learning_rate/" + group.name;
 }
 
-StepGraph build_accumulating_step(const models::Model& model, const StepOptions& options) {
-  return StepBuilder(model, options).build(false);
+std::string sum_output(const std::string& measure) {
+  return measure + "/sum";
 }
 
-StepGraph build_evaluation(const models::Model& model, const nn::Loss& loss, int64_t batch, bool averaged) {
-  auto graph = std::make_unique<Graph>(model.name + "_evaluation");
+std::string weight_output(const std::string& measure) {
+  return measure + "/weight";
+}
+
+double mean_of(const Feeds& outputs, const std::string& measure) {
+  return outputs.at(sum_output(measure)).at(0) / outputs.at(weight_output(measure)).at(0);
+}
+
+StepGraph build_training_step(const nn::Task& task, const StepOptions& options) {
+  return StepBuilder(task, options).build(true);
+}
+
+StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& options) {
+  return StepBuilder(task, options).build(false);
+}
+
+StepGraph build_evaluation(const nn::Task& task, const SymbolBindings& sizes,
+                           const std::function<bool(const nn::Variable&)>& averaged) {
+  const auto& build = task.evaluation ? task.evaluation : task.inference;
+  require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to evaluate", task.name);
+  auto graph = std::make_unique<Graph>(task.network + "_evaluation");
   nn::Context context(*graph, nn::Mode::inference);
-  Value* images = graph->add_input(InputRole::input, "images", model.input_type(batch));
-  Value* labels = graph->add_input(InputRole::input, "labels", {DataType::int32, {batch}});
-  Value* logits = ops::cast(model.forward(context, images), DataType::fp32);
-  // A filling row has no label: it takes that of class 0, and its loss is dropped.
-  Value* classes = ops::maximum(labels, ops::constant_like(labels, 0));
-  Value* losses = loss.examples(logits, classes);
-  graph->add_output("loss", ops::select(ops::equal(labels, classes), losses, ops::zeros_like(losses)));
-  graph->add_output("prediction", ops::argmax(logits));
-  graph->add_output("confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}}));
+  const nn::Values inputs = nn::add_inputs(*graph, task, sizes);
+  for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);
+  for (const auto& [name, value] : inputs) {
+    if (!graph->is_used(value)) graph->erase_input(value);
+  }
   std::vector<nn::Variable> variables = context.variables();
-  if (averaged) {
-    for (nn::Variable& variable : variables) {
-      if (variable.role != InputRole::parameter) continue;
-      Value* input = graph->find_input(variable.name);
-      variable.name = "ema/" + variable.name;
-      graph->rename(input, variable.name);
-    }
+  for (nn::Variable& variable : variables) {
+    if (!averaged || !averaged(variable)) continue;
+    Value* input = graph->find_input(variable.name);
+    variable.name = "ema/" + variable.name;
+    graph->rename(input, variable.name);
   }
   return {std::move(graph), std::move(variables)};
 }

@@ -1,39 +1,87 @@
 #include "tessera/train/trainer.h"
 
 #include <cmath>
+#include <set>
 #include <utility>
 
-#include "tessera/base/clock.h"
 #include "tessera/base/error.h"
 
-#include "checkpoint_writer.h"
+#include "train/fitting.h"
 
 namespace tessera::train {
 namespace {
 
-constexpr int64_t kSamples = 400;  // of a run's history
-constexpr int64_t kSkipped = 40;   // steps in a row that may overflow in 16 bits while the loss scale falls
+// Every symbol of the task's inputs, with its size or 1.
+SymbolBindings complete(const nn::Task& task, SymbolBindings sizes) {
+  for (const Field& field : task.inputs) {
+    std::set<std::string> symbols;
+    for (const Dimension& extent : field.type.shape) extent.collect_symbols(symbols);
+    for (const std::string& symbol : symbols) sizes.emplace(symbol, 1);
+  }
+  return sizes;
+}
+
+// Of a task of which nothing is served.
+std::vector<nn::Variable> network_variables(const nn::Task& task, const SymbolBindings& sizes) {
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  task.training(context, nn::add_inputs(graph, task, sizes));
+  std::vector<nn::Variable> variables = context.variables();
+  std::erase_if(variables, [](const nn::Variable& variable) { return variable.name == "random_counter"; });
+  return variables;
+}
 
 }  // namespace
 
-Trainer::Trainer(models::Model model, TrainerOptions options)
-    : model_(std::move(model)),
+Trainer::Trainer(nn::Task task, TrainerOptions options)
+    : task_(std::move(task)),
       options_(std::move(options)),
       device_(options_.device != nullptr ? options_.device : Device::open("auto")),
       precision_(options_.precision.value_or(device_->training_precision())),
       variables_(std::make_shared<Variables>(device_)) {
-  network_list_ = models::build(model_, 1).variables;
-  const StepOptions steps = step_options(1);
-  variables_list_ = build_training_step(model_, steps).variables;
-  initialize_variables(*variables_, variables_list_, options_.seed);
-  // Of a run under way, and nothing that the next one depends on.
-  std::erase_if(variables_list_, [](const nn::Variable& variable) { return variable.name == kHaltedState; });
+  require(static_cast<bool>(task_.training), ErrorCode::invalid_argument,
+          "the task '{}' says not how it is trained", task_.name);
+  declare(complete(task_, options_.sizes));
 }
 
-StepOptions Trainer::step_options(int64_t batch) const {
-  return {.batch = batch,
-          .loss = options_.loss,
-          .optimizer = options_.optimizer,
+Phase Trainer::phase(size_t index) const {
+  if (options_.phases.empty()) return {.groups = {{.optimizer = options_.optimizer}}};
+  Phase phase = options_.phases.at(index);
+  // What several phases keep must have names that differ.
+  if (phase.name.empty() && options_.phases.size() > 1) phase.name = phase.objective;
+  return phase;
+}
+
+// Makes the variables of all steps at these sizes that are not there yet.
+void Trainer::declare(const SymbolBindings& sizes) {
+  variables_list_.clear();
+  for (size_t index = 0; index < phase_count(); ++index) {
+    for (const nn::Variable& variable : build_training_step(task_, step_options(index, sizes)).variables) {
+      // Of a run under way, and nothing that the next one depends on.
+      if (variable.name == kHaltedState) continue;
+      const auto known = std::find_if(variables_list_.begin(), variables_list_.end(),
+                                      [&](const nn::Variable& one) { return one.name == variable.name; });
+      if (known == variables_list_.end()) variables_list_.push_back(variable);
+    }
+  }
+  const bool is_served = task_.inference || task_.evaluation;
+  network_list_ = is_served ? build_evaluation(task_, sizes).variables : network_variables(task_, sizes);
+  for (const nn::Variable& variable : variables_list_) {
+    if (variables_->contains(variable.name)) {
+      if (variables_->shape(variable.name) == variable.shape) continue;
+      require(!begun_ && variable.role == InputRole::state, ErrorCode::invalid_argument,
+              "'{}' is {} so far, and {} at the sizes of this data: name them in TrainerOptions::sizes",
+              variable.name, to_string(variables_->shape(variable.name)), to_string(variable.shape));
+      variables_->erase(variable.name);
+    }
+    variables_->set(variable.name, starting_value(variable, options_.seed));
+  }
+  if (works_ahead()) variables_->set(kHaltedState, Tensor(DataType::fp32, {}));
+}
+
+StepOptions Trainer::step_options(size_t index, const SymbolBindings& sizes) const {
+  return {.sizes = sizes,
+          .phase = phase(index),
           .precision = precision_,
           .accumulate = options_.accumulate,
           .clip_norm = options_.clip_norm,
@@ -57,209 +105,59 @@ CompileOptions Trainer::compile_options() const {
   return options;
 }
 
-void Trainer::prepare(int64_t batch) {
-  if (batch == batch_) return;
-  const StepOptions steps = step_options(batch);
-  update_step_ = compile(*build_training_step(model_, steps).graph, device_, compile_options());
-  update_step_->bind(variables_);
-  if (options_.accumulate > 1) {
-    accumulate_step_ = compile(*build_accumulating_step(model_, steps).graph, device_, compile_options());
-    accumulate_step_->bind(variables_);
-  }
-  batch_ = batch;
+Trainer::CompiledStep& Trainer::compiled(size_t index, bool updating, const SymbolBindings& sizes) {
+  const auto key = std::tuple{index, updating, sizes};
+  if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
+  const StepOptions options = step_options(index, sizes);
+  const StepGraph step =
+      updating ? build_training_step(task_, options) : build_accumulating_step(task_, options);
+  CompiledStep compiled{compile(*step.graph, device_, compile_options()), step.objective, step.measures};
+  compiled.executable->bind(variables_);
+  return steps_.emplace(key, std::move(compiled)).first->second;
 }
 
-const Executable& Trainer::step(int64_t batch) {
-  prepare(batch);
-  return *update_step_;
+// Gives up what was compiled for other sizes: each has memory of its own.
+void Trainer::keep_sizes(const std::vector<SymbolBindings>& sizes) {
+  std::erase_if(steps_, [&](const auto& step) {
+    return std::find(sizes.begin(), sizes.end(), std::get<SymbolBindings>(step.first)) == sizes.end();
+  });
+}
+
+const Executable& Trainer::step(const SymbolBindings& sizes) {
+  return *compiled(0, true, sizes).executable;
 }
 
 int64_t Trainer::parameter_count() const {
-  return models::parameter_count(network_list_);
-}
-
-FitResult Trainer::fit(const data::Loader& loader, const FitOptions& options) {
-  const int64_t batches = loader.batches_per_epoch();
-  const int64_t batch_size = loader.options().batch_size;
-  require(batches >= options_.accumulate, ErrorCode::invalid_argument,
-          "an epoch of {} batches is shorter than the {} that one update accumulates", batches,
-          options_.accumulate);
-  const int64_t steps_per_epoch = batches / options_.accumulate;
-  // A tail that would not fill an update is left out.
-  const int64_t batches_used = steps_per_epoch * options_.accumulate;
-  require(position_.batch <= batches_used, ErrorCode::invalid_argument,
-          "the run stands behind batch {} of an epoch, which has {} here: the data or the batch are not "
-          "those it was "
-          "begun with",
-          position_.batch, batches_used);
-  const int64_t total_steps = steps_per_epoch * options.epochs;
-  const optim::Schedule schedule =
-      options.schedule ? options.schedule(total_steps, steps_per_epoch) : optim::constant();
-  const int64_t sample_every = std::max<int64_t>(1, total_steps / kSamples);
-  prepare(batch_size);
-  forget_failure();
-
-  FitResult result;
-  const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
-  const auto interrupted = [&](const Position& position) {
-    return stopped() || (options.max_steps > 0 && position.step >= options.max_steps);
-  };
-  CheckpointWriter writer(options, position_.step);
-  const auto save_state = [&](bool must) {
-    if (!writer.enabled()) return;
-    check_variables();
-    Checkpoint state = training_state();
-    state.metadata.insert(options.metadata.begin(), options.metadata.end());
-    writer.save(state, position_.step, must);
-  };
-  for (SettingChange change : options.changes) {
-    change.step = position_.step;
-    history_.changes.push_back(std::move(change));
+  int64_t count = 0;
+  for (const nn::Variable& variable : variables_list_) {
+    if (variable.role == InputRole::parameter) count += element_count(variable.shape);
   }
-  if (!options.changes.empty()) save_state(true);  // what is written from now on is of the new settings
-  if (options.on_begin) options.on_begin();
-  const auto rate_of = [&](int64_t step) { return options_.optimizer.learning_rate * schedule.factor(step); };
+  return count;
+}
 
-  double learning_rate = position_.step > 0 ? rate_of(position_.step - 1) : 0;
-  while (position_.epoch < options.epochs && !interrupted(position_)) {
-    double loss_sum = 0;
-    double correct_sum = 0;
-    int64_t seen = 0;
-    double sample_correct = 0;
-    int64_t sample_seen = 0;
-    const auto epoch_start = Clock::now();
-    auto step_start = epoch_start;
-    const auto receive = [&](const SubmittedStep& step) {
-      const auto outputs = step.executable->receive();
-      const double loss = outputs.at("loss").at(0);
-      check_finite(step.inputs, outputs, step.updating);
-      position_ = step.position;
-      learning_rate = step.learning_rate;
-      const double correct = outputs.at("correct").at(0);
-      loss_sum += loss;
-      correct_sum += correct;
-      seen += batch_size;
-      sample_correct += correct;
-      sample_seen += batch_size;
-      const double seconds = seconds_since(step_start);
-      step_start = Clock::now();
-      const StepEvent event{.position = position_,
-                            .loss = loss,
-                            .accuracy = correct / static_cast<double>(batch_size),
-                            .learning_rate = learning_rate,
-                            .images_per_second = static_cast<double>(batch_size) / seconds};
-      if (step.updating && (position_.step % sample_every == 0 || position_.step == 1)) {
-        const double done = static_cast<double>(position_.epoch) +
-                            static_cast<double>(position_.batch) / static_cast<double>(batches);
-        history_.samples.push_back({.step = position_.step,
-                                    .epoch = done,
-                                    .loss = loss,
-                                    .accuracy = sample_correct / static_cast<double>(sample_seen),
-                                    .learning_rate = learning_rate,
-                                    .images_per_second = event.images_per_second});
-        sample_correct = 0;
-        sample_seen = 0;
-      }
-      if (options.on_step) options.on_step(event);
-    };
-    data::Epoch epoch = loader.epoch(static_cast<uint64_t>(position_.epoch), position_.batch);
-    std::optional<SubmittedStep> under_way;
-    Position next = position_;  // behind all that was submitted
-    while (next.batch < batches_used && !interrupted(next)) {
-      if (writer.due(next.step)) {
-        if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
-        save_state(false);
-      }
-      const std::optional<data::Batch> batch = epoch.next();
-      require(batch.has_value(), ErrorCode::internal, "the loader ended early");
-      SubmittedStep step = submit(*batch, next, rate_of(next.step));
-      next = step.position;
-      if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
-      // The last of many steps that were skipped ends the run: nothing may follow it unseen.
-      if (works_ahead() && skipped_ == 0) {
-        under_way = std::move(step);
-      } else {
-        receive(step);
-      }
-    }
-    if (under_way.has_value()) receive(*under_way);
-    if (position_.batch < batches_used) break;  // interrupted inside the epoch
-    check_variables();
-    EpochRow row{.epoch = position_.epoch + 1,
-                 .step = position_.step,
-                 .learning_rate = learning_rate,
-                 .seconds = seconds_since(epoch_start)};
-    if (seen > 0) {
-      row.train_loss = loss_sum * static_cast<double>(batch_size) / static_cast<double>(seen);
-      row.train_accuracy = correct_sum / static_cast<double>(seen);
-      row.images_per_second = static_cast<double>(seen) / row.seconds;
-    }
-    const bool last = row.epoch == options.epochs;
-    const bool due = options.evaluate_every > 0 && row.epoch % options.evaluate_every == 0;
-    if (options.evaluation != nullptr && (last || due)) {
-      Evaluation evaluation;
-      if (!stopped()) evaluation = evaluate(*options.evaluation, options.stop);
-      if (stopped()) break;  // at the end of the epoch: the resumed run begins with its evaluation
-      result.evaluation = std::move(evaluation);
-      row.test_loss = result.evaluation.loss;
-      row.test_accuracy = result.evaluation.accuracy;
-    }
-    position_.batch = 0;
-    ++position_.epoch;
-    history_.epochs.push_back(row);
-    if (options.on_epoch) options.on_epoch(row);
-    if (writer.enabled() && row.test_accuracy > best_accuracy_ && writer.save_best(checkpoint()))
-      best_accuracy_ = row.test_accuracy;
-    if (last || writer.due_after_epoch(position_.epoch, position_.step)) save_state(last);
+FitResult Trainer::fit(const data::Source& source, const FitOptions& options) {
+  return Fitting(*this, source, options).run();
+}
+
+bool Trainer::is_averaged(const nn::Variable& variable) const {
+  return options_.ema_decay > 0 && variable.role == InputRole::parameter &&
+         variables_->contains("ema/" + variable.name);
+}
+
+// What the task reads of a batch, which may hold more.
+Feeds Trainer::inputs_of(const data::Batch& batch) const {
+  Feeds inputs;
+  for (const Field& field : task_.inputs) {
+    const auto found = batch.fields.find(field.name);
+    if (found != batch.fields.end()) inputs.insert(*found);
   }
-  result.completed = position_.epoch >= options.epochs;
-  if (!result.completed) save_state(true);
-  result.position = position_;
-  result.history = history_;
-  return result;
-}
-
-// Gives the device a step from that position on.
-Trainer::SubmittedStep Trainer::submit(const data::Batch& batch, Position position, double learning_rate) {
-  const Tensor rate = Tensor::scalar(DataType::fp32, learning_rate);
-  SubmittedStep step{.updating = (position.batch + 1) % options_.accumulate == 0,
-                     .learning_rate = rate.at(0),
-                     .inputs = {{"images", batch.images}, {"labels", batch.labels}}};
-  if (step.updating) step.inputs.emplace("learning_rate", rate);
-  step.executable = step.updating ? update_step_.get() : accumulate_step_.get();
-  step.executable->submit(step.inputs);
-  ++position.batch;
-  if (step.updating) ++position.step;
-  step.position = position;
-  return step;
-}
-
-// After a run that threw: what was under way is not wanted, and its steps may count again.
-void Trainer::forget_failure() {
-  for (Executable* executable : {update_step_.get(), accumulate_step_.get()}) {
-    if (executable != nullptr) executable->discard();
-  }
-  if (works_ahead()) variables_->set(kHaltedState, Tensor(DataType::fp32, {}));
-}
-
-// Returns when the step was sound, or when it was skipped because 16-bit gradients overflowed: the loss scale
-// has been halved.
-void Trainer::check_finite(const std::map<std::string, Tensor>& inputs,
-                           const std::map<std::string, Tensor>& outputs, bool updating) {
-  const double loss = outputs.at("loss").at(0);
-  const double norm = outputs.contains("gradient_norm") ? outputs.at("gradient_norm").at(0) : 0;
-  if (!std::isfinite(loss)) explain_not_finite(inputs, updating, fmt::format("the loss is {}", loss));
-  if (updating) skipped_ = std::isfinite(norm) ? 0 : skipped_ + 1;
-  // The loss scale has long reached its least value, 1.
-  const bool hopeless = precision_ != Precision::fp16 || skipped_ > kSkipped;
-  if (!std::isfinite(norm) && hopeless)
-    explain_not_finite(inputs, updating, fmt::format("the norm of the gradients is {}", norm));
+  return inputs;
 }
 
 std::optional<std::pair<std::string, double>> Trainer::first_not_finite() const {
   for (const nn::Variable& variable : variables_list_) {
-    if (variable.data_type != DataType::fp32) continue;
-    const Tensor tensor = variables_->get(variable.name);
+    if (!is_floating(variable.data_type)) continue;
+    const Tensor tensor = variables_->get(variable.name).cast(DataType::fp32);
     for (float value : tensor.data<float>()) {
       if (!std::isfinite(value)) return std::pair{variable.name, static_cast<double>(value)};
     }
@@ -276,8 +174,8 @@ void Trainer::check_variables() const {
   }
 }
 
-void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
-                                 const std::string& what) {
+void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
+                                 const Feeds& inputs, const std::string& what) const {
   const int64_t step = position_.step + 1;
   for (const auto& [name, tensor] : inputs) {
     if (!is_floating(tensor.data_type())) continue;
@@ -296,10 +194,10 @@ void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bo
   }
   CompileOptions options = compile_options();
   options.check_finite = true;
-  const StepOptions steps = step_options(batch_);
-  const auto checked = compile(
-      updating ? *build_training_step(model_, steps).graph : *build_accumulating_step(model_, steps).graph,
-      device_, options);
+  const StepOptions step_options = this->step_options(index, sizes);
+  const auto checked = compile(updating ? *build_training_step(task_, step_options).graph
+                                        : *build_accumulating_step(task_, step_options).graph,
+                               device_, options);
   checked->bind(variables_);
   try {
     checked->run(inputs);
@@ -309,17 +207,47 @@ void Trainer::explain_not_finite(const std::map<std::string, Tensor>& inputs, bo
   fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
-Evaluation Trainer::evaluate(const data::Loader& loader, const std::atomic<bool>* stop) {
-  const int64_t batch = loader.options().batch_size;
-  if (evaluation_ == nullptr || evaluation_batch_ != batch) {
+Executable& Trainer::evaluation(const SymbolBindings& sizes) {
+  std::unique_ptr<Executable>& executable = evaluations_[sizes];
+  if (executable == nullptr) {
     CompileOptions options = compile_options();
     options.passes.frozen = true;
-    const StepGraph graph = build_evaluation(model_, options_.loss, batch, options_.ema_decay > 0);
-    evaluation_ = compile(*graph.graph, device_, options);
-    evaluation_batch_ = batch;
+    const StepGraph graph =
+        build_evaluation(task_, sizes, [&](const nn::Variable& variable) { return is_averaged(variable); });
+    executable = compile(*graph.graph, device_, options);
   }
-  evaluation_->bind(variables_);  // the weights have changed: folded and packed ones are made anew
-  return train::evaluate(*evaluation_, loader, stop);
+  executable->bind(variables_);  // the weights have changed: folded and packed ones are made anew
+  return *executable;
+}
+
+int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const std::atomic<bool>* stop) {
+  struct Submitted {
+    data::Batch batch;
+    Executable* executable;
+  };
+  const std::vector<SymbolBindings> sizes = source.sizes();
+  std::erase_if(evaluations_, [&](const auto& one) {
+    return std::find(sizes.begin(), sizes.end(), one.first) == sizes.end();
+  });
+  std::map<SymbolBindings, Executable*> bound;
+  // One batch ahead, so that a device has work while the host reads.
+  const std::unique_ptr<data::Stream> stream = source.open({});
+  std::optional<Submitted> under_way;
+  int64_t samples = 0;
+  const auto receive = [&](const Submitted& one) {
+    evaluator.add(one.batch, one.executable->receive());
+    samples += one.batch.samples;
+  };
+  while (std::optional<data::Batch> batch = stream->next()) {
+    Executable*& executable = bound[batch->sizes];
+    if (executable == nullptr) executable = &evaluation(batch->sizes);
+    executable->submit(inputs_of(*batch));
+    if (under_way.has_value()) receive(*under_way);
+    under_way = {std::move(*batch), executable};
+    if (stop != nullptr && stop->load()) break;
+  }
+  if (under_way.has_value()) receive(*under_way);
+  return samples;
 }
 
 }  // namespace tessera::train

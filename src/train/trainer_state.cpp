@@ -1,7 +1,10 @@
 // What a trainer leaves and starts from: weights, and its whole state.
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "tessera/base/error.h"
 #include "tessera/train/trainer.h"
@@ -24,52 +27,88 @@ int64_t read_integer(const Checkpoint& state, const std::string& key, const std:
   return value;
 }
 
+// The best value so far, which was called after its only metric once. -1 was none.
+std::optional<double> best_of(const Checkpoint& state) {
+  for (const char* key : {"best", "best_accuracy"}) {
+    const auto found = state.metadata.find(key);
+    if (found == state.metadata.end()) continue;
+    const std::string& text = found->second;  // not by strtod, which reads what the locale says
+    double value = -1;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && (key == std::string_view("best") || value >= 0)) return value;
+  }
+  return std::nullopt;
+}
+
+// States that accumulation has had since its sums are divided by their weight. They are empty between two
+// updates.
+void add_missing_weights(const std::vector<nn::Variable>& list, std::map<std::string, Tensor>& tensors) {
+  for (const nn::Variable& variable : list) {
+    if (variable.name.ends_with(kAccumulatedWeightState))
+      tensors.emplace(variable.name, Tensor(DataType::fp32, {}));
+  }
+}
+
 }  // namespace
 
 Checkpoint Trainer::checkpoint() const {
   Checkpoint result;
   for (const nn::Variable& variable : network_list_) {
-    const bool averaged = options_.ema_decay > 0 && variable.role == InputRole::parameter;
-    const std::string source = averaged ? "ema/" + variable.name : variable.name;
+    const std::string source = is_averaged(variable) ? "ema/" + variable.name : variable.name;
     result.tensors.emplace(variable.name, nn::to_file_layout(variable, variables_->get(source)));
   }
-  result.metadata["model"] = model_.name;
+  result.metadata["model"] = task_.network;
   return result;
 }
 
 void Trainer::load_weights(const std::filesystem::path& path) {
   write_variables(*variables_, network_list_, load_checkpoint(path).tensors, path.string());
   for (const nn::Variable& variable : network_list_) {
-    if (options_.ema_decay > 0 && variable.role == InputRole::parameter) {
-      variables_->set("ema/" + variable.name, variables_->get(variable.name));
+    if (is_averaged(variable)) {
+      variables_->set("ema/" + variable.name, variables_->get(variable.name).cast(DataType::fp32));
     }
   }
+  begun_ = true;
+}
+
+// "adam", or those of all groups in their order.
+std::string Trainer::optimizer_names() const {
+  std::vector<std::string> names;
+  for (size_t index = 0; index < phase_count(); ++index) {
+    for (const ParameterGroup& group : phase(index).groups) names.push_back(group.optimizer.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 Checkpoint Trainer::training_state() const {
-  return {read_variables(*variables_, variables_list_),
-          {{"format", kFormat},
-           {"version", kVersion},
-           {"model", model_.name},
-           {"optimizer", options_.optimizer.name},
-           {"precision", std::string(to_string(precision_))},
-           {"epoch", std::to_string(position_.epoch)},
-           {"batch", std::to_string(position_.batch)},
-           {"step", std::to_string(position_.step)},
-           {"best_accuracy", fmt::format("{}", best_accuracy_)},
-           {"history", to_json(history_)}}};
+  Checkpoint state{read_variables(*variables_, variables_list_),
+                   {{"format", kFormat},
+                    {"version", kVersion},
+                    {"model", task_.network},
+                    {"optimizer", optimizer_names()},
+                    {"precision", std::string(to_string(precision_))},
+                    {"epoch", std::to_string(position_.epoch)},
+                    {"batch", std::to_string(position_.batch)},
+                    {"step", std::to_string(position_.step)},
+                    {"history", to_json(history_)}}};
+  if (!position_.source.empty()) state.metadata["source"] = position_.source;
+  if (best_.has_value()) state.metadata["best"] = fmt::format("{}", *best_);
+  return state;
 }
 
 // What belongs to a precision alone begins anew, or is left out, where the state is of another one.
-std::map<std::string, Tensor> Trainer::tensors_for_precision(const Checkpoint& state) const {
+std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state, const Position& position) const {
   std::map<std::string, Tensor> tensors = state.tensors;
+  if (position.batch % options_.accumulate == 0) add_missing_weights(variables_list_, tensors);
   const auto precision = state.metadata.find("precision");
   if (precision == state.metadata.end() || precision->second == to_string(precision_)) return tensors;
-  for (const char* name : {kLossScaleState, kLossScaleStepsState}) {
-    const auto own = std::find_if(variables_list_.begin(), variables_list_.end(),
-                                  [&](const nn::Variable& variable) { return variable.name == name; });
-    tensors.erase(name);
-    if (own != variables_list_.end()) tensors.emplace(name, starting_value(*own, options_.seed));
+  const auto is_of_loss_scale = [](const std::string& name) {
+    return name.ends_with(kLossScaleState) || name.ends_with(kLossScaleStepsState);
+  };
+  std::erase_if(tensors, [&](const auto& tensor) { return is_of_loss_scale(tensor.first); });
+  for (const nn::Variable& variable : variables_list_) {
+    if (is_of_loss_scale(variable.name))
+      tensors.emplace(variable.name, starting_value(variable, options_.seed));
   }
   return tensors;
 }
@@ -83,22 +122,22 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   };
   expect("format", kFormat);
   expect("version", kVersion);
-  expect("model", model_.name);
-  expect("optimizer", options_.optimizer.name);
-  const Position position{.epoch = read_integer(state, "epoch", source),
-                          .batch = read_integer(state, "batch", source),
-                          .step = read_integer(state, "step", source)};
+  expect("model", task_.network);
+  expect("optimizer", optimizer_names());
+  Position position{.epoch = read_integer(state, "epoch", source),
+                    .batch = read_integer(state, "batch", source),
+                    .step = read_integer(state, "step", source)};
+  if (const auto found = state.metadata.find("source"); found != state.metadata.end())
+    position.source = found->second;
   RunHistory history;
   if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
     history = history_from_json(found->second, source);
   }
-  write_variables(*variables_, variables_list_, tensors_for_precision(state), source);
+  write_variables(*variables_, variables_list_, tensors_of(state, position), source);
   position_ = position;
   history_ = std::move(history);
-  if (const auto found = state.metadata.find("best_accuracy"); found != state.metadata.end()) {
-    const std::string& text = found->second;  // not by strtod, which reads what the locale says
-    std::from_chars(text.data(), text.data() + text.size(), best_accuracy_);
-  }
+  best_ = best_of(state);
+  begun_ = true;
 }
 
 }  // namespace tessera::train

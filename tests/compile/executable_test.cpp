@@ -12,9 +12,9 @@
 #include "tessera/graph/graph.h"
 #include "tessera/models/model.h"
 #include "tessera/ops/functions.h"
-#include "tessera/train/step.h"
 
 #include "support/expect_error.h"
+#include "support/training_step.h"
 
 namespace tessera {
 namespace {
@@ -214,7 +214,7 @@ TEST(Executable, RefusesGraphsWhoseBytesNoPlanCounts) {
 
 TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const auto step = train::build_training_step(model, {.batch = 32});
+  const auto step = testing::training_step(model, {.batch = 32});
   const auto executable = compile(*step.graph, Device::null());
   const MemoryPlan& plan = executable->memory_plan();
   EXPECT_LE(static_cast<double>(plan.peak_bytes), 1.10 * static_cast<double>(plan.lower_bound_bytes));
@@ -226,7 +226,7 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
 
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const auto step = train::build_training_step(model, {.batch = 32});
+  const auto step = testing::training_step(model, {.batch = 32});
   const auto plan = [&](std::optional<bool> recompute, int64_t limit = std::numeric_limits<int64_t>::max()) {
     CompileOptions options;
     options.passes.recompute = recompute;
@@ -269,7 +269,7 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
 // Freed memory filled with NaN, and memory never shared, must give the bits of the plan.
 TEST(MemoryPlanOfNetworks, PoisonedAndUnplannedStepsAgreeBitForBit) {
   const models::Model model = models::create("lenet", models::describe("lenet").defaults);
-  const auto step = train::build_training_step(model, {.batch = 2, .optimizer = optim::adamw()});
+  const auto step = testing::training_step(model, {.batch = 2, .optimizer = optim::adamw()});
   const auto run = [&](bool plan, bool poison) {
     CompileOptions options;
     options.plan_memory = plan;

@@ -7,9 +7,9 @@
 #include "tessera/compile/executable.h"
 #include "tessera/models/model.h"
 #include "tessera/nn/layers.h"
-#include "tessera/train/step.h"
 
 #include "support/compare.h"
+#include "support/training_step.h"
 
 namespace tessera {
 namespace {
@@ -64,20 +64,20 @@ std::map<std::string, Tensor> updated_parameters(const train::StepGraph& step,
 }
 
 TEST(Layout, ChannelsFirstTrainingStepHoldsNoTranspose) {
-  const auto step = train::build_training_step(channels_first_lenet(false), {.batch = 2});
+  const auto step = testing::training_step(channels_first_lenet(false), {.batch = 2});
   EXPECT_GT(transposes(*step.graph), 10);
   EXPECT_EQ(transposes(compile(*step.graph, Device::null())->graph()), 0);
 }
 
 // The weight of the layer behind a flattened image counts channels first: one transpose there, and one back.
 TEST(Layout, ChannelsFirstTrainingStepTransposesWhereTheImageIsFlattened) {
-  const auto step = train::build_training_step(channels_first_lenet(true), {.batch = 2});
+  const auto step = testing::training_step(channels_first_lenet(true), {.batch = 2});
   EXPECT_EQ(transposes(compile(*step.graph, Device::null())->graph()), 2);
 }
 
 TEST(Layout, ChannelsFirstTrainingStepLearnsTheSame) {
   for (const bool flattens : {false, true}) {
-    const auto step = train::build_training_step(channels_first_lenet(flattens), {.batch = 2});
+    const auto step = testing::training_step(channels_first_lenet(flattens), {.batch = 2});
     const auto expected = updated_parameters(step, {.pipeline = {.disabled = {"settle_layout"}}});
     const auto actual = updated_parameters(step, {.pipeline = {.verify = true}});
     for (const auto& [name, value] : expected) {

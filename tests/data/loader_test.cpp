@@ -41,18 +41,26 @@ class UnevenDataset : public SyntheticDataset {
   mutable std::atomic<int64_t> reads_{0};
 };
 
-std::vector<Batch> collect(Epoch epoch) {
+std::vector<Batch> collect(const std::unique_ptr<Stream>& stream) {
   std::vector<Batch> batches;
-  while (std::optional<Batch> batch = epoch.next()) batches.push_back(std::move(*batch));
+  while (std::optional<Batch> batch = stream->next()) batches.push_back(std::move(*batch));
   return batches;
 }
 
+const Tensor& images(const Batch& batch) {
+  return batch.fields.at("images");
+}
+const Tensor& labels(const Batch& batch) {
+  return batch.fields.at("labels");
+}
+
 void expect_same(const Batch& a, const Batch& b) {
-  EXPECT_EQ(a.number, b.number);
-  EXPECT_EQ(a.valid, b.valid);
+  EXPECT_EQ(a.after, b.after);
+  EXPECT_EQ(a.sizes, b.sizes);
+  EXPECT_EQ(a.samples, b.samples);
   EXPECT_EQ(a.indices, b.indices);
-  EXPECT_TRUE(a.images.identical(b.images));
-  EXPECT_TRUE(a.labels.identical(b.labels));
+  EXPECT_TRUE(images(a).identical(images(b)));
+  EXPECT_TRUE(labels(a).identical(labels(b)));
 }
 
 LoaderOptions augmented() {
@@ -64,11 +72,11 @@ LoaderOptions augmented() {
 
 TEST(Loader, EveryExampleOnceInShuffledOrder) {
   const Loader loader(synthetic(100), {.batch_size = 8, .drop_last = false, .seed = 4});
-  EXPECT_EQ(loader.batches_per_epoch(), 13);
+  EXPECT_EQ(loader.batches(0), 13);
   std::vector<int64_t> seen;
-  for (const Batch& batch : collect(loader.epoch(2))) {
-    EXPECT_EQ(batch.images.shape(), (Shape{8, 6, 5, 3}));
-    EXPECT_EQ(batch.labels.shape(), (Shape{8}));
+  for (const Batch& batch : collect(loader.open({.epoch = 2}))) {
+    EXPECT_EQ(images(batch).shape(), (Shape{8, 6, 5, 3}));
+    EXPECT_EQ(labels(batch).shape(), (Shape{8}));
     seen.insert(seen.end(), batch.indices.begin(), batch.indices.end());
   }
   EXPECT_EQ(seen, shuffled_order(100, 4, 2));
@@ -78,12 +86,12 @@ TEST(Loader, RowsAreTheExamplesTheyAreSaidToBe) {
   const auto dataset = synthetic(40);
   const Loader loader(dataset, {.batch_size = 10, .seed = 4});
   std::vector<float> image(90);
-  for (const Batch& batch : collect(loader.epoch(0))) {
+  for (const Batch& batch : collect(loader.open({.epoch = 0}))) {
     for (size_t row = 0; row < batch.indices.size(); ++row) {
       int32_t label = -1;
       dataset->read(batch.indices[row], image, label);
-      EXPECT_EQ(batch.labels.data<int32_t>()[row], label);
-      const auto pixels = batch.images.data<float>().subspan(row * 90, 90);
+      EXPECT_EQ(labels(batch).data<int32_t>()[row], label);
+      const auto pixels = images(batch).data<float>().subspan(row * 90, 90);
       EXPECT_TRUE(std::equal(pixels.begin(), pixels.end(), image.begin()));
     }
   }
@@ -93,12 +101,12 @@ TEST(Loader, WorkersAndPrefetchDoNotChangeABit) {
   const auto dataset = synthetic(100);
   LoaderOptions options = augmented();
   options.workers = 0;
-  const std::vector<Batch> expected = collect(Loader(dataset, options).epoch(5));
+  const std::vector<Batch> expected = collect(Loader(dataset, options).open({.epoch = 5}));
   for (int64_t workers : {1, 2, 5}) {
     for (int64_t prefetch : {1, 3, 50}) {
       options.workers = workers;
       options.prefetch = prefetch;
-      const std::vector<Batch> batches = collect(Loader(dataset, options).epoch(5));
+      const std::vector<Batch> batches = collect(Loader(dataset, options).open({.epoch = 5}));
       ASSERT_EQ(batches.size(), expected.size());
       for (size_t i = 0; i < batches.size(); ++i) expect_same(batches[i], expected[i]);
     }
@@ -107,57 +115,58 @@ TEST(Loader, WorkersAndPrefetchDoNotChangeABit) {
 
 TEST(Loader, ResumingInTheMiddleContinuesBitForBit) {
   const Loader loader(synthetic(100), augmented());
-  const std::vector<Batch> whole = collect(loader.epoch(1));
+  const std::vector<Batch> whole = collect(loader.open({.epoch = 1}));
   const Loader after_restart(synthetic(100), augmented());
   for (int64_t first : {0, 1, 7, 12, 13}) {
-    const std::vector<Batch> rest = collect(after_restart.epoch(1, first));
+    const std::vector<Batch> rest = collect(after_restart.open({.epoch = 1, .batch = first}));
     ASSERT_EQ(rest.size(), whole.size() - static_cast<size_t>(first));
     for (size_t i = 0; i < rest.size(); ++i) expect_same(rest[i], whole[i + static_cast<size_t>(first)]);
   }
-  EXPECT_ERROR(loader.epoch(1, 14), ErrorCode::invalid_argument, "first_batch is 14", "13 batches");
-  EXPECT_ERROR(loader.epoch(1, -1), ErrorCode::invalid_argument, "first_batch is -1");
+  EXPECT_ERROR(loader.open({.epoch = 1, .batch = 14}), ErrorCode::invalid_argument, "no batch 14 in epoch 1",
+               "13 batches");
+  EXPECT_ERROR(loader.open({.epoch = 1, .batch = -1}), ErrorCode::invalid_argument, "no batch -1");
 }
 
 TEST(Loader, EpochsDiffer) {
   const Loader loader(synthetic(100), augmented());
-  EXPECT_NE(collect(loader.epoch(0))[0].indices, collect(loader.epoch(1))[0].indices);
+  EXPECT_NE(collect(loader.open({.epoch = 0}))[0].indices, collect(loader.open({.epoch = 1}))[0].indices);
 }
 
 TEST(Loader, TheLastBatchIsPaddedOrDropped) {
   LoaderOptions options{.batch_size = 8, .shuffle = false, .drop_last = false, .padding_label = -100};
-  const std::vector<Batch> padded = collect(Loader(synthetic(19), options).epoch(0));
+  const std::vector<Batch> padded = collect(Loader(synthetic(19), options).open({.epoch = 0}));
   ASSERT_EQ(padded.size(), 3u);
   const Batch& last = padded.back();
-  EXPECT_EQ(last.valid, 3);
+  EXPECT_EQ(last.samples, 3);
   EXPECT_EQ(last.indices, (std::vector<int64_t>{16, 17, 18}));
-  EXPECT_EQ(last.images.shape()[0], 8);
-  for (float value : last.images.data<float>().subspan(3 * 90)) EXPECT_EQ(value, 0);
-  for (int32_t label : last.labels.data<int32_t>().subspan(3)) EXPECT_EQ(label, -100);
+  EXPECT_EQ(images(last).shape()[0], 8);
+  for (float value : images(last).data<float>().subspan(3 * 90)) EXPECT_EQ(value, 0);
+  for (int32_t label : labels(last).data<int32_t>().subspan(3)) EXPECT_EQ(label, -100);
 
   options.drop_last = true;
-  EXPECT_EQ(collect(Loader(synthetic(19), options).epoch(0)).size(), 2u);
+  EXPECT_EQ(collect(Loader(synthetic(19), options).open({.epoch = 0})).size(), 2u);
   options.drop_last = false;
-  EXPECT_EQ(collect(Loader(synthetic(16), options).epoch(0)).back().valid, 8);
+  EXPECT_EQ(collect(Loader(synthetic(16), options).open({.epoch = 0})).back().samples, 8);
 }
 
 TEST(Loader, AWorkersErrorArrivesInItsTurn) {
   for (int64_t workers : {0, 1, 4}) {
     const Loader loader(std::make_shared<UnevenDataset>(200, true),
                         {.batch_size = 10, .shuffle = false, .workers = workers});
-    Epoch epoch = loader.epoch(0);
-    for (int64_t i = 0; i < kFaultyExample / 10; ++i) ASSERT_EQ(epoch.next()->number, i);
-    EXPECT_ERROR(epoch.next(), ErrorCode::invalid_file, "image 57 is broken");
-    EXPECT_ERROR(epoch.next(), ErrorCode::invalid_file, "image 57 is broken");
+    const auto stream = loader.open({.epoch = 0});
+    for (int64_t i = 0; i < kFaultyExample / 10; ++i) ASSERT_EQ(stream->next()->after.batch, i + 1);
+    EXPECT_ERROR(stream->next(), ErrorCode::invalid_file, "image 57 is broken");
+    EXPECT_ERROR(stream->next(), ErrorCode::invalid_file, "image 57 is broken");
   }
 }
 
 TEST(Loader, PrefetchIsBounded) {
   const auto dataset = std::make_shared<UnevenDataset>(1000);
   const Loader loader(dataset, {.batch_size = 10, .workers = 2, .prefetch = 3});
-  Epoch epoch = loader.epoch(0);
+  const auto stream = loader.open({.epoch = 0});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(dataset->reads(), 30);
-  epoch.next();
+  stream->next();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(dataset->reads(), 40);
 }
@@ -165,26 +174,55 @@ TEST(Loader, PrefetchIsBounded) {
 // For the thread sanitizer above all.
 TEST(Loader, SurvivesEarlyEndsAndManyThreads) {
   for (int round = 0; round < 40; ++round) {
-    Epoch survivor = [&] {
+    const std::unique_ptr<Stream> survivor = [&] {
       const Loader loader(
           std::make_shared<UnevenDataset>(300, round % 4 == 3),
           {.batch_size = 7, .drop_last = false, .workers = 1 + round % 6, .prefetch = 1 + round % 5});
-      Epoch abandoned = loader.epoch(0);
-      Epoch other = loader.epoch(1);
-      abandoned = loader.epoch(2);  // ends the first while it works
+      std::unique_ptr<Stream> abandoned = loader.open({.epoch = 0});
+      std::unique_ptr<Stream> other = loader.open({.epoch = 1});
+      abandoned = loader.open({.epoch = 2});  // ends the first while it works
       for (int i = 0; i < round % 5; ++i) {
         try {
-          abandoned.next();
+          abandoned->next();
         } catch (const Error&) {
         }
       }
       return other;
     }();
     if (round % 4 == 3) {
-      EXPECT_ERROR(collect(std::move(survivor)), ErrorCode::invalid_file, "broken");
+      EXPECT_ERROR(collect(survivor), ErrorCode::invalid_file, "broken");
     } else {
-      EXPECT_EQ(collect(std::move(survivor)).size(), 43u);
+      EXPECT_EQ(collect(survivor).size(), 43u);
     }
+  }
+}
+
+TEST(Loader, RanksShareEachBatchWithoutOverlap) {
+  const Loader whole(synthetic(100), {.batch_size = 24, .drop_last = false, .seed = 4});
+  const Loader part(synthetic(100), {.batch_size = 8, .drop_last = false, .seed = 4});
+  const std::vector<Batch> expected = collect(whole.open({.epoch = 3}));
+  ASSERT_EQ(part.batches(3, 3), whole.batches(3));
+  std::vector<std::vector<int64_t>> joined(expected.size());
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const std::vector<Batch> batches = collect(part.open({.epoch = 3}, {.rank = rank, .ranks = 3}));
+    ASSERT_EQ(batches.size(), expected.size());
+    for (size_t i = 0; i < batches.size(); ++i) {
+      joined[i].insert(joined[i].end(), batches[i].indices.begin(), batches[i].indices.end());
+    }
+  }
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(joined[i], expected[i].indices);
+  EXPECT_ERROR(part.open({}, {.rank = 3, .ranks = 3}), ErrorCode::invalid_argument, "rank 3 of 3");
+}
+
+TEST(Loader, FieldsSayWhatBatchesHold) {
+  const Loader loader(synthetic(40), {.batch_size = 10});
+  const Batch batch = collect(loader.open({}))[0];
+  ASSERT_EQ(loader.sizes(), (std::vector<SymbolBindings>{{{"batch", 10}}}));
+  ASSERT_EQ(loader.fields().size(), batch.fields.size());
+  for (const Field& field : loader.fields()) {
+    const Tensor& tensor = batch.fields.at(field.name);
+    EXPECT_EQ(tensor.data_type(), field.type.data_type);
+    EXPECT_EQ(to_symbolic(tensor.shape()), substitute(field.type.shape, batch.sizes));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
 #include "support/expect_error.h"
+#include "support/training_step.h"
 
 namespace tessera::testing {
 namespace {
@@ -90,7 +91,7 @@ TEST(GroupedClustersPlan, CudaUpdatesAllWeightsInOneLaunch) {
     for (const Precision precision : {Precision::fp16, Precision::fp32}) {
       // Of so few images that no convolution adds up its result, which leaves clusters of channels behind it.
       const train::StepGraph step =
-          train::build_training_step(model, {.batch = 8, .optimizer = optimizer, .precision = precision});
+          training_step(model, {.batch = 8, .optimizer = optimizer, .precision = precision});
       const auto executable = planned(*step.graph, {.precision = precision});
       const std::set<const Node*> launches = update_launches(*executable);
       EXPECT_LE(launches.size(), most) << optimizer.name;

@@ -6,9 +6,9 @@
 #include "tessera/models/formula.h"
 #include "tessera/models/model.h"
 #include "tessera/train/checkpoint.h"
-#include "tessera/train/step.h"
 
 #include "device_cuda/cuda_case.h"
+#include "support/training_step.h"
 
 namespace tessera::testing {
 namespace {
@@ -70,7 +70,7 @@ TEST(CudaHostBuffers, SubmittedStepsAreThoseThatAreWaitedFor) {
   constexpr int64_t kBatch = 64;
   constexpr int kSteps = 12;
   const models::Model model = models::create("resnet18", {.classes = 10, .image_size = 64});
-  const train::StepGraph step = train::build_training_step(model, {.batch = kBatch});
+  const train::StepGraph step = training_step(model, {.batch = kBatch});
   const auto device = gpu_or_null();
   const auto losses = [&](bool ahead) {
     const auto executable = compile(*step.graph, device);
@@ -83,9 +83,9 @@ TEST(CudaHostBuffers, SubmittedStepsAreThoseThatAreWaitedFor) {
       executable->submit({{"images", models::formula::images(name, model.input_type(kBatch).static_shape())},
                           {"labels", models::formula::labels(name, kBatch, 10)},
                           {"learning_rate", Tensor::scalar(DataType::fp32, 0.01 * (i + 1))}});
-      if (!ahead || i > 0) result.push_back(executable->receive().at("loss").at(0));
+      if (!ahead || i > 0) result.push_back(loss_of(executable->receive()));
     }
-    if (ahead) result.push_back(executable->receive().at("loss").at(0));
+    if (ahead) result.push_back(loss_of(executable->receive()));
     return result;
   };
   const std::vector<double> expected = losses(false);

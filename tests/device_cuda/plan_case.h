@@ -7,7 +7,8 @@
 
 #include "tessera/compile/executable.h"
 #include "tessera/models/model.h"
-#include "tessera/train/step.h"
+
+#include "support/training_step.h"
 
 namespace tessera::testing {
 
@@ -24,8 +25,7 @@ inline std::unique_ptr<Executable> planned_training(
     const std::string& network, int64_t batch, const PassOptions& passes,
     const std::shared_ptr<Device>& device = Device::open("cuda:plan-h100")) {
   const models::Model model = models::create(network, models::describe(network).defaults);
-  const train::StepGraph step =
-      train::build_training_step(model, {.batch = batch, .precision = passes.precision});
+  const train::StepGraph step = training_step(model, {.batch = batch, .precision = passes.precision});
   return planned(*step.graph, passes, device);
 }
 

@@ -4,6 +4,7 @@
 #include "device_cuda/cuda_case.h"
 #include "device_cuda/plan_case.h"
 #include "support/expect_error.h"
+#include "support/training_step.h"
 
 namespace tessera::testing {
 namespace {
@@ -197,8 +198,8 @@ TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
     const auto count = [&](bool halting) {
-      const train::StepGraph step = train::build_training_step(
-          model, {.batch = 64, .precision = precision, .clip_norm = 1, .halting = halting});
+      const train::StepGraph step =
+          training_step(model, {.batch = 64, .precision = precision, .clip_norm = 1, .halting = halting});
       return planned(*step.graph, {.precision = precision})->nodes().size();
     };
     EXPECT_LE(count(true), count(false) + 1) << to_string(precision);
@@ -231,7 +232,7 @@ TEST(CudaPlan, TakesAttentionOfCudnnInSixteenBitsAndWidthsOfWholeAccesses) {
 
 TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
-  const train::StepGraph step = train::build_training_step(model, {.batch = 100'000});
+  const train::StepGraph step = training_step(model, {.batch = 100'000});
   EXPECT_ERROR(compile(*step.graph, Device::open("cuda:plan-h100")), ErrorCode::out_of_memory, "TiB",
                "has 80.0 GiB", "fp32[100000, 112, 112, 64] 299.1 GiB", "recompute");
 }

@@ -1,10 +1,10 @@
 // The GPU's own times of runs and of nodes.
 #include "tessera/models/model.h"
 #include "tessera/train/checkpoint.h"
-#include "tessera/train/step.h"
 
 #include "device_cuda/cuda_case.h"
 #include "support/random_tensor.h"
+#include "support/training_step.h"
 
 namespace tessera::testing {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 TEST(CudaTimer, MarksRecordedRunsAndTheirNodes) {
   TESSERA_NEEDS_GPU();
   const models::Model model = models::create("resnet18", {.classes = 10, .image_size = 64});
-  const train::StepGraph step = train::build_training_step(model, {.batch = 16});
+  const train::StepGraph step = training_step(model, {.batch = 16});
   const auto device = gpu_or_null();
   const auto executable = compile(*step.graph, device);
   auto variables = std::make_shared<Variables>(device);

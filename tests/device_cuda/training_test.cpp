@@ -1,12 +1,12 @@
 // Whole training steps on the GPU: as on the reference, and recorded as run plainly.
 #include "tessera/models/formula.h"
 #include "tessera/models/model.h"
-#include "tessera/train/step.h"
 #include "tessera/train/trainer.h"
 
 #include "device_cuda/cuda_case.h"
 #include "support/compare.h"
 #include "support/expect_error.h"
+#include "support/training_step.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -27,9 +27,9 @@ TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device
   model_options.classes = 10;
   const models::Model model = models::create(name, model_options);
   const train::StepGraph step =
-      train::build_training_step(model, {.batch = kBatch,
-                                         .optimizer = optim::sgd({.learning_rate = 0.05, .momentum = 0.9}),
-                                         .precision = precision});
+      training_step(model, {.batch = kBatch,
+                            .optimizer = optim::sgd({.learning_rate = 0.05, .momentum = 0.9}),
+                            .precision = precision});
   CompileOptions options;
   options.passes.precision = precision;
   options.passes.recompute = recompute;
@@ -42,7 +42,7 @@ TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device
       {"images", models::formula::images("images", model.input_type(kBatch).static_shape())},
       {"labels", models::formula::labels("labels", kBatch, 10)},
       {"learning_rate", Tensor::scalar(DataType::fp32, 0.05)}};
-  for (int i = 0; i < kSteps; ++i) result.losses.push_back(executable->run(inputs).at("loss").at(0));
+  for (int i = 0; i < kSteps; ++i) result.losses.push_back(loss_of(executable->run(inputs)));
   return result;
 }
 
@@ -93,9 +93,10 @@ TEST(CudaTraining, RecomputesActivationsWithoutAnotherResult) {
 TEST(CudaTraining, IsInTf32UnlessAPrecisionIsNamed) {
   TESSERA_NEEDS_GPU();
   const models::Model model = models::create("lenet", models::describe("lenet").defaults);
-  const train::Trainer trainer(model, {.device = gpu_or_null()});
+  const nn::Task task = tasks::image_classification(model);
+  const train::Trainer trainer(task, {.device = gpu_or_null()});
   EXPECT_EQ(trainer.precision(), tf32_allowed() ? Precision::tf32 : Precision::fp32);
-  const train::Trainer exact(model, {.precision = Precision::fp32, .device = gpu_or_null()});
+  const train::Trainer exact(task, {.precision = Precision::fp32, .device = gpu_or_null()});
   EXPECT_EQ(exact.precision(), Precision::fp32);
 }
 
@@ -112,7 +113,7 @@ TEST(CudaTrainer, ReportsEachStepAndStopsWhereItIsTold) {
     const auto fit = [&](int64_t steps) {
       train::FitOptions options{.epochs = 3, .max_steps = steps};
       options.on_step = [&](const train::StepEvent& event) {
-        losses.push_back(event.loss);
+        losses.push_back(event.measures.at("loss"));
         EXPECT_EQ(event.position.step, static_cast<int64_t>(losses.size()));
       };
       trainer.fit(tiny_loader(), options);
@@ -134,7 +135,7 @@ TEST(CudaTrainer, ReportsEachStepAndStopsWhereItIsTold) {
 TEST(CudaTrainer, AFailedStepKeepsTheNextFromChangingAnything) {
   TESSERA_NEEDS_GPU();
   train::Trainer sound(tiny_linear(), on_gpu());
-  sound.fit({tiny_dataset(), {.batch_size = 8, .shuffle = false}}, {.max_steps = 2});
+  sound.fit(data::Loader(tiny_dataset(), {.batch_size = 8, .shuffle = false}), {.max_steps = 2});
   train::Trainer broken(tiny_linear(), on_gpu());
   EXPECT_ERROR(broken.fit(broken_loader(), {}), ErrorCode::not_finite, "step 3", "images");
   EXPECT_EQ(different_tensors(broken.training_state().tensors, sound.training_state().tensors),

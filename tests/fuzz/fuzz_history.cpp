@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "tessera/base/error.h"
-#include "tessera/train/summary.h"
+#include "tessera/train/history.h"
 
 #include "fuzz.h"
 

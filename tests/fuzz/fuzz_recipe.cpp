@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
-#include "tessera/train/recipe.h"
+#include "tessera/recipe/recipe.h"
 
 #include "fuzz.h"
 
@@ -16,15 +16,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t end = input.find('\0');
   std::vector<std::string> overrides;
   if (end != std::string_view::npos) overrides.emplace_back(input.substr(end + 1));
-  tessera::train::Recipe recipe;
+  tessera::recipe::Recipe recipe;
   try {
     std::vector<std::string> warnings;
-    recipe = tessera::train::parse_recipe(input.substr(0, end), "input", overrides, &warnings);
+    recipe = tessera::recipe::parse_recipe(input.substr(0, end), "input", overrides, &warnings);
   } catch (const tessera::Error&) {
     return 0;
   }
-  const std::string printed = tessera::train::to_toml(recipe);
-  if (!(tessera::train::parse_recipe(printed, "printed") == recipe)) {
+  const std::string printed = tessera::recipe::to_toml(recipe);
+  if (!(tessera::recipe::parse_recipe(printed, "printed") == recipe)) {
     std::fprintf(stderr, "does not read back:\n%s", printed.c_str());
     std::abort();
   }

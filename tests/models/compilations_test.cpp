@@ -1,10 +1,9 @@
 // Whole networks as the compiler may run them: fused or not, planned or not, once or twice.
 #include <gtest/gtest.h>
 
-#include "tessera/train/step.h"
-
 #include "models/golden_network.h"
 #include "support/compare.h"
+#include "support/training_step.h"
 
 namespace tessera::testing {
 namespace {
@@ -27,10 +26,8 @@ class Subject {
     const int64_t size = model.options.image_size;
     inputs_["images"] = models::formula::images("input", {kBatch, size, size, model.options.channels});
     if (training) {
-      train::StepOptions options;
-      options.batch = kBatch;
-      options.optimizer = optim::sgd({.momentum = 0.9});
-      train::StepGraph step = train::build_training_step(model, options);
+      train::StepGraph step =
+          training_step(model, {.batch = kBatch, .optimizer = optim::sgd({.momentum = 0.9})});
       graph_ = std::move(step.graph);
       list_ = std::move(step.variables);
       inputs_["labels"] = models::formula::labels("labels", kBatch, model.options.classes);

@@ -88,7 +88,7 @@ TEST(Checkpoint, WeightsGoRoundInTorchvisionsLayout) {
   second.load_weights(folder / "model.safetensors");
   EXPECT_TRUE(different_tensors(second.checkpoint().tensors, file.tensors).empty());
   const data::Loader evaluation = tiny_evaluation();
-  EXPECT_EQ(first.evaluate(evaluation).loss, second.evaluate(evaluation).loss);
+  EXPECT_EQ(results_on(evaluation, first), results_on(evaluation, second));
 }
 
 TEST(Checkpoint, TorchvisionsCountersAreIgnored) {
@@ -114,7 +114,7 @@ TEST(Checkpoint, AveragesAreWhatIsSavedAndEvaluated) {
   Trainer plain(tiny_perceptron(), options_on_reference());
   plain.load_weights(folder / "model.safetensors");
   const data::Loader evaluation = tiny_evaluation();
-  EXPECT_EQ(plain.evaluate(evaluation).loss, trainer.evaluate(evaluation).loss);
+  EXPECT_EQ(results_on(evaluation, plain), results_on(evaluation, trainer));
   // Loaded weights are the start of the averages too.
   trainer.load_weights(folder / "model.safetensors");
   EXPECT_TRUE(trainer.checkpoint().tensors.at("fc1.bias").identical(weights.tensors.at("fc1.bias")));

@@ -168,7 +168,7 @@ TEST(Saving, WhatIsRefusedIsRefusedBeforeTheRunBegins) {
 
   Trainer six(tiny_perceptron(), training_on(Device::cpu()));
   six.fit(tiny_loader(), {.max_steps = 5});
-  EXPECT_ERROR(six.fit({tiny_dataset(16), tiny_loading()}, {.on_begin = [&] { begun = true; }}),
+  EXPECT_ERROR(six.fit(data::Loader(tiny_dataset(16), tiny_loading()), {.on_begin = [&] { begun = true; }}),
                ErrorCode::invalid_argument, "batch 5", "which has 2");
   EXPECT_FALSE(begun);
 }
@@ -196,22 +196,22 @@ TEST(Saving, AStateOfAnotherPrecisionIsTakenUp) {
 
 // A state may be of any type: this one counts steps.
 TEST(Saving, StatesOfOtherTypesStartAndComeBack) {
-  const models::Model model{"counting", tiny_options(), [](nn::Context& context, Value* x) {
-                              Value* calls = context.variable({.name = "calls",
-                                                               .role = InputRole::state,
-                                                               .shape = {},
-                                                               .initializer = nn::constant(40),
-                                                               .decays = false,
-                                                               .data_type = DataType::int32});
-                              context.update(calls, ops::add(calls, ops::constant_like(calls, 1)));
-                              return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
-                            }};
-  Trainer trainer(model, training_on(Device::cpu()));
+  const nn::Task task = tiny_task("counting", [](nn::Context& context, Value* x) {
+    Value* calls = context.variable({.name = "calls",
+                                     .role = InputRole::state,
+                                     .shape = {},
+                                     .initializer = nn::constant(40),
+                                     .decays = false,
+                                     .data_type = DataType::int32});
+    context.update(calls, ops::add(calls, ops::constant_like(calls, 1)));
+    return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+  });
+  Trainer trainer(task, training_on(Device::cpu()));
   trainer.fit(tiny_loader(), {});
   const Checkpoint state = trainer.training_state();
   EXPECT_EQ(state.tensors.at("calls").data_type(), DataType::int32);
   EXPECT_EQ(state.tensors.at("calls").at(0), 46);
-  Trainer other(model, training_on(Device::cpu()));
+  Trainer other(task, training_on(Device::cpu()));
   other.restore(state, "last");
   EXPECT_EQ(other.training_state().tensors.at("calls").at(0), 46);
 }
@@ -223,14 +223,15 @@ TEST(Evaluating, ShowsTheLossThatIsTrained) {
        {nn::cross_entropy(), nn::cross_entropy({.smoothing = 0.2}), nn::mean_squared_error(kTinyClasses),
         nn::binary_cross_entropy(kTinyClasses)}) {
     TrainerOptions options = training_on(Device::cpu());
-    options.loss = loss;
     options.optimizer = optim::sgd({.learning_rate = 0});
-    Trainer trainer(tiny_perceptron(), options);
+    Trainer trainer(tiny_perceptron(0, loss), options);
     data::LoaderOptions loading = tiny_loading(8);
     loading.shuffle = false;
     const data::Loader loader(tiny_dataset(), loading);
-    const train::FitResult result = trainer.fit(loader, {.evaluation = &loader});
-    EXPECT_NEAR(result.evaluation.loss, result.history.epochs.back().train_loss, 1e-6) << loss.name;
+    const train::FitResult result = trainer.fit(loader, {.evaluations = {evaluation_by(loader)}});
+    EXPECT_NEAR(result.history.evaluations.back().results.at("loss"),
+                result.history.epochs.back().measures.at("loss"), 1e-6)
+        << loss.name;
   }
 }
 

@@ -17,28 +17,28 @@ using train::StepOptions;
 // Steps on one set of variables.
 class StepRunner {
  public:
-  StepRunner(const models::Model& model, const StepOptions& options,
+  StepRunner(const nn::Task& task, const StepOptions& options,
              std::shared_ptr<Device> device = Device::reference())
       : variables_(std::make_shared<Variables>(device)) {
-    const StepGraph step = train::build_training_step(model, options);
+    const StepGraph step = train::build_training_step(task, options);
     train::initialize_variables(*variables_, step.variables, 1);
     CompileOptions compile_options;
     compile_options.passes.precision = options.precision;
     updating_ = compile(*step.graph, device, compile_options);
     updating_->bind(variables_);
     if (options.accumulate > 1) {
-      accumulating_ = compile(*train::build_accumulating_step(model, options).graph, device, compile_options);
+      accumulating_ = compile(*train::build_accumulating_step(task, options).graph, device, compile_options);
       accumulating_->bind(variables_);
     }
   }
 
   std::map<std::string, Tensor> update(const data::Batch& batch, double rate = 0.1) {
-    return updating_->run({{"images", batch.images},
-                           {"labels", batch.labels},
-                           {"learning_rate", Tensor::scalar(DataType::fp32, rate)}});
+    Feeds inputs = batch.fields;
+    inputs["learning_rate"] = Tensor::scalar(DataType::fp32, rate);
+    return updating_->run(inputs);
   }
   std::map<std::string, Tensor> accumulate(const data::Batch& batch) {
-    return accumulating_->run({{"images", batch.images}, {"labels", batch.labels}});
+    return accumulating_->run(batch.fields);
   }
   Tensor get(const std::string& name) const { return variables_->get(name); }
   void set(const std::string& name, double value) {
@@ -61,15 +61,19 @@ std::vector<data::Batch> batches(int64_t size) {
   options.shuffle = false;
   const data::Loader loader(tiny_dataset(), options);
   std::vector<data::Batch> result;
-  data::Epoch epoch = loader.epoch(0);
-  while (std::optional<data::Batch> batch = epoch.next()) result.push_back(std::move(*batch));
+  const auto stream = loader.open({});
+  while (std::optional<data::Batch> batch = stream->next()) result.push_back(std::move(*batch));
   return result;
+}
+
+void set_optimizer(StepOptions& options, const optim::Optimizer& optimizer) {
+  options.phase.groups = {{.optimizer = optimizer}};
 }
 
 StepOptions tiny_step(int64_t batch = 8) {
   StepOptions options;
-  options.batch = batch;
-  options.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0});
+  options.sizes = {{"batch", batch}};
+  set_optimizer(options, optim::sgd({.learning_rate = 0.1, .momentum = 0}));
   return options;
 }
 
@@ -104,11 +108,11 @@ constexpr Tolerance kFewSteps{.absolute = kAbsolute, .relative = 1e-5};
 TEST(Step, AccumulatingBatchesEqualsOneLargeBatch) {
   for (const auto& device : {Device::reference(), Device::cpu()}) {
     StepOptions options = tiny_step(4);
-    options.optimizer = optim::sgd({.momentum = 0.9});
+    set_optimizer(options, optim::sgd({.momentum = 0.9}));
     options.accumulate = 4;
     StepRunner small(tiny_perceptron(), options, device);
     options = tiny_step(16);
-    options.optimizer = optim::sgd({.momentum = 0.9});
+    set_optimizer(options, optim::sgd({.momentum = 0.9}));
     StepRunner large(tiny_perceptron(), options, device);
     const std::vector<data::Batch> parts = batches(4);
     const std::vector<data::Batch> wholes = batches(16);
@@ -116,9 +120,9 @@ TEST(Step, AccumulatingBatchesEqualsOneLargeBatch) {
       double loss = 0;
       for (size_t part = 0; part < 4; ++part) {
         const data::Batch& batch = parts[4 * step + part];
-        loss += (part < 3 ? small.accumulate(batch) : small.update(batch)).at("loss").at(0) / 4;
+        loss += train::mean_of(part < 3 ? small.accumulate(batch) : small.update(batch), "loss") / 4;
       }
-      EXPECT_NEAR(large.update(wholes[step]).at("loss").at(0), loss, kAbsolute);
+      EXPECT_NEAR(train::mean_of(large.update(wholes[step]), "loss"), loss, kAbsolute);
       for (const std::string& name : kParameters) {
         expect_close(small.get(name), large.get(name), kFewSteps, name);
         expect_close(small.get(name + "/accumulated"),
@@ -133,10 +137,11 @@ TEST(Step, CountsCorrectRowsAndReportsTheMeanLoss) {
   for (const std::string& name : kParameters) runner.set(name, 0);
   const data::Batch batch = batches(8)[0];
   int64_t zeros = 0;  // all logits are 0: the first class wins
-  for (int32_t label : batch.labels.data<int32_t>()) zeros += label == 0 ? 1 : 0;
+  for (int32_t label : batch.fields.at("labels").data<int32_t>()) zeros += label == 0 ? 1 : 0;
   const auto outputs = runner.update(batch);
-  EXPECT_NEAR(outputs.at("loss").at(0), std::log(3.0), kAbsolute);
-  EXPECT_EQ(outputs.at("correct").at(0), static_cast<double>(zeros));
+  EXPECT_NEAR(train::mean_of(outputs, "loss"), std::log(3.0), kAbsolute);
+  EXPECT_EQ(outputs.at("accuracy/sum").at(0), static_cast<double>(zeros));
+  EXPECT_EQ(outputs.at("accuracy/weight").at(0), 8);
 }
 
 TEST(Step, ClippingScalesTheWholeGradientToTheLimit) {
@@ -185,7 +190,7 @@ TEST(Step, DecayOfAllReachesTheBiases) {
   const data::Batch batch = batches(8)[0];
   const auto bias_after = [&](bool all) {
     StepOptions options = tiny_step();
-    options.optimizer = optim::sgd({.momentum = 0, .weight_decay = 0.5});
+    set_optimizer(options, optim::sgd({.momentum = 0, .weight_decay = 0.5}));
     options.decay_all = all;
     StepRunner runner(tiny_perceptron(), options);
     runner.set("fc2.bias", 1);
@@ -210,7 +215,7 @@ TEST(LossScale, AnOverflowSkipsTheStepAndHalvesTheScale) {
     runner.set("loss_scale_good_steps", 7);
     const auto before = runner.all();
     const auto outputs = runner.update(batches(8)[0]);
-    EXPECT_TRUE(std::isfinite(outputs.at("loss").at(0)));
+    EXPECT_TRUE(std::isfinite(outputs.at("loss/sum").at(0)));
     EXPECT_FALSE(std::isfinite(outputs.at("gradient_norm").at(0)));
     EXPECT_EQ(runner.get("loss_scale").at(0), huge / 2);
     EXPECT_EQ(runner.get("loss_scale_good_steps").at(0), 0);
@@ -233,10 +238,8 @@ TEST(LossScale, DoublesAfterTwoThousandGoodSteps) {
 
 TEST(LossScale, NeverFallsBelowOne) {
   StepOptions options = half_step();
-  options.loss = {"steep", [](Value* logits, Value*) {
-                    return ops::cast(ops::reduce_sum(ops::multiply(logits, 1e30)), DataType::fp32);
-                  }};
-  StepRunner runner(tiny_perceptron(), options);
+  const nn::Loss steep{"steep", [](Value* logits, Value*) { return ops::multiply(logits, 1e30); }};
+  StepRunner runner(tiny_perceptron(0, steep), options);
   runner.set("loss_scale", 1.5);
   runner.update(batches(8)[0]);
   EXPECT_GE(runner.get("loss_scale").at(0), 1);
@@ -273,8 +276,9 @@ TEST(LossScale, WhatOverflowedWhileAccumulatingIsDropped) {
 }
 
 TEST(Evaluation, LeavesFillingRowsOutAndReadsTheAverages) {
-  const models::Model model = tiny_perceptron();
-  const StepGraph graph = train::build_evaluation(model, nn::cross_entropy(), 2, true);
+  const StepGraph graph = train::build_evaluation(
+      tiny_perceptron(), {{"batch", 2}},
+      [](const nn::Variable& variable) { return variable.role == InputRole::parameter; });
   std::vector<std::string> names;
   for (const nn::Variable& variable : graph.variables) names.push_back(variable.name);
   EXPECT_EQ(names,

@@ -10,6 +10,7 @@
 #include "tessera/base/random.h"
 #include "tessera/data/loader.h"
 #include "tessera/nn/layers.h"
+#include "tessera/tasks/image_classification.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera::testing {
@@ -68,25 +69,41 @@ inline models::ModelOptions tiny_options() {
   return options;
 }
 
-inline models::Model tiny_perceptron(double dropout = 0) {
+inline nn::Task tiny_perceptron(double dropout = 0, const nn::Loss& loss = nn::cross_entropy()) {
   models::ModelOptions options = tiny_options();
   options.hidden = {12};
   options.dropout = dropout;
-  return models::mlp(options);
+  return tasks::image_classification(models::mlp(options), {.loss = loss});
 }
 
-inline models::Model tiny_resnet(double dropout = 0) {
+inline nn::Task tiny_resnet(double dropout = 0) {
   models::ModelOptions options = tiny_options();
   options.width = 4;
   options.blocks = {1, 1};
   options.dropout = dropout;
-  return models::resnet_small(options);
+  return tasks::image_classification(models::resnet_small(options));
 }
 
-inline models::Model tiny_linear() {
-  return {"linear", tiny_options(), [](nn::Context& context, Value* x) {
-            return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
-          }};
+// Of a network from images to logits.
+inline nn::Task tiny_task(const std::string& name, std::function<Value*(nn::Context&, Value*)> forward) {
+  return tasks::image_classification(models::Model{name, tiny_options(), std::move(forward)});
+}
+
+inline nn::Task tiny_linear() {
+  return tiny_task("linear", [](nn::Context& context, Value* x) {
+    return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+  });
+}
+
+// An evaluation by an epoch of the loader, which outlives it.
+inline train::EvaluationPlan evaluation_by(const data::Loader& loader) {
+  return {.source = &loader, .evaluator = tasks::classification_evaluator()};
+}
+
+inline train::Numbers results_on(const data::Loader& loader, train::Trainer& trainer) {
+  tasks::ClassificationEvaluator evaluator;
+  trainer.evaluate(loader, evaluator);
+  return evaluator.results();
 }
 
 // Hands out the tiny data with one broken pixel.

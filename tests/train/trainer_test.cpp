@@ -28,22 +28,26 @@ TrainerOptions tiny_training() {
 
 TEST(Trainer, TeachesNetworksOnEachDevice) {
   for (const auto& device : {Device::reference(), Device::cpu()}) {
-    for (const models::Model& model : {tiny_perceptron(), tiny_resnet()}) {
+    for (const nn::Task& task : {tiny_perceptron(), tiny_resnet()}) {
       TrainerOptions options = tiny_training();
       options.device = device;
-      Trainer trainer(model, options);
+      Trainer trainer(task, options);
       const data::Loader evaluation = tiny_evaluation();
       std::vector<double> losses;
-      FitOptions fit{.epochs = 8, .evaluation = &evaluation};
-      fit.on_epoch = [&](const train::EpochRow& row) { losses.push_back(row.train_loss); };
+      FitOptions fit{.epochs = 8, .evaluations = {evaluation_by(evaluation)}};
+      fit.on_epoch = [&](const train::EpochRow& row, const auto& evaluations) {
+        losses.push_back(row.measures.at("loss"));
+      };
       const FitResult result = trainer.fit(tiny_loader(), fit);
-      const std::string where = device->description().name + " " + model.name;
+      const std::string where = device->description().name + " " + task.network;
       EXPECT_TRUE(result.completed);
       EXPECT_EQ(result.position.step, 8 * 6) << where;
       ASSERT_EQ(losses.size(), 8U);
       EXPECT_LT(losses.back(), 0.25 * losses.front()) << where;
-      EXPECT_GT(result.evaluation.accuracy, 0.9) << where;
-      EXPECT_EQ(result.evaluation.predictions.size(), 45U) << where;
+      EXPECT_GT(result.history.evaluations.back().results.at("accuracy"), 0.9) << where;
+      tasks::ClassificationEvaluator evaluator;
+      EXPECT_EQ(trainer.evaluate(evaluation, evaluator), 45) << where;
+      EXPECT_EQ(evaluator.predictions().size(), 45U) << where;
     }
   }
 }
@@ -61,7 +65,8 @@ TEST(Trainer, ComputesInFp32OnAProcessorWhereTf32IsAskedFor) {
   for (const Precision precision : {Precision::fp32, Precision::tf32}) {
     TrainerOptions options = tiny_training();
     options.precision = precision;
-    losses.push_back(Trainer(tiny_resnet(), options).fit(tiny_loader(), {}).history.epochs.back().train_loss);
+    losses.push_back(
+        Trainer(tiny_resnet(), options).fit(tiny_loader(), {}).history.epochs.back().measures.at("loss"));
   }
   EXPECT_EQ(losses[0], losses[1]);
 }
@@ -69,12 +74,12 @@ TEST(Trainer, ComputesInFp32OnAProcessorWhereTf32IsAskedFor) {
 TEST(Trainer, LowPrecisionReachesTheSameLoss) {
   std::map<Precision, double> losses;
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
-    for (const models::Model& model : {tiny_perceptron(), tiny_resnet()}) {
+    for (const nn::Task& task : {tiny_perceptron(), tiny_resnet()}) {
       TrainerOptions options = tiny_training();
       options.precision = precision;
-      Trainer trainer(model, options);
-      losses[precision] = trainer.fit(tiny_loader(), {.epochs = 6}).history.epochs.back().train_loss;
-      EXPECT_LT(losses[precision], 0.3) << to_string(precision) << " " << model.name;
+      Trainer trainer(task, options);
+      losses[precision] = trainer.fit(tiny_loader(), {.epochs = 6}).history.epochs.back().measures.at("loss");
+      EXPECT_LT(losses[precision], 0.3) << to_string(precision) << " " << task.network;
     }
   }
 }
@@ -104,10 +109,12 @@ TEST(Trainer, RecomputingChangesNoBit) {
       options.recompute = recompute;
       Trainer trainer(tiny_resnet(), options);
       FitOptions fit{.max_steps = 3};
-      fit.on_step = [&](const train::StepEvent& event) { losses[recompute].push_back(event.loss); };
+      fit.on_step = [&](const train::StepEvent& event) {
+        losses[recompute].push_back(event.measures.at("loss"));
+      };
       trainer.fit(tiny_loader(), fit);
       variables[recompute] = trainer.training_state().tensors;
-      peaks[recompute] = trainer.step(8).memory_plan().peak_bytes;
+      peaks[recompute] = trainer.step({{"batch", 8}}).memory_plan().peak_bytes;
     }
     EXPECT_EQ(losses[0].size(), 3U);
     EXPECT_EQ(losses[0], losses[1]) << to_string(precision);
@@ -118,7 +125,7 @@ TEST(Trainer, RecomputingChangesNoBit) {
 
 struct Resumption {
   std::string name;
-  models::Model model;
+  nn::Task task;
   TrainerOptions options;
 };
 
@@ -156,7 +163,7 @@ class Resuming : public ::testing::TestWithParam<Resumption> {
   Trainer make(uint64_t seed = 1) const {
     TrainerOptions options = GetParam().options;
     options.seed = seed;
-    return Trainer(GetParam().model, options);
+    return Trainer(GetParam().task, options);
   }
   Checkpoint straight() const {
     Trainer trainer = make();
@@ -212,8 +219,10 @@ TEST(Trainer, SaysHowFarItCameAndKeepsTheBestWeights) {
   const TemporaryFolder folder;
   const data::Loader evaluation = tiny_evaluation();
   Trainer trainer(tiny_perceptron(), tiny_training());
-  const FitResult result = trainer.fit(
-      tiny_loader(), {.epochs = 4, .evaluation = &evaluation, .checkpoints = folder.path(), .max_steps = 9});
+  const FitResult result = trainer.fit(tiny_loader(), {.epochs = 4,
+                                                       .evaluations = {evaluation_by(evaluation)},
+                                                       .checkpoints = folder.path(),
+                                                       .max_steps = 9});
   EXPECT_FALSE(result.completed);
   EXPECT_EQ(result.position.epoch, 1);
   EXPECT_EQ(result.position.batch, 3);
@@ -221,7 +230,8 @@ TEST(Trainer, SaysHowFarItCameAndKeepsTheBestWeights) {
   EXPECT_EQ(result.history.epochs.size(), 1U);
   Trainer best(tiny_perceptron(), tiny_training());
   best.load_weights(folder / "best.safetensors");
-  EXPECT_DOUBLE_EQ(best.evaluate(evaluation).accuracy, result.history.epochs[0].test_accuracy);
+  EXPECT_DOUBLE_EQ(results_on(evaluation, best).at("accuracy"),
+                   result.history.evaluations[0].results.at("accuracy"));
 }
 
 // Trains until it throws; the state before the step that threw must be the state after.
@@ -273,7 +283,7 @@ TEST_P(NotFinite, InputsAreNamed) {
     expect_fails_unchanged(trainer, broken_loader(), {}, {"step 3", "nan", "images", "row 4"});
     // It can go on, with other data.
     Trainer other(tiny_linear(), options);
-    other.fit({tiny_dataset(), {.batch_size = 8, .shuffle = false}}, {.max_steps = 2});
+    other.fit(data::Loader(tiny_dataset(), {.batch_size = 8, .shuffle = false}), {.max_steps = 2});
     EXPECT_EQ(different_tensors(trainer.training_state().tensors, other.training_state().tensors),
               std::vector<std::string>{});
     for (Trainer* each : {&trainer, &other}) each->fit(tiny_loader(), {});
@@ -283,15 +293,15 @@ TEST_P(NotFinite, InputsAreNamed) {
 }
 
 TEST_P(NotFinite, TheFirstNodeIsNamed) {
-  const models::Model model{"logarithmic", tiny_options(), [](nn::Context& context, Value* x) {
-                              x = nn::linear(context, "fc1", nn::flatten(x), 8);
-                              x = ops::apply("log", {x}, {}, "logarithm")->output();
-                              return nn::linear(context, "fc2", x, kTinyClasses);
-                            }};
+  const nn::Task task = tiny_task("logarithmic", [](nn::Context& context, Value* x) {
+    x = nn::linear(context, "fc1", nn::flatten(x), 8);
+    x = ops::apply("log", {x}, {}, "logarithm")->output();
+    return nn::linear(context, "fc2", x, kTinyClasses);
+  });
   for (const int64_t accumulate : {1, 2}) {
     TrainerOptions options = training();
     options.accumulate = accumulate;
-    Trainer trainer(model, options);
+    Trainer trainer(task, options);
     expect_fails_unchanged(trainer, tiny_loader(), {}, {"step 1", "nan", "logarithm"});
   }
 }
@@ -308,14 +318,14 @@ TEST_P(NotFinite, ADivergedUpdateIsNamedByItsVariable) {
 
 TEST_P(NotFinite, InfiniteGradientsStopAClippedTraining) {
   // The root's slope at zero is infinite where the loss itself is finite.
-  const models::Model model{"rooted", tiny_options(), [](nn::Context& context, Value* x) {
-                              x = nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
-                              x = ops::multiply(x, 0.0);
-                              return ops::apply("sqrt", {ops::square(x)}, {}, "root")->output();
-                            }};
+  const nn::Task task = tiny_task("rooted", [](nn::Context& context, Value* x) {
+    x = nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+    x = ops::multiply(x, 0.0);
+    return ops::apply("sqrt", {ops::square(x)}, {}, "root")->output();
+  });
   TrainerOptions options = training();
   options.clip_norm = 1;
-  Trainer trainer(model, options);
+  Trainer trainer(task, options);
   expect_fails_unchanged(trainer, tiny_loader(), {}, {"step 1", "gradient"});
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/graph/graph.h"
@@ -21,6 +23,10 @@ struct Variable {
   Initializer initializer;
   bool decays = true;  // weight decay and LARS/LAMB trust ratios apply; not to biases and normalization
   DataType data_type = DataType::fp32;
+  bool trainable = true;  // false: no optimizer changes it
+  bool advances =
+      false;  // a state that updates change in inference too, such as the memories of a language model
+  std::string group = {};  // what groups of parameters with optimizers of their own may go by
   // How the tensor of that name in a file of torchvision's layout becomes ours: it has `file_shape`, which
   // after viewing as `file_view` (equal element count) and permuting by `permutation` has our element order.
   Shape file_shape;
@@ -34,32 +40,59 @@ Tensor to_file_layout(const Variable& variable, const Tensor& value);
 
 class Context {
  public:
-  Context(Graph& graph, Mode mode) : graph_(graph), mode_(mode) {}
+  // `objective` names the one that is trained, where a task has several.
+  Context(Graph& graph, Mode mode, std::string objective = {})
+      : graph_(graph), mode_(mode), objective_(std::move(objective)) {}
 
   Graph& graph() const { return graph_; }
   Mode mode() const { return mode_; }
   bool training() const { return mode_ == Mode::training; }
+  // False where only another objective is trained: a task may leave out what that does not need.
+  bool trains(std::string_view objective) const { return objective_.empty() || objective_ == objective; }
+
+  // Until it ends, the names of variables begin with those of all open scopes, each followed by a dot.
+  class Scope {
+   public:
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() { context_.scope_.resize(before_); }
+
+   private:
+    friend class Context;
+    Scope(Context& context, std::string_view name);
+    Context& context_;
+    size_t before_;  // characters of the scopes around it
+  };
+  [[nodiscard]] Scope scope(std::string_view name) { return {*this, name}; }
 
   // An input of the graph; the same name twice gives the same value (shared weights), with equal shapes.
   Value* variable(Variable variable);
   Value* parameter(const std::string& name, Shape shape, Initializer initializer, bool decays = true);
+  // What the state holds at this place: after an update() its new value, so that a layer that is used twice
+  // updates its statistics twice.
   Value* state(const std::string& name, Shape shape, Initializer initializer);
-  // In training, `state` takes the value of `next` at the end of the step; ignored in inference.
+  Value* state(Variable variable);
+  // `state`, as state() gave it, takes the value of `next` at the end of the step. Ignored in inference, but
+  // for states that advance.
   void update(Value* state, Value* next);
 
   // int64[2] = {seed, step}, for random operators; a state named "random_counter", made at first use. The
   // trainer advances it.
   Value* random_counter();
-  // A number that tells this network's random operators apart, in the order of building.
-  int64_t next_random_stream() { return random_streams_++; }
+  // A number that tells this network's random operators apart, in the order of building within a scope.
+  int64_t next_random_stream();
 
   const std::vector<Variable>& variables() const { return variables_; }
 
  private:
   Graph& graph_;
   Mode mode_;
+  std::string objective_;
+  std::string scope_;  // "encoder.layer3."
   std::vector<Variable> variables_;
-  int64_t random_streams_ = 0;
+  std::map<Value*, size_t> updated_;      // the new value of a state -> its place among the graph's updates
+  std::map<std::string, Value*> newest_;  // name of a state -> its new value
+  std::map<std::string, int64_t> random_streams_;  // scope -> how many it has
 };
 
 }  // namespace tessera::nn

@@ -1,31 +1,31 @@
 // The training loop: steps, evaluation, checkpoints, resumption.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "tessera/compile/executable.h"
-#include "tessera/data/loader.h"
-#include "tessera/optim/schedule.h"
 #include "tessera/train/checkpoint.h"
-#include "tessera/train/evaluate.h"
+#include "tessera/train/evaluator.h"
+#include "tessera/train/history.h"
 #include "tessera/train/step.h"
-#include "tessera/train/summary.h"
 
 namespace tessera::train {
 
 struct TrainerOptions {
-  nn::Loss loss = nn::cross_entropy();
-  optim::Optimizer optimizer = optim::sgd();
-  std::optional<Precision> precision = {};  // unset: Device::training_precision()
-  std::shared_ptr<Device> device = {};      // none: the fastest present
-  uint64_t seed = 1;                        // of starting values and dropout; the loader has its own
-  int64_t accumulate = 1;
+  optim::Optimizer optimizer = optim::sgd();  // of all parameters, where there are no phases
+  std::vector<Phase> phases = {};             // in turn; empty: one, of the task's only objective
+  std::optional<Precision> precision = {};    // unset: Device::training_precision()
+  std::shared_ptr<Device> device = {};        // none: the fastest present
+  uint64_t seed = 1;                          // of starting values and dropout; the source has its own
+  int64_t accumulate = 1;                     // batches of each step
   double clip_norm = 0;
   double ema_decay = 0;
   bool decay_all = false;
@@ -33,38 +33,51 @@ struct TrainerOptions {
   std::optional<bool> recompute = {};  // PassOptions::recompute: less memory, the same numbers
   bool tune = false;
   std::string tuning_file = {};
+  // Of the task's symbols, for states whose shape depends on them; symbols that are left out are 1.
+  SymbolBindings sizes = {};
 };
 
-// Where a run stands. `batch` counts within the epoch.
+// Where a run stands.
 struct Position {
   int64_t epoch = 0;
-  int64_t batch = 0;
-  int64_t step = 0;  // updates made
+  int64_t batch = 0;        // within the epoch
+  int64_t step = 0;         // steps made: an update of each phase, as often as it repeats
+  std::string source = {};  // data::Cursor::state
 };
 
 struct StepEvent {
-  Position position;  // after the step
-  double loss = 0;
-  double accuracy = 0;  // of this batch, 0..1
-  double learning_rate = 0;
-  double images_per_second = 0;  // of this step
+  Position position;              // after the step, or within it where several batches make one
+  Numbers measures;               // of the objectives and metrics in this batch
+  double learning_rate = 0;       // of the first group of the first phase
+  double samples_per_second = 0;  // of this step
+};
+
+// What is evaluated, and when.
+struct EvaluationPlan {
+  std::string name = "test";
+  const data::Source* source = nullptr;
+  EvaluatorMaker evaluator = {};
+  int64_t every_epochs = 1;  // 0: not by epochs; after the last in any case
+  int64_t every_steps = 0;   // 0: not by steps
 };
 
 struct FitOptions {
   int64_t epochs = 1;
-  std::function<optim::Schedule(int64_t total_steps, int64_t steps_per_epoch)> schedule =
-      {};                                    // none: constant
-  const data::Loader* evaluation = nullptr;  // must not drop its last batch
-  int64_t evaluate_every = 1;                // epochs; 0: after the last only
+  int64_t steps = 0;            // in place of epochs, where the data does not end
+  ScheduleMaker schedule = {};  // of groups that have none; none: constant
+  std::vector<EvaluationPlan> evaluations = {};
+  // Which metric of the first evaluation makes weights the best so far; empty: the first one of the task that
+  // it has.
+  std::string goal = {};
   // Folder for last.safetensors, best.safetensors and those that are kept; empty: none. The state is saved
   // when any of the three is due, after the last epoch and when fit() is stopped. One that cannot be written,
   // but for the last, is a warning, and the next one is tried.
   std::filesystem::path checkpoints = {};
   int64_t checkpoint_every = 1;   // epochs; 0: not by epochs
-  int64_t checkpoint_steps = 0;   // updates; 0: not by updates
+  int64_t checkpoint_steps = 0;   // steps; 0: not by steps
   double checkpoint_minutes = 0;  // since the last one; 0: not by time
   int64_t keep_checkpoints = 1;  // last.safetensors and those before it, as step-00001234.safetensors; 0: all
-  int64_t max_steps = 0;         // stop, as if interrupted, after so many updates in all; 0: no limit
+  int64_t max_steps = 0;         // stop, as if interrupted, after so many steps in all; 0: no limit
   // Set from a signal handler: the step is finished, or the evaluation broken off, then fit() saves.
   const std::atomic<bool>* stop = nullptr;
   std::map<std::string, std::string> metadata = {};  // kept in the checkpoints
@@ -74,33 +87,36 @@ struct FitOptions {
   // On a device that works beside the host the step behind this one is under way: what the trainer saves
   // there may hold that update already. Nothing is under way at the end of an epoch.
   std::function<void(const StepEvent&)> on_step = {};
-  std::function<void(const EpochRow&)> on_epoch = {};
+  // With the evaluations at its end.
+  std::function<void(const EpochRow&, const std::vector<EvaluationRow>&)> on_epoch = {};
 };
 
 struct FitResult {
   bool completed = true;  // false: stopped by `stop` or max_steps
   Position position;
   RunHistory history;
-  Evaluation evaluation;  // the last one; empty without an evaluation loader
+  // The last evaluation of each plan; empty where there was none.
+  std::vector<std::unique_ptr<Evaluator>> evaluations;
 };
 
 class Trainer {
  public:
-  explicit Trainer(models::Model model, TrainerOptions options = {});
+  explicit Trainer(nn::Task task, TrainerOptions options = {});
 
   // Trains from the present position on. Throws Error(not_finite) naming the input, variable or node that had
-  // the first NaN or infinity when a loss or a measured gradient norm is not finite (fp16: still not after
-  // the loss scale has fallen to 1); the variables are then those of the step before. At the end of an epoch,
-  // and before anything is saved, a variable that is not finite is found as well.
-  FitResult fit(const data::Loader& loader, const FitOptions& options);
+  // the first NaN or infinity when an objective or a measured gradient norm is not finite (fp16: still not
+  // after the loss scale has fallen to 1); the variables are then those of the step before. At the end of an
+  // epoch, and before anything is saved, a variable that is not finite is found as well.
+  FitResult fit(const data::Source& source, const FitOptions& options);
 
-  // Breaks off, with what it has, when `stop` is set.
-  Evaluation evaluate(const data::Loader& loader, const std::atomic<bool>* stop = nullptr);
+  // One pass over an epoch of the source; returns how many samples it saw. Breaks off, with what it has, when
+  // `stop` is set.
+  int64_t evaluate(const data::Source& source, Evaluator& evaluator, const std::atomic<bool>* stop = nullptr);
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.
   Checkpoint checkpoint() const;
-  // Starting weights from such a file; the classifier must fit.
+  // Starting weights from such a file, which must hold all that the network has.
   void load_weights(const std::filesystem::path& path);
 
   // Everything that the next step depends on, bit for bit. A state of another precision is taken up too; the
@@ -108,54 +124,55 @@ class Trainer {
   Checkpoint training_state() const;
   void restore(const Checkpoint& state, const std::string& source);
 
-  const models::Model& model() const { return model_; }
+  const nn::Task& task() const { return task_; }
   Device& device() const { return *device_; }
   // What was asked for, or else the device's own.
   Precision precision() const { return precision_; }
   int64_t parameter_count() const;
-  // The training step for batches of that size, compiled.
-  const Executable& step(int64_t batch);
+  // The updating step of the first phase at these sizes, compiled.
+  const Executable& step(const SymbolBindings& sizes);
 
  private:
-  // A step whose outputs were not received yet.
-  struct SubmittedStep {
-    Executable* executable = nullptr;
-    bool updating = false;
-    double learning_rate = 0;
-    std::map<std::string, Tensor> inputs;
-    Position position = {};  // behind it
+  friend class Fitting;
+
+  struct CompiledStep {
+    std::unique_ptr<Executable> executable;
+    std::string objective;
+    std::vector<std::string> measures;
   };
 
-  void prepare(int64_t batch);
+  size_t phase_count() const { return std::max<size_t>(options_.phases.size(), 1); }
+  Phase phase(size_t index) const;
+  void declare(const SymbolBindings& sizes);
   bool works_ahead() const;
-  SubmittedStep submit(const data::Batch& batch, Position position, double learning_rate);
-  void forget_failure();
-  StepOptions step_options(int64_t batch) const;
+  StepOptions step_options(size_t phase, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
-  void check_finite(const std::map<std::string, Tensor>& inputs, const std::map<std::string, Tensor>& outputs,
-                    bool updating);
+  CompiledStep& compiled(size_t phase, bool updating, const SymbolBindings& sizes);
+  void keep_sizes(const std::vector<SymbolBindings>& sizes);
+  Executable& evaluation(const SymbolBindings& sizes);
+  Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite() const;  // variable and value
   void check_variables() const;
-  std::map<std::string, Tensor> tensors_for_precision(const Checkpoint& state) const;
-  [[noreturn]] void explain_not_finite(const std::map<std::string, Tensor>& inputs, bool updating,
-                                       const std::string& what);
+  std::string optimizer_names() const;
+  std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
+  bool is_averaged(const nn::Variable& variable) const;
+  [[noreturn]] void explain_not_finite(size_t phase, bool updating, const SymbolBindings& sizes,
+                                       const Feeds& inputs, const std::string& what) const;
 
-  models::Model model_;
+  nn::Task task_;
   TrainerOptions options_;
   std::shared_ptr<Device> device_;
   Precision precision_;
-  std::vector<nn::Variable> variables_list_;  // of the training step
+  std::vector<nn::Variable> variables_list_;  // of the training steps
   std::vector<nn::Variable> network_list_;    // of the network alone
   std::shared_ptr<Variables> variables_;
-  int64_t batch_ = 0;
-  std::unique_ptr<Executable> update_step_;
-  std::unique_ptr<Executable> accumulate_step_;
-  std::unique_ptr<Executable> evaluation_;
-  int64_t evaluation_batch_ = 0;
+  std::map<std::tuple<size_t, bool, SymbolBindings>, CompiledStep>
+      steps_;  // by phase, whether it updates, and sizes
+  std::map<SymbolBindings, std::unique_ptr<Executable>> evaluations_;
+  bool begun_ = false;  // trained, restored or loaded: what the variables hold matters
   Position position_;
   RunHistory history_;
-  double best_accuracy_ = -1;
-  int64_t skipped_ = 0;  // steps in a row whose gradients overflowed
+  std::optional<double> best_;  // of the goal
 };
 
 }  // namespace tessera::train

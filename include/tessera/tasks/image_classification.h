@@ -1,0 +1,63 @@
+// One class for each image.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/models/model.h"
+#include "tessera/nn/loss.h"
+#include "tessera/nn/task.h"
+#include "tessera/train/evaluator.h"
+
+namespace tessera::tasks {
+
+struct ImageClassificationOptions {
+  nn::Loss loss = nn::cross_entropy();
+};
+
+//   inputs:     images fp32 [batch, H, W, C], labels int32 [batch]; rows with label -1 only fill the batch
+//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's
+//   served:     logits fp32 [batch, classes]
+//   evaluation: loss fp32 [batch] (what is trained, of each example; 0 in filling rows), prediction int32
+//   [batch],
+//               confidence fp32 [batch] (the softmax of the prediction)
+nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
+
+// One example and what the network said of it.
+struct Prediction {
+  int64_t index = 0;  // in the data set
+  int32_t label = 0;
+  int32_t predicted = 0;
+  float confidence = 0;
+  float loss = 0;
+};
+
+// "loss" and "accuracy" of such a task, and for the report its confusions and worst mistakes.
+class ClassificationEvaluator : public train::Evaluator {
+ public:
+  // Pictures and names of classes come from the data set; without one the report has neither pictures nor
+  // names.
+  explicit ClassificationEvaluator(std::shared_ptr<const data::Dataset> dataset = nullptr)
+      : dataset_(std::move(dataset)) {}
+
+  void add(const data::Batch& batch, const Feeds& outputs) override;
+  train::Numbers results() const override;
+  // Each picture, drawn in characters, and what it was taken for.
+  std::string examples() const override;
+  std::vector<train::ReportSection> sections() const override;
+
+  const std::vector<Prediction>& predictions() const { return predictions_; }  // in the order of the data
+
+ private:
+  std::shared_ptr<const data::Dataset> dataset_;
+  std::vector<Prediction> predictions_;
+};
+
+// Makes such evaluators of one data set.
+train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset = nullptr);
+
+}  // namespace tessera::tasks

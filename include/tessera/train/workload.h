@@ -1,0 +1,29 @@
+// A task with its data: all that a training needs to know of what is trained.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tessera/data/source.h"
+#include "tessera/nn/task.h"
+#include "tessera/train/evaluator.h"
+
+namespace tessera::train {
+
+// What a network is measured on, and how.
+struct TestSet {
+  std::shared_ptr<const data::Source> source;
+  EvaluatorMaker evaluator;
+};
+
+// The data is opened when it is asked for: a finished run needs no training data. Both throw Error(io) or
+// Error(invalid_file) naming what is missing or broken.
+struct Workload {
+  nn::Task task;
+  std::string data;  // what people call the data: "Fashion-MNIST"
+  std::function<std::shared_ptr<const data::Source>()> training;
+  std::function<TestSet()> test;
+};
+
+}  // namespace tessera::train

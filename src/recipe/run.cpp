@@ -1,0 +1,224 @@
+#include "tessera/recipe/run.h"
+
+#include <cmath>
+#include <ctime>
+#include <optional>
+
+#include <fmt/chrono.h>
+
+#include "tessera/base/file.h"
+#include "tessera/base/log.h"
+#include "tessera/report/event_log.h"
+#include "tessera/report/machine.h"
+#include "tessera/report/progress.h"
+#include "tessera/report/report.h"
+
+#include "recipe/run_folder.h"
+
+namespace tessera::recipe {
+namespace {
+
+optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, int64_t steps_per_epoch) {
+  const auto steps_of = [&](double epochs) {
+    return static_cast<int64_t>(std::lround(epochs * static_cast<double>(steps_per_epoch)));
+  };
+  const int64_t warmup_steps = s.warmup_steps + steps_of(s.warmup_epochs);
+  optim::Schedule schedule = optim::constant();
+  if (s.name == "step") {
+    std::vector<int64_t> milestones;
+    for (double epochs : s.milestones) milestones.push_back(steps_of(epochs));
+    schedule = optim::step(milestones, s.gamma);
+  } else if (s.name == "cosine") {
+    schedule = optim::cosine(total_steps, s.final);
+  } else if (s.name == "polynomial") {
+    schedule = optim::polynomial(total_steps, s.power, s.final);
+  } else if (s.name == "one_cycle") {
+    return optim::one_cycle(total_steps, s.peak, s.initial, s.final);
+  }
+  return warmup_steps > 0 ? optim::warmup(warmup_steps, schedule, s.initial) : schedule;
+}
+
+report::RunSummary summarize(const train::Trainer& trainer, const train::FitResult& result) {
+  const DeviceDescription device = trainer.device().description();
+  report::RunSummary summary{.device = device.name,
+                             .precision = std::string(to_string(trainer.precision())),
+                             .task = trainer.task().name,
+                             .network = trainer.task().network,
+                             .parameters = trainer.parameter_count(),
+                             .epochs = result.position.epoch,
+                             .train_seconds = result.history.train_seconds(),
+                             .versions = device.versions};
+  for (const train::EvaluationRow& row : result.history.evaluations)
+    summary.evaluations[row.name] = row.results;
+  double samples = 0;
+  for (const train::EpochRow& row : result.history.epochs) samples += row.samples_per_second * row.seconds;
+  if (summary.train_seconds > 0) summary.samples_per_second = samples / summary.train_seconds;
+  summary.versions["tessera"] = report::read_machine().tessera_version;
+  return summary;
+}
+
+report::Report make_report(const Recipe& recipe, const train::Workload& workload,
+                           const report::RunSummary& summary, const train::FitResult& result) {
+  report::Report report{.data = workload.data,
+                        .date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr))),
+                        .summary = summary,
+                        .history = result.history,
+                        .machine = report::read_machine(),
+                        .recipe = to_toml(recipe),
+                        .metrics = workload.task.metrics,
+                        .samples = workload.task.samples};
+  for (const auto& evaluation : result.evaluations) {
+    if (evaluation == nullptr) continue;
+    for (train::ReportSection& section : evaluation->sections())
+      report.sections.push_back(std::move(section));
+  }
+  return report;
+}
+
+// The live line and the log of events, fed by the trainer.
+class Observer {
+ public:
+  Observer(const nn::Task& task, const Recipe& recipe, int64_t batches_per_epoch, bool quiet)
+      : progress_({.metrics = task.metrics, .samples = task.samples}),
+        recipe_(recipe),
+        batches_per_epoch_(batches_per_epoch),
+        quiet_(quiet) {}
+
+  report::Progress& progress() { return progress_; }
+
+  void begin(const std::filesystem::path& folder, int64_t first_step) {
+    events_.emplace(folder, first_step);
+    events_->text("recipe", to_toml(recipe_));
+  }
+
+  void step(const train::StepEvent& event) {
+    events_->step(event);
+    if (quiet_) return;
+    for (const auto& [measure, mean] : event.measures) {
+      const auto known = measures_.emplace(measure, mean).first;
+      known->second = smooth(known->second, mean);
+    }
+    rate_ = std::isnan(rate_) ? event.samples_per_second : smooth(rate_, event.samples_per_second);
+    progress_.update({.epoch = event.position.epoch + 1,
+                      .epochs = recipe_.train.epochs,
+                      .step = event.position.batch / recipe_.train.accumulate,
+                      .steps_per_epoch = batches_per_epoch_ / recipe_.train.accumulate,
+                      .measures = measures_,
+                      .samples_per_second = rate_});
+  }
+
+  void epoch(const train::EpochRow& row, const std::vector<train::EvaluationRow>& evaluations) {
+    events_->epoch(row, evaluations);
+    if (!quiet_) progress_.finish_epoch(row, evaluations, recipe_.train.epochs);
+  }
+
+ private:
+  static double smooth(double average, double value) { return 0.95 * average + 0.05 * value; }
+
+  report::Progress progress_;
+  std::optional<report::EventLog> events_;
+  const Recipe& recipe_;
+  int64_t batches_per_epoch_;
+  bool quiet_;
+  train::Numbers measures_;
+  double rate_ = train::kNotMeasured;
+};
+
+train::FitOptions fit_options(const Recipe& recipe, const RunOptions& options, const train::TestSet& test) {
+  return {
+      .epochs = recipe.train.epochs,
+      .schedule = [&recipe](int64_t total,
+                            int64_t per_epoch) { return make_schedule(recipe.schedule, total, per_epoch); },
+      .evaluations = {{.source = test.source.get(),
+                       .evaluator = test.evaluator,
+                       .every_epochs = recipe.train.evaluate_every}},
+      .checkpoint_every = recipe.train.checkpoint_every,
+      .checkpoint_steps = recipe.train.checkpoint_steps,
+      .checkpoint_minutes = recipe.train.checkpoint_minutes,
+      .keep_checkpoints = recipe.train.keep_checkpoints,
+      .max_steps = options.max_steps,
+      .stop = options.stop,
+      .metadata = {{"recipe", to_toml(recipe)}}};
+}
+
+// What the last evaluation found is not in the state that a run resumes from.
+void evaluate_anew(train::Trainer& trainer, const train::TestSet& test, train::FitResult& result) {
+  if (result.evaluations.front() != nullptr) return;
+  result.evaluations.front() = test.evaluator();
+  trainer.evaluate(*test.source, *result.evaluations.front());
+}
+
+}  // namespace
+
+RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
+  RunFolder folder(options.folder, recipe, options.resume);
+  std::optional<Checkpoint> state;
+  std::optional<Recipe> begun;
+  std::vector<train::SettingChange> changes;
+  if (options.resume) {
+    state = load_checkpoint(folder.last());
+    begun = folder.begun_recipe(state->metadata);
+    changes = changes_on_resume(*begun, recipe, options.asked, folder.last().string());
+  }
+  const train::Workload workload = make_workload(recipe);
+  const std::shared_ptr<const data::Source> training = workload.training();
+  const train::TestSet test = workload.test();
+  std::string fallback;
+  train::Trainer trainer(workload.task, make_trainer_options(recipe, &fallback));
+  if (!recipe.model.weights.empty() && !options.resume) trainer.load_weights(recipe.model.weights);
+  int64_t first_step = 0;
+  if (state.has_value()) {
+    trainer.restore(*state, folder.last().string());
+    first_step = std::stoll(state->metadata.at("step"));
+    state.reset();
+  }
+  const MemoryPlan& memory = trainer.step(training->sizes().front()).memory_plan();
+  Observer observer(workload.task, recipe, training->batches(0).value_or(0), options.quiet);
+  train::FitOptions fit = fit_options(recipe, options, test);
+  fit.checkpoints = folder.checkpoints();
+  fit.changes = changes;
+  fit.on_begin = [&] {
+    folder.begin(recipe, begun);
+    observer.begin(options.folder, first_step);
+    for (const train::SettingChange& change : changes) {
+      log_info("{} is {} from step {} on, and was {}", change.key, change.after, first_step, change.before);
+    }
+    const DeviceDescription device = trainer.device().description();
+    observer.progress().print(device_summary(device, fallback));
+    if (!options.quiet) observer.progress().print(memory_summary(memory, device.memory_bytes));
+  };
+  fit.on_step = [&](const train::StepEvent& event) { observer.step(event); };
+  fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer.epoch(row, evaluations); };
+  train::FitResult result = trainer.fit(*training, fit);
+  if (!result.completed) return {workload.task, std::move(result)};
+
+  save(trainer.checkpoint(), options.folder / "model.safetensors");
+  evaluate_anew(trainer, test, result);
+  const report::RunSummary summary = summarize(trainer, result);
+  report::write_summary(options.folder / "summary.json", summary);
+  report::write_report(options.folder / "report.html", make_report(recipe, workload, summary, result));
+  return {workload.task, std::move(result)};
+}
+
+std::vector<train::EvaluationRow> RunResult::last_evaluations() const {
+  std::vector<train::EvaluationRow> last;
+  for (const train::EvaluationRow& row : fit.history.evaluations) {
+    std::erase_if(last, [&](const train::EvaluationRow& known) { return known.name == row.name; });
+    last.push_back(row);
+  }
+  return last;
+}
+
+FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides) {
+  // The run spelled out every key, also those without effect: warnings would say nothing new.
+  const std::filesystem::path path = folder / "recipe.toml";
+  std::vector<std::string> warnings;
+  const Recipe recipe = parse_recipe(read_text_file(path), path.string(), overrides, &warnings);
+  check_recipe_files(recipe);
+  train::Workload workload = make_workload(recipe);
+  train::Trainer trainer(workload.task, make_trainer_options(recipe));
+  trainer.load_weights(folder / "model.safetensors");
+  return {std::move(workload), std::move(trainer)};
+}
+
+}  // namespace tessera::recipe

@@ -1,0 +1,24 @@
+// The sections of the report, each "" when there is nothing to show.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/report/report.h"
+#include "tessera/report/sections.h"
+
+namespace tessera::report {
+
+// "1,234,567".
+std::string group_digits(int64_t value);
+
+// "Test accuracy" for "test_accuracy" and "test accuracy".
+std::string heading(std::string_view name);
+
+std::string curves_part(const Report& report);
+std::string epochs_part(const Report& report);
+
+// For the `src` of an <img>.
+std::string picture_source(const Picture& picture);
+
+}  // namespace tessera::report

@@ -1,0 +1,176 @@
+#include "tessera/tasks/image_classification.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tessera/ops/functions.h"
+#include "tessera/report/sections.h"
+
+namespace tessera::tasks {
+namespace {
+
+constexpr size_t kMistakes = 24;  // that a report shows
+
+// 1 in rows that are examples, 0 in those that only fill; and labels without the -1 of the latter, of which
+// no loss could be computed.
+struct Rows {
+  Value* labels;
+  Value* weights;
+};
+Rows rows_of(Value* labels) {
+  Value* classes = ops::maximum(labels, ops::constant_like(labels, 0));
+  return {classes, ops::cast(ops::equal(labels, classes), DataType::fp32)};
+}
+
+nn::Training training(const models::Model& network, const nn::Loss& loss, nn::Context& context,
+                      const nn::Values& inputs) {
+  Value* logits = network.forward(context, inputs["images"]);
+  const Rows rows = rows_of(inputs["labels"]);
+  Value* hits = ops::equal(ops::argmax(logits), rows.labels);
+  return {.objectives = {nn::mean_of("loss", loss.examples(logits, rows.labels), rows.weights)},
+          .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), rows.weights)}};
+}
+
+nn::Values evaluation(const models::Model& network, const nn::Loss& loss, nn::Context& context,
+                      const nn::Values& inputs) {
+  Value* logits = ops::cast(network.forward(context, inputs["images"]), DataType::fp32);
+  const Rows rows = rows_of(inputs["labels"]);
+  return {{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
+          {"prediction", ops::argmax(logits)},
+          {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
+}
+
+// The picture of an example as bytes, as the data set holds it.
+report::Picture picture_of(const data::Dataset& dataset, int64_t index) {
+  const Shape& shape = dataset.image_shape();
+  std::vector<float> values(static_cast<size_t>(element_count(shape)));
+  int32_t label = 0;
+  dataset.read(index, values, label);
+  report::Picture picture{.height = shape[0], .width = shape[1], .channels = shape[2]};
+  for (const float value : values)
+    picture.pixels.push_back(static_cast<uint8_t>(std::lround(255 * std::clamp(value, 0.0F, 1.0F))));
+  return picture;
+}
+
+// Draws a picture in characters: two pixels by two become one character, the brighter the denser.
+std::vector<std::string> draw(const data::Dataset& dataset, int64_t index) {
+  constexpr std::string_view kShades = " .:-=+*#%@";
+  const Shape& shape = dataset.image_shape();
+  std::vector<float> pixels(static_cast<size_t>(element_count(shape)));
+  int32_t label = 0;
+  dataset.read(index, pixels, label);
+  const auto at = [&](int64_t row, int64_t column) {  // the mean over channels
+    float sum = 0;
+    for (int64_t c = 0; c < shape[2]; ++c)
+      sum += pixels[static_cast<size_t>((row * shape[1] + column) * shape[2] + c)];
+    return sum / static_cast<float>(shape[2]);
+  };
+  std::vector<std::string> lines;
+  for (int64_t row = 0; row + 1 < shape[0]; row += 2) {
+    std::string line;
+    for (int64_t column = 0; column < shape[1]; ++column) {
+      const float brightness = std::clamp((at(row, column) + at(row + 1, column)) / 2, 0.0F, 1.0F);
+      line += kShades[static_cast<size_t>(std::lround(brightness * static_cast<float>(kShades.size() - 1)))];
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options) {
+  const Dimension batch = Dimension::symbol("batch");
+  const nn::Loss loss = options.loss;
+  return {.name = "image_classification",
+          .network = network.name,
+          .inputs = {{"images", network.input_type(batch)}, {"labels", {DataType::int32, {batch}}}},
+          .metrics = {{.name = "accuracy", .percent = true, .larger_is_better = true}, {.name = "loss"}},
+          .samples = "images",
+          .training = [=](nn::Context& context,
+                          const nn::Values& inputs) { return training(network, loss, context, inputs); },
+          .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
+            return {{"logits", network.forward(context, inputs["images"])}};
+          },
+          .evaluation = [=](nn::Context& context,
+                            const nn::Values& inputs) { return evaluation(network, loss, context, inputs); }};
+}
+
+void ClassificationEvaluator::add(const data::Batch& batch, const Feeds& outputs) {
+  const auto losses = outputs.at("loss").data<float>();
+  const auto predictions = outputs.at("prediction").data<int32_t>();
+  const auto confidences = outputs.at("confidence").data<float>();
+  const auto labels = batch.fields.at("labels").data<int32_t>();
+  for (size_t row = 0; row < static_cast<size_t>(batch.samples); ++row) {
+    predictions_.push_back(
+        {batch.indices[row], labels[row], predictions[row], confidences[row], losses[row]});
+  }
+}
+
+train::Numbers ClassificationEvaluator::results() const {
+  if (predictions_.empty()) return {};
+  double loss = 0;
+  int64_t correct = 0;
+  for (const Prediction& prediction : predictions_) {
+    loss += prediction.loss;
+    correct += prediction.label == prediction.predicted ? 1 : 0;
+  }
+  const auto count = static_cast<double>(predictions_.size());
+  return {{"loss", loss / count}, {"accuracy", static_cast<double>(correct) / count}};
+}
+
+std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
+  if (predictions_.empty()) return {};
+  const std::vector<std::string> classes =
+      dataset_ != nullptr ? dataset_->class_names() : std::vector<std::string>{};
+  report::Confusion confusion;
+  std::vector<Prediction> wrong;
+  for (const Prediction& prediction : predictions_) {
+    ++confusion[{prediction.label, prediction.predicted}];
+    if (prediction.label != prediction.predicted) wrong.push_back(prediction);
+  }
+  std::vector<train::ReportSection> sections{report::confusion_section(classes, confusion)};
+  if (dataset_ == nullptr || wrong.empty()) return sections;
+  std::stable_sort(wrong.begin(), wrong.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
+  wrong.resize(std::min(wrong.size(), kMistakes));
+  std::vector<report::Mistake> mistakes;
+  for (const Prediction& prediction : wrong) {
+    mistakes.push_back({.picture = picture_of(*dataset_, prediction.index),
+                        .index = prediction.index,
+                        .truth = prediction.label,
+                        .prediction = prediction.predicted,
+                        .confidence = prediction.confidence});
+  }
+  sections.push_back(report::mistakes_section(classes, mistakes));
+  return sections;
+}
+
+std::string ClassificationEvaluator::examples() const {
+  const std::vector<std::string> classes =
+      dataset_ != nullptr ? dataset_->class_names() : std::vector<std::string>{};
+  const auto name = [&](int32_t label) { return data::class_name(classes, label); };
+  std::string text;
+  int64_t correct = 0;
+  for (const Prediction& prediction : predictions_) {
+    const bool right = prediction.predicted == prediction.label;
+    correct += right ? 1 : 0;
+    if (dataset_ != nullptr) {
+      for (const std::string& line : draw(*dataset_, prediction.index)) text += "  " + line + "\n";
+    }
+    text += fmt::format("image {}: {} ({:.1f} %){}\n\n", prediction.index, name(prediction.predicted),
+                        100 * prediction.confidence,
+                        right ? "" : fmt::format(", wrong: it is {}", name(prediction.label)));
+  }
+  return text + fmt::format("{} of {} right\n", correct, predictions_.size());
+}
+
+train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset) {
+  return [dataset] { return std::make_unique<ClassificationEvaluator>(dataset); };
+}
+
+}  // namespace tessera::tasks
