@@ -14,4 +14,5 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build
     "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/moved")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer" "${DEVICE}")
+run("${WORK}/build/own_task" "${DEVICE}")
 run("${WORK}/moved/bin/tessera" doctor)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/base/error.h"
+#include "tessera/base/random.h"
 #include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
 #include "tessera/compile/executable.h"
@@ -18,4 +19,5 @@
 #include "tessera/recipe/run.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/task_registry.h"
 #include "tessera/train/trainer.h"

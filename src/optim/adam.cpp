@@ -1,3 +1,6 @@
+#include "tessera/optim/registry.h"
+
+#include "optim/common_options.h"
 #include "optim/moments.h"
 
 namespace tessera::optim {
@@ -28,4 +31,34 @@ Optimizer adamw(const AdamOptions& options) {
   return adam_like("adamw", options, true);
 }
 
+namespace {
+
+const AdamOptions kDefaults;
+
+std::vector<Option> adam_options() {
+  return {learning_rate_option(kDefaults.learning_rate), beta1_option(kDefaults.beta1),
+          beta2_option(kDefaults.beta2), epsilon_option(kDefaults.epsilon),
+          weight_decay_option(kDefaults.weight_decay)};
+}
+
+AdamOptions read_options(const Options& options) {
+  return {.learning_rate = options.real("learning_rate"),
+          .beta1 = options.real("beta1"),
+          .beta2 = options.real("beta2"),
+          .epsilon = options.real("epsilon"),
+          .weight_decay = options.real("weight_decay")};
+}
+
+const OptimizerRegistration kAdam({.name = "adam",
+                                   .options = adam_options(),
+                                   .create = [](const Options& options) {
+                                     return adam(read_options(options));
+                                   }});
+const OptimizerRegistration kAdamW({.name = "adamw",
+                                    .options = adam_options(),
+                                    .create = [](const Options& options) {
+                                      return adamw(read_options(options));
+                                    }});
+
+}  // namespace
 }  // namespace tessera::optim

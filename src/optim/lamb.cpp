@@ -1,3 +1,6 @@
+#include "tessera/optim/registry.h"
+
+#include "optim/common_options.h"
 #include "optim/moments.h"
 #include "optim/trust_ratio.h"
 
@@ -23,4 +26,21 @@ Optimizer lamb(const LambOptions& options) {
           }};
 }
 
+namespace {
+
+const LambOptions kDefaults;
+const OptimizerRegistration kRegistration(
+    {.name = "lamb",
+     .options = {learning_rate_option(kDefaults.learning_rate), beta1_option(kDefaults.beta1),
+                 beta2_option(kDefaults.beta2), epsilon_option(kDefaults.epsilon),
+                 weight_decay_option(kDefaults.weight_decay)},
+     .create = [](const Options& options) {
+       return lamb({.learning_rate = options.real("learning_rate"),
+                    .beta1 = options.real("beta1"),
+                    .beta2 = options.real("beta2"),
+                    .epsilon = options.real("epsilon"),
+                    .weight_decay = options.real("weight_decay")});
+     }});
+
+}  // namespace
 }  // namespace tessera::optim

@@ -1,5 +1,6 @@
-#include "tessera/optim/optimizer.h"
+#include "tessera/optim/registry.h"
 
+#include "optim/common_options.h"
 #include "optim/trust_ratio.h"
 
 namespace tessera::optim {
@@ -28,4 +29,27 @@ Optimizer lars(const LarsOptions& options) {
           }};
 }
 
+namespace {
+
+const LarsOptions kDefaults;
+const OptimizerRegistration kRegistration(
+    {.name = "lars",
+     .options = {learning_rate_option(kDefaults.learning_rate),
+                 momentum_option(kDefaults.momentum),
+                 weight_decay_option(kDefaults.weight_decay),
+                 {.key = "trust",
+                  .value = kDefaults.eta,
+                  .documentation =
+                      "Trust coefficient: each layer's update as a fraction of its weights' norm",
+                  .limits = Limits::above(0)},
+                 epsilon_option(kDefaults.epsilon)},
+     .create = [](const Options& options) {
+       return lars({.learning_rate = options.real("learning_rate"),
+                    .momentum = options.real("momentum"),
+                    .weight_decay = options.real("weight_decay"),
+                    .eta = options.real("trust"),
+                    .epsilon = options.real("epsilon")});
+     }});
+
+}  // namespace
 }  // namespace tessera::optim

@@ -1,5 +1,7 @@
 #include "tessera/ops/functions.h"
-#include "tessera/optim/optimizer.h"
+#include "tessera/optim/registry.h"
+
+#include "optim/common_options.h"
 
 namespace tessera::optim {
 
@@ -16,7 +18,7 @@ Optimizer rmsprop(const RmspropOptions& options) {
                                ops::multiply(ops::square(gradient), 1 - options.alpha));
         context.update(average, next);
         Value* variance = next;
-        if (options.centerd) {
+        if (options.centered) {
           Value* mean = context.state("gradient_average");
           Value* mean_next =
               ops::add(ops::multiply(mean, options.alpha), ops::multiply(gradient, 1 - options.alpha));
@@ -33,4 +35,26 @@ Optimizer rmsprop(const RmspropOptions& options) {
       }};
 }
 
+namespace {
+
+const RmspropOptions kDefaults;
+const OptimizerRegistration kRegistration(
+    {.name = "rmsprop",
+     .options = {learning_rate_option(kDefaults.learning_rate),
+                 {.key = "alpha",
+                  .value = kDefaults.alpha,
+                  .documentation = "Decay of the mean square of the gradient",
+                  .limits = Limits::fraction()},
+                 epsilon_option(kDefaults.epsilon),
+                 momentum_option(kDefaults.momentum),
+                 weight_decay_option(kDefaults.weight_decay)},
+     .create = [](const Options& options) {
+       return rmsprop({.learning_rate = options.real("learning_rate"),
+                       .alpha = options.real("alpha"),
+                       .epsilon = options.real("epsilon"),
+                       .momentum = options.real("momentum"),
+                       .weight_decay = options.real("weight_decay")});
+     }});
+
+}  // namespace
 }  // namespace tessera::optim

@@ -1,5 +1,7 @@
 #include "tessera/ops/functions.h"
-#include "tessera/optim/optimizer.h"
+#include "tessera/optim/registry.h"
+
+#include "optim/common_options.h"
 
 namespace tessera::optim {
 
@@ -21,4 +23,29 @@ Optimizer sgd(const SgdOptions& options) {
           }};
 }
 
+namespace {
+
+std::vector<Contradiction> check_nesterov(const Options& options) {
+  if (!options.boolean("nesterov") || options.real("momentum") > 0) return {};
+  return {{{"momentum", "nesterov"}, "'optimizer.nesterov' needs a 'optimizer.momentum' above 0"}};
+}
+
+const SgdOptions kDefaults;
+const OptimizerRegistration kRegistration({.name = "sgd",
+                                           .options = {learning_rate_option(kDefaults.learning_rate),
+                                                       momentum_option(kDefaults.momentum),
+                                                       {.key = "nesterov",
+                                                        .value = kDefaults.nesterov,
+                                                        .documentation = "Nesterov's form of momentum"},
+                                                       weight_decay_option(kDefaults.weight_decay)},
+                                           .create =
+                                               [](const Options& options) {
+                                                 return sgd({.learning_rate = options.real("learning_rate"),
+                                                             .momentum = options.real("momentum"),
+                                                             .nesterov = options.boolean("nesterov"),
+                                                             .weight_decay = options.real("weight_decay")});
+                                               },
+                                           .check = check_nesterov});
+
+}  // namespace
 }  // namespace tessera::optim

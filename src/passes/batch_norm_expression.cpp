@@ -44,8 +44,8 @@ BatchStatistics batch_statistics(Value* x, DataType type) {
 Value* normalize_channels(Value* x, Value* mean, Value* variance, Value* scale, Value* bias, double epsilon) {
   Value* factor = ops::multiply(ops::rsqrt(ops::add(variance, epsilon)), scale);
   const auto along = [&](Value* channels) { return ops::broadcast_to(channels, x->shape()); };
-  Value* centerd = ops::subtract(ops::cast(x, mean->data_type()), along(mean));
-  return ops::cast(ops::add(ops::multiply(centerd, along(factor)), along(bias)), x->data_type());
+  Value* centered = ops::subtract(ops::cast(x, mean->data_type()), along(mean));
+  return ops::cast(ops::add(ops::multiply(centered, along(factor)), along(bias)), x->data_type());
 }
 
 namespace {
@@ -64,12 +64,12 @@ std::optional<NormalizedChannels> match_normalized_channels(Value* y) {
   Node* narrow = casts ? producer_of(y, "cast") : nullptr;
   Node* sum = casts ? in_front(narrow, 0, "add") : producer_of(y, "add");
   Node* product = in_front(sum, 0, "multiply");
-  Node* centerd = in_front(product, 0, "subtract");
-  Node* mean = in_front(centerd, 1, "broadcast_to");
+  Node* centered = in_front(product, 0, "subtract");
+  Node* mean = in_front(centered, 1, "broadcast_to");
   Node* factor = in_front(product, 1, "broadcast_to");
   Node* bias = in_front(sum, 1, "broadcast_to");
-  std::vector<Node*> nodes{sum, product, centerd, mean, factor, bias};
-  Node* wide = casts ? in_front(centerd, 0, "cast") : centerd;
+  std::vector<Node*> nodes{sum, product, centered, mean, factor, bias};
+  Node* wide = casts ? in_front(centered, 0, "cast") : centered;
   if (casts) nodes.insert(nodes.end(), {narrow, wide});
   if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end() || wide->input(0)->type() != y->type())
     return std::nullopt;

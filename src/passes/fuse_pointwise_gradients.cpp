@@ -168,8 +168,8 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
     outputs.push_back(keep(ops::reduce_sum(wide_dz, over)));
     for (const Node* norm : norms) {
       Value* x = widened(norm->input(1));
-      Value* centerd = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
-      outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(wide_dz, centerd)), over)));
+      Value* centered = keep(ops::subtract(x, keep(ops::broadcast_to(norm->input(3), x->shape()))));
+      outputs.push_back(keep(ops::reduce_sum(keep(ops::multiply(wide_dz, centered)), over)));
     }
     graph.set_name_scope("");
   }

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <type_traits>
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 #include "tessera/base/text.h"
+#include "tessera/optim/registry.h"
+#include "tessera/train/task_registry.h"
 
-#include "recipe/recipe_defaults.h"
-#include "recipe/recipe_fields.h"
+#include "recipe/recipe_table.h"
 #include "recipe/recipe_toml.h"
 
 namespace tessera::recipe {
@@ -33,23 +35,17 @@ std::string full_name(const Assignment& assignment) {
   return assignment.section.empty() ? assignment.key : assignment.section + "." + assignment.key;
 }
 
-bool is_section(std::string_view name) {
-  const auto& fields = recipe_fields();
-  return std::any_of(fields.begin(), fields.end(),
-                     [&](const RecipeField& field) { return field.section == name; });
-}
-
 // ", did you mean 'x'?" for a key that is none: the same key of another section, else the nearest of its own
 // section, else the nearest full name.
-std::string suggestion(const Assignment& unknown) {
+std::string suggestion(const RecipeTable& table, const Assignment& unknown) {
   std::vector<std::string> siblings;
   std::vector<std::string> paths;
   std::vector<std::string> sections;
-  for (const RecipeField& field : recipe_fields()) {
-    if (field.key == unknown.key) return did_you_mean(field.path(), {field.path()});
-    if (field.section == unknown.section) siblings.emplace_back(field.key);
+  for (const RecipeField& field : table.fields()) {
+    if (field.key() == unknown.key) return did_you_mean(field.path(), {field.path()});
+    if (field.section == unknown.section) siblings.push_back(field.key());
     paths.push_back(field.path());
-    if (sections.empty() || sections.back() != field.section) sections.emplace_back(field.section);
+    if (sections.empty() || sections.back() != field.section) sections.push_back(field.section);
   }
   if (unknown.section.empty() && unknown.is_table) return did_you_mean(unknown.key, sections);
   const std::string near = did_you_mean(unknown.key, siblings);
@@ -83,81 +79,90 @@ std::optional<T> value_as(const TomlValue& value) {
   return exact != nullptr ? std::optional<T>(*exact) : std::nullopt;
 }
 
-class Assigner {
+// Turns what was written into a value of the option's type, within its limits.
+class Reader {
  public:
-  Assigner(Recipe& recipe, const RecipeField& field, const Assignment& assignment)
-      : recipe_(recipe), field_(field), assignment_(assignment) {}
+  Reader(const RecipeField& field, const Assignment& assignment)
+      : field_(field), option_(*field.option), assignment_(assignment) {}
 
-  void assign() {
-    const Slot slot = field_.slot(recipe_);
-    std::visit([&](auto* target) { set(target, slot); }, slot);
+  OptionValue read() const {
+    return std::visit([&](const auto& value) -> OptionValue { return read_as(value); }, option_.value);
   }
 
  private:
   template <typename T>
-  void set(T* target, const Slot& slot) {
-    *target = checked<T>(assignment_.value, slot);
+  OptionValue read_as(const T&) const {
+    return checked<T>(assignment_.value);
   }
   template <typename T>
-  void set(std::optional<T>* target, const Slot& slot) {
-    *target = checked<T>(assignment_.value, slot);
-  }
-  template <typename T>
-  void set(std::vector<T>* target, const Slot& slot) {
+  OptionValue read_as(const std::vector<T>&) const {
     const auto* items = std::get_if<std::vector<TomlValue>>(&assignment_.value.value);
-    if (items == nullptr) wrong_type(assignment_.value, slot);
-    target->clear();
-    for (const TomlValue& item : *items) target->push_back(checked<T>(item, slot));
+    if (items == nullptr) wrong_type(assignment_.value);
+    std::vector<T> values;
+    for (const TomlValue& item : *items) values.push_back(checked<T>(item));
+    return values;
   }
 
   template <typename T>
-  T checked(const TomlValue& value, const Slot& slot) {
+  T checked(const TomlValue& value) const {
     const std::optional<T> converted = value_as<T>(value);
-    if (!converted) wrong_type(value, slot);
+    if (!converted) wrong_type(value);
     if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
-      require(field_.limits.holds(static_cast<double>(*converted)), ErrorCode::invalid_argument,
+      const std::string limits = option_.limits.describe();
+      require(option_.limits.holds(static_cast<double>(*converted)), ErrorCode::invalid_argument,
               "{}: '{}' must be {}, not {}", assignment_.place, field_.path(),
-              field_.limits.describe().empty() ? "finite" : field_.limits.describe(), *converted);
+              limits.empty() ? "finite" : limits, *converted);
     }
     if constexpr (std::is_same_v<T, std::string>) check_choice(*converted);
     return *converted;
   }
 
-  void check_choice(const std::string& value) {
-    const auto& choices = field_.choices;
+  void check_choice(const std::string& value) const {
+    const auto& choices = option_.choices;
     if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     fail(ErrorCode::invalid_argument, "{}: '{}' has no choice {}{} (choices: {})", assignment_.place,
          field_.path(), quote_toml(value), did_you_mean(value, choices), fmt::join(choices, ", "));
   }
 
-  [[noreturn]] void wrong_type(const TomlValue& value, const Slot& slot) {
+  [[noreturn]] void wrong_type(const TomlValue& value) const {
     const bool in_list = &value != &assignment_.value;
     fail(ErrorCode::invalid_argument, "{}: '{}' must be {}, not {}{}", assignment_.place, field_.path(),
-         type_name(slot), in_list ? "one with " : "", describe(value));
+         type_name(option_.value), in_list ? "one with " : "", describe(value));
   }
 
-  Recipe& recipe_;
   const RecipeField& field_;
+  const Option& option_;
   const Assignment& assignment_;
 };
 
-void apply(Recipe& recipe, Places& places, const Assignment& assignment) {
-  if (assignment.section.empty() && is_section(assignment.key)) {
+bool is_empty_list(const OptionValue& value) {
+  const auto* integers = std::get_if<std::vector<int64_t>>(&value);
+  const auto* reals = std::get_if<std::vector<double>>(&value);
+  return (integers != nullptr && integers->empty()) || (reals != nullptr && reals->empty());
+}
+
+void apply(const RecipeTable& table, Recipe& recipe, Places& places, const Assignment& assignment) {
+  if (assignment.section.empty() && table.has_section(assignment.key)) {
     require(assignment.is_table, ErrorCode::invalid_argument, "{}: '{}' must be a table, written [{}]",
             assignment.place, assignment.key, assignment.key);
     return;
   }
-  const RecipeField* field = find_field(assignment.section, assignment.key);
+  const RecipeField* field = table.find(assignment.section, assignment.key);
   if (field == nullptr) {
     const bool is_unknown_table = assignment.section.empty() && assignment.is_table;
     fail(ErrorCode::invalid_argument, "{}: unknown {} '{}'{}", assignment.place,
-         is_unknown_table ? "table" : "key", full_name(assignment), suggestion(assignment));
+         is_unknown_table ? "table" : "key", full_name(assignment), suggestion(table, assignment));
   }
-  Assigner(recipe, *field, assignment).assign();
+  OptionValue value = Reader(*field, assignment).read();
   places[field->path()] = assignment.place;
+  if (is_empty_list(value) && !field->option->unset.empty()) {
+    recipe.values.erase(field->path());
+  } else {
+    recipe.values.set(field->path(), std::move(value));
+  }
 }
 
-Assignment parse_override(const std::string& text) {
+Assignment parse_override(const RecipeTable& table, const std::string& text) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   const size_t dot = name.find('.');
@@ -169,9 +174,8 @@ Assignment parse_override(const std::string& text) {
   result.key = dot == std::string::npos ? name : name.substr(dot + 1);
   const std::string value = text.substr(equals + 1);
 
-  const RecipeField* field = find_field(result.section, result.key);
-  Recipe scratch;
-  const bool wants_text = field != nullptr && std::holds_alternative<std::string*>(field->slot(scratch));
+  const RecipeField* field = table.find(result.section, result.key);
+  const bool wants_text = field != nullptr && std::holds_alternative<std::string>(field->option->value);
   const bool is_value = read_toml_value(value, result.value);
   // For a key that takes text, 2024 and true are text as well.
   if (is_value && (!wants_text || std::holds_alternative<std::string>(result.value.value))) return result;
@@ -187,72 +191,78 @@ bool is_device_name(std::string_view name) {
   return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Rules that one key alone cannot break. Throws at the place of the last key given.
-class Contradictions {
- public:
-  Contradictions(const Recipe& recipe, const Places& places, std::string_view name)
-      : recipe_(recipe), places_(places), name_(name) {}
-
-  void check() const {
-    const auto& [model, data, train, optimizer, schedule] = recipe_;
-    hold(!model.name.empty(), {"model.name"}, "'model.name' is empty");
-    hold(*model.classes >= data.classes, {"model.classes", "data.classes"},
-         fmt::format("the network has {} outputs ('model.classes') for {} classes ('data.classes')",
-                     *model.classes, data.classes));
-    hold(data.kind != "idx" || !data.path.empty(), {"data.kind", "data.path"},
-         "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)");
-    for (const auto& [key, list] : {std::pair{"data.mean", &data.mean}, std::pair{"data.std", &data.std}}) {
-      hold(static_cast<int64_t>(list->size()) == data.channels, {key, "data.channels"},
-           fmt::format("'{}' has {} values for {} channels ('data.channels')", key, list->size(),
-                       data.channels));
+// Rules that one key alone cannot break: those of the task, the optimizer and the schedule, whose keys are
+// those of their sections.
+std::vector<Contradiction> contradictions(const Recipe& recipe) {
+  std::vector<Contradiction> found;
+  const auto append = [&](const std::string& prefix, const auto& check, const Options& options) {
+    if (!check) return;
+    for (Contradiction& one : check(options)) {
+      for (std::string& key : one.keys) key.insert(0, prefix);
+      found.push_back(std::move(one));
     }
-    hold(data.cutout <= data.image_size, {"data.cutout", "data.image_size"},
-         fmt::format("'data.cutout' ({}) is larger than the image ({})", data.cutout, data.image_size));
-    hold(is_device_name(train.device), {"train.device"},
+  };
+  const Options& values = recipe.values;
+  append("", train::tasks().get(recipe.task()).check, values);
+  const std::string& device = values.text("train.device");
+  if (!is_device_name(device)) {
+    found.push_back(
+        {{"train.device"},
          fmt::format("'train.device' is {}; devices are auto, cpu, cuda, cuda:N and reference{}",
-                     quote_toml(train.device),
-                     did_you_mean(train.device, {"auto", "cpu", "cuda", "reference"})));
-    hold(!optimizer.nesterov || optimizer.momentum > 0, {"optimizer.momentum", "optimizer.nesterov"},
-         "'optimizer.nesterov' needs a 'optimizer.momentum' above 0");
-    check_schedule(schedule);
+                     quote_toml(device), did_you_mean(device, {"auto", "cpu", "cuda", "reference"}))});
   }
+  append("optimizer.", optim::optimizers().get(values.text("optimizer.name")).check,
+         values.section("optimizer"));
+  append("schedule.", optim::schedules().get(values.text("schedule.name")).check, values.section("schedule"));
+  return found;
+}
 
- private:
-  void check_schedule(const Recipe::Schedule& schedule) const {
-    hold(schedule.warmup_epochs == 0 || schedule.warmup_steps == 0,
-         {"schedule.warmup_epochs", "schedule.warmup_steps"},
-         "only one of 'schedule.warmup_epochs' and 'schedule.warmup_steps' may be above 0");
-    hold(schedule.name != "step" || !schedule.milestones.empty(), {"schedule.name", "schedule.milestones"},
-         "the step schedule needs 'schedule.milestones', such as [30, 60, 80]");
-    hold(std::is_sorted(schedule.milestones.begin(), schedule.milestones.end(), std::less_equal<>()) ||
-             schedule.milestones.size() < 2,
-         {"schedule.milestones"}, "'schedule.milestones' must rise");
-  }
-
-  void hold(bool rule, std::initializer_list<const char*> keys, const std::string& message) const {
-    if (rule) return;
-    std::string place(name_);
-    for (const char* key : keys) {
-      if (const auto found = places_.find(key); found != places_.end()) place = found->second;
+// Throws at the place of the last key given.
+void check_contradictions(const Recipe& recipe, const Places& places, std::string_view name) {
+  for (const Contradiction& one : contradictions(recipe)) {
+    std::string place(name);
+    for (const std::string& key : one.keys) {
+      if (const auto found = places.find(key); found != places.end()) place = found->second;
     }
-    fail(ErrorCode::invalid_argument, "{}: {}", place, message);
+    fail(ErrorCode::invalid_argument, "{}: {}", place, one.message);
   }
+}
 
-  const Recipe& recipe_;
-  const Places& places_;
-  std::string_view name_;
-};
-
-void note_unused_keys(Recipe& recipe, const Places& places, std::vector<std::string>& warnings) {
-  for (const RecipeField& field : recipe_fields()) {
+void note_unused_keys(const RecipeTable& table, const Recipe& recipe, const Places& places,
+                      std::vector<std::string>& warnings) {
+  for (const RecipeField& field : table.fields()) {
     const auto given = places.find(field.path());
-    if (field.used_by.empty() || given == places.end()) continue;
-    const RecipeField& selector = section_selector(field.section);
-    const std::string& chosen = *std::get<std::string*>(selector.slot(recipe));
-    if (std::find(field.used_by.begin(), field.used_by.end(), chosen) != field.used_by.end()) continue;
+    if (given == places.end() || table.has_effect(recipe, field)) continue;
     warnings.push_back(fmt::format("{}: '{}' has no effect with {} = {}", given->second, field.path(),
-                                   selector.path(), quote_toml(chosen)));
+                                   table.selector(field.section).path(),
+                                   quote_toml(table.choice(recipe, field))));
   }
+}
+
+// The task that the last of them names; "" where none does.
+std::string task_of(const std::vector<Assignment>& assignments, const std::vector<std::string>& overrides) {
+  std::string task;
+  const auto take = [&](const Assignment& assignment) {
+    const auto* name = std::get_if<std::string>(&assignment.value.value);
+    if (full_name(assignment) == "task.name" && name != nullptr) task = *name;
+  };
+  for (const Assignment& assignment : assignments) take(assignment);
+  for (const std::string& text : overrides) {
+    if (text.starts_with("task.name=")) take(parse_override(recipe_table(""), text));
+  }
+  return task;
+}
+
+// What is not given has the default that goes with the choices made.
+void fill_in(const RecipeTable& table, Recipe& recipe, const Places& places) {
+  for (const RecipeField& field : table.fields()) {
+    if (places.contains(field.path())) continue;
+    // The selector stands before what depends on it.
+    if (auto value = field.default_value(table.choice(recipe, field)))
+      recipe.values.set(field.path(), *value);
+  }
+  const auto& complete = train::tasks().get(recipe.task()).complete;
+  if (complete) complete(recipe.values);
 }
 
 // The nearest name in the folder of a path that does not exist.
@@ -267,9 +277,9 @@ std::string nearest_file(const std::filesystem::path& path) {
 }
 
 // Whether a run wrote it, with every key: those without effect are then nobody's mistake.
-bool is_spelled_out(const std::string& text, const std::string& name) {
+bool was_written_by_a_run(const std::string& text, const std::string& name) {
   try {
-    return to_toml(parse_recipe(text, name)) == text;
+    return is_spelled_out(text, parse_recipe(text, name));
   } catch (const Error&) {  // whole with the overrides alone
     return false;
   }
@@ -287,17 +297,20 @@ void check_exists(std::string_view key, const std::string& value) {
 
 Recipe parse_recipe(std::string_view text, std::string_view name, const std::vector<std::string>& overrides,
                     std::vector<std::string>* warnings) {
+  std::vector<Assignment> assignments;
+  for (TomlEntry& entry : read_toml(text, name)) {
+    assignments.push_back({entry.section, entry.key, std::move(entry.value),
+                           fmt::format("{}:{}", name, entry.line), entry.is_table});
+  }
+  const RecipeTable& table = recipe_table(task_of(assignments, overrides));
+  for (const std::string& override_text : overrides)
+    assignments.push_back(parse_override(table, override_text));
   Recipe recipe;
   Places places;
-  for (TomlEntry& entry : read_toml(text, name)) {
-    apply(recipe, places,
-          {entry.section, entry.key, std::move(entry.value), fmt::format("{}:{}", name, entry.line),
-           entry.is_table});
-  }
-  for (const std::string& override_text : overrides) apply(recipe, places, parse_override(override_text));
-  fill_in(recipe, [&](std::string_view path) { return places.contains(path); });
-  Contradictions(recipe, places, name).check();
-  if (warnings != nullptr) note_unused_keys(recipe, places, *warnings);
+  for (const Assignment& assignment : assignments) apply(table, recipe, places, assignment);
+  fill_in(table, recipe, places);
+  check_contradictions(recipe, places, name);
+  if (warnings != nullptr) note_unused_keys(table, recipe, places, *warnings);
   return recipe;
 }
 
@@ -308,7 +321,7 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
   const std::string text = read_text_file(path, kMaximumRecipeBytes);
   std::vector<std::string> warnings;
   Recipe recipe = parse_recipe(text, path.string(), overrides, &warnings);
-  const bool is_ours = is_spelled_out(text, path.string());
+  const bool is_ours = was_written_by_a_run(text, path.string());
   for (const std::string& warning : warnings) {
     if (!is_ours || warning.starts_with("--set ")) log_warning("{}", warning);
   }
@@ -317,8 +330,12 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
 }
 
 void check_recipe_files(const Recipe& recipe) {
-  if (recipe.data.kind == "idx") check_exists("data.path", recipe.data.path);
-  if (!recipe.model.weights.empty()) check_exists("model.weights", recipe.model.weights);
+  const RecipeTable& table = recipe_table(recipe.task());
+  for (const RecipeField& field : table.fields()) {
+    if (!field.option->is_path || !table.has_effect(recipe, field)) continue;
+    const std::string& path = recipe.values.text(field.path());
+    if (!path.empty()) check_exists(field.path(), path);
+  }
 }
 
 }  // namespace tessera::recipe

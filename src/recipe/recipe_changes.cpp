@@ -5,26 +5,25 @@
 #include <fmt/ranges.h>
 
 #include "tessera/base/error.h"
+#include "tessera/train/task_registry.h"
 
-#include "recipe/recipe_fields.h"
+#include "recipe/recipe_table.h"
 
 namespace tessera::recipe {
 namespace {
 
-bool has_effect(const RecipeField& field, Recipe& recipe) {
-  if (field.used_by.empty()) return true;
-  const std::string& chosen = *std::get<std::string*>(section_selector(field.section).slot(recipe));
-  return std::find(field.used_by.begin(), field.used_by.end(), chosen) != field.used_by.end();
-}
-
 std::string value_text(const RecipeField& field, const Recipe& recipe) {
-  return field_value(field, recipe).value_or("unset");
+  const OptionValue* value = recipe.values.find(field.path());
+  return value == nullptr ? "unset" : to_toml(*value);
 }
 
 std::string keys_with(Resuming resuming) {
   std::vector<std::string> keys;
-  for (const RecipeField& field : recipe_fields()) {
-    if (field.resuming == resuming) keys.push_back(field.path());
+  for (const std::string& task : train::tasks().names()) {
+    for (const RecipeField& field : recipe_table(task).fields()) {
+      const bool is_new = std::find(keys.begin(), keys.end(), field.path()) == keys.end();
+      if (field.option->resuming == resuming && is_new) keys.push_back(field.path());
+    }
   }
   return fmt::format("`{}`", fmt::join(keys, "`, `"));
 }
@@ -37,15 +36,16 @@ std::vector<train::SettingChange> changes_on_resume(const Recipe& begun, const R
   std::vector<train::SettingChange> changes;
   std::vector<std::string> fixed;
   std::vector<std::string> unasked;
-  Recipe effective = now;  // a Slot points to mutable members
-  for (const RecipeField& field : recipe_fields()) {
+  const RecipeTable& table = recipe_table(now.task());
+  for (const RecipeField& field : table.fields()) {
     const std::string before = value_text(field, begun);
     const std::string after = value_text(field, now);
-    if (before == after || !has_effect(field, effective)) continue;
+    if (before == after || !table.has_effect(now, field)) continue;
     changes.push_back({.key = field.path(), .before = before, .after = after});
     const std::string difference = fmt::format("{} = {} (now {})", field.path(), before, after);
-    if (field.resuming == Resuming::fixed) fixed.push_back(difference);
-    if (field.resuming == Resuming::asked && !asked.contains(field.path())) unasked.push_back(difference);
+    if (field.option->resuming == Resuming::fixed) fixed.push_back(difference);
+    if (field.option->resuming == Resuming::asked && !asked.contains(field.path()))
+      unasked.push_back(difference);
   }
   require(fixed.empty(), ErrorCode::invalid_argument,
           "{}: the run was begun with {} and cannot go on otherwise: a place in the data would mean another",

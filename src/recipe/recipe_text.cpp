@@ -1,11 +1,13 @@
 // How recipes and their table of keys are printed.
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "recipe/recipe_defaults.h"
-#include "recipe/recipe_fields.h"
+#include "tessera/train/task_registry.h"
+
+#include "recipe/recipe_table.h"
 
 namespace tessera::recipe {
 namespace {
@@ -28,12 +30,7 @@ std::string format_value(const std::string& value) {
   return quote_toml(value);
 }
 template <typename T>
-std::optional<std::string> format_value(const std::optional<T>& value) {
-  return value ? std::optional<std::string>(format_value(*value)) : std::nullopt;
-}
-template <typename T>
-std::optional<std::string> format_value(const std::vector<T>& values) {
-  if (values.empty()) return std::nullopt;
+std::string format_value(const std::vector<T>& values) {
   std::vector<std::string> items;
   for (const T& value : values) items.push_back(format_value(value));
   return fmt::format("[{}]", fmt::join(items, ", "));
@@ -44,48 +41,64 @@ std::string code_list(const std::vector<std::string>& names) {
   return fmt::format("`{}`", fmt::join(names, "`, `"));
 }
 
-// The values that a key of [optimizer] has with each optimizer when it is left out: (value, optimizers).
-std::vector<std::pair<std::string, std::vector<std::string>>> optimizer_defaults(const RecipeField& field) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> result;
-  for (const std::string& name :
-       field.used_by.empty() ? section_selector("optimizer").choices : field.used_by) {
-    Recipe recipe;
-    recipe.optimizer.name = name;
-    fill_in(recipe, [](std::string_view) { return false; });
-    const std::string value = field_value(field, recipe).value_or("");
-    const auto known =
-        std::find_if(result.begin(), result.end(), [&](const auto& entry) { return entry.first == value; });
-    if (known == result.end()) {
-      result.push_back({value, {name}});
-    } else {
-      known->second.push_back(name);
-    }
+// But for those that name the default task.
+std::vector<std::string> sorted_lines(std::string_view text) {
+  const std::string default_task = fmt::format("name = {}", quote_toml(kDefaultTask));
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line != "[task]" && line != default_task) lines.push_back(line);
   }
-  return result;
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::string default_text(const std::optional<OptionValue>& value, const Option& option) {
+  return value ? "`" + to_toml(*value) + "`" : option.unset;
 }
 
 // "`0.1`", or "`0.1` for `sgd`; `10.0` for `lars`" where it depends.
 std::string default_text(const RecipeField& field) {
-  std::string value = field_value(field, Recipe{}).value_or("");
-  if (field.section == "optimizer" && field.key != "name") {
-    std::vector<std::string> texts;
-    for (const auto& [own, names] : optimizer_defaults(field)) {
-      texts.push_back(fmt::format("`{}` for {}", own, code_list(names)));
-      value = own;
+  std::vector<std::pair<std::string, std::vector<std::string>>> defaults;  // with the choices that have each
+  for (const auto& [choice, option] : field.by_choice) {
+    const std::string value = default_text(field.default_value(choice), *option);
+    const auto known = std::find_if(defaults.begin(), defaults.end(),
+                                    [&](const auto& entry) { return entry.first == value; });
+    if (known == defaults.end()) {
+      defaults.push_back({value, {choice}});
+    } else {
+      known->second.push_back(choice);
     }
-    if (texts.size() > 1) return fmt::format("{}", fmt::join(texts, "; "));
   }
-  return value.empty() ? std::string(field.unset) : "`" + value + "`";
+  if (defaults.size() < 2) return default_text(field.default_value(""), *field.option);
+  std::vector<std::string> texts;
+  for (const auto& [value, choices] : defaults) texts.push_back(value + " for " + code_list(choices));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 std::string reference_row(const RecipeField& field) {
-  Recipe scratch;
-  std::string meaning(field.documentation);
-  if (!field.choices.empty() && meaning.find('`') == std::string::npos)
-    meaning += ": " + code_list(field.choices);
+  const Option& option = *field.option;
+  std::string meaning = option.documentation;
+  if (!option.choices.empty() && meaning.find('`') == std::string::npos)
+    meaning += ": " + code_list(option.choices);
   if (!field.used_by.empty()) meaning += ". For " + code_list(field.used_by);
-  return fmt::format("| `{}` | {} | {} | {} | {} |\n", field.path(), type_name(field.slot(scratch)),
-                     default_text(field), field.limits.describe(), meaning);
+  return fmt::format("| `{}` | {} | {} | {} | {} |\n", field.path(), type_name(option.value),
+                     default_text(field), option.limits.describe(), meaning);
+}
+
+std::string reference_table(const std::vector<const RecipeField*>& fields) {
+  std::string text = "| key | type | default | limits | meaning |\n|---|---|---|---|---|\n";
+  for (const RecipeField* field : fields) text += reference_row(*field);
+  return text;
+}
+
+bool is_of_task(const train::TaskDescription& task, const RecipeField& field) {
+  for (const train::OptionSection& section : task.sections) {
+    for (const Option& option : section.options) {
+      if (&option == field.option) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -106,36 +119,40 @@ std::string quote_toml(std::string_view text) {
   return result + '"';
 }
 
-std::optional<std::string> field_value(const RecipeField& field, const Recipe& recipe) {
-  Recipe copy = recipe;  // a Slot points to mutable members
-  return std::visit([](const auto* value) { return std::optional<std::string>(format_value(*value)); },
-                    field.slot(copy));
-}
-
-std::string_view type_name(const Slot& slot) {
-  constexpr std::string_view kNames[] = {"true or false", "a whole number",          "a number",
-                                         "text",          "true or false",           "a whole number",
-                                         "a number",      "a list of whole numbers", "a list of numbers"};
-  static_assert(std::size(kNames) == std::variant_size_v<Slot>);
-  return kNames[slot.index()];
+std::string to_toml(const OptionValue& value) {
+  return std::visit([](const auto& held) { return format_value(held); }, value);
 }
 
 std::string to_toml(const Recipe& recipe) {
   std::string text;
   std::string_view section;
-  for (const RecipeField& field : recipe_fields()) {
+  for (const RecipeField& field : recipe_table(recipe.task()).fields()) {
     if (field.section != section) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", field.section);
     section = field.section;
-    const std::optional<std::string> value = field_value(field, recipe);
-    text += value ? fmt::format("{} = {}\n", field.key, *value)
-                  : fmt::format("# {}: {}\n", field.key, field.unset);
+    const OptionValue* value = recipe.values.find(field.path());
+    text += value != nullptr ? fmt::format("{} = {}\n", field.key(), to_toml(*value))
+                             : fmt::format("# {}: {}\n", field.key(), field.option->unset);
   }
   return text;
 }
 
+bool is_spelled_out(std::string_view text, const Recipe& recipe) {
+  return sorted_lines(text) == sorted_lines(to_toml(recipe));
+}
+
 std::string recipe_reference() {
-  std::string text = "| key | type | default | limits | meaning |\n|---|---|---|---|---|\n";
-  for (const RecipeField& field : recipe_fields()) text += reference_row(field);
+  std::vector<const RecipeField*> common;
+  for (const RecipeField& field : recipe_table(kDefaultTask).fields()) {
+    if (!is_of_task(train::tasks().get(kDefaultTask), field)) common.push_back(&field);
+  }
+  std::string text = "### Of every recipe\n\n" + reference_table(common);
+  for (const train::TaskDescription* task : train::tasks().all()) {
+    std::vector<const RecipeField*> own;
+    for (const RecipeField& field : recipe_table(task->name).fields()) {
+      if (is_of_task(*task, field)) own.push_back(&field);
+    }
+    text += fmt::format("\n### Of `{}`\n\n{}\n\n{}", task->name, task->documentation, reference_table(own));
+  }
   return text;
 }
 

@@ -18,26 +18,6 @@
 namespace tessera::recipe {
 namespace {
 
-optim::Schedule make_schedule(const Recipe::Schedule& s, int64_t total_steps, int64_t steps_per_epoch) {
-  const auto steps_of = [&](double epochs) {
-    return static_cast<int64_t>(std::lround(epochs * static_cast<double>(steps_per_epoch)));
-  };
-  const int64_t warmup_steps = s.warmup_steps + steps_of(s.warmup_epochs);
-  optim::Schedule schedule = optim::constant();
-  if (s.name == "step") {
-    std::vector<int64_t> milestones;
-    for (double epochs : s.milestones) milestones.push_back(steps_of(epochs));
-    schedule = optim::step(milestones, s.gamma);
-  } else if (s.name == "cosine") {
-    schedule = optim::cosine(total_steps, s.final);
-  } else if (s.name == "polynomial") {
-    schedule = optim::polynomial(total_steps, s.power, s.final);
-  } else if (s.name == "one_cycle") {
-    return optim::one_cycle(total_steps, s.peak, s.initial, s.final);
-  }
-  return warmup_steps > 0 ? optim::warmup(warmup_steps, schedule, s.initial) : schedule;
-}
-
 report::RunSummary summarize(const train::Trainer& trainer, const train::FitResult& result) {
   const DeviceDescription device = trainer.device().description();
   report::RunSummary summary{.device = device.name,
@@ -81,7 +61,9 @@ class Observer {
   Observer(const nn::Task& task, const Recipe& recipe, int64_t batches_per_epoch, bool quiet)
       : progress_({.metrics = task.metrics, .samples = task.samples}),
         recipe_(recipe),
-        batches_per_epoch_(batches_per_epoch),
+        epochs_(recipe.values.integer("train.epochs")),
+        steps_per_epoch_(batches_per_epoch / recipe.values.integer("train.accumulate")),
+        accumulate_(recipe.values.integer("train.accumulate")),
         quiet_(quiet) {}
 
   report::Progress& progress() { return progress_; }
@@ -100,16 +82,16 @@ class Observer {
     }
     rate_ = std::isnan(rate_) ? event.samples_per_second : smooth(rate_, event.samples_per_second);
     progress_.update({.epoch = event.position.epoch + 1,
-                      .epochs = recipe_.train.epochs,
-                      .step = event.position.batch / recipe_.train.accumulate,
-                      .steps_per_epoch = batches_per_epoch_ / recipe_.train.accumulate,
+                      .epochs = epochs_,
+                      .step = event.position.batch / accumulate_,
+                      .steps_per_epoch = steps_per_epoch_,
                       .measures = measures_,
                       .samples_per_second = rate_});
   }
 
   void epoch(const train::EpochRow& row, const std::vector<train::EvaluationRow>& evaluations) {
     events_->epoch(row, evaluations);
-    if (!quiet_) progress_.finish_epoch(row, evaluations, recipe_.train.epochs);
+    if (!quiet_) progress_.finish_epoch(row, evaluations, epochs_);
   }
 
  private:
@@ -118,27 +100,28 @@ class Observer {
   report::Progress progress_;
   std::optional<report::EventLog> events_;
   const Recipe& recipe_;
-  int64_t batches_per_epoch_;
+  int64_t epochs_;
+  int64_t steps_per_epoch_;
+  int64_t accumulate_;
   bool quiet_;
   train::Numbers measures_;
   double rate_ = train::kNotMeasured;
 };
 
 train::FitOptions fit_options(const Recipe& recipe, const RunOptions& options, const train::TestSet& test) {
-  return {
-      .epochs = recipe.train.epochs,
-      .schedule = [&recipe](int64_t total,
-                            int64_t per_epoch) { return make_schedule(recipe.schedule, total, per_epoch); },
-      .evaluations = {{.source = test.source.get(),
-                       .evaluator = test.evaluator,
-                       .every_epochs = recipe.train.evaluate_every}},
-      .checkpoint_every = recipe.train.checkpoint_every,
-      .checkpoint_steps = recipe.train.checkpoint_steps,
-      .checkpoint_minutes = recipe.train.checkpoint_minutes,
-      .keep_checkpoints = recipe.train.keep_checkpoints,
-      .max_steps = options.max_steps,
-      .stop = options.stop,
-      .metadata = {{"recipe", to_toml(recipe)}}};
+  return {.epochs = recipe.values.integer("train.epochs"),
+          .schedule = [&recipe](int64_t total,
+                                int64_t per_epoch) { return make_schedule(recipe, total, per_epoch); },
+          .evaluations = {{.source = test.source.get(),
+                           .evaluator = test.evaluator,
+                           .every_epochs = recipe.values.integer("train.evaluate_every")}},
+          .checkpoint_every = recipe.values.integer("train.checkpoint_every"),
+          .checkpoint_steps = recipe.values.integer("train.checkpoint_steps"),
+          .checkpoint_minutes = recipe.values.real("train.checkpoint_minutes"),
+          .keep_checkpoints = recipe.values.integer("train.keep_checkpoints"),
+          .max_steps = options.max_steps,
+          .stop = options.stop,
+          .metadata = {{"recipe", to_toml(recipe)}}};
 }
 
 // What the last evaluation found is not in the state that a run resumes from.
@@ -164,8 +147,12 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   const std::shared_ptr<const data::Source> training = workload.training();
   const train::TestSet test = workload.test();
   std::string fallback;
-  train::Trainer trainer(workload.task, make_trainer_options(recipe, &fallback));
-  if (!recipe.model.weights.empty() && !options.resume) trainer.load_weights(recipe.model.weights);
+  train::TrainerOptions trainer_options = make_trainer_options(recipe, &fallback);
+  if (workload.phases) trainer_options.phases = workload.phases(trainer_options.optimizer);
+  trainer_options.sizes = training->sizes().front();
+  train::Trainer trainer(workload.task, trainer_options);
+  const std::string& weights = recipe.values.text("model.weights");
+  if (!weights.empty() && !options.resume) trainer.load_weights(weights);
   int64_t first_step = 0;
   if (state.has_value()) {
     trainer.restore(*state, folder.last().string());

@@ -4,6 +4,8 @@
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 
+#include "recipe/recipe_table.h"
+
 namespace tessera::recipe {
 namespace {
 
@@ -94,7 +96,7 @@ Recipe RunFolder::begun_recipe(const std::map<std::string, std::string>& metadat
 void RunFolder::begin(const Recipe& recipe, const std::optional<Recipe>& begun) {
   const std::string text = to_toml(recipe);
   const std::string present = text_of(recipe_file());
-  if (present.empty() || (begun.has_value() && present != text && present == to_toml(*begun))) {
+  if (present.empty() || (begun.has_value() && present != text && is_spelled_out(present, *begun))) {
     write_file(recipe_file(), std::string_view(text));
   } else if (present != text) {
     log_warning("{} was edited and stays as it is; what the run was given is in {}", recipe_file().string(),

@@ -49,7 +49,7 @@ double number_of(const train::Numbers& numbers, const std::string& name) {
   return found == numbers.end() ? train::kNotMeasured : found->second;
 }
 
-// The mean over a window of neighbors, weighted by a Gaussian: centerd, so that the curve does not lag.
+// The mean over a window of neighbors, weighted by a Gaussian: centered, so that the curve does not lag.
 Series smoothed(const Series& raw) {
   Series series = raw;
   const auto size = static_cast<std::ptrdiff_t>(raw.y.size());

@@ -202,8 +202,8 @@ Tolerances gradient_tolerances(const PointwiseCase& own, const Node& node) {
   gradients.proportional = 0;
   gradients.size = std::hypot(gradients.size, drawn);
   Tolerances result{sum_tolerance(gradients)};
-  const double centerd = std::hypot(drawn, 2);  // of a channel whose mean is 2
-  for (double* part : {&gradients.size, &gradients.error, &gradients.bias}) *part *= centerd;
+  const double centered = std::hypot(drawn, 2);  // of a channel whose mean is 2
+  for (double* part : {&gradients.size, &gradients.error, &gradients.bias}) *part *= centered;
   for (int norm = 0; norm < own.norms; ++norm) result.push_back(sum_tolerance(gradients));
   return result;
 }

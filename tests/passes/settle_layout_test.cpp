@@ -99,10 +99,10 @@ TEST(SettleLayout, RemapsReducedAxes) {
       %first = transpose(%x) {permutation = [0, 3, 1, 2]}
       %p = softmax(%first) {axis = 1}
       %mean = reduce_mean(%p) {axes = [-2, -1], keep_dimensions = true}
-      %centerd = subtract(%p, %mean)
-      %y = transpose(%centerd) {permutation = [0, 2, 3, 1]}
-      %total = reduce_sum(%centerd)
-      %rows = reduce_max(%centerd) {axes = [0, 3]}
+      %centered = subtract(%p, %mean)
+      %y = transpose(%centered) {permutation = [0, 2, 3, 1]}
+      %total = reduce_sum(%centered)
+      %rows = reduce_max(%centered) {axes = [0, 3]}
       %best = argmax(%first) {axis = 1}
       output y = %y
       output total = %total
@@ -113,12 +113,12 @@ TEST(SettleLayout, RemapsReducedAxes) {
     graph g(input %x: fp32[2, 4, 6, 3]) {
       %p = softmax(%x) {axis = 3}
       %mean = reduce_mean(%p) {axes = [1, 2], keep_dimensions = true}
-      %centerd = subtract(%p, %mean)
-      %total = reduce_sum(%centerd)
-      %rows = reduce_max(%centerd) {axes = [0, 2]}
+      %centered = subtract(%p, %mean)
+      %total = reduce_sum(%centered)
+      %rows = reduce_max(%centered) {axes = [0, 2]}
       %transpose_2 = transpose(%rows) {permutation = [1, 0]}
       %best = argmax(%x) {axis = 3}
-      output y = %centerd
+      output y = %centered
       output total = %total
       output rows = %transpose_2
       output best = %best

@@ -50,35 +50,36 @@ nesterov = true
 name = "step"
 milestones = [2, 4.5]
 )");
-  EXPECT_EQ(recipe.model.name, "mlp");
-  EXPECT_EQ(recipe.model.hidden, (std::vector<int64_t>{512, 256}));
-  EXPECT_EQ(recipe.model.dropout, 0.25);
-  EXPECT_EQ(recipe.model.width, std::nullopt);
-  EXPECT_EQ(recipe.train.epochs, 7);
-  EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
-  EXPECT_TRUE(recipe.optimizer.nesterov);
-  EXPECT_EQ(recipe.schedule.milestones, (std::vector<double>{2, 4.5}));
+  EXPECT_EQ(recipe.values.text("model.name"), "mlp");
+  EXPECT_EQ(recipe.values.integers("model.hidden"), (std::vector<int64_t>{512, 256}));
+  EXPECT_EQ(recipe.values.real("model.dropout"), 0.25);
+  EXPECT_FALSE(recipe.values.has("model.width"));
+  EXPECT_EQ(recipe.values.integer("train.epochs"), 7);
+  EXPECT_EQ(recipe.values.real("optimizer.learning_rate"), 1.0);
+  EXPECT_TRUE(recipe.values.boolean("optimizer.nesterov"));
+  EXPECT_EQ(recipe.values.reals("schedule.milestones"), (std::vector<double>{2, 4.5}));
 }
 
 TEST(Recipe, FillsInWhatDependsOnOtherKeys) {
-  EXPECT_EQ(parse("").optimizer.learning_rate, 0.1);
-  const Recipe::Optimizer lamb = parse("optimizer = {name = 'lamb', beta2 = 0.99}").optimizer;
-  EXPECT_EQ(lamb.learning_rate, 0.001);
-  EXPECT_EQ(lamb.epsilon, 1e-6);
-  EXPECT_EQ(lamb.beta2, 0.99);
-  EXPECT_EQ(parse("optimizer.name = 'rmsprop'").optimizer.momentum, 0.0);
-  EXPECT_EQ(parse("optimizer = {name = 'adam', learning_rate = 0.1}").optimizer.learning_rate, 0.1);
-  EXPECT_EQ(parse("data.classes = 7").model.classes, 7);
-  EXPECT_EQ(parse("").data.train_images, 10000);
-  EXPECT_EQ(parse("", {"data.kind=idx", "data.path=x"}).data.train_images, std::nullopt);
+  EXPECT_EQ(parse("").values.real("optimizer.learning_rate"), 0.1);
+  const Options lamb = parse("optimizer = {name = 'lamb', beta2 = 0.99}").values.section("optimizer");
+  EXPECT_EQ(lamb.real("learning_rate"), 0.001);
+  EXPECT_EQ(lamb.real("epsilon"), 1e-6);
+  EXPECT_EQ(lamb.real("beta2"), 0.99);
+  EXPECT_EQ(parse("optimizer.name = 'rmsprop'").values.real("optimizer.momentum"), 0.0);
+  EXPECT_EQ(parse("optimizer = {name = 'adam', learning_rate = 0.1}").values.real("optimizer.learning_rate"),
+            0.1);
+  EXPECT_EQ(parse("data.classes = 7").values.integer("model.classes"), 7);
+  EXPECT_EQ(parse("").values.integer("data.train_images"), 10000);
+  EXPECT_FALSE(parse("", {"data.kind=idx", "data.path=x"}).values.has("data.train_images"));
 }
 
 TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
   const Recipe unset = parse("train.device = 'reference'");
-  EXPECT_EQ(unset.train.recompute, std::nullopt);
+  EXPECT_FALSE(unset.values.has("train.recompute"));
   EXPECT_EQ(make_trainer_options(unset).recompute, std::nullopt);
   EXPECT_TRUE(make_trainer_options(unset).deterministic);
-  EXPECT_EQ(unset.train.precision, "auto");
+  EXPECT_EQ(unset.values.text("train.precision"), "auto");
   EXPECT_EQ(make_trainer_options(unset).precision, std::nullopt);
   const Recipe exact = parse("train.precision = 'fp32'", {"train.device=reference"});
   EXPECT_EQ(make_trainer_options(exact).precision, Precision::fp32);
@@ -87,7 +88,7 @@ TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
   for (const bool chosen : {true, false}) {
     const Recipe recipe =
         parse(chosen ? "train.recompute = true" : "train.recompute = false", {"train.device=reference"});
-    EXPECT_EQ(recipe.train.recompute, chosen);
+    EXPECT_EQ(recipe.values.boolean("train.recompute"), chosen);
     EXPECT_EQ(parse_recipe(to_toml(recipe), "copy"), recipe);
     EXPECT_EQ(make_trainer_options(recipe).recompute, chosen);
   }
@@ -113,9 +114,9 @@ final = 0.30000000000000004
   EXPECT_NE(text.find("[optimizer]\nname = \"adamw\"\nlearning_rate = 0.001\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# width: the model's own\n"), std::string::npos) << text;
 
-  recipe.data.kind = "idx";
-  recipe.data.path = "somewhere";
-  recipe.train.seed = INT64_MAX;
+  recipe.values.set("data.kind", std::string("idx"));
+  recipe.values.set("data.path", std::string("somewhere"));
+  recipe.values.set("train.seed", INT64_MAX);
   EXPECT_EQ(parse_recipe(to_toml(recipe), "printed"), recipe);
 }
 
@@ -127,9 +128,9 @@ TEST(Recipe, RefusesUnknownNamesWithTheNearest) {
   EXPECT_EQ(refusal("epochs = 3"), "recipe.toml:1: unknown key 'epochs', did you mean 'train.epochs'?");
   EXPECT_EQ(refusal("[optimiser]"), "recipe.toml:1: unknown table 'optimiser', did you mean 'optimizer'?");
   EXPECT_EQ(refusal("optimizer.name = 'adm'"),
-            "recipe.toml:1: 'optimizer.name' has no choice \"adm\", did you mean 'adam'? (choices: sgd, "
-            "adam, adamw, "
-            "lamb, lars, rmsprop)");
+            "recipe.toml:1: 'optimizer.name' has no choice \"adm\", did you mean 'adam'? (choices: adam, "
+            "adamw, "
+            "lamb, lars, rmsprop, sgd)");
   EXPECT_EQ(refusal("[train]\nxylophone_count = 1"), "recipe.toml:2: unknown key 'train.xylophone_count'");
 }
 
@@ -228,7 +229,7 @@ TEST(Recipe, RefusesTomlThatNestsDeeply) {
                "recipe.toml:");
   // In an override it is text, as whatever else is no value of TOML.
   const std::string path = repeated("../", 20) + "data";
-  EXPECT_EQ(parse("", {"data.path=" + path}).data.path, path);
+  EXPECT_EQ(parse("", {"data.path=" + path}).values.text("data.path"), path);
   EXPECT_ERROR(parse("", {"train.epochs=a" + repeated(".a", 500'000)}), kInvalid, "train.epochs");
 }
 
@@ -237,13 +238,13 @@ TEST(Recipe, TakesOverrides) {
       parse("train.epochs = 3", {"train.epochs=4", "train.epochs=5", "model.hidden=[7]",
                                  "train.device=cuda:1", "model.weights=2024", "model.name=\"x\"",
                                  "data.path=C:\\with space", "optimizer.nesterov=true"});
-  EXPECT_EQ(recipe.train.epochs, 5);
-  EXPECT_EQ(recipe.model.hidden, std::vector<int64_t>{7});
-  EXPECT_EQ(recipe.train.device, "cuda:1");
-  EXPECT_EQ(recipe.model.weights, "2024");
-  EXPECT_EQ(recipe.model.name, "x");
-  EXPECT_EQ(recipe.data.path, "C:\\with space");
-  EXPECT_TRUE(recipe.optimizer.nesterov);
+  EXPECT_EQ(recipe.values.integer("train.epochs"), 5);
+  EXPECT_EQ(recipe.values.integers("model.hidden"), std::vector<int64_t>{7});
+  EXPECT_EQ(recipe.values.text("train.device"), "cuda:1");
+  EXPECT_EQ(recipe.values.text("model.weights"), "2024");
+  EXPECT_EQ(recipe.values.text("model.name"), "x");
+  EXPECT_EQ(recipe.values.text("data.path"), "C:\\with space");
+  EXPECT_TRUE(recipe.values.boolean("optimizer.nesterov"));
 }
 
 TEST(Recipe, RefusesOverridesByName) {
@@ -276,6 +277,24 @@ TEST(Recipe, WarnsOfKeysWithoutEffect) {
                           "\"constant\""}));
 }
 
+// As they were spelled out before tasks had names: other keys first, and all of them.
+TEST(Recipe, ReadsWhatEarlierVersionsSpelledOut) {
+  const testing::TemporaryFolder folder;
+  const std::string present = to_toml(parse("[optimizer]\nname = 'adam'"));
+  const size_t model = present.find("[model]");
+  const size_t optimizer = present.find("[optimizer]");
+  ASSERT_TRUE(model != std::string::npos && optimizer != std::string::npos && model < optimizer);
+  const std::string earlier = present.substr(optimizer) + "\n" + present.substr(model, optimizer - model);
+  std::ofstream(folder / "recipe.toml") << earlier;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(to_toml(load_recipe(folder / "recipe.toml")), present);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  std::ofstream(folder / "recipe.toml") << earlier << "# my own words\n";
+  ::testing::internal::CaptureStderr();
+  load_recipe(folder / "recipe.toml");
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("no effect"), std::string::npos);
+}
+
 TEST(Recipe, LoadsFilesAndNamesMissingOnes) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder / "lenet.toml") << "[data]\npath = \"" << (folder / "mnist").string() << "\"\n";
@@ -284,7 +303,7 @@ TEST(Recipe, LoadsFilesAndNamesMissingOnes) {
   EXPECT_ERROR(load_recipe(folder / "lenet.toml"), ErrorCode::io,
                "mnist: no such file or folder ('data.path')");
   std::filesystem::create_directory(folder / "mnist");
-  EXPECT_EQ(load_recipe(folder / "lenet.toml").data.path, (folder / "mnist").string());
+  EXPECT_EQ(load_recipe(folder / "lenet.toml").values.text("data.path"), (folder / "mnist").string());
   EXPECT_ERROR(load_recipe(folder / "lenet.toml", {"data.path=" + (folder / "mnits/").string()}),
                ErrorCode::io, "mnits/: no such file or folder ('data.path'), did you mean", "/mnist'?");
   EXPECT_ERROR(load_recipe(folder / "lenet.toml", {"model.weights=" + (folder / "w").string()}),

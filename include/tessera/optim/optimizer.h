@@ -101,7 +101,7 @@ struct RmspropOptions {
   double epsilon = 1e-8;
   double momentum = 0;
   double weight_decay = 0;
-  bool centerd = false;
+  bool centered = false;
 };
 Optimizer rmsprop(const RmspropOptions& options = {});
 

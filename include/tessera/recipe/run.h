@@ -41,6 +41,8 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options);
 // The parts, for evaluation and prediction with what a run left. What is trained, on which data: the training
 // shuffled and augmented as the recipe says, the test neither, its last batch filled up.
 train::Workload make_workload(const Recipe& recipe);
+// Of so many steps in all, so many of them in an epoch.
+optim::Schedule make_schedule(const Recipe& recipe, int64_t total_steps, int64_t steps_per_epoch);
 // `fallback`, if given, gets why `auto` took no GPU (Device::open).
 train::TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fallback = nullptr);
 

@@ -4,10 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tessera/data/source.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
+#include "tessera/train/phase.h"
 
 namespace tessera::train {
 
@@ -24,6 +26,8 @@ struct Workload {
   std::string data;  // what people call the data: "Fashion-MNIST"
   std::function<std::shared_ptr<const data::Source>()> training;
   std::function<TestSet()> test;
+  // How it is trained, by optimizers like the one given; empty: in one phase, of all parameters.
+  std::function<std::vector<Phase>(const optim::Optimizer& optimizer)> phases = {};
 };
 
 }  // namespace tessera::train

@@ -105,9 +105,9 @@ SummedGradientsBody parse_summed_gradients(const Node& node) {
   for (size_t output = 2; output < outputs; ++output) {
     const Node& product = made_by(made_by(output_of_body(node, output), "reduce_sum").input(0), "multiply");
     refuse_unless(product.input(0) == gradient_sum.input(0), "the product is not with the result");
-    const Node& centerd = made_by(product.input(1), "subtract");
-    body.x.push_back(input_index(node, before_cast(centerd.input(0))));
-    body.mean.push_back(input_index(node, before_broadcast(centerd.input(1))));
+    const Node& centered = made_by(product.input(1), "subtract");
+    body.x.push_back(input_index(node, before_cast(centered.input(0))));
+    body.mean.push_back(input_index(node, before_broadcast(centered.input(1))));
   }
   if (const Node* relu = producer_of(body.sum.mask, "relu")) {
     body.recomputed = parse_recomputed_mask(node, *relu, body.x);
