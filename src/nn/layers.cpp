@@ -1,6 +1,7 @@
 #include "tessera/nn/layers.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tessera/base/error.h"
 
@@ -20,6 +21,24 @@ Affine affine(Context& context, const std::string& name, int64_t channels,
               const Initializer& scale = ones()) {
   return {context.parameter(name + ".weight", {channels}, scale, false),
           context.parameter(name + ".bias", {channels}, zeros(), false)};
+}
+
+// [ends[0], kernel..., ends[1]], with the kernel last in files.
+Variable kernel_weight(const std::string& name, const std::array<int64_t, 2>& ends, int64_t kernel,
+                       size_t spatial, const Initializer& initializer) {
+  Variable weight{.name = name, .initializer = initializer};
+  weight.shape = {ends[0]};
+  weight.file_shape = {ends[0], ends[1]};
+  weight.permutation = {0};
+  for (size_t axis = 0; axis < spatial; ++axis) {
+    weight.shape.push_back(kernel);
+    weight.file_shape.push_back(kernel);
+    weight.permutation.push_back(static_cast<int64_t>(axis) + 2);
+  }
+  weight.shape.push_back(ends[1]);
+  weight.permutation.push_back(1);
+  weight.file_view = weight.file_shape;
+  return weight;
 }
 
 }  // namespace
@@ -50,19 +69,8 @@ Value* convolution(Context& context, const std::string& name, Value* x, int64_t 
   require(inputs % options.groups == 0 && outputs % options.groups == 0, ErrorCode::invalid_argument,
           "layer '{}': {} groups do not divide {} inputs and {} outputs", name, options.groups, inputs,
           outputs);
-  const int64_t group_inputs = inputs / options.groups;
-  Variable weight{.name = name + ".weight", .initializer = options.weight};
-  weight.shape = {outputs};
-  weight.file_shape = {outputs, group_inputs};
-  weight.permutation = {0};
-  for (size_t axis = 0; axis < spatial; ++axis) {
-    weight.shape.push_back(kernel);
-    weight.file_shape.push_back(kernel);
-    weight.permutation.push_back(static_cast<int64_t>(axis) + 2);
-  }
-  weight.shape.push_back(group_inputs);
-  weight.permutation.push_back(1);
-  weight.file_view = weight.file_shape;
+  Variable weight =
+      kernel_weight(name + ".weight", {outputs, inputs / options.groups}, kernel, spatial, options.weight);
   const double fan_in = fans_of(weight.shape).in;
   const auto each = [&](int64_t value) { return std::vector<int64_t>(spatial, value); };
   Value* y = ops::apply("convolution", {x, context.variable(std::move(weight))},
@@ -73,6 +81,22 @@ Value* convolution(Context& context, const std::string& name, Value* x, int64_t 
                          {"groups", options.groups}},
                         name)
                  ->output();
+  if (!options.bias) return y;
+  return ops::add(y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(fan_in), false));
+}
+
+Value* transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                              int64_t kernel, const TransposedConvolutionOptions& options) {
+  const auto spatial = static_cast<size_t>(x->type().rank() - 2);
+  Variable weight =
+      kernel_weight(name + ".weight", {channels_of(x), outputs}, kernel, spatial, options.weight);
+  // As torch counts the fan of these weights: what one input feeds.
+  const double fan_in =
+      static_cast<double>(element_count(weight.shape)) / static_cast<double>(channels_of(x));
+  const auto each = [&](int64_t value) { return std::vector<int64_t>(spatial, value); };
+  Value* y = ops::transposed_convolution(
+      x, context.variable(std::move(weight)),
+      {.strides = each(options.stride), .padding_low = each(options.padding)}, each(options.output_padding));
   if (!options.bias) return y;
   return ops::add(y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(fan_in), false));
 }

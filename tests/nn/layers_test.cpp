@@ -76,6 +76,21 @@ TEST(Layers, ConvolutionWeightsStandAsOihwInFiles) {
   EXPECT_TRUE(nn::to_file_layout(weight, own).identical(stored));
 }
 
+// [C, K, R, S] in torch's files, for one that has C channels and makes K.
+TEST(Layers, TransposedConvolutionWeightsStandAsIohwInFiles) {
+  Fixture f;
+  Value* y = nn::transposed_convolution(f.context, "conv", f.input({2, 5, 4, 6}), 3, 4,
+                                        {.stride = 2, .padding = 1, .output_padding = 1});
+  EXPECT_EQ(y->type().static_shape(), (Shape{2, 11, 9, 3}));
+  const nn::Variable& weight = f.variable("conv.weight");
+  EXPECT_EQ(weight.shape, (Shape{6, 4, 4, 3}));
+  EXPECT_EQ(weight.file_shape, (Shape{6, 3, 4, 4}));
+  const Tensor stored = counting(weight.file_shape);
+  const Tensor own = nn::from_file_layout(weight, stored);
+  EXPECT_EQ(own.at(((5 * 4 + 1) * 4 + 2) * 3 + 2), stored.at(((5 * 3 + 2) * 4 + 1) * 4 + 2));
+  EXPECT_EQ(f.variable("conv.bias").shape, (Shape{3}));
+}
+
 TEST(Layers, FlattenedInputsStandChannelsFirstInFiles) {
   Fixture f;
   nn::linear(f.context, "fc", f.input({1, 24}), 2, {.flattened_from = {2, 3, 4}});

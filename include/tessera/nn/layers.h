@@ -33,6 +33,18 @@ struct ConvolutionLayerOptions {
 Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
                    const ConvolutionLayerOptions& options = {});
 
+struct TransposedConvolutionOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t output_padding = 0;  // rows added at the end of each axis
+  bool bias = true;
+  Initializer weight = fan_in_uniform();
+};
+// [N, spatial..., C] -> [N, (spatial - 1) * stride + kernel + output_padding - 2 * padding..., outputs];
+// weight [C, kernel..., outputs]; torch's ConvTranspose in files.
+Value* transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                              int64_t kernel, const TransposedConvolutionOptions& options = {});
+
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;  // weight of the new batch in the running statistics

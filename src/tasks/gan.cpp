@@ -1,0 +1,160 @@
+#include "tessera/tasks/gan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/nn/layers.h"
+#include "tessera/report/sections.h"
+
+namespace tessera::tasks {
+namespace {
+
+constexpr size_t kShown = 64;  // samples in a report
+constexpr int64_t kKernel = 4;
+
+Value* generator(nn::Context& context, const GanOptions& options, const Dimension& batch) {
+  const auto scope = context.scope("generator");
+  const int64_t size = options.image_size / 4;
+  Value* noise =
+      ops::random_normal(context.random_counter(), {batch, options.noise}, context.next_random_stream());
+  const nn::Initializer start = nn::normal(0.02);
+  Value* x = nn::linear(context, "fc", noise, size * size * 2 * options.width, {.weight = start});
+  x = ops::reshape(x, {batch, size, size, 2 * options.width});
+  x = ops::relu(nn::batch_norm(context, "bn0", x));
+  x = nn::transposed_convolution(context, "conv1", x, options.width, kKernel,
+                                 {.stride = 2, .padding = 1, .bias = false, .weight = start});
+  x = ops::relu(nn::batch_norm(context, "bn1", x));
+  return ops::tanh(nn::transposed_convolution(context, "conv2", x, options.channels, kKernel,
+                                              {.stride = 2, .padding = 1, .weight = start}));
+}
+
+// One logit for each picture: whether it is real.
+Value* discriminator(nn::Context& context, const GanOptions& options, Value* x) {
+  const auto scope = context.scope("discriminator");
+  const nn::Initializer start = nn::normal(0.02);
+  const nn::ConvolutionLayerOptions strided{.stride = 2, .padding = 1, .weight = start};
+  x = ops::leaky_relu(nn::convolution(context, "conv1", x, options.width, kKernel, strided), 0.2);
+  x = nn::batch_norm(context, "bn2",
+                     nn::convolution(context, "conv2", x, 2 * options.width, kKernel, strided));
+  return nn::linear(context, "fc", nn::flatten(ops::leaky_relu(x, 0.2)), 1, {.weight = start});
+}
+
+// Against one target for all.
+nn::Measure loss(const std::string& name, Value* logits, double target) {
+  Value* targets = ops::broadcast_to(ops::constant_like(logits, target), logits->shape());
+  return nn::mean_of(name, ops::binary_cross_entropy(logits, targets));
+}
+
+nn::Training training(const GanOptions& options, nn::Context& context, Value* images) {
+  Value* samples = generator(context, options, images->shape()[0]);
+  Value* of_samples = discriminator(context, options, samples);
+  nn::Training training{.objectives = {loss("generator", of_samples, 1)}};
+  if (context.trains("discriminator")) {
+    const nn::Measure real = loss("real", discriminator(context, options, images), 1);
+    training.objectives.push_back(nn::total_of("discriminator", {real, loss("samples", of_samples, 0)}));
+  }
+  return training;
+}
+
+// Mean and deviation of each pixel, of pictures in 0..1.
+class Pixels {
+ public:
+  void add(const Tensor& pictures, int64_t count) {
+    const int64_t size = pictures.size() / pictures.shape()[0];
+    sums_.resize(static_cast<size_t>(size));
+    squares_.resize(static_cast<size_t>(size));
+    for (int64_t i = 0; i < count * size; ++i) {
+      const double value = (pictures.at(i) + 1) / 2;
+      sums_[static_cast<size_t>(i % size)] += value;
+      squares_[static_cast<size_t>(i % size)] += value * value;
+    }
+    count_ += static_cast<double>(count);
+  }
+  size_t size() const { return sums_.size(); }
+  double mean(size_t pixel) const { return sums_[pixel] / count_; }
+  double deviation(size_t pixel) const {
+    return std::sqrt(std::max(0.0, squares_[pixel] / count_ - mean(pixel) * mean(pixel)));
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::vector<double> squares_;
+  double count_ = 0;
+};
+
+class GanEvaluator : public train::Evaluator {
+ public:
+  void add(const data::Batch& batch, const Feeds& outputs) override {
+    const Tensor& samples = outputs.at("samples");
+    real_.add(batch.fields.at("images"), batch.samples);
+    made_.add(samples, batch.samples);
+    const int64_t size = samples.size() / samples.shape()[0];
+    for (int64_t row = 0; row < batch.samples && pictures_.size() < kShown; ++row) {
+      report::Picture picture{
+          .height = samples.shape()[1], .width = samples.shape()[2], .channels = samples.shape()[3]};
+      for (int64_t i = row * size; i < (row + 1) * size; ++i) {
+        const double shade = 255 * std::clamp((samples.at(i) + 1) / 2, 0.0, 1.0);
+        picture.pixels.push_back(static_cast<uint8_t>(std::lround(shade)));
+      }
+      pictures_.push_back(std::move(picture));
+    }
+  }
+
+  train::Numbers results() const override {
+    double distance = 0;
+    double made = 0;
+    double real = 0;
+    for (size_t pixel = 0; pixel < real_.size(); ++pixel) {
+      distance += std::abs(made_.mean(pixel) - real_.mean(pixel));
+      made += made_.deviation(pixel);
+      real += real_.deviation(pixel);
+    }
+    return {{"mean_distance", distance / static_cast<double>(real_.size())}, {"spread", made / real}};
+  }
+
+  std::vector<train::ReportSection> sections() const override {
+    return {report::gallery_section("Samples", "What the generator makes of noise.", pictures_)};
+  }
+
+ private:
+  Pixels real_;
+  Pixels made_;
+  std::vector<report::Picture> pictures_;
+};
+
+}  // namespace
+
+nn::Task gan(const GanOptions& options) {
+  const TensorType images{
+      DataType::fp32, {Dimension::symbol("batch"), options.image_size, options.image_size, options.channels}};
+  return {.name = "gan",
+          .network = "dcgan",
+          .inputs = {{"images", images}},
+          .metrics = {{.name = "discriminator"},
+                      {.name = "generator"},
+                      {.name = "mean_distance"},
+                      {.name = "spread", .larger_is_better = true}},
+          .samples = "images",
+          .training = [=](nn::Context& context,
+                          const nn::Values& inputs) { return training(options, context, inputs["images"]); },
+          .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
+            return {{"samples", generator(context, options, inputs["images"]->shape()[0])}};
+          }};
+}
+
+std::vector<train::Phase> gan_phases(const optim::Optimizer& optimizer) {
+  const auto of = [](const char* scope) {
+    return
+        [prefix = std::string(scope) + "."](const nn::Variable& one) { return one.name.starts_with(prefix); };
+  };
+  return {{.objective = "discriminator", .groups = {{.takes = of("discriminator"), .optimizer = optimizer}}},
+          {.objective = "generator",
+           .groups = {{.takes = of("generator"), .optimizer = optimizer}},
+           .same_batch = true}};
+}
+
+train::EvaluatorMaker gan_evaluator() {
+  return [] { return std::make_unique<GanEvaluator>(); };
+}
+
+}  // namespace tessera::tasks

@@ -1,0 +1,62 @@
+// A GAN as recipes ask for it.
+#include "tessera/tasks/gan.h"
+#include "tessera/train/task_registry.h"
+
+#include "tasks/image_data.h"
+
+namespace tessera::tasks {
+namespace {
+
+const GanOptions kDefaults;
+
+std::vector<Option> model_options() {
+  return {{.key = "noise",
+           .value = kDefaults.noise,
+           .documentation = "Numbers that a picture is made of",
+           .limits = Limits::between(1, 65536)},
+          {.key = "width",
+           .value = kDefaults.width,
+           .documentation = "Channels of the layers next to the picture",
+           .limits = Limits::between(1, 65536)}};
+}
+
+train::TestSet make_test_set(const Options& settings) {
+  const auto dataset = image_dataset(settings, data::Split::test);
+  return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
+          gan_evaluator()};
+}
+
+train::Workload create(const Options& settings) {
+  return {.task = gan({.image_size = settings.integer("data.image_size"),
+                       .channels = settings.integer("data.channels"),
+                       .noise = settings.integer("model.noise"),
+                       .width = settings.integer("model.width")}),
+          .data = image_data_name(settings),
+          .training =
+              [settings] {
+                return std::make_shared<data::Loader>(image_dataset(settings, data::Split::train),
+                                                      image_loading(settings));
+              },
+          .test = [settings] { return make_test_set(settings); },
+          .phases = gan_phases};
+}
+
+std::vector<Contradiction> check(const Options& settings) {
+  std::vector<Contradiction> found = check_image_data(settings);
+  if (settings.integer("data.image_size") % 4 != 0)
+    found.push_back({{"data.image_size"}, "'data.image_size' must be a multiple of 4: it is halved twice"});
+  return found;
+}
+
+const train::TaskRegistration kRegistration(
+    {.name = "gan",
+     .documentation =
+         "A generator of pictures and a discriminator, against each other (Radford et al. 2016). Images are "
+         "taken to -1..1 by `data.mean` and `data.std` of 0.5; labels are not read.",
+     .sections = {{"model", model_options()}, {"data", image_data_options()}},
+     .complete = complete_image_data,
+     .check = check,
+     .create = create});
+
+}  // namespace
+}  // namespace tessera::tasks

@@ -1,0 +1,28 @@
+// Labeled images as recipes ask for them, for whichever task: the section [data].
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/option.h"
+#include "tessera/data/loader.h"
+
+namespace tessera::tasks {
+
+std::vector<Option> image_data_options();
+// Sets what was left out and depends on other keys.
+void complete_image_data(Options& settings);
+std::vector<Contradiction> check_image_data(const Options& settings);
+
+// Throws Error(io) or Error(invalid_file) naming what is missing or broken, Error(invalid_argument) when the
+// images are not those of the recipe.
+std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split);
+// Shuffled and augmented as the recipe says.
+data::LoaderOptions image_loading(const Options& settings);
+// Of the same batches in the data's order, the last one filled up.
+data::LoaderOptions without_randomness(data::LoaderOptions loading);
+// What people call the data: the name of its folder.
+std::string image_data_name(const Options& settings);
+
+}  // namespace tessera::tasks

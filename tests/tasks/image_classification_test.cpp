@@ -1,0 +1,80 @@
+#include "tessera/tasks/image_classification.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/train/task_registry.h"
+
+#include "train/tiny.h"
+
+namespace tessera::testing {
+namespace {
+
+data::Batch two_of_three() {
+  return {.fields = {{"labels", Tensor::from<int32_t>({3}, {1, 2, -1})}}, .samples = 2, .indices = {7, 3}};
+}
+
+Feeds said(int32_t second) {
+  return {{"loss", Tensor::from<float>({3}, {0.25F, 1.75F, 99})},
+          {"prediction", Tensor::from<int32_t>({3}, {1, second, 0})},
+          {"confidence", Tensor::from<float>({3}, {0.9F, 0.6F, 1})}};
+}
+
+TEST(ClassificationEvaluator, CountsExamplesAndNothingElse) {
+  tasks::ClassificationEvaluator evaluator;
+  EXPECT_TRUE(evaluator.results().empty());
+  evaluator.add(two_of_three(), said(0));
+  EXPECT_EQ(evaluator.results(), (train::Numbers{{"accuracy", 0.5}, {"loss", 1.0}}));
+  ASSERT_EQ(evaluator.predictions().size(), 2U);
+  EXPECT_EQ(evaluator.predictions()[0].index, 7);
+  EXPECT_EQ(evaluator.sections().size(), 1U);  // no pictures without the data
+  EXPECT_NE(evaluator.examples().find("image 3: 0 (60.0 %), wrong: it is 2"), std::string::npos);
+}
+
+TEST(ClassificationEvaluator, ShowsPicturesAndNamesOfTheData) {
+  tasks::ClassificationEvaluator evaluator(tiny_dataset());
+  evaluator.add(two_of_three(), said(0));
+  const auto sections = evaluator.sections();
+  ASSERT_EQ(sections.size(), 2U);
+  EXPECT_EQ(sections[1].title, "Worst mistakes");
+  EXPECT_NE(sections[1].html.find("test image 3"), std::string::npos);
+  EXPECT_NE(evaluator.examples().find("1 of 2 right"), std::string::npos);
+  tasks::ClassificationEvaluator right(tiny_dataset());
+  right.add(two_of_three(), said(2));
+  EXPECT_EQ(right.sections().size(), 1U);
+}
+
+// Rows that only fill a batch have neither loss nor hit, in training too.
+TEST(ImageClassification, FillingRowsCountNothing) {
+  const nn::Task task = tiny_perceptron();
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  const nn::Training training = task.training(context, nn::add_inputs(graph, task, {{"batch", 4}}));
+  for (const nn::Measure& measure : {training.objectives[0], training.metrics[0]}) {
+    graph.add_output(measure.name, measure.sum);
+    graph.add_output(measure.name + "_weight", measure.weight);
+  }
+  const auto run = [&](const std::vector<int32_t>& labels) {
+    std::vector<Tensor> inputs;
+    for (const auto& input : graph.inputs()) {
+      const Shape shape = input->type().static_shape();
+      inputs.push_back(input->name() == "labels" ? Tensor::from<int32_t>({4}, labels)
+                                                 : Tensor::full(DataType::fp32, shape, 0.1));
+    }
+    std::vector<double> values;
+    for (const Tensor& output : run_reference(graph, inputs).outputs) values.push_back(output.at(0));
+    return values;
+  };
+  const std::vector<double> all = run({0, 0, 0, 0});
+  const std::vector<double> half = run({0, -1, 0, -1});
+  EXPECT_EQ(all[1], 4);
+  EXPECT_EQ(half[1], 2);
+  EXPECT_NEAR(half[0], all[0] / 2, 1e-5);  // a sum of a few losses of about one in fp32
+  EXPECT_EQ(half[3], 2);
+}
+
+TEST(Tasks, RegisterThemselves) {
+  EXPECT_EQ(train::tasks().names(), (std::vector<std::string>{"gan", "image_classification"}));
+}
+
+}  // namespace
+}  // namespace tessera::testing
