@@ -12,6 +12,7 @@ import torchvision
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
+import gan
 import networks
 import optimizers
 
@@ -122,6 +123,15 @@ def make_optimizers():
     save("optimizers", tensors, **options)
 
 
+def make_gan():
+    exact, single = gan.losses(), gan.losses(torch.float32)
+    deviation = max(abs(a - b) for name in exact for a, b in zip(exact[name], single[name]))
+    print(f"gan: generator {exact['generator'][0]:.4f} to {exact['generator'][-1]:.4f}; float32 differs by {deviation:.1e}")
+    assert deviation < 1e-3 and abs(exact["generator"][-1] - exact["generator"][0]) > 0.1
+    golden = exact | {"float32_deviation": deviation, "torch": torch.__version__.split("+")[0]}
+    (FOLDER / "gan.json").write_text(json.dumps(golden, indent=1) + "\n")
+
+
 def save(name, tensors, **metadata):
     metadata |= {"torch": torch.__version__.split("+")[0], "torchvision": torchvision.__version__.split("+")[0]}
     tensors = {key: tensor.contiguous() for key, tensor in tensors.items()}
@@ -135,6 +145,7 @@ FILES = {
     "resnet18": lambda: make_training("resnet18"),
     "resnet50": lambda: make_training("resnet50"),
     "optimizers": make_optimizers,
+    "gan": make_gan,
     "torchvision_parameters": make_torchvision_parameters,
     "torchvision_logits": make_torchvision_logits,
 }
