@@ -61,8 +61,8 @@ std::string quote_toml(std::string_view text);
 // The value as TOML.
 std::string to_toml(const OptionValue& value);
 
-// Whether the text is what to_toml() makes of the recipe, and nothing is added: be it in the order of another version,
-// and without the task that it had no name for.
+// Whether the text is what to_toml() makes of the recipe, and nothing is added: be it in the order of another
+// version, and without the task that it had no name for.
 bool is_spelled_out(std::string_view text, const Recipe& recipe);
 
 }  // namespace tessera::recipe
