@@ -86,16 +86,18 @@ class Reader {
       : field_(field), option_(*field.option), assignment_(assignment) {}
 
   OptionValue read() const {
-    return std::visit([&](const auto& value) -> OptionValue { return read_as(value); }, option_.value);
+    const OptionValue& kind = option_.value;
+    if (std::holds_alternative<bool>(kind)) return checked<bool>(assignment_.value);
+    if (std::holds_alternative<int64_t>(kind)) return checked<int64_t>(assignment_.value);
+    if (std::holds_alternative<double>(kind)) return checked<double>(assignment_.value);
+    if (std::holds_alternative<std::string>(kind)) return checked<std::string>(assignment_.value);
+    if (std::holds_alternative<std::vector<int64_t>>(kind)) return list<int64_t>();
+    return list<double>();
   }
 
  private:
   template <typename T>
-  OptionValue read_as(const T&) const {
-    return checked<T>(assignment_.value);
-  }
-  template <typename T>
-  OptionValue read_as(const std::vector<T>&) const {
+  OptionValue list() const {
     const auto* items = std::get_if<std::vector<TomlValue>>(&assignment_.value.value);
     if (items == nullptr) wrong_type(assignment_.value);
     std::vector<T> values;

@@ -28,7 +28,7 @@ std::string to_json(const RunSummary& summary) {
       {"device", summary.device},   {"precision", summary.precision},   {"task", summary.task},
       {"network", summary.network}, {"parameters", summary.parameters}, {"epochs", summary.epochs}};
   for (const auto& [evaluation, results] : summary.evaluations) {
-    for (const auto& [metric, result] : results) json[evaluation + "_" + metric] = result;
+    for (const auto& [metric, result] : results) json[fmt::format("{}_{}", evaluation, metric)] = result;
   }
   json["train_seconds"] = summary.train_seconds;
   json["samples_per_second"] = summary.samples_per_second;

@@ -24,7 +24,7 @@ models::Model make_network(const Options& settings) {
 }
 
 std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, data::Split split) {
-  const auto dataset = image_dataset(settings, split);
+  auto dataset = image_dataset(settings, split);
   const int64_t classes = settings.integer("model.classes");
   require(dataset->class_count() <= classes, ErrorCode::invalid_argument,
           "the labels in '{}' are of {} classes, the network has {} (data.classes, model.classes)",

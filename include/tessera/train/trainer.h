@@ -142,12 +142,12 @@ class Trainer {
   };
 
   size_t phase_count() const { return std::max<size_t>(options_.phases.size(), 1); }
-  Phase phase(size_t index) const;
+  Phase phase(size_t index) const;  // as all that take an index, of the phases in their order
   void declare(const SymbolBindings& sizes);
   bool works_ahead() const;
-  StepOptions step_options(size_t phase, const SymbolBindings& sizes) const;
+  StepOptions step_options(size_t index, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
-  CompiledStep& compiled(size_t phase, bool updating, const SymbolBindings& sizes);
+  CompiledStep& compiled(size_t index, bool updating, const SymbolBindings& sizes);
   void keep_sizes(const std::vector<SymbolBindings>& sizes);
   Executable& evaluation(const SymbolBindings& sizes);
   Feeds inputs_of(const data::Batch& batch) const;
@@ -156,7 +156,7 @@ class Trainer {
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
   bool is_averaged(const nn::Variable& variable) const;
-  [[noreturn]] void explain_not_finite(size_t phase, bool updating, const SymbolBindings& sizes,
+  [[noreturn]] void explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
                                        const Feeds& inputs, const std::string& what) const;
 
   nn::Task task_;
