@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/order_labels.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera {
@@ -84,11 +86,38 @@ Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>&
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->uses_.push_back({node.get(), i});
   Node* result = node.get();
   result->position_ = nodes_.insert(insertion_, std::move(node));
+  label_inserted(nodes_, result->position_, std::next(result->position_),
+                 [](auto& listed) -> int64_t& { return listed->label_; });
   return result;
 }
 
+void Graph::set_end(Value::End end, Value* value) {
+  Value*& current = end.is_update ? updates_.at(end.index).next : outputs_.at(end.index).value;
+  if (current != nullptr) {
+    std::erase_if(current->ends_, [&](const Value::End& other) {
+      return other.is_update == end.is_update && other.index == end.index;
+    });
+  }
+  current = value;
+  if (value != nullptr) value->ends_.push_back(end);
+}
+
 void Graph::add_output(const std::string& name, Value* value) {
-  outputs_.push_back({name, value});
+  outputs_.push_back({name, nullptr});
+  set_output(outputs_.size() - 1, value);
+}
+
+void Graph::set_output(size_t index, Value* value) {
+  set_end({.is_update = false, .index = index}, value);
+}
+
+void Graph::erase_outputs() {
+  for (size_t i = 0; i < outputs_.size(); ++i) set_output(i, nullptr);
+  outputs_.clear();
+}
+
+void Graph::set_update(size_t index, Value* next) {
+  set_end({.is_update = true, .index = index}, next);
 }
 
 void Graph::add_update(Value* state, Value* next) {
@@ -100,7 +129,8 @@ void Graph::add_update(Value* state, Value* next) {
           "'{}' is updated twice: it has an update already, and '{}' would be lost or win by chance",
           state->name_, next->name_);
   state->is_updated_ = true;
-  updates_.push_back({state, next});
+  updates_.push_back({state, nullptr});
+  set_update(updates_.size() - 1, next);
 }
 
 void Graph::remove_use(Value* value, Node* node, size_t index) {
@@ -125,20 +155,11 @@ void Graph::replace_all_uses(Value* old, Value* replacement) {
     replacement->uses_.push_back(use);
   }
   old->uses_.clear();
-  for (Output& output : outputs_) {
-    if (output.value == old) output.value = replacement;
-  }
-  for (Update& update : updates_) {
-    if (update.next == old) update.next = replacement;
-  }
+  for (const Value::End& end : std::exchange(old->ends_, {})) set_end(end, replacement);
 }
 
 bool Graph::is_used(const Value* value) const {
-  return !value->uses_.empty() || std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) {
-    return output.value == value;
-  }) || std::any_of(updates_.begin(), updates_.end(), [&](const Update& update) {
-    return update.next == value || update.state == value;
-  });
+  return !value->uses_.empty() || value->is_output_or_update() || value->is_updated_;
 }
 
 void Graph::erase(Node* node) {
@@ -170,18 +191,25 @@ Node* Graph::insertion_point() const {
 }
 
 void Graph::sort() {
+  if (!nodes_.empty()) sort(nodes_.front().get(), nodes_.back().get());
+}
+
+void Graph::sort(const Node* first, const Node* last) {
   std::vector<Node*> order;
   std::unordered_set<const Node*> placed;
   std::unordered_set<const Node*> open;  // waits for what it reads
   std::vector<Node*> waiting;            // each but the first is read by the one in front of it
   const auto missing_input = [&](const Node& node) -> Node* {
     for (const Value* input : node.inputs_) {
-      if (input->producer_ != nullptr && !placed.contains(input->producer_)) return input->producer_;
+      Node* producer = input->producer_;
+      if (producer == nullptr || producer->stands_before(*first) || placed.contains(producer)) continue;
+      return producer;
     }
     return nullptr;
   };
-  for (const auto& first : nodes_) {
-    if (!placed.contains(first.get())) waiting.push_back(first.get());
+  const auto end = std::next(last->position_);
+  for (auto position = first->position_; position != end; ++position) {
+    if (!placed.contains(position->get())) waiting.push_back(position->get());
     while (!waiting.empty()) {
       Node* node = waiting.back();
       if (Node* earlier = missing_input(*node)) {
@@ -196,7 +224,13 @@ void Graph::sort() {
       order.push_back(node);
     }
   }
-  for (const Node* node : order) nodes_.splice(nodes_.end(), nodes_, node->position_);
+  std::vector<int64_t> labels;
+  for (const Node* node : order) labels.push_back(node->label_);
+  std::sort(labels.begin(), labels.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    nodes_.splice(end, nodes_, order[i]->position_);
+    order[i]->label_ = labels[i];
+  }
 }
 
 Value* Graph::find(std::string_view name) const {

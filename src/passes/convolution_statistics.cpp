@@ -36,7 +36,7 @@ Statistics add_statistics(Graph& graph, Node* convolution, const std::optional<N
   if (input.has_value()) {
     members.insert(members.end(), input->nodes.begin(), input->nodes.end());
     Value* x = convolution->input(0);
-    if (x->uses().size() > 1 || is_output_or_update(x)) outputs.push_back(x);
+    if (x->uses().size() > 1 || x->is_output_or_update()) outputs.push_back(x);
   }
   const std::string kind = input.has_value() ? "normalized_convolution" : "convolution_statistics";
   const Node* fused = fuse_nodes(graph, kind, members, outputs);

@@ -1,8 +1,10 @@
-// In a frozen graph the normalization behind a convolution is one factor and one offset per output channel:
-// the factor goes into the weight, the offset becomes a bias. Both are nodes on frozen values, computed once.
+// Where nothing of it changes after binding (in a frozen graph, or among constants) the normalization behind
+// a convolution is one factor and one offset per output channel: the factor goes into the weight, the offset
+// becomes a bias. Both are nodes on settled values, computed once.
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/settled_values.h"
 
 #include "passes/contraction_chain.h"
 #include "passes/passes.h"
@@ -16,30 +18,32 @@ struct Match {
   Value* bias = nullptr;  // of a convolution that has one already, its own or added behind it
 };
 
-bool all_frozen(const Node& node, size_t first) {
+using Settled = std::unordered_set<const Value*>;
+
+bool all_settled(const Node& node, size_t first, const Settled& settled) {
   for (size_t i = first; i < node.inputs().size(); ++i) {
-    if (!is_frozen(node.input(i))) return false;
+    if (!settled.contains(node.input(i))) return false;
   }
   return true;
 }
 
-bool match(Node* norm, Match& result) {
+bool match(Node* norm, const Settled& settled, Match& result) {
   result.norm = norm;
   Value* x = norm->input(0);
-  if (!all_frozen(*norm, 1) || sole_reader(x) != norm) return false;
+  if (!all_settled(*norm, 1, settled) || sole_reader(x) != norm) return false;
   if (Node* add = producer_of(x, "add")) {
     for (size_t side = 0; side < 2; ++side) {
       Value* bias = add->input(1 - side);
       Value* sum = add->input(side);
       if (producer_of(sum, "convolution") == nullptr || sole_reader(sum) != add) continue;
-      if (!is_per_channel(*bias, x->shape()) || !is_frozen(bias)) continue;
+      if (!is_per_channel(*bias, x->shape()) || !settled.contains(bias)) continue;
       result.bias = bias;
       x = sum;
       break;
     }
   }
   result.convolution = producer_of(x, "convolution");
-  if (result.convolution == nullptr || !all_frozen(*result.convolution, 1)) return false;
+  if (result.convolution == nullptr || !all_settled(*result.convolution, 1, settled)) return false;
   const bool has_own = result.convolution->inputs().size() > 2;
   if (has_own && result.bias != nullptr) return false;
   if (has_own) result.bias = result.convolution->input(2);
@@ -75,11 +79,13 @@ void fold(Graph& graph, const Match& found) {
 }  // namespace
 
 bool fold_batch_norm(Graph& graph, const PassOptions& options) {
-  if (!options.frozen) return false;
+  const std::vector<Node*> norms = nodes_of(graph, "batch_norm_inference");
+  if (norms.empty()) return false;
+  const Settled settled = settled_values(graph, options.frozen);
   std::vector<Match> matches;
-  for (const auto& node : graph.nodes()) {
+  for (Node* norm : norms) {
     Match found;
-    if (node->operator_name() == "batch_norm_inference" && match(node.get(), found)) matches.push_back(found);
+    if (match(norm, settled, found)) matches.push_back(found);
   }
   for (const Match& found : matches) {
     fold(graph, found);

@@ -8,26 +8,25 @@
 namespace tessera {
 namespace {
 
-bool reads(const Node& node, const std::unordered_set<const Value*>& values) {
-  return std::any_of(node.inputs().begin(), node.inputs().end(),
-                     [&](const Value* value) { return values.contains(value); });
-}
-
-void insert_outputs(const Node& node, std::unordered_set<const Value*>& values) {
-  for (const auto& output : node.outputs()) values.insert(output.get());
-}
-
 bool is_read_outside(const Value* value, const NodeSet& members) {
-  return is_output_or_update(value) ||
+  return value->is_output_or_update() ||
          std::any_of(value->uses().begin(), value->uses().end(),
                      [&](const Use& use) { return !members.contains(use.node); });
 }
 
-std::vector<Node*> in_graph_order(const Graph& graph, const NodeSet& members) {
+std::vector<Node*> in_graph_order(std::vector<Node*> nodes) {
+  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->stands_before(*b); });
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+// Nodes outside that read what the node makes, and stand before `last`.
+std::vector<Node*> readers_before(const Node& node, const Node& last, const NodeSet& members) {
   std::vector<Node*> result;
-  for (const auto& node : graph.nodes()) {
-    if (members.contains(node.get())) result.push_back(node.get());
-    if (result.size() == members.size()) break;
+  for (const auto& output : node.outputs()) {
+    for (const Use& use : output->uses()) {
+      if (!members.contains(use.node) && use.node->stands_before(last)) result.push_back(use.node);
+    }
   }
   return result;
 }
@@ -74,20 +73,35 @@ std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node
   return body;
 }
 
-// Whether a node between the first and the last member reads a member's output: then it must move behind the
-// fused node.
-bool has_reader_between(const Graph& graph, const std::vector<Node*>& members, const NodeSet& set) {
-  std::unordered_set<const Value*> made;
-  size_t seen = 0;
-  for (const auto& node : graph.nodes()) {
-    if (set.contains(node.get())) {
-      if (++seen == members.size()) return false;
-      insert_outputs(*node, made);
-    } else if (seen > 0 && reads(*node, made)) {
-      return true;
+// The first node before the last member that reads a member's output: it must move behind the fused node.
+const Node* first_reader_between(const std::vector<Node*>& members, const NodeSet& set) {
+  const Node* first = nullptr;
+  for (const Node* member : members) {
+    for (const Node* reader : readers_before(*member, *members.back(), set)) {
+      if (first == nullptr || reader->stands_before(*first)) first = reader;
     }
   }
-  return false;
+  return first;
+}
+
+// False when a way from one member to another leads through a node outside.
+bool fuses_without_cycle(const std::vector<Node*>& members, const NodeSet& set) {
+  const Node& last = *members.back();
+  NodeSet seen;
+  std::vector<const Node*> waiting(members.begin(), members.end());
+  while (!waiting.empty()) {
+    const Node* node = waiting.back();
+    waiting.pop_back();
+    for (const auto& output : node->outputs()) {
+      for (const Use& use : output->uses()) {
+        const bool is_member = set.contains(use.node);
+        if (is_member && !set.contains(node)) return false;
+        if (!is_member && use.node->stands_before(last) && seen.insert(use.node).second)
+          waiting.push_back(use.node);
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -96,16 +110,16 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
                  const std::vector<Value*>& outputs) {
   const NodeSet set(members.begin(), members.end());
   require(!members.empty() && !outputs.empty(), ErrorCode::internal, "nothing to fuse");
-  const std::vector<Node*> ordered = in_graph_order(graph, set);
+  const std::vector<Node*> ordered = in_graph_order(members);
+  const std::unordered_set<const Value*> exported(outputs.begin(), outputs.end());
   for (const Node* node : ordered) {
     for (const auto& output : node->outputs()) {
-      const bool exported = std::find(outputs.begin(), outputs.end(), output.get()) != outputs.end();
-      require(exported || !is_read_outside(output.get(), set), ErrorCode::internal,
+      require(exported.contains(output.get()) || !is_read_outside(output.get(), set), ErrorCode::internal,
               "'{}' cannot disappear into a fused node: it is read outside", output->name());
     }
   }
-  const bool must_sort = has_reader_between(graph, ordered, set);
-  require(!must_sort || fuses_without_cycle(graph, set), ErrorCode::internal,
+  const Node* reader_between = first_reader_between(ordered, set);
+  require(reader_between == nullptr || fuses_without_cycle(ordered, set), ErrorCode::internal,
           "the fusion of '{}' would make a cycle", ordered.front()->name());
 
   std::vector<Value*> inputs;
@@ -133,25 +147,12 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
     if (!graph.is_used(number->output())) graph.erase(number);
   }
   for (size_t i = 0; i < outputs.size(); ++i) graph.rename(fused->output(i), names[i]);
-  if (must_sort) graph.sort();
+  if (reader_between != nullptr) graph.sort(reader_between, fused);
   return fused;
 }
 
-bool fuses_without_cycle(const Graph& graph, const NodeSet& members) {
-  // Values that depend on a member through a node outside.
-  std::unordered_set<const Value*> made;
-  std::unordered_set<const Value*> detour;
-  size_t seen = 0;
-  for (const auto& node : graph.nodes()) {
-    if (members.contains(node.get())) {
-      if (reads(*node, detour)) return false;
-      insert_outputs(*node, made);
-      if (++seen == members.size()) return true;
-    } else if (seen > 0 && (reads(*node, made) || reads(*node, detour))) {
-      insert_outputs(*node, detour);
-    }
-  }
-  return true;
+bool fuses_without_cycle(const std::vector<Node*>& members) {
+  return fuses_without_cycle(in_graph_order(members), NodeSet(members.begin(), members.end()));
 }
 
 bool is_read(const Node& node) {
@@ -160,10 +161,10 @@ bool is_read(const Node& node) {
                      [&](const auto& output) { return node.graph().is_used(output.get()); });
 }
 
-std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>& members) {
+std::vector<Value*> visible_values(const std::vector<Node*>& members) {
   const NodeSet set(members.begin(), members.end());
   std::vector<Value*> result;
-  for (const Node* node : in_graph_order(graph, set)) {
+  for (const Node* node : in_graph_order(members)) {
     for (const auto& output : node->outputs()) {
       if (is_read_outside(output.get(), set)) result.push_back(output.get());
     }
@@ -172,7 +173,7 @@ std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>&
 }
 
 Node* sole_reader(const Value* value) {
-  if (value->uses().size() != 1 || is_output_or_update(value)) return nullptr;
+  if (value->uses().size() != 1 || value->is_output_or_update()) return nullptr;
   return value->uses().front().node;
 }
 
@@ -192,20 +193,18 @@ Node* sole_reader(const Value* value, std::string_view operator_name) {
   return reader != nullptr && reader->operator_name() == operator_name ? reader : nullptr;
 }
 
+std::vector<Node*> readers_of(const Value* value) {
+  std::vector<Node*> readers;
+  for (const Use& use : value->uses()) readers.push_back(use.node);
+  return in_graph_order(std::move(readers));
+}
+
 std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name) {
   std::vector<Node*> result;
   for (const auto& node : graph.nodes()) {
     if (node->operator_name() == operator_name) result.push_back(node.get());
   }
   return result;
-}
-
-bool is_output_or_update(const Value* value) {
-  const Graph& graph = value->graph();
-  const auto is_value = [&](const Graph::Output& output) { return output.value == value; };
-  const auto is_next = [&](const Graph::Update& update) { return update.next == value; };
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(), is_value) ||
-         std::any_of(graph.updates().begin(), graph.updates().end(), is_next);
 }
 
 Node* producer_of(const Value* value, std::string_view operator_name) {
@@ -221,24 +220,6 @@ std::optional<double> scalar_constant(const Value* value) {
   if (node == nullptr) return std::nullopt;
   const Tensor& tensor = node->attributes().tensor("value");
   return tensor.size() == 1 ? std::optional(tensor.at(0)) : std::nullopt;
-}
-
-bool is_frozen(const Value* value) {
-  std::vector<const Value*> waiting{value};
-  std::unordered_set<const Value*> seen;
-  while (!waiting.empty()) {
-    const Value* current = waiting.back();
-    waiting.pop_back();
-    if (!seen.insert(current).second) continue;
-    const Node* node = current->producer();
-    if (node == nullptr) {
-      if (current->role() == InputRole::input) return false;
-      continue;
-    }
-    if (node->schema().traits.random) return false;
-    waiting.insert(waiting.end(), node->inputs().begin(), node->inputs().end());
-  }
-  return true;
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include "tessera/graph/operator.h"
 #include "tessera/passes/batch_norm_expression.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/settled_values.h"
 
 #include "passes/batch_norm_mask.h"
 #include "passes/convolution_statistics.h"
@@ -23,7 +24,7 @@ bool fuse_forward(Graph& graph) {
     if (Node* add = sole_reader(norm->output(), "add"); add != nullptr && adds_equal_types(*add))
       members.push_back(add);
     if (Node* relu = sole_reader(members.back()->output(), "relu")) members.push_back(relu);
-    if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    if (members.size() == 1 || !fuses_without_cycle(members)) continue;
     std::vector<Value*> outputs{members.back()->output()};
     for (size_t statistic = 1; statistic < 3; ++statistic) {
       if (graph.is_used(norm->output(statistic))) outputs.push_back(norm->output(statistic));
@@ -34,12 +35,15 @@ bool fuse_forward(Graph& graph) {
   return changed;
 }
 
-// Normalization by statistics that the run computes; of frozen ones little work is left, which clusters take.
+// Normalization by statistics that the run computes; of given ones little work is left, which clusters take.
 bool fuse_recomputed(Graph& graph) {
+  const std::vector<Node*> norms = nodes_of(graph, "batch_norm_inference");
+  if (norms.empty()) return false;
   bool changed = false;
-  for (Node* norm : nodes_of(graph, "batch_norm_inference")) {
+  const std::unordered_set<const Value*> given = settled_values(graph, true);
+  for (Node* norm : norms) {
     Node* relu = sole_reader(norm->output(), "relu");
-    if (relu == nullptr || is_frozen(norm->input(3)) || is_frozen(norm->input(4))) continue;
+    if (relu == nullptr || given.contains(norm->input(3)) || given.contains(norm->input(4))) continue;
     fuse_nodes(graph, "batch_norm_inference", {norm, relu}, {relu->output()});
     changed = true;
   }
@@ -79,12 +83,12 @@ bool fuse_backward(Graph& graph) {
     if (Node* sum = producer_of(incoming, "add");
         sum != nullptr && adds_equal_types(*sum) && sole_reader(incoming) == reader)
       members.push_back(sum);
-    if (members.size() == 1 || !fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    if (members.size() == 1 || !fuses_without_cycle(members)) continue;
     if (mask.has_value()) {
       if (const Node* norm = masked_normalization(*gradient, *mask))
         members.push_back(mask_by_input(*mask, *norm));
     }
-    fuse_nodes(graph, "batch_norm_gradient", members, visible_values(graph, members));
+    fuse_nodes(graph, "batch_norm_gradient", members, visible_values(members));
     changed = true;
   }
   return changed;

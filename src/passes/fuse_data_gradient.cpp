@@ -39,7 +39,7 @@ bool fuse_data_gradient(Graph& graph, const PassOptions& options) {
       members.push_back(mask->greater);
       members.push_back(mask->select);
     }
-    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) continue;
+    if (!fuses_without_cycle(members)) continue;
     fuse_nodes(graph, "convolution_data_gradient", members, {members.back()->output()});
     changed = true;
   }

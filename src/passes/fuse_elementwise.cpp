@@ -276,7 +276,7 @@ class FreeNodes {
     if (std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return !set_.contains(use.node); })) {
       return false;
     }
-    return !is_output_or_update(node->output());
+    return !node->output()->is_output_or_update();
   }
 
   Node* own_copy(Node* node) {
@@ -333,10 +333,10 @@ void erase_unread(Graph& graph) {
 bool fuse_elementwise(Graph& graph, const PassOptions& options) {
   bool changed = decompose_elementwise(graph);
   for (std::vector<Node*> members : Grouping(graph, options).members()) {
-    if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(graph, members).empty()) continue;
+    if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty()) continue;
     if (!reads_data(members)) continue;
     FreeNodes(graph, members);
-    fuse_nodes(graph, "cluster", members, visible_values(graph, members));
+    fuse_nodes(graph, "cluster", members, visible_values(members));
     changed = true;
   }
   if (changed) erase_unread(graph);

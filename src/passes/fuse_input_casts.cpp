@@ -16,17 +16,7 @@ namespace {
 bool rounds_an_input(const Node& cast) {
   const Value* x = cast.input(0);
   return x->producer() == nullptr && x->role() == InputRole::input && x->data_type() == DataType::fp32 &&
-         size_of(cast.output()->data_type()) == 2 && !is_output_or_update(cast.output());
-}
-
-// In the graph's order, each once.
-std::vector<Node*> readers_of(const Graph& graph, const Value* value) {
-  std::vector<Node*> readers;
-  for (const auto& node : graph.nodes()) {
-    const auto& inputs = node->inputs();
-    if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) readers.push_back(node.get());
-  }
-  return readers;
+         size_of(cast.output()->data_type()) == 2 && !cast.output()->is_output_or_update();
 }
 
 // As the image alone: weights are no input of a graph, but a test's may be.
@@ -53,7 +43,7 @@ void fuse_into(Graph& graph, const Node& cast, Node* reader) {
 bool fuse_cast(Graph& graph, Node* cast, const PassOptions& options) {
   std::vector<Node*> others;
   bool changed = false;
-  for (Node* reader : readers_of(graph, cast->output())) {
+  for (Node* reader : readers_of(cast->output())) {
     if (reads_as_image(*reader, cast->output()) && options.takes_wide_image(*reader)) {
       fuse_into(graph, *cast, reader);
       changed = true;

@@ -66,7 +66,7 @@ std::vector<Node*> recompute_input(Graph& graph, Node* weight_gradient) {
 
 // dx, read by both gradients of a convolution and by nothing else, into their node.
 void fuse_after(Graph& graph, const PassOptions& options, std::vector<Node*> members, Value* dx) {
-  if (!options.takes_normalized_gradients || dx->uses().size() != 2 || is_output_or_update(dx)) return;
+  if (!options.takes_normalized_gradients || dx->uses().size() != 2 || dx->is_output_or_update()) return;
   for (const Use& use : dx->uses()) {
     Node* data = use.node;
     if (data->operator_name() != "convolution_data_gradient" || data->input(0) != dx || !is_pointwise(*data))
@@ -74,7 +74,7 @@ void fuse_after(Graph& graph, const PassOptions& options, std::vector<Node*> mem
     Node* weight = weight_gradient_beside(*data);
     if (weight == nullptr || !options.takes_normalized_gradients(*data)) continue;
     members.insert(members.end(), {data, weight});
-    if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return;
+    if (!fuses_without_cycle(members)) return;
     const std::vector<Node*> recomputed = recompute_input(graph, weight);
     members.insert(members.end(), recomputed.begin(), recomputed.end());
     fuse_nodes(graph, "normalized_gradients", members, {data->output(), weight->output()});
@@ -100,11 +100,11 @@ void replace_gradient(Graph& graph, const PassOptions& options, Node* norm, Valu
 }
 
 // The gradients of normalizations that begin with this one, in the graph's order.
-std::vector<Node*> normalizations_after(const Graph& graph, const Value* gradient) {
-  std::vector<Node*> norms = nodes_of(graph, "batch_norm_gradient");
+std::vector<Node*> normalizations_after(const Value* gradient) {
+  std::vector<Node*> norms = readers_of(gradient);
   std::erase_if(norms, [&](const Node* norm) {
-    return norm->input(0) != gradient || norm->input(1)->type() != gradient->type() ||
-           norm->input(2)->data_type() != DataType::fp32;
+    return norm->operator_name() != "batch_norm_gradient" || norm->input(0) != gradient ||
+           norm->input(1)->type() != gradient->type() || norm->input(2)->data_type() != DataType::fp32;
   });
   return norms;
 }
@@ -127,10 +127,7 @@ std::vector<Node*> recompute_mask(Graph& graph, const ReluMask& mask, Node* weig
     forward.push_back(norm);
   }
   if (forward[0] == forward[1]) return {};
-  const auto first = std::find_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
-    return node.get() == mask.greater || node.get() == weight;
-  });
-  const InsertionPoint here(graph, first->get());
+  const InsertionPoint here(graph, weight->stands_before(*mask.greater) ? weight : mask.greater);
   Value* left = recompute_normalization(*forward[0]);
   Value* right = recompute_normalization(*forward[1]);
   Value* both = ops::add(left, right);
@@ -146,7 +143,7 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
                         const std::vector<Node*>& norms, bool recomputed_mask) {
   std::vector<Node*> members{data, sum, mask.greater, mask.select};
   if (weight != nullptr) members.push_back(weight);
-  if (!fuses_without_cycle(graph, {members.begin(), members.end()})) return nullptr;
+  if (!fuses_without_cycle(members)) return nullptr;
   if (recomputed_mask) {
     const std::vector<Node*> recomputed = recompute_mask(graph, mask, weight, norms);
     members.insert(members.end(), recomputed.begin(), recomputed.end());
@@ -180,7 +177,7 @@ const Node* fuse_summed(Graph& graph, Node* data, Node* weight, Node* sum, const
 bool fuse_at(Graph& graph, const PassOptions& options, Node* sum) {
   const std::optional<ReluMask> mask = mask_after(sum->output());
   if (!mask.has_value() || sum->input(0)->type() != sum->input(1)->type()) return false;
-  const std::vector<Node*> norms = normalizations_after(graph, mask->select->output());
+  const std::vector<Node*> norms = normalizations_after(mask->select->output());
   if (norms.empty()) return false;
   for (const Value* addend : sum->inputs()) {
     Node* data = producer_of(addend, "convolution_data_gradient");

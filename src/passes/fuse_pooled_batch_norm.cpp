@@ -44,7 +44,7 @@ bool fuse_backward(Graph& graph) {
     if (norm == nullptr) continue;
     const std::vector<Node*> members{pool, mask_by_input(*mask, *norm), mask->greater, mask->select,
                                      gradient};
-    fuse_nodes(graph, "max_pool_batch_norm_gradient", members, visible_values(graph, members));
+    fuse_nodes(graph, "max_pool_batch_norm_gradient", members, visible_values(members));
     changed = true;
   }
   return changed;

@@ -144,7 +144,7 @@ class Groups {
 // The members of a group are clusters: constants are in their bodies.
 Node* as_cluster(Graph& graph, Node* node) {
   if (node->operator_name() == "fused") return node;
-  return fuse_nodes(graph, "cluster", {node}, visible_values(graph, {node}));
+  return fuse_nodes(graph, "cluster", {node}, visible_values({node}));
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ bool group_clusters(Graph& graph, const PassOptions& options) {
       Groups(graph, options.frozen).members(graph, options.values_per_group);
   for (std::vector<Node*> members : groups) {
     for (Node*& node : members) node = as_cluster(graph, node);
-    fuse_nodes(graph, "clusters", members, visible_values(graph, members));
+    fuse_nodes(graph, "clusters", members, visible_values(members));
   }
   return !groups.empty();
 }

@@ -102,7 +102,7 @@ std::vector<Activation> find_activations(const Graph& graph) {
     const Node* norm = mask.has_value() ? masked_normalization(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;
     Value* y = mask->greater->input(0);
-    if (is_output_or_update(y) || sole_reader(norm->output()) != y->producer()) continue;
+    if (y->is_output_or_update() || sole_reader(norm->output()) != y->producer()) continue;
     Activation activation{norm, y, late_readers(graph, *gradient, *mask)};
     if (!activation.readers.empty()) found.push_back(std::move(activation));
   }
@@ -159,7 +159,7 @@ bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
   for (const Node* cast : nodes_of(graph, "cast")) {
     Value* x = cast->input(0);
     const Value* y = cast->output();
-    if (x->producer() != nullptr || x->role() != InputRole::input || is_output_or_update(y)) continue;
+    if (x->producer() != nullptr || x->role() != InputRole::input || y->is_output_or_update()) continue;
     if (y->type().bytes() > limit) continue;
     if (Node* reader = late_weight_gradient(*y)) {
       recompute(graph, y, reader, [&] { return ops::cast(x, y->data_type()); });

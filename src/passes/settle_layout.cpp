@@ -91,7 +91,7 @@ class OrderChoice {
         result.push_back(vertex_of(use.node));
       }
     }
-    if (is_output_or_update(&value)) result.push_back(MinimumCut::kSource);
+    if (value.is_output_or_update()) result.push_back(MinimumCut::kSource);
     return result;
   }
 

@@ -169,6 +169,12 @@ TEST(Graph, RefusesTensorsThatNoMachineHolds) {
   EXPECT_ERROR(specialize(graph, {{"batch", -1}}), ErrorCode::invalid_graph, "negative");
 }
 
+std::vector<const Node*> order_of(const Graph& graph) {
+  std::vector<const Node*> order;
+  for (const auto& node : graph.nodes()) order.push_back(node.get());
+  return order;
+}
+
 // A node that only waits for the ones around it would come to the front if all that could run were put there.
 TEST(Graph, SortingMovesOnlyWhatAnEarlierNodeReads) {
   Graph graph;
@@ -182,14 +188,91 @@ TEST(Graph, SortingMovesOnlyWhatAnEarlierNodeReads) {
   graph.replace_all_uses(first, second);
   graph.sort();
   verify(graph);
-  std::vector<const Node*> order;
-  for (const auto& node : graph.nodes()) order.push_back(node.get());
-  EXPECT_EQ(order, (std::vector<const Node*>{first->producer(), base->producer(), second->producer(),
-                                             reader->producer(), alone->producer(),
-                                             graph.outputs()[0].value->producer()}));
+  EXPECT_EQ(order_of(graph), (std::vector<const Node*>{
+                                 first->producer(), base->producer(), second->producer(), reader->producer(),
+                                 alone->producer(), graph.outputs()[0].value->producer()}));
   graph.set_input(base->producer(), 0, reader);
   EXPECT_ERROR(graph.sort(), ErrorCode::internal, "cycle");
   EXPECT_EQ(graph.nodes().size(), 6u);
+}
+
+void expect_order_is_known(const Graph& graph) {
+  const std::vector<const Node*> order = order_of(graph);
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (size_t j = 0; j < order.size(); ++j)
+      EXPECT_EQ(order[i]->stands_before(*order[j]), i < j) << order[i]->name() << " " << order[j]->name();
+  }
+}
+
+TEST(Graph, KnowsWhichOfTwoNodesStandsFirst) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {2}});
+  Value* first = ops::exp(x);
+  Value* last = ops::log(x);
+  {
+    const InsertionPoint here(graph, last->producer());
+    for (int i = 0; i < 70; ++i) ops::sqrt(x);  // more than fit between two labels
+  }
+  {
+    const InsertionPoint here(graph, first->producer());
+    for (int i = 0; i < 3; ++i) ops::square(x);
+  }
+  expect_order_is_known(graph);
+  graph.erase(std::next(graph.nodes().begin(), 20)->get());
+  graph.set_input(first->producer(), 0, ops::negate(x));
+  graph.sort();
+  verify(graph);
+  expect_order_is_known(graph);
+}
+
+TEST(Graph, SortsAPartAsIfItSortedAll) {
+  const auto build = [] {
+    auto graph = std::make_unique<Graph>();
+    Value* x = graph->add_input(InputRole::input, "x", {DataType::fp32, {2}});
+    Value* early = ops::exp(x);
+    Value* reader = ops::log(early);
+    Value* alone = ops::sqrt(x);
+    Value* second = ops::negate(ops::square(x));
+    graph->add_output("y", ops::add(reader, alone));
+    graph->set_input(reader->producer(), 0, second);
+    graph->add_output("early", early);
+    return graph;
+  };
+  const auto whole = build();
+  whole->sort();
+  const auto part = build();
+  part->sort(part->find("log")->producer(), part->find("negate")->producer());
+  EXPECT_EQ(print(*part), print(*whole));
+  verify(*part);
+  expect_order_is_known(*part);
+}
+
+TEST(Graph, KnowsWhatTheEndOfARunReads) {
+  Graph graph;
+  Value* state = graph.add_input(InputRole::state, "s", {DataType::fp32, {2}});
+  Value* y = ops::exp(state);
+  Value* next = ops::log(state);
+  EXPECT_FALSE(y->is_output_or_update());
+  graph.add_output("y", y);
+  graph.add_output("z", y);
+  graph.add_update(state, next);
+  EXPECT_TRUE(y->is_output_or_update());
+  EXPECT_TRUE(next->is_output_or_update());
+  EXPECT_FALSE(state->is_output_or_update());
+  graph.set_output(0, next);
+  EXPECT_TRUE(y->is_output_or_update()) << "the other output";
+  graph.set_output(1, next);
+  EXPECT_FALSE(y->is_output_or_update());
+  EXPECT_FALSE(graph.is_used(y));
+  graph.replace_all_uses(next, y);
+  EXPECT_FALSE(graph.is_used(next));
+  EXPECT_EQ(graph.outputs()[1].value, y);
+  EXPECT_EQ(graph.updates()[0].next, y);
+  graph.set_update(0, next);
+  graph.erase_outputs();
+  EXPECT_FALSE(graph.is_used(y));
+  graph.erase(y->producer());
+  EXPECT_TRUE(graph.is_used(state));
 }
 
 TEST(Graph, SortingKeepsTheInsertionPoint) {

@@ -6,6 +6,7 @@
 #include "tessera/passes/differentiate.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/pass.h"
+#include "tessera/passes/settled_values.h"
 
 #include "kernel_fuzz/convolution_problem.h"
 #include "kernel_fuzz/problem_maker.h"
@@ -366,6 +367,7 @@ std::vector<KernelProblem> problems_of_network(Draw& draw, ProblemMaker& maker, 
   const std::shared_ptr<Graph> owned = maker.take_graph();
   KernelProblem settings;
   draw_settings(draw, settings);
+  const std::unordered_set<const Value*> settled = settled_values(*owned, true);
   std::vector<KernelProblem> problems;
   for (const auto& node : owned->nodes()) {
     KernelProblem problem;
@@ -378,7 +380,7 @@ std::vector<KernelProblem> problems_of_network(Draw& draw, ProblemMaker& maker, 
     for (const Value* input : node->inputs()) {
       const Tensor& value = values.at(input);
       problem.inputs.push_back(problem.tf32 ? rounded_to_tf32(value) : value);
-      problem.frozen_inputs.push_back(options.frozen && is_frozen(input));
+      problem.frozen_inputs.push_back(options.frozen && settled.contains(input));
     }
     for (const Tensor& input : problem.inputs) inputs.push_back(&input);
     std::vector<Tensor> outputs = run_reference(*node, inputs);

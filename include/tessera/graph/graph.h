@@ -44,9 +44,16 @@ class Value {
   size_t index() const { return index_; }       // which output of the producer, or which input of the graph
   InputRole role() const { return role_; }      // of an input of the graph
   const std::vector<Use>& uses() const { return uses_; }
+  // Whether an output of the graph is this value, or a variable takes it at the end of a run.
+  bool is_output_or_update() const { return !ends_.empty(); }
 
  private:
   friend class Graph;
+  // What else reads it: an output of the graph, or an update as its next value.
+  struct End {
+    bool is_update;
+    size_t index;
+  };
   std::string name_;
   TensorType type_;
   Graph* graph_ = nullptr;
@@ -55,6 +62,7 @@ class Value {
   InputRole role_ = InputRole::input;
   bool is_updated_ = false;
   std::vector<Use> uses_;
+  std::vector<End> ends_;
 };
 
 // One application of an operator. Its name is the name of its first output.
@@ -70,6 +78,8 @@ class Node {
   const Attributes& attributes() const { return attributes_; }
   const Graph* body() const { return body_.get(); }  // the unfused form of a fused node, else null
   Graph& graph() const { return *graph_; }
+  // In the graph's order; both must be of one graph.
+  bool stands_before(const Node& other) const { return label_ < other.label_; }
 
  private:
   friend class Graph;
@@ -80,6 +90,7 @@ class Node {
   std::unique_ptr<Graph> body_;
   Graph* graph_ = nullptr;
   std::list<std::unique_ptr<Node>>::iterator position_;
+  int64_t label_ = 0;  // grows along the graph's nodes
 };
 
 class Graph {
@@ -115,12 +126,12 @@ class Graph {
                  std::unique_ptr<Graph> body = nullptr);
 
   void add_output(const std::string& name, Value* value);
-  void set_output(size_t index, Value* value) { outputs_.at(index).value = value; }
+  void set_output(size_t index, Value* value);
   // Throws Error(invalid_graph) unless `state` is a parameter or a state that has no update yet, of the type
   // of `next`.
   void add_update(Value* state, Value* next);
-  void set_update(size_t index, Value* next) { updates_.at(index).next = next; }
-  void erase_outputs() { outputs_.clear(); }
+  void set_update(size_t index, Value* next);
+  void erase_outputs();
 
   // Every reader of `old`, outputs and updates included, reads `replacement` instead; the types must be
   // equal.
@@ -144,6 +155,8 @@ class Graph {
   // Restores an order in which every node follows its inputs: the present one, but what an earlier node reads
   // comes right before that. The insertion point stays before its node. Throws Error(internal) on a cycle.
   void sort();
+  // The same for the nodes from `first` to `last`, where all others stand right already.
+  void sort(const Node* first, const Node* last);
 
   // The value of that name, or null.
   Value* find(std::string_view name) const;
@@ -156,6 +169,8 @@ class Graph {
  private:
   std::string unique_name(const std::string& wanted);
   void remove_use(Value* value, Node* node, size_t index);
+  // The output's or update's value is `value` from now on; null while it has none.
+  void set_end(Value::End end, Value* value);
 
   std::string name_;
   std::string name_scope_;

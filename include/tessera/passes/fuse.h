@@ -24,16 +24,15 @@ using NodeSet = std::unordered_set<const Node*>;
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
                  const std::vector<Value*>& outputs);
 
-// False when a way from one member to another leads through a node outside. `members` and the nodes between
-// the first and the last of them are looked at.
-bool fuses_without_cycle(const Graph& graph, const NodeSet& members);
+// False when a way from one member to another leads through a node outside. The graph's order must be legal.
+bool fuses_without_cycle(const std::vector<Node*>& members);
 
 // Whether anything reads one of its outputs. What nothing reads stays until dead code is removed, and has
 // nothing to fuse.
 bool is_read(const Node& node);
 
 // The values that members make and that something outside reads (a node, an output or an update).
-std::vector<Value*> visible_values(const Graph& graph, const std::vector<Node*>& members);
+std::vector<Value*> visible_values(const std::vector<Node*>& members);
 
 // The only node that reads the value, and reads it once; null when another node, an output or an update reads
 // it as well.
@@ -41,10 +40,11 @@ Node* sole_reader(const Value* value);
 // The same when it is of that operator, else null.
 Node* sole_reader(const Value* value, std::string_view operator_name);
 
+// The nodes that read the value, each once, in the graph's order.
+std::vector<Node*> readers_of(const Value* value);
+
 // In the graph's order.
 std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name);
-
-bool is_output_or_update(const Value* value);
 
 // The node that makes the value when it is of that operator, else null.
 Node* producer_of(const Value* value, std::string_view operator_name);
@@ -55,8 +55,5 @@ bool is_pointwise(const Node& convolution);
 
 // The number held by a constant of one element, also behind broadcasts and casts.
 std::optional<double> scalar_constant(const Value* value);
-
-// True when the value depends on parameters, states and constants only, and not on random numbers.
-bool is_frozen(const Value* value);
 
 }  // namespace tessera

@@ -44,7 +44,7 @@ std::vector<Value*> gradient(const Node& node, const std::vector<Value*>& inputs
   Value* correlation = ops::multiply(ops::multiply(dscale, share), inverse);
   Value* centered = ops::subtract(ops::cast(x, type), along(inputs[3]));
   // The relu's mask before a gradient that goes to the residual as well is written for that.
-  Value* other_dy = is_output_or_update(node.input(0)) ? dy : recomputed(dy);
+  Value* other_dy = node.input(0)->is_output_or_update() ? dy : recomputed(dy);
   Value* rest = ops::subtract(ops::subtract(ops::cast(other_dy, type), along(mean_dy)),
                               ops::multiply(centered, along(correlation)));
   return {ops::cast(ops::multiply(rest, along(factor)), x->data_type()), dscale, dbias};
