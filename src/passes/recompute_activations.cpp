@@ -20,44 +20,21 @@
 #include "tessera/passes/fuse.h"
 
 #include "passes/batch_norm_mask.h"
+#include "passes/dependence.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
 namespace {
 
-// The node and everything that must run before it.
-NodeSet ancestors(const Node* node) {
-  NodeSet seen{node};
-  std::vector<const Node*> waiting{node};
-  while (!waiting.empty()) {
-    const Node* current = waiting.back();
-    waiting.pop_back();
-    for (const Value* input : current->inputs()) {
-      if (input->producer() != nullptr && seen.insert(input->producer()).second)
-        waiting.push_back(input->producer());
-    }
-  }
-  return seen;
-}
-
-// The first of the nodes in the graph's order.
-const Node* first_of(const Graph& graph, const NodeSet& nodes) {
-  for (const auto& node : graph.nodes()) {
-    if (nodes.contains(node.get())) return node.get();
-  }
-  return nullptr;
-}
-
 // The late readers of the mask's y; empty when recomputing it for them would not let it die early.
-std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const ReluMask& mask) {
+std::vector<Node*> late_readers(const Dependence& dependence, const Node& gradient, const ReluMask& mask) {
   const Value* y = mask.greater->input(0);
-  const NodeSet needed = ancestors(&gradient);
   std::vector<const Node*> early;
   std::vector<Node*> late;
   for (const Use& use : y->uses()) {
     if (use.node == mask.greater) continue;         // will be made from x (fuse_batch_norm)
     if (use.node->schema().traits.view) return {};  // the same memory, for who knows how long
-    if (needed.contains(use.node)) {
+    if (dependence.depends(gradient, *use.node)) {
       early.push_back(use.node);
     } else if (std::find(late.begin(), late.end(), use.node) == late.end()) {
       late.push_back(use.node);
@@ -65,11 +42,10 @@ std::vector<Node*> late_readers(const Graph& graph, const Node& gradient, const 
   }
   if (early.empty()) return {};
   for (const Node* reader : late) {
-    const NodeSet before = ancestors(reader);
-    if (!std::all_of(early.begin(), early.end(), [&](const Node* node) { return before.contains(node); }))
-      return {};
+    const auto is_needed = [&](const Node* node) { return dependence.depends(*reader, *node); };
+    if (!std::all_of(early.begin(), early.end(), is_needed)) return {};
     // x is still there only while its own gradient waits.
-    if (first_of(graph, {reader, &gradient}) != reader) return {};
+    if (!reader->stands_before(gradient)) return {};
   }
   return late;
 }
@@ -96,14 +72,27 @@ struct Activation {
 };
 
 std::vector<Activation> find_activations(const Graph& graph) {
-  std::vector<Activation> found;
+  struct Candidate {
+    const Node* gradient;
+    ReluMask mask;
+    const Node* norm;
+  };
+  std::vector<Candidate> candidates;
+  std::vector<const Node*> readers;
   for (const Node* gradient : nodes_of(graph, "batch_norm_gradient")) {
     const std::optional<ReluMask> mask = find_relu_mask(gradient->input(0));
     const Node* norm = mask.has_value() ? masked_normalization(*gradient, *mask) : nullptr;
     if (norm == nullptr) continue;
-    Value* y = mask->greater->input(0);
+    const Value* y = mask->greater->input(0);
     if (y->is_output_or_update() || sole_reader(norm->output()) != y->producer()) continue;
-    Activation activation{norm, y, late_readers(graph, *gradient, *mask)};
+    candidates.push_back({gradient, *mask, norm});
+    for (const Use& use : y->uses()) readers.push_back(use.node);
+  }
+  if (candidates.empty()) return {};
+  const Dependence dependence(graph, readers);
+  std::vector<Activation> found;
+  for (const auto& [gradient, mask, norm] : candidates) {
+    Activation activation{norm, mask.greater->input(0), late_readers(dependence, *gradient, mask)};
     if (!activation.readers.empty()) found.push_back(std::move(activation));
   }
   return found;
@@ -144,14 +133,14 @@ bool recompute_normalizations(Graph& graph, int64_t limit, double share) {
 }
 
 // The weight gradient that reads y, of which a convolution is the other reader, and runs behind it.
-Node* late_weight_gradient(const Value& y) {
+Node* late_weight_gradient(const Graph& graph, const Value& y) {
   if (y.uses().size() != 2) return nullptr;
   Node* early = y.uses()[0].node;
   Node* late = y.uses()[1].node;
   if (early->operator_name() != "convolution") std::swap(early, late);
   const bool both =
       early->operator_name() == "convolution" && late->operator_name() == "convolution_weight_gradient";
-  return both && ancestors(late).contains(early) ? late : nullptr;
+  return both && Dependence(graph, {early}).depends(*late, *early) ? late : nullptr;
 }
 
 bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
@@ -161,7 +150,7 @@ bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
     const Value* y = cast->output();
     if (x->producer() != nullptr || x->role() != InputRole::input || y->is_output_or_update()) continue;
     if (y->type().bytes() > limit) continue;
-    if (Node* reader = late_weight_gradient(*y)) {
+    if (Node* reader = late_weight_gradient(graph, *y)) {
       recompute(graph, y, reader, [&] { return ops::cast(x, y->data_type()); });
       changed = true;
     }
