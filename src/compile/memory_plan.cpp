@@ -1,6 +1,7 @@
 #include "tessera/compile/memory_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "tessera/base/error.h"
@@ -8,40 +9,13 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/kernel.h"
 
+#include "compile/placed_blocks.h"
+
 namespace tessera {
 namespace {
 
 std::string text(int64_t bytes) {
   return format_bytes(static_cast<double>(bytes));
-}
-
-bool alive_together(const MemoryBlock& a, const MemoryBlock& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
-// Places the blocks in the given order, each at the lowest offset that is free over its whole life. Returns
-// the peak.
-int64_t place(const MemoryPlan& plan, const std::vector<size_t>& order, std::vector<int64_t>& offsets) {
-  const std::vector<MemoryBlock>& blocks = plan.blocks;
-  const auto aligned = [&](int64_t bytes) { return round_up(bytes, plan.alignment); };
-  std::vector<size_t> placed;  // sorted by offset
-  int64_t peak = 0;
-  for (size_t index : order) {
-    const MemoryBlock& block = blocks[index];
-    int64_t offset = 0;
-    for (size_t other : placed) {
-      if (!alive_together(block, blocks[other])) continue;
-      if (offsets[other] >= offset + aligned(block.bytes)) break;
-      offset = std::max(offset, offsets[other] + aligned(blocks[other].bytes));
-    }
-    offsets[index] = offset;
-    const auto place_of =
-        std::upper_bound(placed.begin(), placed.end(), offset,
-                         [&](int64_t value, size_t other) { return value < offsets[other]; });
-    placed.insert(place_of, index);
-    peak = std::max(peak, offset + aligned(block.bytes));
-  }
-  return peak;
 }
 
 // "32.0 MiB (28.0 MiB for values between nodes, 4.0 MiB for parameters and states)"
@@ -84,11 +58,11 @@ void assign_offsets(MemoryPlan& plan) {
     std::vector<size_t> order(blocks.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), earlier);
-    std::vector<int64_t> offsets(blocks.size());
-    const int64_t peak = place(plan, order, offsets);
-    if (best.empty() || peak < plan.peak_bytes) {
-      plan.peak_bytes = peak;
-      best = std::move(offsets);
+    PlacedBlocks placed(plan);
+    for (size_t block : order) placed.place(block);
+    if (best.empty() || placed.peak_bytes() < plan.peak_bytes) {
+      plan.peak_bytes = placed.peak_bytes();
+      best = placed.offsets();
     }
   };
   plan.peak_bytes = 0;
@@ -99,7 +73,7 @@ void assign_offsets(MemoryPlan& plan) {
 }
 
 void verify(const MemoryPlan& plan) {
-  std::vector<const MemoryBlock*> order;
+  std::vector<const MemoryBlock*> by_first;
   for (const MemoryBlock& block : plan.blocks) {
     require(block.offset >= 0 && block.offset % plan.alignment == 0 &&
                 block.offset + block.bytes <= plan.peak_bytes,
@@ -107,15 +81,25 @@ void verify(const MemoryPlan& plan) {
             block.name, block.offset, block.bytes, plan.peak_bytes);
     require(block.first <= block.last, ErrorCode::internal, "memory plan: '{}' dies before it is made",
             block.name);
-    if (block.bytes > 0) order.push_back(&block);
+    if (block.bytes > 0) by_first.push_back(&block);
   }
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
-  for (size_t i = 0; i < order.size(); ++i) {
-    for (size_t j = i + 1; j < order.size() && order[j]->offset < order[i]->offset + order[i]->bytes; ++j) {
-      require(!alive_together(*order[i], *order[j]), ErrorCode::internal,
-              "memory plan: '{}' and '{}' overlap at offset {} while both are alive", order[i]->name,
-              order[j]->name, order[j]->offset);
-    }
+  std::vector<const MemoryBlock*> by_last = by_first;
+  std::sort(by_first.begin(), by_first.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::sort(by_last.begin(), by_last.end(), [](const auto* a, const auto* b) { return a->last < b->last; });
+  const auto check = [](const MemoryBlock& lower, const MemoryBlock& upper) {
+    require(lower.offset + lower.bytes <= upper.offset, ErrorCode::internal,
+            "memory plan: '{}' and '{}' overlap at offset {} while both are alive", lower.name, upper.name,
+            upper.offset);
+  };
+  std::map<int64_t, const MemoryBlock*> alive;  // by offset
+  auto dead = by_last.begin();
+  for (const MemoryBlock* block : by_first) {
+    for (; (*dead)->last < block->first; ++dead) alive.erase((*dead)->offset);
+    const auto [place, added] = alive.emplace(block->offset, block);
+    if (!added) check(*place->second, *block);
+    if (place != alive.begin()) check(*std::prev(place)->second, *block);
+    if (const auto next = std::next(place); next != alive.end()) check(*block, *next->second);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "compile/schedule.h"
 
 #include <algorithm>
-#include <map>
+#include <queue>
 #include <unordered_map>
 
 #include "tessera/base/error.h"
@@ -55,15 +55,15 @@ class Scheduler {
     ++waiting_[to];
   }
 
-  bool reaches(Index from, Index to) const {
-    std::vector<bool> seen(nodes_.size(), false);
+  bool reaches(Index from, Index to) {
+    ++visits_;
     std::vector<Index> stack{from};
     while (!stack.empty()) {
       const Index node = stack.back();
       stack.pop_back();
       if (node == to) return true;
-      if (seen[node]) continue;
-      seen[node] = true;
+      if (visited_[node] == visits_) continue;
+      visited_[node] = visits_;
       stack.insert(stack.end(), successors_[node].begin(), successors_[node].end());
     }
     return false;
@@ -71,13 +71,13 @@ class Scheduler {
 
   // Makes the producer of each update wait for the other readers of the old value, where that is no cycle.
   void order_updates() {
+    visited_.assign(nodes_.size(), 0);
     std::unordered_set<const Value*> taken;  // a value can be written into one variable only
     for (const auto& [state, next] : graph_.updates()) {
       const auto producer = index_.find(next->producer());
       bool possible = producer != index_.end() && taken.insert(next).second;
       // The old value, copied elsewhere at the end of the run, must survive.
-      for (const auto& other : graph_.updates()) possible = possible && other.next != state;
-      for (const auto& output : graph_.outputs()) possible = possible && output.value != state;
+      possible = possible && !state->is_output_or_update();
       std::vector<Index> readers;
       for (const Use& use : state->uses()) {
         const auto reader = index_.find(use.node);
@@ -99,60 +99,89 @@ class Scheduler {
     }
   }
 
-  // Bytes that running the node now would add to what is alive.
-  int64_t growth(Index i) const {
-    int64_t bytes = 0;
-    for (const auto& output : nodes_[i]->outputs()) {
-      if (!written_in_place_.contains(output.get())) bytes += output->type().bytes();
-    }
-    std::unordered_set<const Value*> seen;
-    for (const Value* input : nodes_[i]->inputs()) {
-      if (input->producer() == nullptr || !seen.insert(input).second || result_.settled.contains(input))
-        continue;
-      const auto readers = unread_.find(input);
-      if (readers != unread_.end() && readers->second == uses_by(i, input)) bytes -= input->type().bytes();
-    }
-    return bytes;
-  }
+  // A value between nodes that has not been read by all.
+  struct Pending {
+    size_t readers = 0;    // nodes that have still to run
+    Index reader_sum = 0;  // of their indices: the last one's, when one is left
+    bool is_kept = false;  // never freed during the run
+  };
 
-  size_t uses_by(Index i, const Value* value) const {
-    return static_cast<size_t>(std::count(nodes_[i]->inputs().begin(), nodes_[i]->inputs().end(), value));
-  }
-
-  void choose_order() {
-    for (const Node* node : nodes_) {
-      for (const auto& output : node->outputs()) unread_[output.get()] = output->uses().size();
-    }
-    for (const auto& output : graph_.outputs()) ++unread_[output.value];  // never freed during the run
+  // Bytes that running each node would add to what is alive: its results, less the inputs that it is the last
+  // to read. They become fewer as the others run.
+  void find_growth() {
+    for (const auto& output : graph_.outputs()) pending_[output.value].is_kept = true;
     for (const auto& update : graph_.updates()) {
-      if (!written_in_place_.contains(update.next)) ++unread_[update.next];
+      if (!written_in_place_.contains(update.next)) pending_[update.next].is_kept = true;
     }
-    std::map<Index, bool> ready;  // by the graph's own order
+    growth_.assign(nodes_.size(), 0);
     for (Index i = 0; i < nodes_.size(); ++i) {
-      if (waiting_[i] == 0) ready.emplace(i, true);
+      for (const auto& output : nodes_[i]->outputs()) {
+        if (!written_in_place_.contains(output.get())) growth_[i] += output->type().bytes();
+      }
+      for (const Value* input : read_by(i)) {
+        Pending& pending = pending_[input];
+        ++pending.readers;
+        pending.reader_sum += i;
+      }
     }
-    while (!ready.empty()) {
-      Index next = ready.begin()->first;
-      // Only nodes made ready recently can have become worth it, but ready sets are small enough to look at
-      // all. In the graph's order, so that what was recomputed for its turn does not wait for others.
-      for (const auto& [candidate, unused] : ready) {
-        if (growth(candidate) < 0) {
-          next = candidate;
-          break;
-        }
-      }
-      ready.erase(next);
+    for (const auto& [value, pending] : pending_) {
+      if (pending.readers == 1 && !pending.is_kept) growth_[pending.reader_sum] -= value->type().bytes();
+    }
+  }
+
+  // The values between nodes that the node reads, each once.
+  std::vector<const Value*> read_by(Index i) const {
+    std::vector<const Value*> result;
+    for (const Value* input : nodes_[i]->inputs()) {
+      if (input->producer() != nullptr && !result_.settled.contains(input)) result.push_back(input);
+    }
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+  }
+
+  // In the graph's order, so that what was recomputed for its turn does not wait for others, but what frees
+  // memory first.
+  void choose_order() {
+    find_growth();
+    for (Index i = 0; i < nodes_.size(); ++i) {
+      if (waiting_[i] == 0) make_ready(i);
+    }
+    std::vector<bool> done(nodes_.size(), false);
+    while (!ready_.empty()) {
+      Queue& queue = freeing_.empty() ? ready_ : freeing_;
+      const Index next = queue.top();
+      queue.pop();
+      if (done[next]) continue;  // it was in both queues
+      done[next] = true;
       result_.every_run.push_back(nodes_[next]);
-      for (const Value* input : nodes_[next]->inputs()) {
-        if (const auto readers = unread_.find(input); readers != unread_.end()) --readers->second;
-      }
+      for (const Value* input : read_by(next)) take_reader(input, next);
       for (Index successor : successors_[next]) {
-        if (--waiting_[successor] == 0) ready.emplace(successor, true);
+        if (--waiting_[successor] == 0) make_ready(successor);
       }
     }
     require(result_.every_run.size() == nodes_.size(), ErrorCode::internal, "graph '{}' has a cycle",
             graph_.name());
   }
+
+  void make_ready(Index i) {
+    ready_.push(i);
+    if (growth_[i] < 0) freeing_.push(i);
+  }
+
+  void take_reader(const Value* value, Index reader) {
+    Pending& pending = pending_.at(value);
+    --pending.readers;
+    pending.reader_sum -= reader;
+    if (pending.readers != 1 || pending.is_kept) return;
+    const Index last = pending.reader_sum;
+    const bool took_memory = growth_[last] >= 0;
+    growth_[last] -= value->type().bytes();
+    if (took_memory && growth_[last] < 0 && waiting_[last] == 0) freeing_.push(last);
+  }
+
+  using Queue =
+      std::priority_queue<Index, std::vector<Index>, std::greater<>>;  // the first in the graph first
 
   const Graph& graph_;
   Schedule result_;
@@ -161,7 +190,12 @@ class Scheduler {
   std::vector<std::vector<Index>> successors_;
   std::vector<size_t> waiting_;
   std::unordered_set<const Value*> written_in_place_;
-  std::unordered_map<const Value*, size_t> unread_;
+  std::unordered_map<const Value*, Pending> pending_;
+  std::vector<int64_t> growth_;
+  Queue ready_;
+  Queue freeing_;                // those of the ready ones that free memory
+  std::vector<size_t> visited_;  // the latest visit of each node
+  size_t visits_ = 0;
 };
 
 }  // namespace

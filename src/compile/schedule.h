@@ -17,8 +17,8 @@ struct Schedule {
   std::vector<bool> in_place_updates;
 };
 
-// Keeps the graph's own order, except that a node which frees at least as much memory as it takes runs as
-// soon as it can: weight updates right behind their gradients, above all.
+// Keeps the graph's own order, except that a node which frees more memory than it takes runs as soon as it
+// can: weight updates right behind their gradients, above all.
 Schedule schedule(const Graph& graph, bool frozen);
 
 }  // namespace tessera

@@ -82,14 +82,16 @@ class StoragePlanner {
   }
 
   void place_updates() {
+    std::unordered_map<const Node*, const Kernel*> kernel_of;
+    for (size_t step = 0; step < schedule_.every_run.size(); ++step)
+      kernel_of[schedule_.every_run[step]] = kernels_[step];
     for (size_t i = 0; i < graph_.updates().size(); ++i) {
       const auto& [state, next] = graph_.updates()[i];
       if (state == next) continue;
       Node* producer = next->producer();
       bool in_place = schedule_.in_place_updates[i] && !is_alias(*producer);
       if (in_place) {  // a producer that reads the old value must be able to write over it
-        const auto step = std::find(schedule_.every_run.begin(), schedule_.every_run.end(), producer);
-        const Kernel* kernel = kernels_[static_cast<size_t>(step - schedule_.every_run.begin())];
+        const Kernel* kernel = kernel_of.at(producer);
         for (size_t input = 0; input < producer->inputs().size(); ++input) {
           if (producer->input(input) == state)
             in_place = in_place && kernel != nullptr && kernel->may_overwrite(next->index(), input);
@@ -152,18 +154,14 @@ class StoragePlanner {
       extend(plan_.placements.at(input), now);
       --readers_[root(input)];
     }
-    std::vector<size_t> overwritten;
+    std::vector<DyingInput> dying;
+    if (options_.reuse && kernels_[step] != nullptr) dying = dying_inputs(node);
     for (const auto& output : node.outputs()) {
       if (plan_.placements.contains(output.get())) continue;  // an update in place
-      const size_t block = block_to_overwrite(node, *output, kernels_[step], overwritten);
-      if (block != StoragePlan::kNone) {
-        overwritten.push_back(block);
-        plan_.placements[output.get()] = {StorageKind::arena, block, ""};
-      } else {
-        plan_.placements[output.get()] = {
-            StorageKind::arena,
-            add_block(output->name(), output->type().bytes(), now, to_string(output->type())), ""};
-      }
+      size_t block = take_block_to_overwrite(*output, kernels_[step], dying);
+      if (block == StoragePlan::kNone)
+        block = add_block(output->name(), output->type().bytes(), now, to_string(output->type()));
+      plan_.placements[output.get()] = {StorageKind::arena, block, ""};
     }
     const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
     if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
@@ -174,26 +172,43 @@ class StoragePlanner {
     return plan_.memory.blocks.size() - 1;
   }
 
-  // The block of an input that nothing reads after this node and that the kernel may write over.
-  size_t block_to_overwrite(const Node& node, const Value& output, const Kernel* kernel,
-                            const std::vector<size_t>& taken) const {
-    if (!options_.reuse || kernel == nullptr) return StoragePlan::kNone;
+  // A block that nothing reads after a node, filled by what the node reads.
+  struct DyingInput {
+    size_t block;
+    std::vector<size_t> places;  // where the node reads it
+  };
+
+  // In the order of the inputs.
+  std::vector<DyingInput> dying_inputs(const Node& node) const {
+    std::vector<DyingInput> result;
+    std::unordered_map<const Value*, size_t> known;  // by root
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Value* input = node.input(i);
       const Placement& placement = plan_.placements.at(input);
-      if (placement.kind != StorageKind::arena || input->type().bytes() != output.type().bytes()) continue;
-      if (plan_.memory.blocks[placement.index].bytes != output.type().bytes()) continue;
-      if (readers_.at(root(input)) != 0 ||
-          std::find(taken.begin(), taken.end(), placement.index) != taken.end())
-        continue;
-      // Read twice by this node: every one of its places must allow it.
-      bool allowed = true;
-      for (size_t j = 0; j < node.inputs().size(); ++j) {
-        if (root(node.input(j)) == root(input)) allowed = allowed && kernel->may_overwrite(output.index(), j);
-      }
-      if (allowed) return placement.index;
+      if (placement.kind != StorageKind::arena || readers_.at(root(input)) != 0) continue;
+      if (plan_.memory.blocks[placement.index].bytes != input->type().bytes()) continue;
+      const auto [entry, added] = known.emplace(root(input), result.size());
+      if (added) result.push_back({placement.index, {}});
+      result[entry->second].places.push_back(i);
     }
-    return StoragePlan::kNone;
+    return result;
+  }
+
+  // The first of them that is as large as the output, and that the kernel may write over; it is taken away.
+  size_t take_block_to_overwrite(const Value& output, const Kernel* kernel,
+                                 std::vector<DyingInput>& dying) const {
+    const int64_t bytes = output.type().bytes();
+    const auto fits = [&](const DyingInput& input) {
+      // Read twice by this node: every one of its places must allow it.
+      return plan_.memory.blocks[input.block].bytes == bytes &&
+             std::all_of(input.places.begin(), input.places.end(),
+                         [&](size_t place) { return kernel->may_overwrite(output.index(), place); });
+    };
+    const auto found = std::find_if(dying.begin(), dying.end(), fits);
+    if (found == dying.end()) return StoragePlan::kNone;
+    const size_t block = found->block;
+    dying.erase(found);
+    return block;
   }
 
   void extend(const Placement& placement, int64_t step) {

@@ -1,9 +1,13 @@
 #include "tessera/compile/memory_plan.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tessera/base/random.h"
+#include "tessera/base/rounding.h"
 
+#include "compile/placed_blocks.h"
 #include "support/expect_error.h"
 
 namespace tessera {
@@ -44,6 +48,55 @@ TEST(MemoryPlan, IsLegalAndNearTheBoundForRandomLives) {
     EXPECT_LE(static_cast<double>(plan.peak_bytes), 1.35 * static_cast<double>(plan.lower_bound_bytes))
         << seed;
   }
+}
+
+int64_t lowest_free(const MemoryPlan& plan, const std::vector<size_t>& placed,
+                    const std::vector<int64_t>& offsets, const MemoryBlock& block) {
+  const auto is_free = [&](int64_t offset) {
+    return std::none_of(placed.begin(), placed.end(), [&](size_t i) {
+      const MemoryBlock& other = plan.blocks[i];
+      const bool together = other.first <= block.last && block.first <= other.last;
+      return together && offset < offsets[i] + round_up(other.bytes, plan.alignment) &&
+             offsets[i] < offset + round_up(block.bytes, plan.alignment);
+    });
+  };
+  int64_t offset = 0;
+  while (!is_free(offset)) offset += plan.alignment;
+  return offset;
+}
+
+// Short lives, of which few meet, and long ones, of which all do.
+TEST(MemoryPlan, PlacesEachBlockAsLowAsItFits) {
+  for (const uint64_t longest : {2, 20, 400}) {
+    const Random random(longest);
+    MemoryPlan plan{.alignment = 16};
+    for (uint64_t i = 0; i < 400; ++i) {
+      const auto first = static_cast<int64_t>(random.below(3 * i, 400));
+      const auto life = static_cast<int64_t>(random.below(3 * i + 1, longest));
+      plan.blocks.push_back(
+          {std::to_string(i), 1 + static_cast<int64_t>(random.below(3 * i + 2, 100)), first, first + life});
+    }
+    PlacedBlocks blocks(plan);
+    std::vector<size_t> placed;
+    for (size_t i = 0; i < plan.blocks.size(); ++i) {
+      const int64_t expected = lowest_free(plan, placed, blocks.offsets(), plan.blocks[i]);
+      blocks.place(i);
+      ASSERT_EQ(blocks.offsets()[i], expected) << longest << " " << i;
+      placed.push_back(i);
+    }
+  }
+}
+
+TEST(MemoryPlan, VerifierLooksAtAllThatAreAlive) {
+  // 'c' reaches over the end of 'b' when 'a', between them in the arena, is dead.
+  MemoryPlan plan;
+  plan.blocks = {{"b", 64, 0, 9, 0}, {"a", 64, 0, 2, 64}, {"d", 64, 0, 9, 192}, {"c", 192, 3, 4, 64}};
+  plan.peak_bytes = 1000;
+  EXPECT_ERROR(verify(plan), ErrorCode::internal, "'c' and 'd' overlap at offset 192");
+  plan.blocks[3].bytes = 128;
+  verify(plan);
+  plan.blocks[3].first = 2;
+  EXPECT_ERROR(verify(plan), ErrorCode::internal, "'a'", "'c'", "overlap at offset 64");
 }
 
 TEST(MemoryPlan, VerifierFindsOverlapsAndStrays) {
