@@ -18,6 +18,8 @@ std::string_view to_string(InputRole role) {
       return "parameter";
     case InputRole::state:
       return "state";
+    case InputRole::constant:
+      return "constant";
   }
   return "?";
 }
@@ -121,7 +123,7 @@ void Graph::set_update(size_t index, Value* next) {
 }
 
 void Graph::add_update(Value* state, Value* next) {
-  require(state->producer_ == nullptr && state->role_ != InputRole::input, ErrorCode::invalid_graph,
+  require(state->may_be_updated(), ErrorCode::invalid_graph,
           "'{}' cannot be updated: it is no parameter or state of graph '{}'", state->name_, name_);
   require(state->type_ == next->type_, ErrorCode::invalid_graph, "'{}' is {}, its update '{}' is {}",
           state->name_, to_string(state->type_), next->name_, to_string(next->type_));

@@ -42,18 +42,19 @@ class Parser {
   }
 
   void parse_input(Graph& graph) {
-    InputRole role = InputRole::input;
-    if (lexer_.take_if("parameter")) {
-      role = InputRole::parameter;
-    } else if (lexer_.take_if("state")) {
-      role = InputRole::state;
-    } else {
-      lexer_.expect("input");
-    }
+    const InputRole role = parse_role();
     const std::string name = lexer_.expect(TokenKind::value, "an input such as %x");
     lexer_.expect(":");
     const TensorType type = parse_type();
     located([&] { graph.add_input(role, name, type); });
+  }
+
+  InputRole parse_role() {
+    for (InputRole role : {InputRole::parameter, InputRole::state, InputRole::constant}) {
+      if (lexer_.take_if(to_string(role))) return role;
+    }
+    lexer_.expect("input");
+    return InputRole::input;
   }
 
   void parse_statement(Graph& graph, std::unordered_set<std::string>& outputs, int nesting) {

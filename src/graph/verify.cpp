@@ -80,8 +80,8 @@ class Verifier {
     std::unordered_set<const Value*> updated;
     for (const auto& update : graph_.updates()) {
       check(known(update.state) && known(update.next), "an update names a value of another graph");
-      check(update.state->producer() == nullptr && update.state->role() != InputRole::input,
-            "'{}' is updated but is no parameter or state", update.state->name());
+      check(update.state->may_be_updated(), "'{}' is updated but is no parameter or state",
+            update.state->name());
       check(update.state->type() == update.next->type(), "'{}' is {}, its update '{}' is {}",
             update.state->name(), to_string(update.state->type()), update.next->name(),
             to_string(update.next->type()));

@@ -18,9 +18,12 @@ bool reads_any(const Node& node, const ValueSet& values) {
                      [&](const Value* v) { return values.contains(v); });
 }
 
-// Values that change when one of the sources changes.
+// Values that change when one of the sources changes; constants never do.
 ValueSet dependents(const Graph& graph, std::span<Value* const> sources) {
-  ValueSet result(sources.begin(), sources.end());
+  ValueSet result;
+  for (const Value* source : sources) {
+    if (source->role() != InputRole::constant) result.insert(source);
+  }
   for (const auto& node : graph.nodes()) {
     if (!reads_any(*node, result)) continue;
     for (const auto& output : node->outputs()) result.insert(output.get());

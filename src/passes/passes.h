@@ -19,7 +19,8 @@ bool fuse_elementwise(Graph& graph, const PassOptions& options);
 // body holds nothing but clusters.
 bool group_clusters(Graph& graph, const PassOptions& options);
 
-// In a frozen graph, moves batch normalization into the weight and bias of the convolution before it.
+// Moves batch normalization of which nothing changes after binding into the weight and bias of the
+// convolution before it.
 bool fold_batch_norm(Graph& graph, const PassOptions& options);
 
 // Training keeps no result of a relu behind batch normalization for a weight's gradient, which gets a copy

@@ -7,7 +7,8 @@ namespace tessera {
 std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen) {
   std::unordered_set<const Value*> settled;
   for (const auto& input : graph.inputs()) {
-    if (frozen && input->role() != InputRole::input) settled.insert(input.get());
+    if (input->role() == InputRole::constant || (frozen && input->role() != InputRole::input))
+      settled.insert(input.get());
   }
   for (const auto& node : graph.nodes()) {
     const auto& inputs = node->inputs();

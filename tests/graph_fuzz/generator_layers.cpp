@@ -101,6 +101,12 @@ Value* Generator::transposed() {
 
 Value* Generator::normalized(Value* x) {
   const int64_t c = channels(x);
+  if (chance(10)) {  // frozen for good, as in the first layers of a detector
+    const auto fixed = [&](double low, double high) {
+      return add_input(InputRole::constant, {c}, low, high);
+    };
+    return ops::batch_norm_inference(x, fixed(0.5, 1.5), fixed(-0.5, 0.5), fixed(-1, 1), fixed(0.5, 2));
+  }
   Value* scale = parameter({c}, 0.5, 1);
   Value* bias = chance(15) ? ops::broadcast_to(parameter({}), {c}) : parameter({c}, 0.5);
   if (rows(x) < 3 || frozen_ || chance(30)) {

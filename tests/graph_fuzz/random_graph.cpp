@@ -43,7 +43,9 @@ void Generator::draw_inputs() {
 }
 
 Value* Generator::add_input(InputRole role, const Shape& shape, double low, double high, DataType type) {
-  const std::string name = fmt::format("{}_{}", to_string(role), graph_->inputs().size());
+  // Nodes of the operator "constant" are called so.
+  const std::string_view kind = role == InputRole::constant ? "fixed" : to_string(role);
+  const std::string name = fmt::format("{}_{}", kind, graph_->inputs().size());
   Value* value = graph_->add_input(role, name, {type, to_symbolic(shape)});
   Tensor tensor(type, shape);
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -60,10 +62,11 @@ void Generator::input(const Shape& shape) {
   sources_.push_back(pool_.back());
 }
 
-// One in ten stays as it is: nothing is differentiated to it.
+// One in ten never changes: nothing is differentiated to it.
 Value* Generator::parameter(const Shape& shape, double bound, double middle) {
-  Value* value = add_input(InputRole::parameter, shape, middle - bound, middle + bound);
-  if (!chance(10)) sources_.push_back(value);
+  const InputRole role = chance(10) ? InputRole::constant : InputRole::parameter;
+  Value* value = add_input(role, shape, middle - bound, middle + bound);
+  if (role == InputRole::parameter) sources_.push_back(value);
   return value;
 }
 

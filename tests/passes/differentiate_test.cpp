@@ -68,6 +68,25 @@ TEST(Differentiate, KeepsTheValuesThatTheCallerHolds) {
   EXPECT_NEAR(values_of(own.graph, 4, {1, 0, 0})[0], 2 * mish(1) * mish_derivative(1), 1e-5);
 }
 
+// A constant is no way to the loss, and has no gradient when asked for one.
+TEST(Differentiate, IgnoresConstants) {
+  const auto graph = parse_graph(R"(graph g(input %x: fp32[3], constant %c: fp32[3]) {
+  %squared = square(%c)
+  %y = multiply(%x, %squared)
+  %loss = reduce_sum(%y)
+})");
+  const std::vector<Value*> gradients =
+      differentiate(*graph, graph->find("loss"), std::vector<Value*>{graph->find("x"), graph->find("c")});
+  for (Value* gradient : gradients) graph->add_output("d", gradient);
+  verify(*graph);
+  for (const auto& node : graph->nodes())
+    EXPECT_FALSE(node->name().starts_with("squared.gradient")) << print(*graph);
+  const std::vector<Tensor> inputs{Tensor::from<float>({3}, {1, 2, 3}), Tensor::from<float>({3}, {2, 3, 4})};
+  const std::vector<Tensor> results = run_reference(*graph, inputs).outputs;
+  EXPECT_EQ(results[0].to_doubles(), (std::vector<double>{4, 9, 16}));
+  EXPECT_EQ(results[1].to_doubles(), (std::vector<double>{0, 0, 0}));
+}
+
 TEST(Differentiate, LeavesCompositesToDeadCode) {
   Composites own;
   own.graph.add_output("y", own.outer);

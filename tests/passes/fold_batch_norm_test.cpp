@@ -88,6 +88,38 @@ TEST(FoldBatchNorm, KeepsABiasThatIsAnInput) {
                    frozen());
 }
 
+const char* const kConstants = R"(graph g(input %x: fp32[2, 5, 5, 4], ROLE %w: fp32[6, 3, 3, 2],
+    constant %scale: fp32[6], constant %bias: fp32[6], constant %mean: fp32[6], constant %variance: fp32[6],
+    parameter %last: fp32[6]) {
+    %c = convolution(%x, %w) {dilations = [1, 1], groups = 2, padding_high = [1, 1], padding_low = [1, 1],
+                              strides = [2, 2]}
+    %n = batch_norm_inference(%c, %scale, %bias, %mean, %variance)
+    %r = relu(%n)
+    %y = multiply(%r, %last)
+    %next = multiply(%last, %scale)
+    output y = %y
+    update %last = %next
+})";
+
+std::string with_weight(const std::string& role) {
+  std::string text = kConstants;
+  return text.replace(text.find("ROLE"), 4, role);
+}
+
+// Whatever else is trained, as above the frozen first layers of a detector.
+TEST(FoldBatchNorm, FoldsConstantsInATrainingGraphToo) {
+  const auto before = parse_graph(with_weight("constant"));
+  const auto after = before->clone();
+  EXPECT_TRUE(run_pass(*after, "fold_batch_norm"));
+  verify(*after);
+  EXPECT_EQ(count(*after, "batch_norm_inference"), 0);
+  expect_same_results(*before, *after, {1e-4, 1e-4});
+}
+
+TEST(FoldBatchNorm, KeepsAConvolutionThatIsTrained) {
+  expect_no_change("fold_batch_norm", with_weight("parameter"));
+}
+
 TEST(FoldBatchNorm, NeedsFrozenParameters) {
   expect_no_change("fold_batch_norm", kInputs + std::string(kConvolution) + R"(
     %n = batch_norm_inference(%c, %scale, %bias, %mean, %variance)

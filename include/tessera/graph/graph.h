@@ -28,6 +28,7 @@ enum class InputRole {
   input,      // given at every run: images, labels, the learning rate
   parameter,  // a trained weight; lives on the device between runs
   state,      // anything else that lives on: momentum, running statistics, the loss scale, the step counter
+  constant,   // lives on the device and never changes: what is made of it alone is made once, in training too
 };
 
 std::string_view to_string(InputRole role);
@@ -46,6 +47,9 @@ class Value {
   const std::vector<Use>& uses() const { return uses_; }
   // Whether an output of the graph is this value, or a variable takes it at the end of a run.
   bool is_output_or_update() const { return !ends_.empty(); }
+  bool may_be_updated() const {
+    return producer_ == nullptr && (role_ == InputRole::parameter || role_ == InputRole::state);
+  }
 
  private:
   friend class Graph;

@@ -30,8 +30,8 @@ enum class FusedGradients { none, data, both };
 // What the device and the purpose of a compilation ask of the passes.
 struct PassOptions {
   Precision precision = Precision::fp32;
-  // Parameters and states never change after binding: what depends on them alone may be folded or computed
-  // once.
+  // Parameters and states never change after binding, as constants never do: what depends on them alone may
+  // be folded or computed once.
   bool frozen = false;
   bool fuse = true;
   // The same bits at every run. Without it a device may use kernels whose sums vary in their order.

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// The values that depend on constants alone or, when `frozen`, on parameters and states as well: they are
-// computed once, when the variables are bound.
+// The values that depend on constants alone (nodes and inputs of the graph) or, when `frozen`, on parameters
+// and states as well: they are computed once, when the variables are bound.
 std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen);
 
 }  // namespace tessera
