@@ -33,10 +33,16 @@ RunVariables::RunVariables(const Graph& graph, const Schedule& schedule, const S
 }
 
 void RunVariables::share(std::shared_ptr<Variables> variables) {
+  std::vector<const Value*> missing;
   for (const auto& input : graph_.inputs()) {
     if (input->role() == InputRole::input) continue;
-    check_type(*input, variables->data_type(input->name()), variables->shape(input->name()));
+    if (input->initial() != nullptr && !variables->contains(input->name())) {
+      missing.push_back(input.get());
+    } else {
+      check_type(*input, variables->data_type(input->name()), variables->shape(input->name()));
+    }
   }
+  for (const Value* state : missing) variables->set(state->name(), *state->initial());
   variables_ = std::move(variables);
   value_ = nullptr;
 }
@@ -75,9 +81,12 @@ void RunVariables::before_runs() {
 
 void RunVariables::fetch(const std::string& name) {
   if (variables_->contains(name)) return;
-  const Tensor value = value_(name);
-  check_type(*graph_.find_input(name), value.data_type(), value.shape());
-  variables_->set(name, value);
+  const Value& input = *graph_.find_input(name);
+  std::optional<Tensor> value = value_(name);
+  if (!value.has_value() && input.initial() != nullptr) value = *input.initial();
+  require(value.has_value(), ErrorCode::invalid_argument, "there is no variable '{}'", name);
+  check_type(input, value->data_type(), value->shape());
+  variables_->set(name, *value);
 }
 
 }  // namespace tessera

@@ -8,6 +8,8 @@
 #include "tessera/base/order_labels.h"
 #include "tessera/graph/operator.h"
 
+#include "graph/initial_value.h"
+
 namespace tessera {
 
 std::string_view to_string(InputRole role) {
@@ -28,8 +30,10 @@ const std::string& Node::operator_name() const {
   return schema_->name;
 }
 
-Value* Graph::add_input(InputRole role, const std::string& name, TensorType type) {
+Value* Graph::add_input(InputRole role, const std::string& name, TensorType type,
+                        std::optional<Tensor> initial) {
   check_type(type);
+  if (initial.has_value()) check_initial_value(role, name, type, *initial);
   require(!names_.contains(name), ErrorCode::invalid_graph, "graph '{}' already has a value named '{}'",
           name_, name);
   auto value = std::make_unique<Value>();
@@ -38,6 +42,7 @@ Value* Graph::add_input(InputRole role, const std::string& name, TensorType type
   value->graph_ = this;
   value->index_ = inputs_.size();
   value->role_ = role;
+  if (initial.has_value()) value->initial_ = std::make_unique<const Tensor>(std::move(*initial));
   names_.emplace(name, value.get());
   inputs_.push_back(std::move(value));
   return inputs_.back().get();

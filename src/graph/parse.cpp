@@ -5,13 +5,14 @@
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
 
+#include "graph/initial_value.h"
 #include "graph/lexer.h"
 
 namespace tessera {
 namespace {
 
 constexpr int kMaximumNesting = 16;            // of bodies in bodies
-constexpr int64_t kMaximumElements = 1 << 24;  // of one constant written as text
+constexpr int64_t kMaximumElements = 1 << 24;  // of one constant, or of all that one number stands for
 
 class Parser {
  public:
@@ -46,7 +47,9 @@ class Parser {
     const std::string name = lexer_.expect(TokenKind::value, "an input such as %x");
     lexer_.expect(":");
     const TensorType type = parse_type();
-    located([&] { graph.add_input(role, name, type); });
+    std::optional<Tensor> initial;
+    if (lexer_.take_if("=")) initial = parse_initial_value(type);
+    located([&] { graph.add_input(role, name, type, std::move(initial)); });
   }
 
   InputRole parse_role() {
@@ -55,6 +58,17 @@ class Parser {
     }
     lexer_.expect("input");
     return InputRole::input;
+  }
+
+  // One number for all elements, or a list of them.
+  Tensor parse_initial_value(const TensorType& type) {
+    if (lexer_.peek().kind == TokenKind::symbol) return parse_elements(type);
+    const Shape shape = checked_shape(type);
+    spread_elements_ += element_count(shape);
+    if (spread_elements_ > kMaximumElements) lexer_.fail_here("the initial values are too large for text");
+    Tensor tensor(type.data_type, {1});
+    parse_element(tensor, 0);
+    return spread(tensor, shape);
   }
 
   void parse_statement(Graph& graph, std::unordered_set<std::string>& outputs, int nesting) {
@@ -165,8 +179,25 @@ class Parser {
     return *value;
   }
 
-  Tensor parse_tensor() {
-    const TensorType type = parse_type();
+  Tensor parse_tensor() { return parse_elements(parse_type()); }
+
+  // "(1, 2, 3)"
+  Tensor parse_elements(const TensorType& type) {
+    const Shape shape = checked_shape(type);
+    const int64_t count = element_count(shape);
+    if (static_cast<size_t>(count) > lexer_.remaining())
+      lexer_.fail_here("the constant has {} elements, more than the text has characters left", count);
+    Tensor tensor(type.data_type, shape);
+    lexer_.expect("(");
+    for (int64_t i = 0; i < count; ++i) {
+      if (i > 0) lexer_.expect(",");
+      parse_element(tensor, i);
+    }
+    lexer_.expect(")");
+    return tensor;
+  }
+
+  Shape checked_shape(const TensorType& type) {
     Shape shape;
     located([&] { shape = type.static_shape(); });
     int64_t count = 1;
@@ -175,20 +206,15 @@ class Parser {
         lexer_.fail_here("the constant is too large for text");
       count *= extent;
     }
-    if (static_cast<size_t>(count) > lexer_.remaining())
-      lexer_.fail_here("the constant has {} elements, more than the text has characters left", count);
-    Tensor tensor(type.data_type, shape);
-    lexer_.expect("(");
-    for (int64_t i = 0; i < count; ++i) {
-      if (i > 0) lexer_.expect(",");
-      if (type.data_type == DataType::int64) {
-        tensor.data<int64_t>()[static_cast<size_t>(i)] = parse_integer();
-      } else {
-        tensor.set(i, parse_real());
-      }
+    return shape;
+  }
+
+  void parse_element(Tensor& tensor, int64_t index) {
+    if (tensor.data_type() == DataType::int64) {
+      tensor.data<int64_t>()[static_cast<size_t>(index)] = parse_integer();
+    } else {
+      tensor.set(index, parse_real());
     }
-    lexer_.expect(")");
-    return tensor;
   }
 
   void parse_attribute(const OperatorSchema& schema, Attributes& attributes) {
@@ -246,6 +272,7 @@ class Parser {
   }
 
   Lexer lexer_;
+  int64_t spread_elements_ = 0;  // of initial values that are one number in the text
 };
 
 }  // namespace

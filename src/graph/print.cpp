@@ -5,6 +5,8 @@
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
 
+#include "graph/initial_value.h"
+
 namespace tessera {
 namespace {
 
@@ -27,16 +29,15 @@ std::string print_quoted(const std::string& text) {
   return result + "\"";
 }
 
-std::string print_tensor(const Tensor& tensor) {
-  std::string text = fmt::format("{}{} (", to_string(tensor.data_type()), to_string(tensor.shape()));
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (i > 0) text += ", ";
-    if (tensor.data_type() == DataType::int64) {
-      text += std::to_string(tensor.data<int64_t>()[static_cast<size_t>(i)]);
-    } else {
-      text += print_real(tensor.at(i));
-    }
-  }
+std::string print_element(const Tensor& tensor, int64_t index) {
+  if (tensor.data_type() == DataType::int64)
+    return std::to_string(tensor.data<int64_t>()[static_cast<size_t>(index)]);
+  return print_real(tensor.at(index));
+}
+
+std::string print_elements(const Tensor& tensor) {
+  std::string text = "(";
+  for (int64_t i = 0; i < tensor.size(); ++i) text += (i > 0 ? ", " : "") + print_element(tensor, i);
   return text + ")";
 }
 
@@ -55,7 +56,8 @@ std::string print_attribute(const Attribute& attribute) {
         } else if constexpr (std::is_same_v<T, DataType>) {
           return std::string(to_string(value));
         } else if constexpr (std::is_same_v<T, Tensor>) {
-          return print_tensor(value);
+          return fmt::format("{}{} {}", to_string(value.data_type()), to_string(value.shape()),
+                             print_elements(value));
         } else {
           return to_string(value);  // integers and shapes
         }
@@ -90,6 +92,8 @@ std::string print_indented(const Graph& graph, const std::string& indent) {
     const Value& input = *graph.inputs()[i];
     text += fmt::format("{}\n{}  {} %{}: {}", i == 0 ? "" : ",", indent, to_string(input.role()),
                         input.name(), to_string(input.type()));
+    if (const Tensor* initial = input.initial())
+      text += " = " + (is_spread(*initial) ? print_element(*initial, 0) : print_elements(*initial));
   }
   text += ") {\n";
   for (const auto& node : graph.nodes())

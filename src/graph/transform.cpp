@@ -52,7 +52,9 @@ std::unique_ptr<Graph> specialize(const Graph& graph, const SymbolBindings& bind
   for (const auto& input : graph.inputs()) {
     TensorType type = input->type();
     type.shape = substitute(type.shape, bindings);
-    mapping[input.get()] = result->add_input(input->role(), input->name(), std::move(type));
+    const std::optional<Tensor> initial =
+        input->initial() == nullptr ? std::nullopt : std::optional(*input->initial());
+    mapping[input.get()] = result->add_input(input->role(), input->name(), std::move(type), initial);
   }
   for (const auto& node : graph.nodes()) copy_node(*node, *result, mapping, bindings);
   for (const auto& output : graph.outputs()) result->add_output(output.name, mapping.at(output.value));

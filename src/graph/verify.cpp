@@ -6,6 +6,8 @@
 #include "tessera/graph/graph.h"
 #include "tessera/graph/operator.h"
 
+#include "graph/initial_value.h"
+
 namespace tessera {
 namespace {
 
@@ -16,6 +18,8 @@ class Verifier {
   void run() {
     for (const auto& input : graph_.inputs()) {
       check(input->producer() == nullptr, "input '{}' has a producer", input->name());
+      if (input->initial() != nullptr)
+        check_initial_value(input->role(), input->name(), input->type(), *input->initial());
       define(*input);
     }
     for (const auto& node : graph_.nodes()) check_node(*node);

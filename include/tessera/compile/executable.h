@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-// Parameters and states on a device, by name; shared by the executables that read and update them.
+// Parameters, states and constants on a device, by name; shared by the executables that read and update them.
 class Variables {
  public:
   explicit Variables(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -49,8 +49,8 @@ class Variables {
   std::map<std::string, Entry> entries_;
 };
 
-// The value of a variable.
-using VariableSource = std::function<Tensor(const std::string& name)>;
+// The value of a variable; none where the source has no such variable.
+using VariableSource = std::function<std::optional<Tensor>(const std::string& name)>;
 
 struct CompileOptions {
   PassOptions passes;
@@ -121,15 +121,16 @@ class Executable {
     return TimeSpan{phases().front().time.begin, phases().back().time.end}.seconds();
   }
 
-  // Connects parameters and states. Each must be there with the graph's type; throws Error(invalid_argument)
-  // naming the first that is not. Memory is allocated at the first time: throws Error(out_of_memory) with
-  // what is free and the largest tensors. Work on frozen parameters happens here, once.
+  // Connects parameters, states and constants. Each must be there with the graph's type; throws
+  // Error(invalid_argument) naming the first that is not. A state with an initial value is created where it
+  // is missing. Memory is allocated at the first time: throws Error(out_of_memory) with what is free and the
+  // largest tensors. Work on constants and frozen parameters happens here, once.
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
   // As bind(), with variables that are this executable's alone: asks for each when it is first read, once.
-  // Those that only work on frozen parameters reads leave the device behind it, so that weights in another
-  // precision never lie beside all that they are made of. Throws as bind(), and what `value` throws;
-  // nothing is bound then.
+  // Those that only work on constants and frozen parameters reads leave the device behind it, so that weights
+  // in another precision never lie beside all that they are made of. Throws as bind(), and what `value`
+  // throws; nothing is bound then.
   virtual void load(const VariableSource& value) = 0;
 
   // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.

@@ -3,6 +3,8 @@
 
 #include <list>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +46,8 @@ class Value {
   Node* producer() const { return producer_; }  // null for an input of the graph
   size_t index() const { return index_; }       // which output of the producer, or which input of the graph
   InputRole role() const { return role_; }      // of an input of the graph
+  // A state's value before the first run, or null: who binds variables need not know of such a state.
+  const Tensor* initial() const { return initial_.get(); }
   const std::vector<Use>& uses() const { return uses_; }
   // Whether an output of the graph is this value, or a variable takes it at the end of a run.
   bool is_output_or_update() const { return !ends_.empty(); }
@@ -65,6 +69,7 @@ class Value {
   size_t index_ = 0;
   InputRole role_ = InputRole::input;
   bool is_updated_ = false;
+  std::unique_ptr<const Tensor> initial_;
   std::vector<Use> uses_;
   std::vector<End> ends_;
 };
@@ -119,8 +124,12 @@ class Graph {
   const std::vector<Output>& outputs() const { return outputs_; }
   const std::vector<Update>& updates() const { return updates_; }
 
-  // Throws Error(invalid_graph) when the name is taken.
-  Value* add_input(InputRole role, const std::string& name, TensorType type);
+  // A state may have an initial value: one that a pass made, and that Executable::bind() creates where the
+  // variables lack it. It must have the state's type, which must be static, and shares the tensor's memory.
+  // Throws Error(invalid_graph) when the name is taken, and on an initial value of another type or of
+  // something else than a state.
+  Value* add_input(InputRole role, const std::string& name, TensorType type,
+                   std::optional<Tensor> initial = {});
 
   // Appends a node at the insertion point. Fills in default attributes, checks arity, kinds and types, and
   // infers the outputs' types. Throws Error(invalid_graph) that names the node, the operator, the inputs'
@@ -215,8 +224,8 @@ std::unique_ptr<Graph> specialize(const Graph& graph, const SymbolBindings& bind
 std::set<std::string> free_symbols(const Graph& graph);
 
 // Throws Error(invalid_graph) with node, shapes and rule: names unique and legal, order, uses, arity,
-// attribute kinds, inferred types, bodies matching their fused node, updates of equal type on parameters and
-// states only.
+// attribute kinds, inferred types, bodies matching their node, updates of equal type on parameters and states
+// only, initial values of states only and of their type.
 void verify(const Graph& graph);
 
 // The text form; parse(print(graph)) prints the same text. See docs/graph_text.md.
