@@ -1,5 +1,8 @@
 #include "tessera/graph/attributes.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "tessera/base/error.h"
 #include "tessera/graph/tensor_type.h"
 
@@ -19,6 +22,10 @@ std::string_view to_string(AttributeKind kind) {
       return "data type";
     case AttributeKind::integers:
       return "integers";
+    case AttributeKind::reals:
+      return "reals";
+    case AttributeKind::texts:
+      return "texts";
     case AttributeKind::shape:
       return "shape";
     case AttributeKind::tensor:
@@ -27,16 +34,27 @@ std::string_view to_string(AttributeKind kind) {
   return "?";
 }
 
+namespace {
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+}  // namespace
+
 bool Attribute::operator==(const Attribute& other) const {
   if (kind() != other.kind()) return false;
-  if (kind() == AttributeKind::tensor)
-    return std::get<Tensor>(value_).identical(std::get<Tensor>(other.value_));
   return std::visit(
       [&]<typename T>(const T& mine) {
+        const T& theirs = std::get<T>(other.value_);
         if constexpr (std::is_same_v<T, Tensor>) {
-          return false;
+          return mine.identical(theirs);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return same_bits(mine, theirs);
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), same_bits);
         } else {
-          return mine == std::get<T>(other.value_);
+          return mine == theirs;
         }
       },
       value_);

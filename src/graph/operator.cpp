@@ -43,11 +43,14 @@ void complete_attributes(const OperatorSchema& schema, Attributes& attributes) {
       fail(ErrorCode::invalid_graph, "it has no attribute '{}'{}", name, did_you_mean(name, names));
     }
     if (specification->kind == attribute.kind()) continue;
-    // Integer lists and shapes, integers and reals are written alike; the schema decides.
+    // Integers, shapes and reals are written alike, and so are their lists; the schema decides.
     if (specification->kind == AttributeKind::shape && attribute.kind() == AttributeKind::integers) {
       attributes.set(name, to_symbolic(std::get<std::vector<int64_t>>(attribute.variant())));
     } else if (specification->kind == AttributeKind::real && attribute.kind() == AttributeKind::integer) {
       attributes.set(name, static_cast<double>(std::get<int64_t>(attribute.variant())));
+    } else if (specification->kind == AttributeKind::reals && attribute.kind() == AttributeKind::integers) {
+      const auto& integers = std::get<std::vector<int64_t>>(attribute.variant());
+      attributes.set(name, std::vector<double>(integers.begin(), integers.end()));
     } else {
       fail(ErrorCode::invalid_graph, "attribute '{}' must be {}, got {}", name,
            to_string(specification->kind), to_string(attribute.kind()));

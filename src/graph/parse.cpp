@@ -225,6 +225,18 @@ class Parser {
     attributes.set(name, parse_attribute_value(specification->kind));
   }
 
+  template <typename ParseOne>
+  auto parse_list(ParseOne&& parse_one) {
+    std::vector<decltype(parse_one())> values;
+    lexer_.expect("[");
+    if (lexer_.take_if("]")) return values;
+    do {
+      values.push_back(parse_one());
+    } while (lexer_.take_if(","));
+    lexer_.expect("]");
+    return values;
+  }
+
   Attribute parse_attribute_value(AttributeKind kind) {
     switch (kind) {
       case AttributeKind::boolean:
@@ -243,16 +255,12 @@ class Parser {
         located([&] { type = parse_data_type(text); });
         return type;
       }
-      case AttributeKind::integers: {
-        std::vector<int64_t> values;
-        lexer_.expect("[");
-        if (lexer_.take_if("]")) return values;
-        do {
-          values.push_back(parse_integer());
-        } while (lexer_.take_if(","));
-        lexer_.expect("]");
-        return values;
-      }
+      case AttributeKind::integers:
+        return parse_list([&] { return parse_integer(); });
+      case AttributeKind::reals:
+        return parse_list([&] { return parse_real(); });
+      case AttributeKind::texts:
+        return parse_list([&] { return lexer_.expect(TokenKind::text, "a quoted text"); });
       case AttributeKind::shape:
         return parse_shape();
       case AttributeKind::tensor:

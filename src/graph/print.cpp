@@ -41,6 +41,13 @@ std::string print_elements(const Tensor& tensor) {
   return text + ")";
 }
 
+template <typename Items, typename Print>
+std::string print_list(const Items& items, Print&& print_one) {
+  std::string text = "[";
+  for (const auto& item : items) text += (text.size() > 1 ? ", " : "") + print_one(item);
+  return text + "]";
+}
+
 std::string print_attribute(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) -> std::string {
@@ -58,6 +65,10 @@ std::string print_attribute(const Attribute& attribute) {
         } else if constexpr (std::is_same_v<T, Tensor>) {
           return fmt::format("{}{} {}", to_string(value.data_type()), to_string(value.shape()),
                              print_elements(value));
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return print_list(value, print_real);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          return print_list(value, print_quoted);
         } else {
           return to_string(value);  // integers and shapes
         }

@@ -52,16 +52,14 @@ std::string describe(const Attribute& value) {
       []<typename T>(const T& v) -> std::string {
         if constexpr (std::is_same_v<T, bool>) {
           return v ? "true" : "false";
-        } else if constexpr (std::is_arithmetic_v<T>) {
-          return fmt::format("{}", v);
         } else if constexpr (std::is_same_v<T, std::string>) {
           return "\"" + v + "\"";
         } else if constexpr (std::is_same_v<T, DataType>) {
           return std::string(to_string(v));
-        } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-          return fmt::format("[{}]", fmt::join(v, ", "));
-        } else {
+        } else if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, SymbolicShape>) {
           return "a value";
+        } else {
+          return fmt::format("{}", v);  // numbers, and lists of numbers or texts
         }
       },
       value.variant());

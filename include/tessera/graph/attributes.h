@@ -13,14 +13,25 @@
 namespace tessera {
 
 // In the order of the variant below.
-enum class AttributeKind { boolean, integer, real, text, data_type, integers, shape, tensor };
+enum class AttributeKind {
+  boolean,
+  integer,
+  real,
+  text,
+  data_type,
+  integers,
+  reals,
+  texts,
+  shape,
+  tensor,
+};
 
 std::string_view to_string(AttributeKind kind);
 
 class Attribute {
  public:
-  using Variant =
-      std::variant<bool, int64_t, double, std::string, DataType, std::vector<int64_t>, SymbolicShape, Tensor>;
+  using Variant = std::variant<bool, int64_t, double, std::string, DataType, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>, SymbolicShape, Tensor>;
 
   // Implicit, so that attribute lists read as {{"axis", 1}, {"epsilon", 1e-5}}.
   Attribute(bool value) : value_(value) {}                                          // NOLINT
@@ -32,12 +43,14 @@ class Attribute {
   Attribute(DataType value) : value_(value) {}                                      // NOLINT
   Attribute(std::vector<int64_t> value) : value_(std::move(value)) {}               // NOLINT
   Attribute(std::initializer_list<int64_t> v) : value_(std::vector<int64_t>(v)) {}  // NOLINT
+  Attribute(std::vector<double> value) : value_(std::move(value)) {}                // NOLINT
+  Attribute(std::vector<std::string> value) : value_(std::move(value)) {}           // NOLINT
   Attribute(SymbolicShape value) : value_(std::move(value)) {}                      // NOLINT
   Attribute(Tensor value) : value_(std::move(value)) {}                             // NOLINT
 
   AttributeKind kind() const { return static_cast<AttributeKind>(value_.index()); }
   const Variant& variant() const { return value_; }
-  bool operator==(const Attribute& other) const;  // tensors by bits
+  bool operator==(const Attribute& other) const;  // reals and tensors by bits
 
  private:
   Variant value_;
@@ -64,6 +77,10 @@ class Attributes {
   DataType data_type(std::string_view name) const { return get<DataType>(name); }
   const std::vector<int64_t>& integers(std::string_view name) const {
     return get<std::vector<int64_t>>(name);
+  }
+  const std::vector<double>& reals(std::string_view name) const { return get<std::vector<double>>(name); }
+  const std::vector<std::string>& texts(std::string_view name) const {
+    return get<std::vector<std::string>>(name);
   }
   const SymbolicShape& shape(std::string_view name) const { return get<SymbolicShape>(name); }
   const Tensor& tensor(std::string_view name) const { return get<Tensor>(name); }
