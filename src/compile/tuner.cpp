@@ -53,6 +53,34 @@ bool agree(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
+std::vector<std::unique_ptr<Graph>> anonymous_bodies(const Node& node);
+
+// Names inside a body are those of the network; places say the same.
+std::unique_ptr<Graph> anonymous(const Graph& graph) {
+  auto result = std::make_unique<Graph>("body");
+  ValueMapping mapping;
+  for (const auto& input : graph.inputs()) {
+    mapping[input.get()] =
+        result->add_input(input->role(), fmt::format("x{}", mapping.size()), input->type());
+  }
+  int64_t count = 0;
+  for (const auto& node : graph.nodes()) {
+    std::vector<Value*> inputs;
+    for (const Value* input : node->inputs()) inputs.push_back(mapping.at(input));
+    const Node* copy = result->add_node(node->operator_name(), node->operands(inputs), node->attributes(),
+                                        fmt::format("y{}", count++), anonymous_bodies(*node));
+    for (size_t i = 0; i < node->outputs().size(); ++i) mapping[node->output(i)] = copy->output(i);
+  }
+  for (const auto& output : graph.outputs()) result->add_output("y", mapping.at(output.value));
+  return result;
+}
+
+std::vector<std::unique_ptr<Graph>> anonymous_bodies(const Node& node) {
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& body : node.bodies()) bodies.push_back(anonymous(*body));
+  return bodies;
+}
+
 }  // namespace
 
 // Device memory for every input and output of a node. Inputs hold small random numbers, zeros for integers
@@ -110,25 +138,8 @@ std::string Tuner::key_of(const KernelRequest& request) {
   }
   std::vector<Value*> inputs;
   for (const Value* input : request.node.inputs()) inputs.push_back(mapping.at(input));
-  std::unique_ptr<Graph> body;
-  if (request.node.body() != nullptr) {
-    // Names inside a body are those of the network; places say the same.
-    body = std::make_unique<Graph>("body");
-    ValueMapping inner;
-    for (const auto& input : request.node.body()->inputs()) {
-      inner[input.get()] = body->add_input(input->role(), fmt::format("x{}", inner.size()), input->type());
-    }
-    int64_t count = 0;
-    for (const auto& node : request.node.body()->nodes()) {
-      std::vector<Value*> arguments;
-      for (const Value* input : node->inputs()) arguments.push_back(inner.at(input));
-      Node* copy =
-          body->add_node(node->operator_name(), arguments, node->attributes(), fmt::format("y{}", count++));
-      for (size_t i = 0; i < node->outputs().size(); ++i) inner[node->output(i)] = copy->output(i);
-    }
-    for (const auto& output : request.node.body()->outputs()) body->add_output("y", inner.at(output.value));
-  }
-  graph.add_node(request.node.operator_name(), inputs, request.node.attributes(), "y", std::move(body));
+  graph.add_node(request.node.operator_name(), request.node.operands(inputs), request.node.attributes(), "y",
+                 anonymous_bodies(request.node));
   std::string key = print(graph);
   for (bool frozen : request.frozen_inputs) key += frozen ? 'f' : 'v';
   // What is fast with rounded products, or sums in any order, may be refused or slow without.

@@ -30,6 +30,26 @@ const std::string& Node::operator_name() const {
   return schema_->name;
 }
 
+Value* Node::operand(size_t specification) const {
+  const std::optional<size_t> found = place(specification);
+  return found.has_value() ? inputs_[*found] : nullptr;
+}
+
+const InputSpecification& Node::specification(size_t place) const {
+  return schema_->operand(places_.specification(place));
+}
+
+std::vector<Value*> Node::operands(std::span<Value* const> inputs) const {
+  std::vector<Value*> result(inputs.begin(), inputs.end());
+  for (size_t left_out : places_.left_out())
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(left_out), nullptr);
+  return result;
+}
+
+const Graph* Node::body() const {
+  return schema_->operator_class == OperatorClass::fused ? bodies_.front().get() : nullptr;
+}
+
 Value* Graph::add_input(InputRole role, const std::string& name, TensorType type,
                         std::optional<Tensor> initial) {
   check_type(type);
@@ -58,24 +78,38 @@ std::string Graph::unique_name(const std::string& wanted) {
   return name;
 }
 
-Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>& inputs,
+Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>& operands,
                       Attributes attributes, const std::string& name, std::unique_ptr<Graph> body) {
+  std::vector<std::unique_ptr<Graph>> bodies;
+  bodies.push_back(std::move(body));
+  return add_node(operator_name, operands, std::move(attributes), name, std::move(bodies));
+}
+
+Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>& operands,
+                      Attributes attributes, const std::string& name,
+                      std::vector<std::unique_ptr<Graph>> bodies) {
   const OperatorSchema& schema = OperatorRegistry::instance().get(operator_name);
+  const OperandPlaces places(operands);
+  std::vector<Value*> inputs;
   std::vector<TensorType> types;
-  for (const Value* input : inputs) {
-    require(input != nullptr && input->graph_ == this, ErrorCode::invalid_graph,
+  for (Value* operand : operands) {
+    if (operand == nullptr) continue;
+    require(operand->graph_ == this, ErrorCode::invalid_graph,
             "node '{}' of operator '{}' reads a value of another graph", name, operator_name);
-    types.push_back(input->type_);
+    inputs.push_back(operand);
+    types.push_back(operand->type_);
   }
   const std::string node_name = unique_name(
       !name.empty() ? name : (name_scope_.empty() ? schema.name : name_scope_ + "/" + schema.name));
-  const std::vector<TensorType> outputs = infer_outputs(schema, node_name, types, attributes, body.get());
+  const std::vector<TensorType> outputs =
+      infer_outputs(schema, node_name, {places, types, bodies}, attributes);
 
   auto node = std::make_unique<Node>();
   node->schema_ = &schema;
-  node->inputs_ = inputs;
+  node->inputs_ = std::move(inputs);
+  node->places_ = places;
   node->attributes_ = std::move(attributes);
-  node->body_ = std::move(body);
+  node->bodies_ = std::move(bodies);
   node->graph_ = this;
   for (size_t i = 0; i < outputs.size(); ++i) {
     auto value = std::make_unique<Value>();
@@ -90,8 +124,8 @@ Node* Graph::add_node(std::string_view operator_name, const std::vector<Value*>&
     names_.emplace(value->name_, value.get());
     node->outputs_.push_back(std::move(value));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) inputs[i]->uses_.push_back({node.get(), i});
   Node* result = node.get();
+  for (size_t i = 0; i < result->inputs_.size(); ++i) result->inputs_[i]->uses_.push_back({result, i});
   result->position_ = nodes_.insert(insertion_, std::move(node));
   label_inserted(nodes_, result->position_, std::next(result->position_),
                  [](auto& listed) -> int64_t& { return listed->label_; });

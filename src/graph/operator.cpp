@@ -1,6 +1,9 @@
 #include "tessera/graph/operator.h"
 
+#include <algorithm>
 #include <set>
+
+#include <fmt/ranges.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -8,22 +11,31 @@
 namespace tessera {
 namespace {
 
-std::string describe(std::span<const TensorType> types) {
-  std::string text = "(";
-  for (const TensorType& type : types) text += (text.size() == 1 ? "" : ", ") + to_string(type);
-  return text + ")";
+// "(fp32[2], _, fp32[3])"
+std::string describe(const NodeParts& parts) {
+  std::vector<std::string> operands;
+  for (const TensorType& type : parts.inputs) operands.push_back(to_string(type));
+  for (size_t left_out : parts.places.left_out())
+    operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(left_out), "_");
+  return fmt::format("({})", fmt::join(operands, ", "));
 }
 
-void check_inputs(const OperatorSchema& schema, std::span<const TensorType> types) {
+void check_inputs(const OperatorSchema& schema, const OperandPlaces& places,
+                  std::span<const TensorType> types) {
   size_t required = 0;
   for (const InputSpecification& input : schema.inputs) required += input.optional ? 0 : 1;
   const bool variadic = !schema.inputs.empty() && schema.inputs.back().variadic;
-  require(types.size() >= required && (variadic || types.size() <= schema.inputs.size()),
-          ErrorCode::invalid_graph, "it takes {}{} inputs, got {}",
-          variadic || required != schema.inputs.size() ? "at least " : "", required, types.size());
+  const size_t written = types.size() + places.left_out().size();
+  require(types.size() >= required && (variadic || written <= schema.inputs.size()), ErrorCode::invalid_graph,
+          "it takes {}{} inputs, got {}", variadic || required != schema.inputs.size() ? "at least " : "",
+          required, types.size());
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    require(schema.inputs[i].optional || places.place(i).has_value(), ErrorCode::invalid_graph,
+            "input '{}' may not be left out", schema.inputs[i].name);
+  }
   std::map<std::string, DataType> variables;
   for (size_t i = 0; i < types.size(); ++i) {
-    const InputSpecification& input = schema.inputs[std::min(i, schema.inputs.size() - 1)];
+    const InputSpecification& input = schema.operand(places.specification(i));
     require(input.types.contains(types[i].data_type), ErrorCode::invalid_graph, "input '{}' may not be {}",
             input.name, to_string(types[i].data_type));
     if (input.type_variable.empty()) continue;
@@ -32,6 +44,16 @@ void check_inputs(const OperatorSchema& schema, std::span<const TensorType> type
             "input '{}' is {} where the inputs before it are {}", input.name, to_string(types[i].data_type),
             to_string(known->second));
   }
+}
+
+void check_bodies(const OperatorSchema& schema, std::span<const std::unique_ptr<Graph>> bodies) {
+  const auto is_null = [](const std::unique_ptr<Graph>& body) { return body == nullptr; };
+  const auto given =
+      bodies.size() - static_cast<size_t>(std::count_if(bodies.begin(), bodies.end(), is_null));
+  require(schema.bodies > 0 || given == 0, ErrorCode::invalid_graph, "it takes no body");
+  const std::string needed = schema.bodies == 1 ? "a body" : fmt::format("{} bodies", schema.bodies);
+  require(given == schema.bodies && given == bodies.size(), ErrorCode::invalid_graph, "it needs {}, got {}",
+          needed, given);
 }
 
 void complete_attributes(const OperatorSchema& schema, Attributes& attributes) {
@@ -73,19 +95,35 @@ void InferenceCall::require(bool condition, const std::string& rule) const {
   if (!condition) throw Error(ErrorCode::invalid_graph, rule);
 }
 
+const TensorType* InferenceCall::operand(size_t specification) const {
+  const std::optional<size_t> place = places.place(specification);
+  return place.has_value() ? &inputs[*place] : nullptr;
+}
+
+std::vector<Value*> GradientCall::of_inputs(std::span<Value* const> by_specification) const {
+  std::vector<Value*> result;
+  for (size_t i = 0; i < by_specification.size(); ++i) {
+    if (node.place(i).has_value()) result.push_back(by_specification[i]);
+  }
+  return result;
+}
+
+const Tensor* ReferenceCall::operand(size_t specification) const {
+  const std::optional<size_t> place = node.place(specification);
+  return place.has_value() ? inputs[*place] : nullptr;
+}
+
 std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::string& node_name,
-                                      std::span<const TensorType> inputs, Attributes& attributes,
-                                      const Graph* body) {
+                                      const NodeParts& parts, Attributes& attributes) {
   try {
-    check_inputs(schema, inputs);
+    check_inputs(schema, parts.places, parts.inputs);
     complete_attributes(schema, attributes);
-    require((body != nullptr) == (schema.operator_class == OperatorClass::fused), ErrorCode::invalid_graph,
-            "{}", body != nullptr ? "it takes no body" : "it needs a body");
-    std::vector<TensorType> outputs = schema.infer({schema, inputs, attributes, body});
+    check_bodies(schema, parts.bodies);
+    std::vector<TensorType> outputs = schema.infer({parts, schema, attributes});
     for (const TensorType& output : outputs) check_type(output);
     return outputs;
   } catch (const Error& error) {
-    fail(ErrorCode::invalid_graph, "node '{}': {}{}: {}", node_name, schema.name, describe(inputs),
+    fail(ErrorCode::invalid_graph, "node '{}': {}{}: {}", node_name, schema.name, describe(parts),
          error.what());
   }
 }
@@ -94,6 +132,10 @@ LowPrecision OperatorSchema::low_precision() const {
   if (operator_class == OperatorClass::contraction) return LowPrecision::narrow;
   if (operator_class == OperatorClass::movement) return LowPrecision::follows;
   return traits.low_precision;
+}
+
+const InputSpecification& OperatorSchema::operand(size_t number) const {
+  return inputs.at(std::min(number, inputs.size() - 1));
 }
 
 const AttributeSpecification* OperatorSchema::find_attribute(std::string_view attribute) const {
@@ -110,6 +152,11 @@ OperatorRegistry& OperatorRegistry::instance() {
 
 void OperatorRegistry::add(OperatorSchema schema) {
   const std::string name = schema.name;
+  const bool holds_bodies = schema.operator_class == OperatorClass::control;
+  require(schema.operator_class == OperatorClass::fused ? schema.bodies == 1
+                                                        : holds_bodies == (schema.bodies > 0),
+          ErrorCode::internal, "operator '{}' says that it has {} bodies, which its class does not allow",
+          name, schema.bodies);
   require(schemas_.emplace(name, std::move(schema)).second, ErrorCode::internal,
           "operator '{}' is registered twice", name);
 }

@@ -104,7 +104,7 @@ class Parser {
     std::vector<Value*> inputs;
     if (!lexer_.take_if(")")) {
       do {
-        inputs.push_back(parse_value(graph));
+        inputs.push_back(lexer_.take_if("_") ? nullptr : parse_value(graph));
       } while (lexer_.take_if(","));
       lexer_.expect(")");
     }
@@ -115,11 +115,11 @@ class Parser {
       } while (lexer_.take_if(","));
       lexer_.expect("}");
     }
-    std::unique_ptr<Graph> body;
-    if (lexer_.take_if("body")) body = parse_one(nesting + 1);
+    std::vector<std::unique_ptr<Graph>> bodies;
+    while (lexer_.take_if("body")) bodies.push_back(parse_one(nesting + 1));
     located([&] {
       Node* node = graph.add_node(operator_name, inputs, std::move(attributes), outputs.front().first,
-                                  std::move(body));
+                                  std::move(bodies));
       require(node->outputs().size() == outputs.size(), ErrorCode::invalid_graph,
               "'{}' makes {} values, {} are named", operator_name, node->outputs().size(), outputs.size());
       for (size_t i = 0; i < outputs.size(); ++i) {

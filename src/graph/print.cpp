@@ -84,8 +84,10 @@ std::string print_node(const Node& node, const std::string& indent) {
     text += fmt::format("{}%{}: {}", text.empty() ? "" : ", ", output->name(), to_string(output->type()));
   }
   text += fmt::format(" = {}(", node.operator_name());
-  for (size_t i = 0; i < node.inputs().size(); ++i) text += (i == 0 ? "%" : ", %") + node.input(i)->name();
-  text += ")";
+  std::string operands;
+  for (const Value* operand : node.operands(node.inputs()))
+    operands += (operands.empty() ? "" : ", ") + (operand == nullptr ? "_" : "%" + operand->name());
+  text += operands + ")";
   std::string attributes;
   for (const auto& [name, attribute] : node.attributes().entries()) {
     const AttributeSpecification* specification = node.schema().find_attribute(name);
@@ -93,7 +95,7 @@ std::string print_node(const Node& node, const std::string& indent) {
     attributes += fmt::format("{}{} = {}", attributes.empty() ? "" : ", ", name, print_attribute(attribute));
   }
   if (!attributes.empty()) text += " {" + attributes + "}";
-  if (node.body() != nullptr) text += " body " + print_indented(*node.body(), indent);
+  for (const auto& body : node.bodies()) text += " body " + print_indented(*body, indent);
   return text;
 }
 

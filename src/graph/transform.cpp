@@ -25,9 +25,10 @@ Node* copy_node(const Node& node, Graph& target, ValueMapping& mapping, const Sy
             input->name());
     inputs.push_back(found->second);
   }
-  Node* copy =
-      target.add_node(node.operator_name(), inputs, substitute(node.attributes(), bindings), node.name(),
-                      node.body() != nullptr ? specialize(*node.body(), bindings) : nullptr);
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& body : node.bodies()) bodies.push_back(specialize(*body, bindings));
+  Node* copy = target.add_node(node.operator_name(), node.operands(inputs),
+                               substitute(node.attributes(), bindings), node.name(), std::move(bodies));
   for (size_t i = 0; i < node.outputs().size(); ++i) {
     mapping[node.output(i)] = copy->output(i);
     const std::string& name = node.output(i)->name();

@@ -64,7 +64,10 @@ class Verifier {
     std::vector<TensorType> types;
     for (const Value* input : node.inputs()) types.push_back(input->type());
     Attributes attributes = node.attributes();
-    const auto inferred = infer_outputs(node.schema(), node.name(), types, attributes, node.body());
+    check(node.places().count() == node.inputs().size(), "node '{}' ({}) has {} inputs, and places for {}",
+          node.name(), node.operator_name(), node.inputs().size(), node.places().count());
+    const auto inferred =
+        infer_outputs(node.schema(), node.name(), {node.places(), types, node.bodies()}, attributes);
     check(attributes == node.attributes(), "node '{}' ({}) lacks default attributes", node.name(),
           node.operator_name());
     check(inferred.size() == node.outputs().size(), "node '{}' ({}) makes {} values, the rule says {}",
@@ -77,7 +80,7 @@ class Verifier {
             node.output(i)->name(), node.name());
       define(*node.output(i));
     }
-    if (node.body() != nullptr) verify(*node.body());
+    for (const auto& body : node.bodies()) verify(*body);
   }
 
   void check_updates() const {

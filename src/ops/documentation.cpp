@@ -21,6 +21,7 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
     {OperatorClass::loss, "Loss"},
     {OperatorClass::indexing, "Indexing: addresses that depend on data"},
     {OperatorClass::movement, "Movement: elements without arithmetic"},
+    {OperatorClass::control, "Control: one of several graphs, or one over and over"},
     {OperatorClass::fused, "Fused"},
 };
 
@@ -115,11 +116,13 @@ std::string operators_markdown() {
       "differ by a "
       "whole unit from what the operators give one by one.\n";
   for (const auto& [operator_class, title] : kClasses) {
-    text += std::string("\n## ") + title +
-            "\n\n| Operator | Inputs | Attributes | Outputs | What it does |\n|---|---|---|---|---|\n";
+    std::string rows;
     for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
-      if (schema->operator_class == operator_class) text += row(*schema);
+      if (schema->operator_class == operator_class) rows += row(*schema);
     }
+    if (rows.empty()) continue;
+    text += std::string("\n## ") + title +
+            "\n\n| Operator | Inputs | Attributes | Outputs | What it does |\n|---|---|---|---|---|\n" + rows;
   }
   return text;
 }

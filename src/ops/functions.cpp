@@ -1,5 +1,7 @@
 #include "tessera/ops/functions.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
@@ -14,9 +16,10 @@ Value* one(const std::string& operator_name, const std::vector<Value*>& inputs, 
 
 Node* apply(const std::string& operator_name, const std::vector<Value*>& inputs, Attributes attributes,
             const std::string& name) {
-  require(!inputs.empty() && inputs[0] != nullptr, ErrorCode::invalid_argument, "{} needs an input",
-          operator_name);
-  return inputs[0]->graph().add_node(operator_name, inputs, std::move(attributes), name);
+  const auto given =
+      std::find_if(inputs.begin(), inputs.end(), [](const Value* input) { return input != nullptr; });
+  require(given != inputs.end(), ErrorCode::invalid_argument, "{} needs an input", operator_name);
+  return (*given)->graph().add_node(operator_name, inputs, std::move(attributes), name);
 }
 
 Value* constant(Graph& graph, Tensor value) {

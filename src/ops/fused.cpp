@@ -18,9 +18,11 @@ OperatorSchema fused() {
                         .default_value = std::nullopt,
                         .documentation = "the pattern, which a device's kernel knows"}};
   schema.outputs = {"y"};
+  schema.bodies = 1;
   schema.infer = [](const InferenceCall& call) {
-    const auto& parameters = call.body->inputs();
-    call.require(call.body->updates().empty(), "the body updates a state");
+    const Graph& body = *call.bodies.front();
+    const auto& parameters = body.inputs();
+    call.require(body.updates().empty(), "the body updates a state");
     call.require(parameters.size() == call.inputs.size(),
                  "the body takes " + std::to_string(parameters.size()) + " inputs, the node has " +
                      std::to_string(call.inputs.size()));
@@ -29,9 +31,9 @@ OperatorSchema fused() {
           parameters[i]->type() == call.input(i),
           "input '" + parameters[i]->name() + "' of the body is " + to_string(parameters[i]->type()));
     }
-    call.require(!call.body->outputs().empty(), "the body makes nothing");
+    call.require(!body.outputs().empty(), "the body makes nothing");
     std::vector<TensorType> types;
-    for (const Graph::Output& output : call.body->outputs()) types.push_back(output.value->type());
+    for (const Graph::Output& output : body.outputs()) types.push_back(output.value->type());
     return types;
   };
   return schema;

@@ -36,11 +36,9 @@ class PrecisionLowering {
  private:
   // Operands that take the low type: those that share the type variable of the first input.
   static bool takes_low(const Node& node, size_t index) {
-    const auto& inputs = node.schema().inputs;
-    const InputSpecification& specification = inputs[std::min(index, inputs.size() - 1)];
     const bool select_branch = node.operator_name() == "select" && index > 0;
     return node.input(index)->data_type() == DataType::fp32 &&
-           (select_branch || specification.type_variable == inputs.front().type_variable);
+           (select_branch || node.specification(index).type_variable == node.specification(0).type_variable);
   }
 
   static bool has_fp32_data(const Node& node) {
@@ -79,7 +77,7 @@ class PrecisionLowering {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       inputs.push_back(takes_low(node, i) ? lowered(node.input(i)) : node.input(i));
     }
-    Node* low = graph_.add_node(node.operator_name(), inputs, node.attributes(), node.name());
+    Node* low = graph_.add_node(node.operator_name(), node.operands(inputs), node.attributes(), node.name());
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       Value* result = low->output(i);
       if (result->type() != node.output(i)->type()) {

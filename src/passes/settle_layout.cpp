@@ -160,8 +160,8 @@ class Reordering {
       inputs.push_back(follows_order(*node, i, order_.size()) ? stored(input)
                                                               : reordered_operand(input, order_));
     }
-    Node* reordered =
-        graph_.add_node(node->operator_name(), inputs, reordered_attributes(*node, order_), node->name());
+    Node* reordered = graph_.add_node(node->operator_name(), node->operands(inputs),
+                                      reordered_attributes(*node, order_), node->name());
     const Permutation results = result_order(*node, order_);
     std::vector<std::string> names;
     for (size_t i = 0; i < node->outputs().size(); ++i) {

@@ -110,7 +110,8 @@ bool drop_broadcasts(Graph& graph, Node& node) {
     if (shape != node.output()->shape()) continue;
     std::vector<Value*> inputs = node.inputs();
     inputs[i] = broadcast->input(0);
-    Node* smaller = graph.add_node(node.operator_name(), inputs, node.attributes(), node.name());
+    Node* smaller =
+        graph.add_node(node.operator_name(), node.operands(inputs), node.attributes(), node.name());
     graph.replace_all_uses(node.output(), smaller->output());
     graph.erase(&node);
     changed = true;
@@ -127,7 +128,7 @@ bool simplify_algebra(Graph& graph, const PassOptions&) {
     again = false;
     for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
       Node* node = (position++)->get();
-      if (node->inputs().empty() || node->body() != nullptr) continue;
+      if (node->inputs().empty() || !node->bodies().empty()) continue;
       const InsertionPoint here(graph, node);
       Value* simpler = neutral_operand(*node);
       if (simpler == nullptr) simpler = merge_movement(*node);

@@ -176,7 +176,7 @@ class Mutation {
     if (names.empty()) return;
     const std::string from = names[below(names.size())];
     const size_t at = text_.rfind(from);
-    text_.replace(at, from.size(), names[below(names.size())]);
+    text_.replace(at, from.size(), below(8) == 0 ? "_" : names[below(names.size())]);
   }
 
   void change_type() {

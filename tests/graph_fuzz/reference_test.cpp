@@ -44,7 +44,8 @@ std::unique_ptr<Graph> with_fault(const Graph& graph, size_t place, Fault fault)
     wrong->replace_all_uses(result, ops::zeros_like(result));
   } else {
     if (result->type().rank() == 0 || result->type().static_shape()[0] < 2) return nullptr;
-    Value* copy = wrong->add_node(node->operator_name(), node->inputs(), node->attributes())->output();
+    Value* copy =
+        wrong->add_node(node->operator_name(), node->operands(node->inputs()), node->attributes())->output();
     wrong->replace_all_uses(result, ops::multiply(copy, mask_of(copy)));
   }
   wrong->sort();

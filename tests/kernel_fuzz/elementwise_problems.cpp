@@ -37,7 +37,7 @@ void make_elementwise(ProblemMaker& maker, const OperatorSchema& schema) {
   std::map<std::string, DataType> types;
   std::vector<Value*> inputs;
   for (size_t i = 0; i < most; ++i) {
-    const InputSpecification& specification = schema.inputs[std::min(i, schema.inputs.size() - 1)];
+    const InputSpecification& specification = schema.operand(i);
     DataType type = maker.type_of(specification.types);
     if (!specification.type_variable.empty())
       type = types.emplace(specification.type_variable, type).first->second;

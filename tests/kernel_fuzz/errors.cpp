@@ -113,7 +113,7 @@ void widen(const Node& node, const Inputs& inputs, WideNode& wide) {
     values.push_back(wide.graph.add_input(InputRole::input, "x" + std::to_string(i),
                                           {type, to_symbolic(inputs[i]->shape())}));
   }
-  wide.node = wide.graph.add_node(node.operator_name(), values, node.attributes());
+  wide.node = wide.graph.add_node(node.operator_name(), node.operands(values), node.attributes());
 }
 
 // The largest term of what a norm's gradient adds up, which may cancel wholly: that is off by its own

@@ -45,8 +45,7 @@ std::optional<ExampleGraph> make_example(const OperatorSchema& schema, size_t in
   std::vector<DataType> types;
   bool changed = false;
   for (const ExampleInput& input : schema.examples[index].inputs) {
-    const size_t specification = std::min(types.size(), schema.inputs.size() - 1);
-    const bool fits = is_floating(input.data_type) && schema.inputs[specification].types.contains(floating);
+    const bool fits = is_floating(input.data_type) && schema.operand(types.size()).types.contains(floating);
     types.push_back(fits ? floating : input.data_type);
     changed |= fits;
   }

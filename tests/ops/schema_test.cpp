@@ -157,7 +157,8 @@ TEST_P(OperatorTest, BroadcastsExactlyWhereItSaysSo) {
     Attributes attributes = example.node->attributes();
     bool taken = false;
     try {
-      const TensorType result = infer_outputs(schema(), "y", types, attributes, nullptr).at(0);
+      const TensorType result =
+          infer_outputs(schema(), "y", {example.node->places(), types, {}}, attributes).at(0);
       taken = result == example.node->output()->type();
     } catch (const Error&) {
       taken = false;

@@ -128,8 +128,7 @@ std::vector<Row> rows_of(const Node& node) {
 }
 
 std::string place_of(const Node& node, size_t operand) {
-  return fmt::format(
-      "{} of {}", node.schema().inputs[std::min(operand, node.schema().inputs.size() - 1)].name, print(node));
+  return fmt::format("{} of {}", node.specification(operand).name, print(node));
 }
 
 // The operand that changes nothing, where there is one.
@@ -146,9 +145,7 @@ std::optional<double> neutral_operand(const Node& node, size_t operand) {
   if (name == "binary_cross_entropy") return 0;
   if (node.schema().operator_class == OperatorClass::elementwise && name != "batch_norm_inference")
     return std::nullopt;
-  const std::vector<InputSpecification>& inputs = node.schema().inputs;
-  if (operand >= inputs.size()) return std::nullopt;
-  const auto found = kByName.find(inputs[operand].name);
+  const auto found = kByName.find(node.specification(operand).name);
   return found == kByName.end() ? std::nullopt : std::optional(found->second);
 }
 

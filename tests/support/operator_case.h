@@ -19,7 +19,7 @@ inline std::optional<Case> make_case(const OperatorSchema& schema, const Operato
   bool changed = example.inputs.empty();
   for (size_t i = 0; i < example.inputs.size(); ++i) {
     const ExampleInput& input = example.inputs[i];
-    const InputSpecification& specification = schema.inputs[std::min(i, schema.inputs.size() - 1)];
+    const InputSpecification& specification = schema.operand(i);
     const bool replaces = input.data_type == DataType::fp32 && specification.types.contains(type);
     const DataType own = replaces ? type : input.data_type;
     changed |= own != input.data_type;

@@ -15,7 +15,7 @@ std::unique_ptr<Graph> unfused(const Node& node) {
   for (const Value* input : node.inputs()) {
     inputs.push_back(graph->add_input(InputRole::input, "x" + std::to_string(inputs.size()), input->type()));
   }
-  const Node* copy = graph->add_node(node.operator_name(), inputs, node.attributes());
+  const Node* copy = graph->add_node(node.operator_name(), node.operands(inputs), node.attributes());
   for (const auto& output : copy->outputs()) graph->add_output(output->name(), output.get());
   return graph;
 }

@@ -143,7 +143,7 @@ std::string device_summary(const DeviceDescription& device, const std::string& f
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.
-inline constexpr int kPluginVersion = 3;
+inline constexpr int kPluginVersion = 4;
 struct Plugin {
   int version = kPluginVersion;
   Device* (*create)(const char* options);  // may throw Error

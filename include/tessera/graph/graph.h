@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "tessera/graph/attributes.h"
+#include "tessera/graph/operand_places.h"
 #include "tessera/graph/tensor_type.h"
 
 namespace tessera {
 
 class Graph;
 class Node;
+struct InputSpecification;
 struct OperatorSchema;
 
 // One place where a value is read.
@@ -80,12 +82,26 @@ class Node {
   const OperatorSchema& schema() const { return *schema_; }
   const std::string& operator_name() const;
   const std::string& name() const { return outputs_.front()->name(); }
+  // The operands that are there.
   const std::vector<Value*>& inputs() const { return inputs_; }
   Value* input(size_t index) const { return inputs_.at(index); }
+  // The operand of that number in OperatorSchema::inputs, null when it is left out; and where it stands among
+  // inputs(), which is what kernels index by.
+  Value* operand(size_t specification) const;
+  std::optional<size_t> place(size_t specification) const { return places_.place(specification); }
+  const OperandPlaces& places() const { return places_; }
+  // Of the input at that place.
+  const InputSpecification& specification(size_t place) const;
+  // `inputs`, one in the place of each of the node's own, with null where it leaves an operand out: what
+  // Graph::add_node takes for another node of its kind.
+  std::vector<Value*> operands(std::span<Value* const> inputs) const;
   const std::vector<std::unique_ptr<Value>>& outputs() const { return outputs_; }
   Value* output(size_t index = 0) const { return outputs_.at(index).get(); }
   const Attributes& attributes() const { return attributes_; }
-  const Graph* body() const { return body_.get(); }  // the unfused form of a fused node, else null
+  // The graphs that it holds: the unfused form of a fused node, those that a control operator chooses from or
+  // repeats. They read nothing but their own inputs.
+  const std::vector<std::unique_ptr<Graph>>& bodies() const { return bodies_; }
+  const Graph* body() const;  // the unfused form of a fused node, else null
   Graph& graph() const { return *graph_; }
   // In the graph's order; both must be of one graph.
   bool stands_before(const Node& other) const { return label_ < other.label_; }
@@ -94,9 +110,10 @@ class Node {
   friend class Graph;
   const OperatorSchema* schema_ = nullptr;
   std::vector<Value*> inputs_;
+  OperandPlaces places_;
   std::vector<std::unique_ptr<Value>> outputs_;
   Attributes attributes_;
-  std::unique_ptr<Graph> body_;
+  std::vector<std::unique_ptr<Graph>> bodies_;
   Graph* graph_ = nullptr;
   std::list<std::unique_ptr<Node>>::iterator position_;
   int64_t label_ = 0;  // grows along the graph's nodes
@@ -131,12 +148,17 @@ class Graph {
   Value* add_input(InputRole role, const std::string& name, TensorType type,
                    std::optional<Tensor> initial = {});
 
-  // Appends a node at the insertion point. Fills in default attributes, checks arity, kinds and types, and
-  // infers the outputs' types. Throws Error(invalid_graph) that names the node, the operator, the inputs'
-  // types and the rule that was broken. An empty name becomes "operator_N"; a taken name gets a suffix.
-  Node* add_node(std::string_view operator_name, const std::vector<Value*>& inputs,
+  // Appends a node at the insertion point. `operands` stand in the order of the operator's specifications,
+  // null where an optional one is left out; those at the end may just be missing. Fills in default
+  // attributes, checks arity, kinds, types and the number of bodies, and infers the outputs' types. Throws
+  // Error(invalid_graph) that names the node, the operator, the inputs' types and the rule that was broken.
+  // An empty name becomes "operator_N"; a taken name gets a suffix.
+  Node* add_node(std::string_view operator_name, const std::vector<Value*>& operands,
                  Attributes attributes = {}, const std::string& name = "",
-                 std::unique_ptr<Graph> body = nullptr);
+                 std::vector<std::unique_ptr<Graph>> bodies = {});
+  // The same with one body.
+  Node* add_node(std::string_view operator_name, const std::vector<Value*>& operands, Attributes attributes,
+                 const std::string& name, std::unique_ptr<Graph> body);
 
   void add_output(const std::string& name, Value* value);
   void set_output(size_t index, Value* value);

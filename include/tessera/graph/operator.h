@@ -41,7 +41,7 @@ struct InputSpecification {
   std::string name;
   TypeSet types = kFloatingTypes;
   std::string type_variable = "T";  // inputs with the same variable must agree in data type; "" for none
-  bool optional = false;            // may be left out; only at the end of the list
+  bool optional = false;            // may be left out, wherever it stands
   bool variadic = false;            // one or more; only the last
 };
 
@@ -52,14 +52,21 @@ struct AttributeSpecification {
   std::string documentation;
 };
 
+// What a node is made of beside its operator and attributes.
+struct NodeParts {
+  const OperandPlaces& places;
+  std::span<const TensorType> inputs;  // of the operands that are there
+  std::span<const std::unique_ptr<Graph>> bodies;
+};
+
 // What a shape rule sees.
-struct InferenceCall {
+struct InferenceCall : NodeParts {
   const OperatorSchema& schema;
-  std::span<const TensorType> inputs;
   const Attributes& attributes;
-  const Graph* body;
 
   const TensorType& input(size_t index) const { return inputs[index]; }
+  // By its number in OperatorSchema::inputs; null when it is left out.
+  const TensorType* operand(size_t specification) const;
   // Throws Error(invalid_graph) with `rule` unless the condition holds; the caller adds node and shapes.
   void require(bool condition, const std::string& rule) const;
 };
@@ -71,8 +78,11 @@ struct GradientCall {
   std::span<Value* const> output_gradients;
 
   Value* input(size_t index) const { return node.input(index); }
+  Value* operand(size_t specification) const { return node.operand(specification); }
   Value* output(size_t index = 0) const { return node.output(index); }
   Value* gradient(size_t index = 0) const { return output_gradients[index]; }
+  // What the rule returns, of gradients by the operands' numbers: those of operands that are there.
+  std::vector<Value*> of_inputs(std::span<Value* const> by_specification) const;
 };
 
 // What a reference loop sees: host tensors, outputs allocated with their inferred types.
@@ -80,8 +90,9 @@ struct ReferenceCall {
   const Node& node;
   std::span<const Tensor* const> inputs;
   std::span<Tensor* const> outputs;
-
   const Attributes& attributes() const { return node.attributes(); }
+  // By its number in OperatorSchema::inputs; null when it is left out.
+  const Tensor* operand(size_t specification) const;
 };
 
 struct Cost {
@@ -113,7 +124,8 @@ enum class OperatorClass {
   indexing,       // gather, scatter, top-k: data-dependent addresses
   pooling,
   loss,
-  fused,  // holds a body
+  control,  // chooses among its bodies or repeats them; what they read are its operands
+  fused,    // several nodes in one: its body
 };
 
 // Where an operator runs in a network whose products are in 16 bits.
@@ -148,9 +160,11 @@ struct OperatorSchema {
   std::vector<InputSpecification> inputs = {};
   std::vector<AttributeSpecification> attributes = {};
   std::vector<std::string> outputs = {};  // names; a variable number of outputs is ruled by infer
+  // How many graphs a node holds: one when it is fused, as many as it takes when it is control, else none.
+  size_t bodies = 0;
 
   std::function<std::vector<TensorType>(const InferenceCall&)> infer = {};
-  // One gradient per input, null where there is none. Empty function: not differentiable.
+  // One gradient per input that is there, null where there is none. Empty function: not differentiable.
   std::function<std::vector<Value*>(const GradientCall&)> gradient = {};
   std::function<double(const Node&)> flops = {};  // empty: none worth counting
   std::function<void(const ReferenceCall&)> reference = {};
@@ -161,6 +175,8 @@ struct OperatorSchema {
   // A composite operator: the same work in simpler operators; makes `reference` and `gradient` when empty.
   std::function<std::vector<Value*>(const Node& node, std::span<Value* const> inputs)> decompose = {};
 
+  // That of an operand by its number; a variadic one goes on for ever.
+  const InputSpecification& operand(size_t number) const;
   const AttributeSpecification* find_attribute(std::string_view attribute) const;
   LowPrecision low_precision() const;
 };
@@ -185,11 +201,10 @@ struct OperatorRegistration {
   }
 };
 
-// Checks arity, types and attributes, fills in default attributes and infers the outputs' types.
-// Throws Error(invalid_graph) naming node, operator, input types and rule.
+// Checks arity, types, attributes and the number of bodies, fills in default attributes and infers the
+// outputs' types. Throws Error(invalid_graph) naming node, operator, input types and rule.
 std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::string& node_name,
-                                      std::span<const TensorType> inputs, Attributes& attributes,
-                                      const Graph* body);
+                                      const NodeParts& parts, Attributes& attributes);
 
 // FLOPs by the schema and bytes by the types of a static node.
 Cost cost_of(const Node& node);

@@ -40,7 +40,8 @@ std::unique_ptr<Graph> cluster_body(const Node& node) {
       operands.push_back(
           body->add_input(InputRole::input, fmt::format("x{}", operands.size()), input->type()));
     }
-    const Node* copy = body->add_node(node.operator_name(), operands, node.attributes(), node.name());
+    const Node* copy =
+        body->add_node(node.operator_name(), node.operands(operands), node.attributes(), node.name());
     for (const auto& output : copy->outputs()) body->add_output(output->name(), output.get());
   }
   decompose_composites(*body);

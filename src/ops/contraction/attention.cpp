@@ -74,8 +74,8 @@ std::vector<Value*> gradient(const GradientCall& call) {
 }
 
 void reference(const ReferenceCall& call) {
-  const AttentionRows rows(*call.inputs[0], *call.inputs[1], *call.inputs[2],
-                           call.inputs.size() > 3 ? call.inputs[3] : nullptr, call.attributes());
+  const AttentionRows rows(*call.inputs[0], *call.inputs[1], *call.inputs[2], call.operand(3),
+                           call.attributes());
   for (int64_t head = 0; head < rows.heads(); ++head) {
     for (int64_t i = 0; i < rows.queries(); ++i) {
       std::vector<double> weights = rows.scores(head, i);

@@ -19,8 +19,8 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 // dS = P (dy v^T - D), dq = scale dS k, dk = scale dS^T q.
 void reference(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
-  const AttentionRows rows(*call.inputs[1], *call.inputs[2], *call.inputs[3],
-                           call.inputs.size() > 6 ? call.inputs[6] : nullptr, call.attributes());
+  const AttentionRows rows(*call.inputs[1], *call.inputs[2], *call.inputs[3], call.operand(6),
+                           call.attributes());
   const std::vector<double> y = call.inputs[4]->to_doubles();
   const std::vector<double> log_sum = call.inputs[5]->to_doubles();
   std::vector<double> dq(rows.q().size(), 0);

@@ -12,8 +12,7 @@ std::vector<AttributeSpecification> attention_attributes() {
 }
 
 AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t bias) {
-  return {call.input(q), call.input(q + 1), call.input(q + 2),
-          call.inputs.size() > bias ? &call.input(bias) : nullptr};
+  return {call.input(q), call.input(q + 1), call.input(q + 2), call.operand(bias)};
 }
 
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {

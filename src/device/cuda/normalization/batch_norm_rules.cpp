@@ -22,7 +22,9 @@ Value* recomputed(Value* value) {
   if (node == nullptr || node->schema().operator_class != OperatorClass::elementwise) return value;
   std::vector<Value*> inputs;
   for (Value* input : node->inputs()) inputs.push_back(recomputed(input));
-  return value->graph().add_node(node->operator_name(), inputs, node->attributes())->output(value->index());
+  return value->graph()
+      .add_node(node->operator_name(), node->operands(inputs), node->attributes())
+      ->output(value->index());
 }
 
 // inputs: dy, x, scale, mean, variance. With n the normalized x: dbias = sum dy, dscale = sum dy n,
