@@ -73,6 +73,7 @@ Value* Context::variable(Variable variable) {
             to_string(variable.shape));
     return known;
   }
+  if (!variable.trainable) variable.role = InputRole::constant;
   Value* value =
       graph_.add_input(variable.role, variable.name, {variable.data_type, to_symbolic(variable.shape)});
   variables_.push_back(std::move(variable));

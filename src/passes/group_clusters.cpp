@@ -3,10 +3,13 @@
 // those that need only its start, such as the casts of weights. Whatever lies between stays where it is; to
 // wait for another branch there would keep more alive, and hold up what reads it.
 //
-// Nodes of one group have the same depth, the number of groupable nodes on the longest way to them, so that
-// none depends on another, and neither does a group on one that depends on it. Settled values are computed
-// once: they stay out of groups, which would compute them in every run. So does what reads images: there is
-// little of that, and recompute_activations has put it where it is read. And so does what nothing reads.
+// Nodes of one group have the same depth, so that none depends on another, and neither does a group on one
+// that depends on it: at the start of a step it is the number of groupable nodes on the longest way to them,
+// at its end of those on the longest way from them. All updates that nothing reads are then one launch,
+// however far each is from the start, and whether or not the norms of trust ratios stand before it. Settled
+// values are computed once: they stay out of groups, which would compute them in every run. So does what
+// reads images: there is little of that, and recompute_activations has put it where it is read. And so does
+// what nothing reads.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -88,7 +91,8 @@ class Groups {
     for (const auto& node : graph.nodes()) {
       const bool first = !needs_more_.contains(node.get());
       if (!groupable_.contains(node.get()) || (!first && !is_last(*node))) continue;
-      const std::pair<bool, int> key{first, depth_.at(node.get())};
+      // The farthest from the end come first.
+      const std::pair<bool, int> key{!first, first ? depth_.at(node.get()) : -height_.at(node.get())};
       const auto own = static_cast<int64_t>(node->inputs().size() + node->outputs().size());
       if (groups[key].empty() || values[key] + own > most_values) {
         groups[key].emplace_back();
@@ -123,12 +127,15 @@ class Groups {
 
   void find_descendants(const Graph& graph) {
     for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      int height = 0;
       for (const auto& output : (*node)->outputs()) {
         for (const Use& use : output->uses()) {
-          if (!groupable_.contains(use.node) || serves_more_.contains(use.node))
-            serves_more_.insert(node->get());
+          const bool groupable = groupable_.contains(use.node);
+          if (!groupable || serves_more_.contains(use.node)) serves_more_.insert(node->get());
+          height = std::max(height, height_.at(use.node) + (groupable ? 1 : 0));
         }
       }
+      height_[node->get()] = height;
     }
   }
 
@@ -138,7 +145,9 @@ class Groups {
   NodeSet groupable_;
   NodeSet needs_more_;   // what a node that is not groupable leads to
   NodeSet serves_more_;  // what leads to such a node
-  std::unordered_map<const Node*, int> depth_;
+  std::unordered_map<const Node*, int>
+      depth_;  // groupable nodes on the longest way to a node, itself among them
+  std::unordered_map<const Node*, int> height_;  // those on the longest way from it
 };
 
 // The members of a group are clusters: constants are in their bodies.

@@ -92,7 +92,7 @@ class StepBuilder {
   }
 
   const ParameterGroup* group_of(const nn::Variable& variable) const {
-    if (variable.role != InputRole::parameter || !variable.trainable) return nullptr;
+    if (variable.role != InputRole::parameter) return nullptr;
     for (const ParameterGroup& group : options_.phase.groups) {
       if (!group.takes || group.takes(variable)) return &group;
     }

@@ -130,7 +130,7 @@ const Executable& Trainer::step(const SymbolBindings& sizes) {
 int64_t Trainer::parameter_count() const {
   int64_t count = 0;
   for (const nn::Variable& variable : variables_list_) {
-    if (variable.role == InputRole::parameter) count += element_count(variable.shape);
+    if (variable.role != InputRole::state) count += element_count(variable.shape);
   }
   return count;
 }

@@ -68,7 +68,13 @@ void Trainer::load_weights(const std::filesystem::path& path) {
       variables_->set("ema/" + variable.name, variables_->get(variable.name).cast(DataType::fp32));
     }
   }
+  bind_again();
   begun_ = true;
+}
+
+// What is made of constants once was made of others.
+void Trainer::bind_again() {
+  for (auto& [key, step] : steps_) step.executable->bind(variables_);
 }
 
 // "adam", or those of all groups in their order.
@@ -134,6 +140,7 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
     history = history_from_json(found->second, source);
   }
   write_variables(*variables_, variables_list_, tensors_of(state, position), source);
+  bind_again();
   position_ = position;
   history_ = std::move(history);
   best_ = best_of(state);

@@ -193,6 +193,7 @@ TEST(Groups, WhatIsNotTrainableStays) {
     return {.objectives = {nn::mean_of("error", ops::square(y))}};
   };
   Trainer trainer(task, on_cpu());
+  EXPECT_EQ(trainer.parameter_count(), 3 + 3 + 1);
   const auto start = trainer.training_state().tensors;
   trainer.fit(ListSource(row_fields(), {rows_of(0, 4, 4)}), {});
   EXPECT_EQ(different_tensors(trainer.training_state().tensors, start),

@@ -23,7 +23,7 @@ struct Variable {
   Initializer initializer;
   bool decays = true;  // weight decay and LARS/LAMB trust ratios apply; not to biases and normalization
   DataType data_type = DataType::fp32;
-  bool trainable = true;  // false: no optimizer changes it
+  bool trainable = true;  // false: a constant of the graph, so that work on it is done once
   bool advances =
       false;  // a state that updates change in inference too, such as the memories of a language model
   std::string group = {};  // what groups of parameters with optimizers of their own may go by

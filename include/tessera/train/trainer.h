@@ -153,6 +153,7 @@ class Trainer {
   Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite() const;  // variable and value
   void check_variables() const;
+  void bind_again();
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
   bool is_averaged(const nn::Variable& variable) const;
