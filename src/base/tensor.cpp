@@ -66,13 +66,17 @@ Tensor::Tensor(DataType type, Shape shape) : type_(type), shape_(std::move(shape
   memory_ = std::shared_ptr<void>(memory, &std::free);
 }
 
-Tensor Tensor::view(DataType type, Shape shape, void* memory) {
+Tensor Tensor::share(DataType type, Shape shape, std::shared_ptr<void> memory) {
+  checked_bytes(type, shape);
   Tensor result;
   result.type_ = type;
   result.shape_ = std::move(shape);
-  checked_bytes(result.type_, result.shape_);
-  result.memory_ = std::shared_ptr<void>(memory, [](void*) {});
+  result.memory_ = std::move(memory);
   return result;
+}
+
+Tensor Tensor::view(DataType type, Shape shape, void* memory) {
+  return share(type, std::move(shape), {memory, [](void*) {}});
 }
 
 Tensor Tensor::full(DataType type, Shape shape, double value) {

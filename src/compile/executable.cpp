@@ -1,17 +1,21 @@
 #include "tessera/compile/executable.h"
 
+#include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
+#include "compile/derived_values.h"
 #include "compile/finite.h"
-#include "compile/kernel_choice.h"
+#include "compile/queue_work.h"
 #include "compile/run_inputs.h"
 #include "compile/run_outputs.h"
 #include "compile/run_updates.h"
 #include "compile/run_variables.h"
 #include "compile/schedule.h"
+#include "compile/step.h"
 #include "compile/storage.h"
 
 namespace tessera {
@@ -20,7 +24,13 @@ namespace {
 class PlannedExecutable : public Executable {
  public:
   PlannedExecutable(const Graph& graph, std::shared_ptr<Device> device, const CompileOptions& options)
-      : device_(std::move(device)), options_(options) {
+      : device_(std::move(device)),
+        workspace_(options.workspace != nullptr ? options.workspace : std::make_shared<Workspace>(device_)),
+        queue_(workspace_->queue()),
+        options_(options) {
+    require(workspace_->device() == device_, ErrorCode::invalid_argument,
+            "graph '{}' is compiled for '{}', its workspace is another device's", graph.name(),
+            device_->description().name);
     const auto begin = Clock::now();
     const std::set<std::string> symbols = free_symbols(graph);
     require(symbols.empty(), ErrorCode::invalid_argument,
@@ -32,19 +42,26 @@ class PlannedExecutable : public Executable {
     graph_ = graph.clone();
     passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
     phases_.push_back({"passes", {begin, Clock::now()}});
-    inputs_.emplace(*graph_, *device_);
-    outputs_.emplace(*graph_, *device_);
+    inputs_.emplace(*graph_, *device_, *queue_);
+    outputs_.emplace(*graph_, *queue_);
     schedule_ = schedule(*graph_, options.passes.frozen);
     end_phase("schedule");
-    choose_kernels();
+    std::tie(once_, steps_, reports_) = choose_steps(schedule_, *device_, options_);
     end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
                          {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
     check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
-    variables_.emplace(*graph_, schedule_, plan_, device_);
-    updates_.emplace(*graph_, plan_, *device_);
+    derived_.emplace(schedule_, plan_, *device_,
+                     [this](const Node& node) { return request_for(node, schedule_, options_); });
+    variables_.emplace(*graph_, schedule_, plan_, device_, queue_);
+    updates_.emplace(*graph_, plan_, *device_, *queue_);
     end_phase("plan memory");
   }
+
+  // What the device still does uses memory that goes.
+  ~PlannedExecutable() override { const QueueWork done(*queue_); }
+  PlannedExecutable(const PlannedExecutable&) = delete;
+  PlannedExecutable& operator=(const PlannedExecutable&) = delete;
 
   const Graph& graph() const override { return *graph_; }
   const MemoryPlan& memory_plan() const override { return plan_.memory; }
@@ -54,17 +71,36 @@ class PlannedExecutable : public Executable {
 
   void bind(std::shared_ptr<Variables> variables) override {
     check_executes();
+    queue_->synchronize();
     variables_->share(std::move(variables));
     finish_binding();
   }
 
   void load(const VariableSource& value) override {
     check_executes();
+    queue_->synchronize();
     variables_->own(value);
     finish_binding();
   }
 
   void stage(const std::map<std::string, Tensor>& inputs) override { inputs_->stage(inputs); }
+  void stage(const DeviceFeeds& inputs) override { inputs_->stage(inputs); }
+
+  void fetch(const std::string& output, Fetch where) override {
+    check_none_submitted();
+    outputs_->fetch(output_index(output), where);
+  }
+
+  DeviceTensor output(const std::string& name) override {
+    const size_t index = output_index(name);
+    require(ran_, ErrorCode::invalid_argument, "graph '{}' has not run yet", graph_->name());
+    const Value& value = *graph_->outputs()[index].value;
+    void* memory = const_cast<void*>(updates_->output(memory_in_run_, index));
+    return DeviceTensor::wrap(device_, value.data_type(), value.type().static_shape(),
+                              std::shared_ptr<void>(workspace_, memory), queue_->mark());
+  }
+
+  Queue& queue() override { return *queue_; }
 
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
     check_none_submitted();
@@ -90,7 +126,7 @@ class PlannedExecutable : public Executable {
 
   std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) override {
     check_none_submitted();
-    const std::unique_ptr<DeviceTimer> timer = device_->timer(2 * runs);
+    const std::unique_ptr<DeviceTimer> timer = queue_->timer(2 * runs);
     const auto mark = [&] {
       if (timer != nullptr) timer->mark();
       return Clock::now();
@@ -125,15 +161,15 @@ class PlannedExecutable : public Executable {
     take(inputs);
     std::vector<Clock::time_point> points;
     const std::unique_ptr<DeviceTimer> timer =
-        looks_after_nodes() ? nullptr : device_->timer(steps_.size() + 1);
+        looks_after_nodes() ? nullptr : queue_->timer(steps_.size() + 1);
     std::unique_ptr<Recording> recording;
-    if (timer != nullptr) recording = device_->record([&] { run_nodes([&] { timer->mark(); }); });
+    if (timer != nullptr) recording = queue_->record([&] { run_nodes([&] { timer->mark(); }); });
     if (recording != nullptr) {
       recording->launch();
       points = timer->points();
     } else {
       run_nodes([&] {
-        device_->synchronize();
+        queue_->synchronize();
         points.push_back(Clock::now());
       });
     }
@@ -148,19 +184,6 @@ class PlannedExecutable : public Executable {
   }
 
  private:
-  struct Step {
-    const Node* node = nullptr;
-    std::unique_ptr<Kernel> kernel;
-    std::vector<bool> frozen;
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    void* workspace = nullptr;
-
-    void run() {
-      if (kernel != nullptr) kernel->run({inputs, outputs, workspace});
-    }
-  };
-
   static std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
     std::vector<Kernel*> pointers;
     for (const Step& step : steps) pointers.push_back(step.kernel.get());
@@ -170,55 +193,6 @@ class PlannedExecutable : public Executable {
   void end_phase(const char* name) {
     const Clock::time_point begin = phases_.back().time.end;
     phases_.push_back({name, {begin, Clock::now()}});
-  }
-
-  void choose_kernels() {
-    std::unique_ptr<Tuner> tuner;
-    if (options_.tune || !options_.tuning_file.empty()) {
-      tuner = std::make_unique<Tuner>(*device_, options_.tuning_file, options_.tune);
-    }
-    std::vector<KernelRequest> requests;
-    for (const auto* nodes : {&schedule_.once, &schedule_.every_run}) {
-      for (const Node* node : *nodes) {
-        if (!is_alias(*node)) requests.push_back(request_for(*node));
-      }
-    }
-    const std::shared_ptr<void> background = device_->prepare_kernels(requests, tuner != nullptr);
-    for (const Node* node : schedule_.once) {
-      once_.push_back(make_step(*node, nullptr));
-      reports_.back().once = true;
-    }
-    for (const Node* node : schedule_.every_run) steps_.push_back(make_step(*node, tuner.get()));
-    if (tuner != nullptr) tuner->save();
-  }
-
-  KernelRequest request_for(const Node& node) const {
-    KernelRequest request{.node = node,
-                          .frozen_inputs = {},
-                          .deterministic = options_.passes.deterministic,
-                          .tf32 = options_.passes.precision == Precision::tf32 && tf32_allowed()};
-    // What runs once packs nothing: it is not prepared.
-    const bool runs_once = schedule_.settled.contains(node.output());
-    for (const Value* input : node.inputs())
-      request.frozen_inputs.push_back(!runs_once && schedule_.settled.contains(input));
-    return request;
-  }
-
-  Step make_step(const Node& node, Tuner* tuner) {
-    Step step;
-    step.node = &node;
-    if (is_alias(node)) {
-      step.frozen.assign(node.inputs().size(), false);
-      reports_.push_back(
-          {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
-      return step;
-    }
-    const KernelRequest request = request_for(node);
-    step.frozen = request.frozen_inputs;
-    ChosenKernel choice = choose_kernel(request, *device_, tuner);
-    step.kernel = std::move(choice.kernel);
-    reports_.push_back(std::move(choice.report));
-    return step;
   }
 
   void check_executes() const {
@@ -231,7 +205,7 @@ class PlannedExecutable : public Executable {
     outputs_->discard();
     ran_ = false;
     try {
-      allocate();
+      if (!allocated_) allocate();
       run_once();
       variables_->before_runs();
       resolve_runs();
@@ -247,27 +221,38 @@ class PlannedExecutable : public Executable {
   }
 
   void run_once() {
+    variables_->order();
     for (Step& step : once_) {
       variables_->before_once(*step.node);
-      resolve(step);
-      if (step.kernel != nullptr) {
+      if (step.kernel != nullptr && !derived_->take(*step.node, *variables_)) {
+        derived_->allocate(*step.node);
+        resolve(step);
         std::shared_ptr<void> workspace;
         if (step.kernel->workspace_bytes() > 0) workspace = device_->allocate(step.kernel->workspace_bytes());
+        const QueueWork done(*queue_);
         step.workspace = workspace.get();
-        step.run();
+        step.run(*queue_);
       }
       variables_->after_once(*step.node);
     }
+    queue_->synchronize();
+    derived_->keep(*variables_);
   }
 
   void allocate() {
-    if (arena_ != nullptr) return;
-    std::shared_ptr<void> arena = allocate_arena(plan_.memory, graph_->name(), *device_);
-    persistent_.clear();  // of an attempt that failed
-    for (const Value* value : plan_.persistent)
-      persistent_.push_back(device_->allocate(value->type().bytes()));
+    reserve_arena(plan_.memory, graph_->name(), *workspace_);
+    arena_ = workspace_->memory();
     updates_->allocate();
-    arena_ = std::move(arena);
+    allocated_ = true;
+  }
+
+  // Another executable of the workspace may have needed more memory since.
+  void follow_workspace() {
+    if (workspace_->memory() == arena_) return;
+    reserve_arena(plan_.memory, graph_->name(), *workspace_);
+    arena_ = workspace_->memory();
+    resolve_runs();
+    recording_.reset();
   }
 
   // The memory of a value that is no input of the run.
@@ -277,9 +262,9 @@ class PlannedExecutable : public Executable {
       case StorageKind::variable:
         return variables_->pointer(placement.variable);
       case StorageKind::persistent:
-        return persistent_[placement.index].get();
+        return derived_->memory(placement.index);
       case StorageKind::arena:
-        return static_cast<char*>(arena_.get()) + plan_.memory.blocks[placement.index].offset;
+        return static_cast<char*>(arena_) + plan_.memory.blocks[placement.index].offset;
       case StorageKind::input:
         break;
     }
@@ -304,8 +289,17 @@ class PlannedExecutable : public Executable {
       }
       const size_t block = plan_.workspace_blocks[index];
       if (block != StoragePlan::kNone)
-        step.workspace = static_cast<char*>(arena_.get()) + plan_.memory.blocks[block].offset;
+        step.workspace = static_cast<char*>(arena_) + plan_.memory.blocks[block].offset;
     }
+  }
+
+  size_t output_index(const std::string& name) const {
+    const auto& outputs = graph_->outputs();
+    const auto found =
+        std::find_if(outputs.begin(), outputs.end(), [&](const auto& output) { return output.name == name; });
+    require(found != outputs.end(), ErrorCode::invalid_argument, "graph '{}' has no output '{}'",
+            graph_->name(), name);
+    return static_cast<size_t>(found - outputs.begin());
   }
 
   void check_none_submitted() const {
@@ -316,7 +310,9 @@ class PlannedExecutable : public Executable {
   void take(const std::map<std::string, Tensor>& inputs) {
     require(variables_->bound(), ErrorCode::invalid_argument, "graph '{}' runs after bind() or load()",
             graph_->name());
-    inputs_->take(inputs);
+    follow_workspace();
+    if (inputs_->take(inputs)) recording_.reset();
+    variables_->before_run();
   }
 
   // True where the host wants to see what each node made.
@@ -327,7 +323,7 @@ class PlannedExecutable : public Executable {
   // whether it was launched; not every device records.
   bool work() {
     const bool recordable = ran_ && !device_->host_accessible() && !looks_after_nodes();
-    if (recordable && recording_ == nullptr) recording_ = device_->record([this] { run_nodes([] {}); });
+    if (recordable && recording_ == nullptr) recording_ = queue_->record([this] { run_nodes([] {}); });
     if (recording_ != nullptr) {
       recording_->launch();
       return true;
@@ -342,11 +338,11 @@ class PlannedExecutable : public Executable {
   void run_nodes(Mark&& mark) {
     mark();
     for (size_t index = 0; index < steps_.size(); ++index) {
-      steps_[index].run();
+      steps_[index].run(*queue_);
       if (steps_[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
       if (options_.check_finite && steps_[index].kernel != nullptr)
-        check_finite(*steps_[index].node, steps_[index].outputs, *device_);
+        check_finite(*steps_[index].node, steps_[index].outputs, *queue_);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
     updates_->apply(memory_in_run_, *variables_);
@@ -354,12 +350,13 @@ class PlannedExecutable : public Executable {
 
   void poison(int64_t step) {
     for (const MemoryBlock& block : plan_.memory.blocks) {
-      if (block.last == step)
-        device_->fill(static_cast<char*>(arena_.get()) + block.offset, 0xFF, block.bytes);
+      if (block.last == step) queue_->fill(static_cast<char*>(arena_) + block.offset, 0xFF, block.bytes);
     }
   }
 
   std::shared_ptr<Device> device_;
+  std::shared_ptr<Workspace> workspace_;
+  std::shared_ptr<Queue> queue_;  // the workspace's; what it makes comes after it
   CompileOptions options_;
   std::unique_ptr<Graph> graph_;
   std::vector<PassReport> passes_;
@@ -372,10 +369,11 @@ class PlannedExecutable : public Executable {
   std::optional<RunOutputs> outputs_;
   std::optional<RunVariables> variables_;
   std::optional<RunUpdates> updates_;
+  std::optional<DerivedValues> derived_;
   std::vector<PhaseReport> phases_;
 
-  std::shared_ptr<void> arena_;
-  std::vector<std::shared_ptr<void>> persistent_;
+  void* arena_ = nullptr;  // the workspace's, when it was last looked at
+  bool allocated_ = false;
   const RunUpdates::MemoryOf memory_in_run_ = [this](const Value* value) -> const void* {
     const Placement& placement = plan_.placements.at(value);
     return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);

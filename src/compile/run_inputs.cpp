@@ -1,6 +1,7 @@
 #include "compile/run_inputs.h"
 
 #include <cstdint>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/compile/kernel.h"
@@ -12,7 +13,8 @@ bool is_aligned(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory) % kMemoryAlignment == 0;
 }
 
-void check_type(const Value& input, const Tensor& tensor) {
+template <typename AnyTensor>
+void check_type(const Value& input, const AnyTensor& tensor) {
   require(tensor.data_type() == input.data_type() && tensor.shape() == input.type().static_shape(),
           ErrorCode::invalid_argument, "input '{}' must be {}, got {}{}", input.name(),
           to_string(input.type()), to_string(tensor.data_type()), to_string(tensor.shape()));
@@ -23,26 +25,50 @@ void check_type(const Value& input, const Tensor& tensor) {
 void RunInputs::stage(const std::map<std::string, Tensor>& tensors) {
   std::vector<Given> given;
   for (const auto& [name, tensor] : tensors) {
-    const Value* input = graph_.find_input(name);
-    require(input != nullptr && input->role() == InputRole::input, ErrorCode::invalid_argument,
-            "graph '{}' has no input '{}'", graph_.name(), name);
-    check_type(*input, tensor);
-    given.push_back({input, &tensor});
+    const Value& input = find(name);
+    check_type(input, tensor);
+    given.push_back({&input, &tensor});
   }
   for (const Given& one : given) {
     load(one);
-    sources_[one.input->index()].staged = *one.tensor;
+    Source& source = sources_[one.input->index()];
+    source.staged = *one.tensor;
+    source.staged_there.reset();
   }
 }
 
-void RunInputs::take(const std::map<std::string, Tensor>& tensors) {
+void RunInputs::stage(const DeviceFeeds& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    const Value& input = find(name);
+    check_type(input, tensor);
+    require(tensor.defined() && &tensor.device() == &device_, ErrorCode::invalid_argument,
+            "input '{}' is not on the device of graph '{}'", name, graph_.name());
+  }
+  for (const auto& [name, tensor] : tensors) {
+    Source& source = sources_[find(name).index()];
+    if (tensor.ready() != nullptr) queue_.wait_for(*tensor.ready());
+    moved_ = moved_ || source.memory != tensor.memory();
+    source.memory = tensor.memory();
+    source.staged.reset();
+    source.staged_there = tensor;
+  }
+}
+
+const Value& RunInputs::find(const std::string& name) const {
+  const Value* input = graph_.find_input(name);
+  require(input != nullptr && input->role() == InputRole::input, ErrorCode::invalid_argument,
+          "graph '{}' has no input '{}'", graph_.name(), name);
+  return *input;
+}
+
+bool RunInputs::take(const std::map<std::string, Tensor>& tensors) {
   std::vector<Given> given;
   for (const auto& input : graph_.inputs()) {
     if (input->role() != InputRole::input) continue;
     const auto found = tensors.find(input->name());
     if (found == tensors.end()) {
-      require(sources_[input->index()].staged.has_value(), ErrorCode::invalid_argument,
-              "input '{}' ({}) is missing", input->name(), to_string(input->type()));
+      require(sources_[input->index()].is_staged(), ErrorCode::invalid_argument, "input '{}' ({}) is missing",
+              input->name(), to_string(input->type()));
       continue;
     }
     check_type(*input, found->second);
@@ -51,32 +77,36 @@ void RunInputs::take(const std::map<std::string, Tensor>& tensors) {
   for (const Given& one : given) {
     load(one);
     sources_[one.input->index()].staged.reset();
+    sources_[one.input->index()].staged_there.reset();
   }
   for (Source& source : sources_) {
     if (source.loaded) source.buffer->show();
     source.loaded = false;
   }
   for (const Connection& connection : connections_) *connection.argument = memory(connection.input);
+  return std::exchange(moved_, false);
 }
 
 void RunInputs::load(const Given& given) {
   Source& source = sources_[given.input->index()];
-  const void* memory = given.tensor->raw();
-  const bool readable = device_.host_accessible() && is_aligned(memory);
-  source.memory = readable ? memory : copy_to_device(source, memory, given.input->type().bytes());
+  const bool readable = device_.host_accessible() && is_aligned(given.tensor->raw());
+  const void* memory = readable ? given.tensor->raw() : copy_to_device(source, *given.tensor);
+  moved_ = moved_ || source.memory != memory;
+  source.memory = memory;
 }
 
 // Into memory that stays the same from run to run, so that recorded runs find it.
-const void* RunInputs::copy_to_device(Source& source, const void* memory, int64_t bytes) {
+const void* RunInputs::copy_to_device(Source& source, const Tensor& tensor) {
+  const auto bytes = static_cast<int64_t>(tensor.bytes());
   if (source.buffer == nullptr && source.copy == nullptr) {
-    source.buffer = device_.input_buffer(bytes);
+    source.buffer = queue_.input_buffer(bytes);
     if (source.buffer == nullptr) source.copy = device_.allocate(bytes);
   }
   if (source.buffer == nullptr) {
-    device_.copy_from_host(source.copy.get(), memory, bytes);
+    queue_.copy_from_host(source.copy.get(), tensor.raw(), bytes);
     return source.copy.get();
   }
-  source.buffer->load(memory);
+  source.buffer->load(tensor.owner());
   source.loaded = true;
   return source.buffer->memory();
 }

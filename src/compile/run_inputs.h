@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "tessera/base/tensor.h"
-#include "tessera/compile/device.h"
+#include "tessera/compile/device_tensor.h"
 
 namespace tessera {
 
 class RunInputs {
  public:
-  // Both must outlive this.
-  RunInputs(const Graph& graph, Device& device)
-      : graph_(graph), device_(device), sources_(graph.inputs().size()) {}
+  // All must outlive this.
+  RunInputs(const Graph& graph, Device& device, Queue& queue)
+      : graph_(graph), device_(device), queue_(queue), sources_(graph.inputs().size()) {}
 
   // From now on take() points `argument` at the memory of that input; it must stay where it is.
   void connect(size_t input, const void*& argument) { connections_.push_back({&argument, input}); }
@@ -24,8 +24,10 @@ class RunInputs {
 
   // As Executable::stage(). When it throws, what was staged before stays.
   void stage(const std::map<std::string, Tensor>& tensors);
-  // Points the connected arguments at these tensors, and at staged ones for inputs that are left out.
-  void take(const std::map<std::string, Tensor>& tensors);
+  void stage(const DeviceFeeds& tensors);
+  // Points the connected arguments at these tensors, and at staged ones for inputs that are left out. Returns
+  // whether an input lies elsewhere than in the run before.
+  bool take(const std::map<std::string, Tensor>& tensors);
 
   // Where the last run reads the input.
   const void* memory(size_t input) const { return sources_[input].memory; }
@@ -35,9 +37,12 @@ class RunInputs {
     const void* memory = nullptr;
     // Both null where the run reads the caller's memory.
     std::unique_ptr<InputBuffer> buffer;
-    std::shared_ptr<void> copy;    // where the device has no such buffers
-    bool loaded = false;           // into the buffer, for the next run
-    std::optional<Tensor> staged;  // whose memory is read where it lies
+    std::shared_ptr<void> copy;  // where the device has no such buffers
+    bool loaded = false;         // into the buffer, for the next run
+    // What runs read that are not given the input; its memory is read where it lies.
+    std::optional<Tensor> staged;
+    std::optional<DeviceTensor> staged_there;
+    bool is_staged() const { return staged.has_value() || staged_there.has_value(); }
   };
   struct Connection {
     const void** argument;
@@ -48,13 +53,16 @@ class RunInputs {
     const Tensor* tensor;
   };
 
+  const Value& find(const std::string& name) const;
   void load(const Given& given);
-  const void* copy_to_device(Source& source, const void* memory, int64_t bytes);
+  const void* copy_to_device(Source& source, const Tensor& tensor);
 
   const Graph& graph_;
   Device& device_;
+  Queue& queue_;
   std::vector<Source> sources_;  // by input
   std::vector<Connection> connections_;
+  bool moved_ = false;  // since the last take()
 };
 
 }  // namespace tessera

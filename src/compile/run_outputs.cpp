@@ -8,21 +8,19 @@ void RunOutputs::begin(const std::vector<const void*>& memory) {
   if (empty()) oldest_ = 0;  // one run at a time needs the buffers of one slot
   Slot& slot = slots_[(oldest_ + pending_) % slots_.size()];
   slot.tensors.clear();
-  if (slot.buffers.empty()) {
-    for (const auto& output : graph_.outputs())
-      slot.buffers.push_back(device_.output_buffer(output.value->type().bytes()));
-  }
-  bool waited = false;
+  slot.buffers.resize(memory.size());
+  slot.begun = fetched_;
   for (size_t i = 0; i < memory.size(); ++i) {
+    if (!fetched_[i]) continue;
+    if (slot.buffers[i] == nullptr)
+      slot.buffers[i] = queue_.output_buffer(graph_.outputs()[i].value->type().bytes());
     if (slot.buffers[i] != nullptr) {
       slot.buffers[i]->begin(memory[i]);
       continue;
     }
-    if (!waited) device_.synchronize();
-    waited = true;
     const auto& [name, value] = graph_.outputs()[i];
     Tensor tensor(value->data_type(), value->type().static_shape());
-    device_.copy_to_host(tensor.raw(), memory[i], value->type().bytes());
+    queue_.copy_to_host(tensor.raw(), memory[i], value->type().bytes());
     slot.tensors.emplace(name, std::move(tensor));
   }
   ++pending_;
@@ -34,7 +32,7 @@ std::map<std::string, Tensor> RunOutputs::finish() {
   --pending_;
   std::map<std::string, Tensor> outputs = std::move(slot.tensors);
   for (size_t i = 0; i < slot.buffers.size(); ++i) {
-    if (slot.buffers[i] == nullptr) continue;
+    if (!slot.begun[i] || slot.buffers[i] == nullptr) continue;
     const auto& [name, value] = graph_.outputs()[i];
     Tensor tensor(value->data_type(), value->type().static_shape());
     const void* memory = slot.buffers[i]->finish();

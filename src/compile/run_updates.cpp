@@ -18,15 +18,15 @@ void RunUpdates::allocate() {
 
 void RunUpdates::apply(const MemoryOf& memory, const RunVariables& variables) {
   for (const auto& [value, kept] : kept_outputs_)
-    device_.copy(kept.get(), memory(value), value->type().bytes());
+    queue_.copy(kept.get(), memory(value), value->type().bytes());
   for (const bool staged : {true, false}) {
     for (size_t i = 0; i < plan_.copied_updates.size(); ++i) {
       const auto& [state, next] = graph_.updates()[plan_.copied_updates[i]];
       const int64_t bytes = next->type().bytes();
-      if (staged && staging_[i] != nullptr) device_.copy(staging_[i].get(), memory(next), bytes);
+      if (staged && staging_[i] != nullptr) queue_.copy(staging_[i].get(), memory(next), bytes);
       if (!staged) {
-        device_.copy(variables.pointer(state->name()),
-                     staging_[i] != nullptr ? staging_[i].get() : memory(next), bytes);
+        queue_.copy(variables.pointer(state->name()),
+                    staging_[i] != nullptr ? staging_[i].get() : memory(next), bytes);
       }
     }
   }
@@ -34,11 +34,14 @@ void RunUpdates::apply(const MemoryOf& memory, const RunVariables& variables) {
 
 const std::vector<const void*>& RunUpdates::outputs(const MemoryOf& memory) {
   outputs_.clear();  // keeps its capacity: this is host work of every step
-  for (const auto& [name, value] : graph_.outputs()) {
-    const auto kept = kept_outputs_.find(value);
-    outputs_.push_back(kept != kept_outputs_.end() ? kept->second.get() : memory(value));
-  }
+  for (size_t index = 0; index < graph_.outputs().size(); ++index) outputs_.push_back(output(memory, index));
   return outputs_;
+}
+
+const void* RunUpdates::output(const MemoryOf& memory, size_t index) const {
+  const Value* value = graph_.outputs()[index].value;
+  const auto kept = kept_outputs_.find(value);
+  return kept != kept_outputs_.end() ? kept->second.get() : memory(value);
 }
 
 }  // namespace tessera

@@ -23,8 +23,8 @@ void for_each_variable(const Node& node, const StoragePlan& plan, Use&& use) {
 }  // namespace
 
 RunVariables::RunVariables(const Graph& graph, const Schedule& schedule, const StoragePlan& plan,
-                           std::shared_ptr<Device> device)
-    : graph_(graph), plan_(plan), device_(std::move(device)) {
+                           std::shared_ptr<Device> device, std::shared_ptr<Queue> queue)
+    : graph_(graph), plan_(plan), device_(std::move(device)), queue_(std::move(queue)) {
   for (const Node* node : schedule.once) {
     for_each_variable(*node, plan_, [&](const std::string& name) {
       if (plan_.settled_variables.contains(name)) last_readers_[name] = node;
@@ -44,11 +44,13 @@ void RunVariables::share(std::shared_ptr<Variables> variables) {
   }
   for (const Value* state : missing) variables->set(state->name(), *state->initial());
   variables_ = std::move(variables);
+  variables_->add_user(queue_, updates());
   value_ = nullptr;
 }
 
 void RunVariables::own(VariableSource value) {
   variables_ = std::make_shared<Variables>(device_);
+  variables_->add_user(queue_, updates());
   value_ = std::move(value);
 }
 

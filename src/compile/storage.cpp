@@ -234,10 +234,13 @@ StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std
   return StoragePlanner(graph, schedule, kernels, options).run();
 }
 
-std::shared_ptr<void> allocate_arena(const MemoryPlan& plan, const std::string& graph, Device& device) {
-  check_fits(plan, graph, device.description().memory_bytes, device.free_bytes());
+void reserve_arena(const MemoryPlan& plan, const std::string& graph, Workspace& workspace) {
+  // What the workspace has now is free for it.
+  std::optional<int64_t> free_bytes = workspace.device()->free_bytes();
+  if (free_bytes.has_value()) *free_bytes += workspace.bytes();
+  check_fits(plan, graph, workspace.device()->description().memory_bytes, free_bytes);
   try {
-    return device.allocate(std::max<int64_t>(plan.peak_bytes, 1));
+    workspace.reserve(std::max<int64_t>(plan.peak_bytes, 1));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory) throw;
     refuse_memory(plan, graph, error.what());

@@ -10,6 +10,7 @@
 #include "tessera/compile/device.h"
 #include "tessera/compile/kernel.h"
 #include "tessera/compile/memory_plan.h"
+#include "tessera/compile/workspace.h"
 
 #include "compile/schedule.h"
 
@@ -50,7 +51,8 @@ void check_total_bytes(const Graph& graph);
 // True for nodes whose output is their input's memory under another shape.
 bool is_alias(const Node& node);
 
-// The memory of a plan's blocks. Throws Error(out_of_memory) as refuse_memory().
-std::shared_ptr<void> allocate_arena(const MemoryPlan& plan, const std::string& graph, Device& device);
+// Sees to it that the workspace has memory for the plan's blocks. Throws Error(out_of_memory) as
+// refuse_memory(), also where what is computed once would not fit beside them.
+void reserve_arena(const MemoryPlan& plan, const std::string& graph, Workspace& workspace);
 
 }  // namespace tessera

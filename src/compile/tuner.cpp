@@ -11,6 +11,8 @@
 #include "tessera/base/tensor.h"
 #include "tessera/graph/operator.h"
 
+#include "compile/queue_work.h"
+
 namespace tessera {
 namespace {
 
@@ -23,7 +25,7 @@ constexpr int64_t kCacheBytes = 64 << 20;
 constexpr int64_t kSample = 1 << 16;
 
 // The first and the last elements of every output.
-std::vector<Tensor> read_outputs(const Node& node, Device& device, const std::vector<void*>& outputs) {
+std::vector<Tensor> read_outputs(const Node& node, Queue& queue, const std::vector<void*>& outputs) {
   std::vector<Tensor> result;
   for (size_t i = 0; i < node.outputs().size(); ++i) {
     const TensorType& type = node.output(i)->type();
@@ -31,8 +33,8 @@ std::vector<Tensor> read_outputs(const Node& node, Device& device, const std::ve
     const int64_t rest = type.bytes() - count * static_cast<int64_t>(size_of(type.data_type));
     for (const int64_t offset : {int64_t{0}, rest}) {
       result.emplace_back(type.data_type, Shape{count});
-      device.copy_to_host(result.back().raw(), static_cast<const char*>(outputs[i]) + offset,
-                          static_cast<int64_t>(result.back().bytes()));
+      queue.copy_to_host(result.back().raw(), static_cast<const char*>(outputs[i]) + offset,
+                         static_cast<int64_t>(result.back().bytes()));
     }
   }
   return result;
@@ -90,7 +92,7 @@ struct Tuner::Buffers {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
 
-  Buffers(const Node& node, Device& device) {
+  Buffers(const Node& node, Device& device, Queue& queue) {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const TensorType& type = node.input(i)->type();
       Tensor host(type.data_type, {std::min(type.element_count(), kSample)});
@@ -101,9 +103,10 @@ struct Tuner::Buffers {
       owned.push_back(device.allocate(type.bytes()));
       auto* memory = static_cast<char*>(owned.back().get());
       auto done = static_cast<int64_t>(host.bytes());
-      device.copy_from_host(memory, host.raw(), done);
+      queue.copy_from_host(memory, host.raw(), done);
       for (; done < type.bytes(); done *= 2)
-        device.copy(memory + done, memory, std::min(done, type.bytes() - done));
+        queue.copy(memory + done, memory, std::min(done, type.bytes() - done));
+      queue.synchronize();
       inputs.push_back(owned.back().get());
     }
     for (const auto& output : node.outputs()) {
@@ -113,13 +116,13 @@ struct Tuner::Buffers {
   }
 
   // Not a number in every floating type, so that a kernel that writes nothing is found out.
-  void forget_outputs(const Node& node, Device& device) const {
-    for (size_t i = 0; i < outputs.size(); ++i) device.fill(outputs[i], 0xff, node.output(i)->type().bytes());
+  void forget_outputs(const Node& node, Queue& queue) const {
+    for (size_t i = 0; i < outputs.size(); ++i) queue.fill(outputs[i], 0xff, node.output(i)->type().bytes());
   }
 };
 
 Tuner::Tuner(Device& device, std::string file, bool measure)
-    : device_(device), file_(std::move(file)), measure_(measure) {
+    : device_(device), queue_(device.queue()), file_(std::move(file)), measure_(measure) {
   const DeviceDescription description = device.description();
   device_key_ = description.name + "; " + description.model;
   for (const auto& [library, version] : description.versions)
@@ -168,7 +171,7 @@ TuningResult Tuner::choose(const KernelRequest& request,
 TuningResult Tuner::measure(const KernelRequest& request,
                             const std::vector<const KernelCandidate*>& candidates) {
   try {
-    return measure(request, candidates, Buffers(request.node, device_));
+    return measure(request, candidates, Buffers(request.node, device_, *queue_));
   } catch (const Error& error) {
     log_warning("'{}' is not tuned: {}", request.node.name(), error.what());
     return {candidates.front()->name, {}};
@@ -186,16 +189,17 @@ TuningResult Tuner::measure(const KernelRequest& request,
     result.microseconds[candidate->name] = 1e30;
     try {
       const std::unique_ptr<Kernel> kernel = candidate->create(request);
-      buffers.forget_outputs(request.node, device_);
       const std::shared_ptr<void> workspace =
           device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
       for (size_t i = 0; i < request.frozen_inputs.size(); ++i) {
         if (request.frozen_inputs[i]) kernel->prepare(i, buffers.inputs[i]);
       }
-      const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get()};
+      const QueueWork done(*queue_);
+      buffers.forget_outputs(request.node, *queue_);
+      const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get(), *queue_};
       kernel->run(arguments);  // warm-up
-      device_.synchronize();
-      const std::vector<Tensor> results = read_outputs(request.node, device_, buffers.outputs);
+      queue_->synchronize();
+      const std::vector<Tensor> results = read_outputs(request.node, *queue_, buffers.outputs);
       if (expected.empty()) {
         expected = results;
       } else if (!agree(expected, results)) {
@@ -204,7 +208,7 @@ TuningResult Tuner::measure(const KernelRequest& request,
         continue;
       }
       const double median =
-          median_time([&] { device_.fill(cache.get(), 1, kCacheBytes); }, [&] { kernel->run(arguments); });
+          median_time([&] { queue_->fill(cache.get(), 1, kCacheBytes); }, [&] { kernel->run(arguments); });
       result.microseconds[candidate->name] = median;
       if (median < best * (1 - kLeastGain)) {
         best = median;
@@ -221,7 +225,7 @@ TuningResult Tuner::measure(const KernelRequest& request,
 // The device's own clock, where it has one, does not see what the host takes to launch: `before` is still
 // running then.
 double Tuner::median_time(const std::function<void()>& before, const std::function<void()>& work) {
-  const std::unique_ptr<DeviceTimer> timer = device_.timer(2 * kRepetitions);
+  const std::unique_ptr<DeviceTimer> timer = queue_->timer(2 * kRepetitions);
   std::vector<double> times;
   const auto start = Clock::now();
   for (int run = 0; run < kRepetitions && (run == 0 || seconds_since(start) < kBudgetSeconds); ++run) {
@@ -230,12 +234,12 @@ double Tuner::median_time(const std::function<void()>& before, const std::functi
       timer->mark();
       work();
       timer->mark();
-      device_.synchronize();
+      queue_->synchronize();
     } else {
-      device_.synchronize();
+      queue_->synchronize();
       const auto begin = Clock::now();
       work();
-      device_.synchronize();
+      queue_->synchronize();
       times.push_back(TimeSpan{begin, Clock::now()}.microseconds());
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Tuner {
   double median_time(const std::function<void()>& before, const std::function<void()>& work);
 
   Device& device_;
+  std::shared_ptr<Queue> queue_;
   std::string file_;
   bool measure_;
   std::string device_key_;  // model and library versions

@@ -4,34 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "tessera/compile/executable.h"
-#include "tessera/compile/host_memory.h"
-#include "tessera/compile/reference_kernel.h"
 #include "tessera/graph/graph.h"
 
+#include "support/counting_device.h"
 #include "support/expect_error.h"
 
 namespace tessera {
 namespace {
 
-// Counts the bytes that are allocated, and the most that ever were.
-class CountingDevice : public HostMemoryDevice {
- public:
-  DeviceDescription description() const override { return {.name = "counting", .versions = {}}; }
-  std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
-  std::shared_ptr<void> allocate(int64_t bytes) override {
-    std::shared_ptr<void> memory = HostMemoryDevice::allocate(bytes);
-    *live_ += bytes;
-    peak_ = std::max(peak_, *live_);
-    void* pointer = memory.get();
-    return {pointer, [memory, bytes, live = live_](void*) { *live -= bytes; }};
-  }
-  std::optional<int64_t> peak_bytes() const override { return peak_; }
-  int64_t live_bytes() const { return *live_; }
-
- private:
-  std::shared_ptr<int64_t> live_ = std::make_shared<int64_t>(0);
-  int64_t peak_ = 0;
-};
+using testing::CountingDevice;
 
 constexpr int64_t kElements = 1024;
 constexpr int64_t kBytes = kElements * 4;
@@ -87,7 +68,8 @@ TEST(Load, KeepsOnlyWhatRunsRead) {
   EXPECT_EQ(plan.settled_variable_bytes, 4 * kBytes);
   executable->load(value_of);
   EXPECT_EQ(device->live_bytes(), plan.total_bytes());
-  EXPECT_EQ(device->peak_bytes(), plan.total_bytes() - plan.variable_bytes + 2 * kBytes);
+  // While the sum of two is made, the last of what is kept is not there yet.
+  EXPECT_EQ(device->peak_bytes(), plan.total_bytes() - plan.variable_bytes + 2 * kBytes - kBytes / 2);
   EXPECT_EQ(result_of(*executable), 167);
 }
 

@@ -116,9 +116,10 @@ TEST(SubmittingToADevice, NeitherWaitsNorAllocatesOnceItIsUnderWay) {
 TEST(SubmittingToADevice, RunsAloneNeedOneSetOfBuffers) {
   const auto device = std::make_shared<DetachedDevice>();
   const auto executable = compile_sum(device);
+  const int waits = device->waits;
   for (int run = 0; run < 4; ++run) executable->run(inputs_of(1));
   EXPECT_EQ(device->buffers, 2 + 3);
-  EXPECT_EQ(device->waits, 0);
+  EXPECT_EQ(device->waits, waits);
 }
 
 }  // namespace

@@ -33,16 +33,21 @@ class CountingTimer : public DeviceTimer {
   std::vector<Clock::time_point> points_;
 };
 
+class RecordingQueue : public HostQueue {
+ public:
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return std::make_unique<RepeatedWork>(work);
+  }
+  std::unique_ptr<DeviceTimer> timer(size_t marks) override { return std::make_unique<CountingTimer>(marks); }
+};
+
 // Plain loops behind the interface of a device with memory of its own.
 class RecordingDevice : public HostMemoryDevice {
  public:
   DeviceDescription description() const override { return {.name = "recording", .versions = {}}; }
   bool host_accessible() const override { return false; }
   std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    return std::make_unique<RepeatedWork>(work);
-  }
-  std::unique_ptr<DeviceTimer> timer(size_t marks) override { return std::make_unique<CountingTimer>(marks); }
+  std::shared_ptr<Queue> queue() override { return std::make_shared<RecordingQueue>(); }
 };
 
 constexpr const char* kGraph = R"(graph g(input %x: fp32[2, 2], parameter %w: fp32[2], state %s: fp32[4]) {

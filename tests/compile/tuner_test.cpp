@@ -77,6 +77,18 @@ struct Offer {
   bool only_tuned = false;
 };
 
+class ClockedQueue : public HostQueue {
+ public:
+  explicit ClockedQueue(std::shared_ptr<OwnClock> clock) : clock_(std::move(clock)) {}
+  std::unique_ptr<DeviceTimer> timer(size_t) override {
+    if (clock_ == nullptr) return nullptr;
+    return std::make_unique<OwnTimer>(clock_);
+  }
+
+ private:
+  std::shared_ptr<OwnClock> clock_;
+};
+
 class OfferingDevice : public HostMemoryDevice {
  public:
   explicit OfferingDevice(std::vector<Offer> offers, std::shared_ptr<OwnClock> clock = nullptr)
@@ -103,10 +115,7 @@ class OfferingDevice : public HostMemoryDevice {
     return result;
   }
 
-  std::unique_ptr<DeviceTimer> timer(size_t marks) override {
-    if (clock_ == nullptr) return nullptr;
-    return std::make_unique<OwnTimer>(clock_);
-  }
+  std::shared_ptr<Queue> queue() override { return std::make_shared<ClockedQueue>(clock_); }
 
   // How many candidates were asked for a refusal.
   int asked() const { return *asked_; }

@@ -239,9 +239,9 @@ std::vector<Tensor> run_plan(const AttentionProblem& problem, cuda::CudnnPlan& p
     give(targets[i], memory_of_ones(device, node.output(i)->type().bytes()));
   const std::shared_ptr<void> workspace =
       memory_of_ones(device, std::max<int64_t>(plan.workspace_bytes(), 1));
-  device.synchronize();
-  plan.run(operands, workspace.get());
-  gpu_context().synchronize();
+  const std::shared_ptr<Queue> queue = device.queue();
+  plan.run(operands, workspace.get(), *queue);
+  queue->synchronize();
   std::vector<Tensor> result;
   for (size_t i = 0; i < targets.size(); ++i) {
     const TensorType& type = node.output(i)->type();

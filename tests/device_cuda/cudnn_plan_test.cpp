@@ -105,7 +105,6 @@ Tensor run_plan(const ConvolutionProblem& problem, CudnnPlan& plan) {
   const Memory squares(DataType::fp32, {problem.y.back()}, 8);
   const std::shared_ptr<void> workspace =
       gpu_or_null()->allocate(std::max<int64_t>(plan.workspace_bytes(), 1));
-  gpu_or_null()->synchronize();
   const cuda::ConvolutionOperands operands{.first = first.device.get(),
                                            .second = second.device.get(),
                                            .bias = problem.bias ? bias.device.get() : nullptr,
@@ -114,8 +113,9 @@ Tensor run_plan(const ConvolutionProblem& problem, CudnnPlan& plan) {
                                            .result = result.device.get(),
                                            .sums = problem.statistics ? sums.device.get() : nullptr,
                                            .squares = problem.statistics ? squares.device.get() : nullptr};
-  plan.run(operands.numbered(), workspace.get());
-  gpu_context().synchronize();
+  const std::shared_ptr<Queue> queue = gpu_or_null()->queue();
+  plan.run(operands.numbered(), workspace.get(), *queue);
+  queue->synchronize();
   return result.read();
 }
 
@@ -182,7 +182,9 @@ class MisquotedPlan : public CudnnPlan {
   int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   int64_t choices() const override { return plan_->choices(); }
   SavedPlan saved() const override { return {plan_->choices(), text_}; }
-  void run(const cuda::PlanOperands& operands, void* workspace) override { plan_->run(operands, workspace); }
+  void run(const cuda::PlanOperands& operands, void* workspace, Queue& queue) override {
+    plan_->run(operands, workspace, queue);
+  }
 
  private:
   std::shared_ptr<CudnnPlan> plan_;

@@ -19,13 +19,18 @@ std::vector<int32_t> numbers(int64_t count, int32_t first) {
   return values;
 }
 
+// Memory that is free again as soon as load() returns.
+std::shared_ptr<void> unpinned(std::vector<int32_t>& values) {
+  return {values.data(), [](void*) {}};
+}
+
 TEST(CudaHostBuffers, ShowWhatWasLoadedLastAndNotBefore) {
   TESSERA_NEEDS_GPU();
-  const auto device = gpu_or_null();
+  const std::shared_ptr<Queue> queue = gpu_or_null()->queue();
   for (const int64_t count : {int64_t{1}, int64_t{1000}, int64_t{10'000'000}}) {
     const int64_t bytes = count * 4;
-    const auto input = device->input_buffer(bytes);
-    const auto output = device->output_buffer(bytes);
+    const auto input = queue->input_buffer(bytes);
+    const auto output = queue->output_buffer(bytes);
     const auto expect_present = [&](int32_t first) {
       output->begin(input->memory());
       const auto* values = static_cast<const int32_t*>(output->finish());
@@ -34,13 +39,16 @@ TEST(CudaHostBuffers, ShowWhatWasLoadedLastAndNotBefore) {
     for (int32_t round = 0; round < 5; ++round) {
       // The host's memory may change as soon as load() returns.
       std::vector<int32_t> host = numbers(count, round);
-      input->load(host.data());
+      input->load(unpinned(host));
       std::fill(host.begin(), host.end(), -1);
       if (round > 0) expect_present(round - 1);
       input->show();
       expect_present(round);
     }
-    for (int32_t round = 10; round < 15; ++round) input->load(numbers(count, round).data());
+    for (int32_t round = 10; round < 15; ++round) {
+      std::vector<int32_t> host = numbers(count, round);
+      input->load(unpinned(host));
+    }
     input->show();
     expect_present(14);
   }
@@ -50,18 +58,46 @@ TEST(CudaHostBuffers, ShowWhatWasLoadedLastAndNotBefore) {
 TEST(CudaHostBuffers, MayBeDroppedAtAnyTime) {
   TESSERA_NEEDS_GPU();
   const auto device = gpu_or_null();
-  const std::vector<int32_t> host = numbers(10'000'000, 1);
+  const std::shared_ptr<Queue> queue = device->queue();
+  std::vector<int32_t> host = numbers(10'000'000, 1);
   const auto bytes = static_cast<int64_t>(host.size() * 4);
   for (int round = 0; round < 10; ++round) {
-    const auto input = device->input_buffer(bytes);
-    input->load(host.data());
+    const auto input = queue->input_buffer(bytes);
+    input->load(unpinned(host));
     if (round % 2 == 0) input->show();
-    device->output_buffer(bytes)->begin(input->memory());
+    queue->output_buffer(bytes)->begin(input->memory());
   }
   const auto block = device->allocate(bytes);
   std::vector<int32_t> read(host.size(), 1);
   device->copy_to_host(read.data(), block.get(), bytes);
   EXPECT_TRUE(std::all_of(read.begin(), read.end(), [](int32_t value) { return value == 0; }));
+}
+
+// What is pinned is sent from where it lies, and kept until it has arrived.
+TEST(CudaHostBuffers, SendWhatIsPinnedFromWhereItLies) {
+  TESSERA_NEEDS_GPU();
+  const auto device = gpu_or_null();
+  const std::shared_ptr<Queue> queue = device->queue();
+  constexpr int64_t kCount = 10'000'000;
+  const auto input = queue->input_buffer(kCount * 4);
+  const auto output = queue->output_buffer(kCount * 4);
+  std::weak_ptr<void> given;
+  for (int32_t round = 0; round < 5; ++round) {
+    std::shared_ptr<void> pinned = device->allocate_pinned(kCount * 4);
+    const std::vector<int32_t> values = numbers(kCount, round);
+    std::copy(values.begin(), values.end(), static_cast<int32_t*>(pinned.get()));
+    input->load(pinned);
+    given = pinned;
+    EXPECT_EQ(pinned.use_count(), 2);
+    pinned.reset();
+    input->show();
+    output->begin(input->memory());
+    const auto* present = static_cast<const int32_t*>(output->finish());
+    EXPECT_TRUE(std::vector<int32_t>(present, present + kCount) == values) << round;
+  }
+  std::vector<int32_t> host = numbers(kCount, 0);
+  for (int round = 0; round < 2; ++round) input->load(unpinned(host));
+  EXPECT_TRUE(given.expired());
 }
 
 // Steps on batches that differ, one submitted ahead, give the bits of steps that are waited for.

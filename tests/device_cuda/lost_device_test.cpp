@@ -30,9 +30,10 @@ void report(const char* what, const Use& use) {
     const std::shared_ptr<void> x = device->allocate(node.input(0)->type().bytes());
     const std::vector<const void*> inputs{x.get()};
     const std::vector<void*> outputs{reinterpret_cast<void*>(uintptr_t{1} << 12)};
+    const std::shared_ptr<Queue> queue = device->queue();
     report("kernel", [&] {
-      kernel->run({inputs, outputs, nullptr});
-      device->synchronize();
+      kernel->run({inputs, outputs, nullptr, *queue});
+      queue->synchronize();
     });
     float number = 0;
     report("copy", [&] { device->copy_to_host(&number, x.get(), sizeof(number)); });

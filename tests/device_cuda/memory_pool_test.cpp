@@ -340,10 +340,7 @@ TEST(CudaMemoryPool, GivesZeroedBlocksAndTakesThemBack) {
   const int64_t sizes[] = {1, 1000, 3'000'000, 70'000'000, 500'000'000};
   const auto check_zero = [&](const void* block, int64_t bytes) {
     std::vector<char> host(static_cast<size_t>(bytes), 1);
-    ASSERT_EQ(
-        cuda::driver().cuMemcpyDtoHAsync_(host.data(), cuda::address(block), host.size(), context.stream()),
-        CUDA_SUCCESS);
-    context.synchronize();
+    context.copy_to_host(host.data(), block, bytes);
     EXPECT_TRUE(std::all_of(host.begin(), host.end(), [](char value) { return value == 0; })) << bytes;
   };
   for (int round = 0; round < 3; ++round) {
@@ -351,9 +348,8 @@ TEST(CudaMemoryPool, GivesZeroedBlocksAndTakesThemBack) {
     for (int64_t bytes : sizes) {
       blocks.push_back(context.allocate(bytes));
       check_zero(blocks.back().get(), bytes);
-      ASSERT_EQ(cuda::driver().cuMemsetD8Async_(cuda::address(blocks.back().get()), 7,
-                                                static_cast<size_t>(bytes), context.stream()),
-                CUDA_SUCCESS);
+      const std::vector<char> written(static_cast<size_t>(bytes), 7);
+      context.copy_from_host(blocks.back().get(), written.data(), bytes);
     }
   }
   EXPECT_EQ(context.pool()->use().block_bytes, 0);

@@ -23,7 +23,7 @@ class FakePlan : public CudnnPlan {
   int64_t workspace_bytes() const override { return 0; }
   int64_t choices() const override { return saved_.choices; }
   SavedPlan saved() const override { return saved_; }
-  void run(const PlanOperands&, void*) override {}
+  void run(const PlanOperands&, void*, Queue&) override {}
 
  private:
   SavedPlan saved_;

@@ -12,7 +12,7 @@ namespace {
 // After a fault of a kernel no call to the GPU succeeds any more.
 bool is_broken(Device& device) {
   try {
-    device.synchronize();
+    device.queue()->synchronize();
     return false;
   } catch (const Error&) {
     return true;

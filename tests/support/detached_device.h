@@ -16,25 +16,38 @@ class DetachedDevice : public HostMemoryDevice {
   DeviceDescription description() const override { return {.name = "detached", .versions = {}}; }
   bool host_accessible() const override { return false; }
   std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
-  void synchronize() override { ++waits; }
-  std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override {
-    ++buffers;
-    return std::make_unique<Input>(bytes);
-  }
-  std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override {
-    ++buffers;
-    return std::make_unique<Output>(bytes);
-  }
+  std::shared_ptr<tessera::Queue> queue() override { return std::make_shared<Queue>(*this); }
 
-  int waits = 0;    // for all of the device's work
+  int waits = 0;    // for all of a queue's work
   int buffers = 0;  // made so far
+  int events = 0;   // of one queue, that another one was to wait for
 
  private:
+  class Queue : public HostQueue {
+   public:
+    explicit Queue(DetachedDevice& device) : device_(device) {}
+    void synchronize() override { ++device_.waits; }
+    void wait_for(const Event&) override { ++device_.events; }
+    std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override {
+      ++device_.buffers;
+      return std::make_unique<Input>(bytes);
+    }
+    std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override {
+      ++device_.buffers;
+      return std::make_unique<Output>(bytes);
+    }
+
+   private:
+    DetachedDevice& device_;
+  };
+
   class Input : public InputBuffer {
    public:
     explicit Input(int64_t bytes) : present_(static_cast<size_t>(bytes)), next_(present_) {}
     const void* memory() const override { return present_.data(); }
-    void load(const void* host) override { std::memcpy(next_.data(), host, next_.size()); }
+    void load(const std::shared_ptr<void>& host) override {
+      std::memcpy(next_.data(), host.get(), next_.size());
+    }
     void show() override { std::memcpy(present_.data(), next_.data(), next_.size()); }
 
    private:

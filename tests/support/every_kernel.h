@@ -30,7 +30,9 @@ inline std::shared_ptr<void> memory_with(Device& device, const Tensor& tensor) {
 // NaN in every floating type.
 inline std::shared_ptr<void> memory_of_ones(Device& device, int64_t bytes) {
   std::shared_ptr<void> memory = device.allocate(std::max<int64_t>(bytes, 1));
-  device.fill(memory.get(), 0xff, bytes);
+  const std::shared_ptr<Queue> queue = device.queue();
+  queue->fill(memory.get(), 0xff, bytes);
+  queue->synchronize();
   return memory;
 }
 
@@ -95,8 +97,9 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
     targets.push_back(owned.back()->get());
   }
   owned.push_back(std::make_unique<GuardedMemory>(device, kernel.workspace_bytes(), memory.poison));
-  kernel.run({sources, targets, owned.back()->get()});
-  device.synchronize();
+  const std::shared_ptr<Queue> queue = device.queue();
+  kernel.run({sources, targets, owned.back()->get(), *queue});
+  queue->synchronize();
   for (size_t i = 0; i < owned.size(); ++i) {
     const std::string damage = owned[i] == nullptr ? "" : owned[i]->damage();
     EXPECT_EQ(damage, "") << "written beyond " << buffer_name(i, inputs.size(), owned.size()) << " of "

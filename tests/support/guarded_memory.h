@@ -27,9 +27,11 @@ class GuardedMemory {
         bytes_(bytes),
         front_bytes_(kBandBytes + device.memory_alignment()),
         memory_(device.allocate(front_bytes_ + bytes + kBandBytes)) {
-    device.fill(memory_.get(), kBandByte, front_bytes_);
-    if (bytes > 0) device.fill(get(), poison, bytes);
-    device.fill(behind(), kBandByte, kBandBytes);
+    const std::shared_ptr<Queue> queue = device.queue();
+    queue->fill(memory_.get(), kBandByte, front_bytes_);
+    if (bytes > 0) queue->fill(get(), poison, bytes);
+    queue->fill(behind(), kBandByte, kBandBytes);
+    queue->synchronize();
   }
   GuardedMemory(Device& device, const Tensor& contents)
       : GuardedMemory(device, static_cast<int64_t>(contents.bytes()), kNaNPoison) {

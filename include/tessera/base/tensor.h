@@ -28,6 +28,10 @@ class Tensor {
   // Wraps memory that the caller keeps alive; bytes must be at least the tensor's size.
   static Tensor view(DataType type, Shape shape, void* memory);
 
+  // Memory that the tensor and its copies keep alive, and that may do something as it goes, such as going
+  // back to a pool.
+  static Tensor share(DataType type, Shape shape, std::shared_ptr<void> memory);
+
   // A tensor of the storage type of T. Throws unless values has as many elements as shape.
   template <typename T>
   static Tensor from(Shape shape, const std::vector<T>& values);
@@ -44,6 +48,7 @@ class Tensor {
 
   void* raw() { return memory_.get(); }
   const void* raw() const { return memory_.get(); }
+  const std::shared_ptr<void>& owner() const { return memory_; }
 
   // Typed access. Throws Error(invalid_argument) if T is not the storage type.
   template <typename T>

@@ -1,4 +1,4 @@
-// The interface of a backend: memory, and candidate kernels for nodes.
+// The interface of a backend: memory, queues, and candidate kernels for nodes.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/clock.h"
 #include "tessera/compile/kernel.h"
+#include "tessera/compile/queue.h"
 #include "tessera/passes/pass.h"
 
 namespace tessera {
@@ -23,46 +23,6 @@ struct DeviceDescription {
   // What the hardware can do at best; 0 and left out where that is not known.
   double bytes_per_second = 0;                   // of its memory
   std::map<Precision, double> flops_per_second;  // dense; a multiply-add counts two
-};
-
-// Work that was recorded once and is launched many times, such as a CUDA graph.
-class Recording {
- public:
-  virtual ~Recording() = default;
-  // Enqueues the whole of it; pointers are those of the recording.
-  virtual void launch() = 0;
-};
-
-// Points of time in the work of a device, taken by the device itself.
-class DeviceTimer {
- public:
-  virtual ~DeviceTimer() = default;
-  // Enqueues the next point. In work that is being recorded it is taken anew at every launch.
-  virtual void mark() = 0;
-  // Waits for the device. All points in the order of their marks, on the host's clock.
-  virtual std::vector<Clock::time_point> points() = 0;
-};
-
-// Memory of a device that gets its next contents from the host while the device works with the present ones.
-class InputBuffer {
- public:
-  virtual ~InputBuffer() = default;
-  // Where the device finds the present contents; stays the same.
-  virtual const void* memory() const = 0;
-  // Begins to copy the next contents, beside the device's work. The host's memory is free when this returns.
-  virtual void load(const void* host) = 0;
-  // For the work that is enqueued from now on, what was loaded last are the present contents.
-  virtual void show() = 0;
-};
-
-// A value on its way to the host while the device goes on.
-class OutputBuffer {
- public:
-  virtual ~OutputBuffer() = default;
-  // Enqueues the copy of a value as it is behind the work enqueued so far.
-  virtual void begin(const void* device) = 0;
-  // Waits for that copy alone; its memory is valid until the next begin().
-  virtual const void* finish() = 0;
 };
 
 class Device {
@@ -100,32 +60,24 @@ class Device {
 
   // In bytes, of what allocate() gives and of every block of an arena; a multiple of kMemoryAlignment.
   virtual int64_t memory_alignment() const { return kMemoryAlignment; }
-  // So aligned, zero-filled. Throws Error(out_of_memory).
+  // So aligned, and filled with zeros when this returns. It may be given to others as soon as it is freed:
+  // all work that uses it must be done by then. Throws Error(out_of_memory).
   virtual std::shared_ptr<void> allocate(int64_t bytes) = 0;
   // The bytes that allocate() could still give; none where the device does not know.
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // The most bytes that what allocate() gave had at a time since this process opened the device; none where
   // the device does not count.
   virtual std::optional<int64_t> peak_bytes() const { return std::nullopt; }
+  // Done when they return; ordered with no queue's work.
   virtual void copy_from_host(void* device, const void* host, int64_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, int64_t bytes) = 0;
-  // Between two buffers of the device.
-  virtual void copy(void* target, const void* source, int64_t bytes) = 0;
-  virtual void fill(void* device, int byte, int64_t bytes) = 0;
-  virtual void synchronize() {}
 
-  // Buffers of so many bytes. Null where the device does not work beside the host; plain copies do as well
-  // there.
-  virtual std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) { return nullptr; }
-  virtual std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) { return nullptr; }
+  // Memory of the host, uninitialized, from which copies to the device need no other one in between: what
+  // fills batches writes them there. So aligned as kernels need it. Throws Error(out_of_memory).
+  virtual std::shared_ptr<void> allocate_pinned(int64_t bytes) = 0;
 
-  // Records what `work` enqueues (kernels, copies between buffers of the device) instead of running it. Null
-  // where the device cannot record; then `work` was not called. What `work` runs must have run before.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) { return nullptr; }
-
-  // A timer for at most so many marks. Null where the device does not measure its own work; the host's clock
-  // can, around work that it waits for.
-  virtual std::unique_ptr<DeviceTimer> timer(size_t marks) { return nullptr; }
+  // A new one. Different executables on one device may be used by different threads, each on its own queue.
+  virtual std::shared_ptr<Queue> queue() = 0;
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
   // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
@@ -143,7 +95,7 @@ std::string device_summary(const DeviceDescription& device, const std::string& f
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.
-inline constexpr int kPluginVersion = 4;
+inline constexpr int kPluginVersion = 5;
 struct Plugin {
   int version = kPluginVersion;
   Device* (*create)(const char* options);  // may throw Error

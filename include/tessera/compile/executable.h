@@ -12,51 +12,21 @@
 #include "tessera/base/clock.h"
 #include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
+#include "tessera/compile/device_tensor.h"
 #include "tessera/compile/memory_plan.h"
+#include "tessera/compile/variables.h"
+#include "tessera/compile/workspace.h"
 #include "tessera/passes/pass.h"
 
 namespace tessera {
-
-// Parameters, states and constants on a device, by name; shared by the executables that read and update them.
-class Variables {
- public:
-  explicit Variables(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-
-  // Creates or overwrites. An existing variable keeps its memory; its type and shape must agree.
-  void set(const std::string& name, const Tensor& value);
-  // A copy on the host. Throws Error(invalid_argument) with the nearest name.
-  Tensor get(const std::string& name) const;
-  bool contains(const std::string& name) const { return entries_.contains(name); }
-  std::vector<std::string> names() const;  // sorted
-  // Gives its memory back; executables that are bound to it must not run any more, unless they only read
-  // it before their runs.
-  void erase(const std::string& name);
-  void* pointer(const std::string& name) const;
-  DataType data_type(const std::string& name) const;
-  const Shape& shape(const std::string& name) const;
-  int64_t bytes() const;
-  Device& device() const { return *device_; }
-
- private:
-  struct Entry {
-    DataType type;
-    Shape shape;
-    std::shared_ptr<void> memory;
-  };
-  const Entry& entry(const std::string& name) const;
-
-  std::shared_ptr<Device> device_;
-  std::map<std::string, Entry> entries_;
-};
-
-// The value of a variable; none where the source has no such variable.
-using VariableSource = std::function<std::optional<Tensor>(const std::string& name)>;
 
 struct CompileOptions {
   PassOptions passes;
   PipelineOptions pipeline;
   bool tune = false;        // time the candidates of nodes that are worth it
   std::string tuning_file;  // where winners are remembered; "" keeps them in memory only
+  // Shared with executables that never run at the same time; none: one of its own.
+  std::shared_ptr<Workspace> workspace = {};
   bool plan_memory = true;  // false: every value in memory of its own
   bool poison_freed =
       false;  // fill memory with 0xFF (NaN) when the plan frees it: shows reads after the end of life
@@ -106,6 +76,8 @@ struct NodeTimes {
   bool recorded = false;
 };
 
+// One thread at a time uses an executable. Different ones may be used by different threads, also on one
+// device: each runs on its own queue. What they share is said at Variables.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -136,6 +108,24 @@ class Executable {
   // Gives inputs to the device ahead of the runs, which may leave them out until they are given anew.
   // Throws as run().
   virtual void stage(const std::map<std::string, Tensor>& inputs) = 0;
+
+  // As stage(), with inputs that lie on the device: runs read them where they lie, once their contents are
+  // there, until the input is given anew. What changes them meanwhile must wait for the runs on queue().
+  // Where runs are recorded, other memory is another recording. Throws as run(), and Error(invalid_argument)
+  // for another device's.
+  virtual void stage(const DeviceFeeds& inputs) = 0;
+
+  // Where an output of the runs to come goes: by default to the host, with receive(). Throws
+  // Error(invalid_argument) on a name that is no output's, and while a run is under way.
+  enum class Fetch : uint8_t { host, device };
+  virtual void fetch(const std::string& output, Fetch where) = 0;
+  // The output of the run that was given last, on the device: there once queue() has done what it was given
+  // so far, which DeviceTensor::ready() says; valid until another executable of its workspace is bound or
+  // runs, or this one runs again.
+  virtual DeviceTensor output(const std::string& name) = 0;
+
+  // On which its runs take place.
+  virtual Queue& queue() = 0;
 
   // Runs once: inputs by name, outputs by name; updates change the variables in place. Throws
   // Error(invalid_argument) on a missing input or a wrong type.

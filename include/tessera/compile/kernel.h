@@ -12,12 +12,15 @@
 
 namespace tessera {
 
+class Queue;
+
 // Pointers in device memory, aligned to Device::memory_alignment(). An output may equal an input only where
 // may_overwrite allowed it.
 struct KernelArguments {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
-  void* workspace = nullptr;  // workspace_bytes() of scratch memory, undefined contents
+  void* workspace;  // workspace_bytes() of scratch memory, undefined contents
+  Queue& queue;     // on which the work is enqueued; done when run() returns, where the device is the host
 };
 
 class Kernel {

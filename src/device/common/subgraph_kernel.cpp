@@ -42,7 +42,7 @@ class SubgraphKernel : public Kernel {
     for (Step& step : steps_) {
       for (size_t i = 0; i < step.sources.size(); ++i) step.inputs[i] = address(step.sources[i], arguments);
       for (size_t i = 0; i < step.targets.size(); ++i) step.outputs[i] = address(step.targets[i], arguments);
-      step.kernel->run({step.inputs, step.outputs, scratch});
+      step.kernel->run({step.inputs, step.outputs, scratch, arguments.queue});
     }
   }
 

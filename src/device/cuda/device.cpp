@@ -16,11 +16,9 @@
 #include "device/cuda/convolution/pointwise_gradients.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
 #include "device/cuda/kernel_registry.h"
-#include "device/cuda/runtime/check.h"
-#include "device/cuda/runtime/event_timer.h"
-#include "device/cuda/runtime/host_buffers.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace tessera::cuda {
 namespace {
@@ -55,26 +53,6 @@ std::shared_ptr<Context> open_context(const std::string& options) {
           "'cuda:{}' names no GPU: cuda, cuda:0, cuda:1, ... or cuda:plan-h100", options);
   return context_of(ordinal);
 }
-
-class GraphRecording : public Recording {
- public:
-  GraphRecording(std::shared_ptr<Context> context, CUgraph graph) : context_(std::move(context)) {
-    const CUresult status = driver().cuGraphInstantiate_(&executable_, graph, 0);
-    driver().cuGraphDestroy_(graph);
-    check(status, "instantiating a recorded run");
-  }
-  ~GraphRecording() override {
-    if (executable_ != nullptr) driver().cuGraphExecDestroy_(executable_);
-  }
-  void launch() override {
-    context_->enter();
-    check(driver().cuGraphLaunch_(executable_, context_->stream()), "launching a recorded run");
-  }
-
- private:
-  std::shared_ptr<Context> context_;
-  CUgraphExec executable_ = nullptr;
-};
 
 // Smaller results stay in the cache or in the multiprocessors between the two passes over them.
 bool is_worth_statistics_of_cudnn(const Node& convolution) {
@@ -182,6 +160,13 @@ std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {
   return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
 }
 
+std::shared_ptr<void> CudaDevice::allocate_pinned(int64_t bytes) {
+  require(executes(), ErrorCode::unsupported, "{} is not there to copy to", context_->traits().model);
+  std::shared_ptr<void> memory = context_->allocate_pinned(bytes);
+  void* pointer = memory.get();
+  return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
+}
+
 std::optional<int64_t> CudaDevice::free_bytes() const {
   return executes() ? std::optional(context_->free_bytes()) : std::nullopt;
 }
@@ -192,66 +177,15 @@ std::optional<int64_t> CudaDevice::peak_bytes() const {
 }
 
 void CudaDevice::copy_from_host(void* device, const void* host, int64_t bytes) {
-  if (bytes == 0) return;
-  context_->enter();
-  check(driver().cuMemcpyHtoDAsync_(address(device), host, static_cast<size_t>(bytes), context_->stream()),
-        "copying to the GPU");
+  context_->copy_from_host(device, host, bytes);
 }
 
 void CudaDevice::copy_to_host(void* host, const void* device, int64_t bytes) {
-  if (bytes == 0) return;
-  context_->enter();
-  check(driver().cuMemcpyDtoHAsync_(host, address(device), static_cast<size_t>(bytes), context_->stream()),
-        "copying from the GPU");
-  context_->synchronize();
+  context_->copy_to_host(host, device, bytes);
 }
 
-void CudaDevice::copy(void* target, const void* source, int64_t bytes) {
-  if (bytes == 0) return;
-  context_->enter();
-  check(driver().cuMemcpyDtoDAsync_(address(target), address(source), static_cast<size_t>(bytes),
-                                    context_->stream()),
-        "copying on the GPU");
-}
-
-void CudaDevice::fill(void* device, int byte, int64_t bytes) {
-  if (bytes == 0) return;
-  context_->enter();
-  check(driver().cuMemsetD8Async_(address(device), static_cast<unsigned char>(byte),
-                                  static_cast<size_t>(bytes), context_->stream()),
-        "filling memory");
-}
-
-void CudaDevice::synchronize() {
-  context_->synchronize();
-}
-
-std::unique_ptr<InputBuffer> CudaDevice::input_buffer(int64_t bytes) {
-  return make_input_buffer(context_, bytes);
-}
-
-std::unique_ptr<OutputBuffer> CudaDevice::output_buffer(int64_t bytes) {
-  return make_output_buffer(context_, bytes);
-}
-
-std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
-  context_->enter();
-  check(driver().cuStreamBeginCapture_(context_->stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-        "starting to record");
-  CUgraph graph = nullptr;
-  try {
-    work();
-  } catch (...) {
-    driver().cuStreamEndCapture_(context_->stream(), &graph);
-    if (graph != nullptr) driver().cuGraphDestroy_(graph);
-    throw;
-  }
-  check(driver().cuStreamEndCapture_(context_->stream(), &graph), "recording a run");
-  return std::make_unique<GraphRecording>(context_, graph);
-}
-
-std::unique_ptr<DeviceTimer> CudaDevice::timer(size_t marks) {
-  return std::make_unique<EventTimer>(context_, marks);
+std::shared_ptr<Queue> CudaDevice::queue() {
+  return std::make_shared<CudaQueue>(context_);
 }
 
 }  // namespace tessera::cuda

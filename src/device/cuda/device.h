@@ -1,5 +1,4 @@
-// One GPU as a device: its memory, kernels from the registry of this folder, and recorded runs as CUDA
-// graphs.
+// One GPU as a device: its memory, its queues, and kernels from the registry of this folder.
 #pragma once
 
 #include <memory>
@@ -34,15 +33,10 @@ class CudaDevice : public Device {
   int64_t memory_alignment() const override { return 256; }
   std::optional<int64_t> free_bytes() const override;
   std::optional<int64_t> peak_bytes() const override;
+  std::shared_ptr<void> allocate_pinned(int64_t bytes) override;
   void copy_from_host(void* device, const void* host, int64_t bytes) override;
   void copy_to_host(void* host, const void* device, int64_t bytes) override;
-  void copy(void* target, const void* source, int64_t bytes) override;
-  void fill(void* device, int byte, int64_t bytes) override;
-  void synchronize() override;
-  std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override;
-  std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override;
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
-  std::unique_ptr<DeviceTimer> timer(size_t marks) override;
+  std::shared_ptr<Queue> queue() override;
 
   // What its kernels are made in.
   Context& context() const { return *context_; }

@@ -8,6 +8,7 @@
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace tessera::cuda {
 namespace {
@@ -191,17 +192,14 @@ class CopyKernel : public Kernel {
   CopyKernel(Context& context, int64_t bytes, const void* host) : context_(context), bytes_(bytes) {
     if (host == nullptr || !context.present()) return;
     contents_ = context.allocate(bytes);
-    check(driver().cuMemcpyHtoDAsync_(address(contents_.get()), host, static_cast<size_t>(bytes),
-                                      context.stream()),
-          "copying a constant");
-    context.synchronize();
+    context.copy_from_host(contents_.get(), host, bytes);
   }
   void run(const KernelArguments& arguments) override {
     if (bytes_ == 0) return;
     context_.enter();
     const void* source = contents_ != nullptr ? contents_.get() : arguments.inputs[0];
     check(driver().cuMemcpyDtoDAsync_(address(arguments.outputs[0]), address(source),
-                                      static_cast<size_t>(bytes_), context_.stream()),
+                                      static_cast<size_t>(bytes_), stream_of(arguments.queue)),
           "copying");
   }
 

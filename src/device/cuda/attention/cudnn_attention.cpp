@@ -83,7 +83,7 @@ class CudnnAttention : public Kernel {
     };
     for (size_t i = 0; i < arguments.inputs.size(); ++i) give(signature_.inputs[i], arguments.inputs[i]);
     for (size_t i = 0; i < arguments.outputs.size(); ++i) give(signature_.outputs[i], arguments.outputs[i]);
-    plan_->run(operands, arguments.workspace);
+    plan_->run(operands, arguments.workspace, arguments.queue);
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace tessera::cuda {
 namespace {
@@ -33,7 +34,7 @@ class GeneratedKernel : public Kernel {
     for (Call& call : calls_) {
       for (size_t i = 0; i < call.values.size(); ++i)
         call.values[i] = resolve(call.launch->arguments[i], arguments);
-      start(call);
+      start(call, stream_of(arguments.queue));
     }
   }
 
@@ -68,7 +69,7 @@ class GeneratedKernel : public Kernel {
     calls_ = std::move(calls);
   }
 
-  void start(Call& call) const {
+  void start(Call& call, CUstream stream) const {
     const Launch& launch = *call.launch;
     CUlaunchConfig config{};
     config.gridDimX = static_cast<unsigned>(launch.blocks);
@@ -78,7 +79,7 @@ class GeneratedKernel : public Kernel {
     config.blockDimY = 1;
     config.blockDimZ = 1;
     config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
-    config.hStream = context_.stream();
+    config.hStream = stream;
     CUlaunchAttribute attribute{};
     config.attrs = &attribute;
     if (launch.resident) {

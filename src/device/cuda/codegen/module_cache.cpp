@@ -89,6 +89,7 @@ Module::~Module() {
 }
 
 CUfunction Module::function(const std::string& name) {
+  const std::lock_guard lock(mutex_);
   const auto known = functions_.find(name);
   if (known != functions_.end()) return known->second;
   context_.enter();

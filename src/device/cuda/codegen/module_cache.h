@@ -29,8 +29,8 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   const std::string& source() const { return source_; }
-  // Waits for the compiler at the first call, and loads the module. Not to be called while a graph is
-  // recorded for the first time.
+  // Waits for the compiler at the first call, and loads the module. Any thread may call it, but not while it
+  // records a graph for the first time.
   CUfunction function(const std::string& name);
 
  private:
@@ -38,6 +38,7 @@ class Module {
   const Context& context_;
   std::string source_;
   std::shared_future<std::string> code_;
+  std::mutex mutex_;  // guards what follows
   CUmodule module_ = nullptr;
   std::map<std::string, CUfunction> functions_;
 };

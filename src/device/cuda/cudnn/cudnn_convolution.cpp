@@ -145,7 +145,7 @@ class CudnnConvolution : public Kernel {
                                        .result = output(call_.result),
                                        .sums = output(call_.sums),
                                        .squares = output(call_.squares)};
-    plan_->run(operands.numbered(), arguments.workspace);
+    plan_->run(operands.numbered(), arguments.workspace, arguments.queue);
   }
 
  private:

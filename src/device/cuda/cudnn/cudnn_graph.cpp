@@ -14,6 +14,7 @@
 
 #include "device/cuda/cudnn/cudnn_frontend_graph.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace cudnn_frontend {
 // cudnn-frontend looks its functions up here.
@@ -36,57 +37,65 @@ cudnnHandle_t new_handle(const Context& context) {
   return handle;
 }
 
-// What plans run with: one handle for each context, for the life of the process.
-cudnnHandle_t running_handle(const Context& context) {
-  static std::mutex mutex;
-  static std::map<const Context*, cudnnHandle_t> handles;
-  const std::lock_guard lock(mutex);
-  cudnnHandle_t& handle = handles[&context];
-  if (handle == nullptr) {
-    handle = new_handle(context);
-    fe::detail::set_stream(handle, context.stream());
-  }
-  return handle;
-}
-
-// What plans are built with: a handle serves one thread at a time. Kept for the next builder, as handles are
-// slow to make.
-class BuildingHandle {
+// Handles that nobody uses: kept for the next user, as they are slow to make.
+class IdleHandles {
  public:
-  explicit BuildingHandle(const Context& context) : context_(context) {
+  cudnnHandle_t take(const Context& context) {
     {
-      const std::lock_guard lock(mutex());
-      std::vector<cudnnHandle_t>& idle = idle_handles();
+      const std::lock_guard lock(mutex_);
+      std::vector<cudnnHandle_t>& idle = handles_[&context];
       if (!idle.empty()) {
-        handle_ = idle.back();
+        const cudnnHandle_t handle = idle.back();
         idle.pop_back();
+        return handle;
       }
     }
-    if (handle_ == nullptr) handle_ = new_handle(context);
+    return new_handle(context);
+  }
+  void give_back(const Context& context, cudnnHandle_t handle) {
+    const std::lock_guard lock(mutex_);
+    handles_[&context].push_back(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const Context*, std::vector<cudnnHandle_t>> handles_;
+};
+
+IdleHandles& idle_handles() {
+  static auto& handles = *new IdleHandles;  // never closed, as their contexts
+  return handles;
+}
+
+// What plans are built with: a handle serves one thread at a time.
+class BuildingHandle {
+ public:
+  explicit BuildingHandle(const Context& context) : context_(context), handle_(idle_handles().take(context)) {
     context.enter();
   }
-  ~BuildingHandle() {
-    const std::lock_guard lock(mutex());
-    idle_handles().push_back(handle_);
-  }
+  ~BuildingHandle() { idle_handles().give_back(context_, handle_); }
   BuildingHandle(const BuildingHandle&) = delete;
   BuildingHandle& operator=(const BuildingHandle&) = delete;
 
   cudnnHandle_t get() const { return handle_; }
 
  private:
-  static std::mutex& mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  std::vector<cudnnHandle_t>& idle_handles() const {
-    static auto& handles = *new std::map<const Context*, std::vector<cudnnHandle_t>>;
-    return handles[&context_];
-  }
-
   const Context& context_;
-  cudnnHandle_t handle_ = nullptr;
+  cudnnHandle_t handle_;
 };
+
+// What plans run with: one handle for each queue, from its first plan on.
+cudnnHandle_t running_handle(const Context& context, CudaQueue& queue) {
+  std::shared_ptr<void>& handle = queue.cudnn_handle();
+  if (handle == nullptr) {
+    handle = {idle_handles().take(context), [&context](void* taken) {
+                fe::detail::set_stream(static_cast<cudnnHandle_t>(taken), nullptr);
+                idle_handles().give_back(context, static_cast<cudnnHandle_t>(taken));
+              }};
+    fe::detail::set_stream(static_cast<cudnnHandle_t>(handle.get()), queue.stream());
+  }
+  return static_cast<cudnnHandle_t>(handle.get());
+}
 
 // What cuDNN's own messages leave out.
 std::string description(const std::vector<int64_t>& numbers, const std::vector<void*>& pointers,
@@ -113,11 +122,7 @@ bool share_one(const std::vector<fe::NumericalNote_t>& a, const std::vector<fe::
 class BuiltPlan : public CudnnPlan {
  public:
   BuiltPlan(Context& context, std::shared_ptr<fe::ExecutionPlan> plan, PlanTensors tensors, int64_t choices)
-      : context_(context),
-        handle_(running_handle(context)),
-        plan_(std::move(plan)),
-        tensors_(std::move(tensors)),
-        choices_(choices) {}
+      : context_(context), plan_(std::move(plan)), tensors_(std::move(tensors)), choices_(choices) {}
 
   int64_t workspace_bytes() const override { return tensor_bytes() + plan_->getWorkspaceSize(); }
   int64_t choices() const override { return choices_; }
@@ -130,8 +135,12 @@ class BuiltPlan : public CudnnPlan {
     }
   }
 
-  void run(const PlanOperands& operands, void* workspace) override {
+  void run(const PlanOperands& operands, void* workspace, Queue& queue) override {
     context_.enter();
+    const CUstream stream = stream_of(queue);
+    const cudnnHandle_t handle = running_handle(context_, static_cast<CudaQueue&>(queue));
+    // Engines may keep what they need while they enqueue their kernels in the plan.
+    const std::lock_guard lock(enqueuing_);
     std::vector<int64_t> numbers;
     std::vector<void*> pointers;
     const auto give = [&](int64_t number, const void* memory) {
@@ -146,12 +155,12 @@ class BuiltPlan : public CudnnPlan {
       give(one.number, space + one.offset);
       if (one.words == 0) continue;
       check(driver().cuMemsetD32Async_(address(space + one.offset), one.value, static_cast<size_t>(one.words),
-                                       context_.stream()),
+                                       stream),
             "filling cuDNN's workspace");
     }
     // Null stays null: cuDNN takes no address where it needs no memory.
     void* rest = space == nullptr ? nullptr : space + tensor_bytes();
-    const fe::error_t status = fe::detail::execute(handle_, plan_.get(), pointers, numbers, rest);
+    const fe::error_t status = fe::detail::execute(handle, plan_.get(), pointers, numbers, rest);
     if (status.is_bad())
       require_good(status,
                    fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)));
@@ -162,8 +171,8 @@ class BuiltPlan : public CudnnPlan {
   int64_t tensor_bytes() const { return round_up(tensors_.bytes, backend::WorkspaceLayout::kAlignment); }
 
   Context& context_;
-  cudnnHandle_t handle_;
   std::shared_ptr<fe::ExecutionPlan> plan_;
+  std::mutex enqueuing_;
   PlanTensors tensors_;
   int64_t choices_;
 };

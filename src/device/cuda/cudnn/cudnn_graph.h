@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/compile/queue.h"
+
 #include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
@@ -39,7 +41,7 @@ struct SavedPlan {
   bool operator==(const SavedPlan&) const = default;
 };
 
-// A compiled plan. Thread-compatible; runs on the context's stream.
+// A compiled plan, which threads may share.
 class CudnnPlan {
  public:
   virtual ~CudnnPlan() = default;
@@ -47,7 +49,7 @@ class CudnnPlan {
   // How many plans for the problem there are to choose from.
   virtual int64_t choices() const = 0;
   virtual SavedPlan saved() const = 0;
-  virtual void run(const PlanOperands& operands, void* workspace) = 0;
+  virtual void run(const PlanOperands& operands, void* workspace, Queue& queue) = 0;
 };
 
 // Builds the plan that the heuristics name in place `choice`, with 0 the first that is supported; plans that

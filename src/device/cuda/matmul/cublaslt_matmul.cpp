@@ -10,6 +10,7 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/matmul/matmul_problem.h"
 #include "device/cuda/runtime/check.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace tessera::cuda {
 namespace {
@@ -100,7 +101,7 @@ class LtMatmul : public Kernel {
     check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
                                      b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
                                      arguments.outputs[0], y_.get(), &algorithm_, arguments.workspace,
-                                     workspace_bytes_, context_.stream()),
+                                     workspace_bytes_, stream_of(arguments.queue)),
           "a matrix product");
   }
 

@@ -165,19 +165,19 @@ class CudnnNorm : public Kernel {
     for (const Place& place : call_.inputs) give(place.operand, arguments.inputs[place.index]);
     for (const Place& place : call_.outputs) give(place.operand, arguments.outputs[place.index]);
     if (call_.variance.has_value() && is_gradient(call_)) {
-      convert(arguments.inputs[*call_.variance], arguments.workspace);
+      convert(arguments.inputs[*call_.variance], arguments.workspace, arguments.queue);
       give(Operand::inverse_deviation, arguments.workspace);
     }
-    plan_->run(operands, static_cast<std::byte*>(arguments.workspace) + inverse_bytes_);
+    plan_->run(operands, static_cast<std::byte*>(arguments.workspace) + inverse_bytes_, arguments.queue);
     if (call_.variance.has_value() && !is_gradient(call_)) {
       void* variance = arguments.outputs[*call_.variance];
-      convert(variance, variance);
+      convert(variance, variance, arguments.queue);
     }
   }
 
  private:
-  void convert(const void* from, void* to) {
-    converter_->run({std::span(&from, 1), std::span(&to, 1), nullptr});
+  void convert(const void* from, void* to, Queue& queue) {
+    converter_->run({std::span(&from, 1), std::span(&to, 1), nullptr, queue});
   }
 
   NormCall call_;

@@ -1,6 +1,7 @@
 #include "device/cuda/runtime/context.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "device/cuda/codegen/module_cache.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/driver_memory.h"
+#include "device/cuda/runtime/queue.h"
 
 namespace tessera::cuda {
 namespace {
@@ -62,10 +64,10 @@ Context::Context(int ordinal) {
           traits_.architecture % 10);
   check(driver().cuDevicePrimaryCtxRetain_(&context_, device_), "opening the GPU's context");
   enter();
-  for (CUstream* stream : {&stream_, &copy_stream_})
-    check(driver().cuStreamCreate_(stream, CU_STREAM_NON_BLOCKING), "creating a stream");
+  check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
   if (attribute(device_, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0)
-    pool_ = make_memory_pool(device_, context_, stream_, traits_.memory_bytes);
+    pool_ = make_memory_pool(
+        device_, [this] { return try_synchronize(); }, traits_.memory_bytes);
   modules_ = std::make_unique<ModuleCache>(*this);
 }
 
@@ -91,7 +93,6 @@ Context::~Context() {
   if (context_ == nullptr) return;
   driver().cuCtxSetCurrent_(context_);
   pool_.reset();
-  driver().cuStreamDestroy_(copy_stream_);
   driver().cuStreamDestroy_(stream_);
   driver().cuDevicePrimaryCtxRelease_(device_);
 }
@@ -100,9 +101,36 @@ void Context::enter() const {
   check(driver().cuCtxSetCurrent_(context_), "entering the GPU's context");
 }
 
-void Context::synchronize() const {
+void Context::copy_from_host(void* device, const void* host, int64_t bytes) const {
+  if (bytes == 0) return;
   enter();
-  check(driver().cuStreamSynchronize_(stream_), "waiting for the GPU");
+  check(driver().cuMemcpyHtoDAsync_(address(device), host, static_cast<size_t>(bytes), stream_),
+        "copying to the GPU");
+  check(driver().cuStreamSynchronize_(stream_), "copying to the GPU");
+}
+
+void Context::copy_to_host(void* host, const void* device, int64_t bytes) const {
+  if (bytes == 0) return;
+  enter();
+  check(driver().cuMemcpyDtoHAsync_(host, address(device), static_cast<size_t>(bytes), stream_),
+        "copying from the GPU");
+  check(driver().cuStreamSynchronize_(stream_), "copying from the GPU");
+}
+
+void Context::add_queue(CudaQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  queues_.push_back(&queue);
+}
+
+void Context::remove_queue(CudaQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  std::erase(queues_, &queue);
+}
+
+bool Context::try_synchronize() {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(queues_.begin(), queues_.end(),
+                     [](CudaQueue* queue) { return queue->try_synchronize(); });
 }
 
 std::shared_ptr<void> Context::allocate(int64_t bytes) {
@@ -130,8 +158,40 @@ std::shared_ptr<void> Context::allocate(int64_t bytes) {
                               });
   if (bytes > 0) {
     check(driver().cuMemsetD8Async_(*memory, 0, static_cast<size_t>(bytes), stream_), "clearing memory");
+    check(driver().cuStreamSynchronize_(stream_), "clearing memory");
   }
   return block;
+}
+
+std::shared_ptr<void> Context::allocate_pinned(int64_t bytes) {
+  enter();
+  void* memory = nullptr;
+  const CUresult status =
+      driver().cuMemHostAlloc_(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)), 0);
+  require(status != CUDA_ERROR_OUT_OF_MEMORY, ErrorCode::out_of_memory,
+          "cannot pin {} of host memory for copies to the GPU: choose a smaller batch, or free memory of the "
+          "machine",
+          format_bytes(static_cast<double>(bytes)));
+  check(status, "pinning host memory");
+  const std::lock_guard lock(mutex_);
+  pinned_.emplace(static_cast<const std::byte*>(memory), bytes);
+  return {memory, [this](void* block) {
+            {
+              const std::lock_guard lock(mutex_);
+              pinned_.erase(static_cast<const std::byte*>(block));
+            }
+            driver().cuCtxSetCurrent_(context_);
+            driver().cuMemFreeHost_(block);
+          }};
+}
+
+bool Context::is_pinned(const void* memory, int64_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(memory);
+  const std::lock_guard lock(mutex_);
+  const auto next = pinned_.upper_bound(begin);
+  if (next == pinned_.begin()) return false;
+  const auto& [block, block_bytes] = *std::prev(next);
+  return begin + bytes <= block + block_bytes;
 }
 
 int64_t Context::free_bytes() const {

@@ -1,14 +1,19 @@
-// One GPU: what it is, its context, and the stream on which everything but copies of inputs is enqueued.
+// One GPU: what it is, its context, its memory, and which queues there are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "device/cuda/runtime/libraries.h"
 
 namespace tessera::cuda {
 
+class CudaQueue;
 class MemoryPool;
 class ModuleCache;
 
@@ -40,16 +45,27 @@ class Context {
   bool present() const { return context_ != nullptr; }
   const GpuTraits& traits() const { return traits_; }
   CUcontext handle() const { return context_; }
-  CUstream stream() const { return stream_; }
-  CUstream copy_stream() const { return copy_stream_; }  // for copies from the host that overlap the rest
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.
   void enter() const;
-  void synchronize() const;
 
-  // Zero-filled device memory. When it is freed, it may be handed out again at once: what still uses it must
-  // have been enqueued on the stream, or be waited for. Throws Error(out_of_memory).
+  // Done when they return; ordered with no queue's work.
+  void copy_from_host(void* device, const void* host, int64_t bytes) const;
+  void copy_to_host(void* host, const void* device, int64_t bytes) const;
+
+  // Told by queues as they come and go.
+  void add_queue(CudaQueue& queue);
+  void remove_queue(CudaQueue& queue);
+  // Waits for the work of all queues. False where one of them cannot be waited for now.
+  bool try_synchronize();
+
+  // Device memory, filled with zeros when this returns. When it is freed, it may be handed out again at once:
+  // all work that uses it must be done by then. Throws Error(out_of_memory).
   std::shared_ptr<void> allocate(int64_t bytes);
+  // Host memory that copies use as it is. Throws Error(out_of_memory).
+  std::shared_ptr<void> allocate_pinned(int64_t bytes);
+  // Whether all of these bytes are of a block that allocate_pinned() gave.
+  bool is_pinned(const void* memory, int64_t bytes);
   // What could still be allocated, in bytes.
   int64_t free_bytes() const;
   // Null on a GPU without virtual memory, where each block is the driver's own.
@@ -59,9 +75,11 @@ class Context {
   GpuTraits traits_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
-  CUstream copy_stream_ = nullptr;
-  std::shared_ptr<MemoryPool> pool_;  // blocks keep it
+  CUstream stream_ = nullptr;  // of what is waited for at once
+  std::mutex mutex_;           // guards what follows
+  std::vector<CudaQueue*> queues_;
+  std::map<const std::byte*, int64_t> pinned_;  // blocks and their bytes
+  std::shared_ptr<MemoryPool> pool_;            // blocks keep it
   std::unique_ptr<ModuleCache> modules_;
 };
 

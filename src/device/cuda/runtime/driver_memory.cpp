@@ -15,7 +15,7 @@ constexpr int64_t kLargeGranule = int64_t{32} << 20;
 
 class DriverMemory : public VirtualMemory {
  public:
-  DriverMemory(CUdevice device, CUcontext context, CUstream stream) : context_(context), stream_(stream) {
+  DriverMemory(CUdevice device, std::function<bool()> wait) : wait_(std::move(wait)) {
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     size_t granularity = 0;
@@ -75,25 +75,18 @@ class DriverMemory : public VirtualMemory {
     driver().cuMemUnmap_(address, static_cast<size_t>(bytes));
   }
 
-  bool wait() override {
-    // A stream that is being recorded must not be waited for: the recording would be lost.
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return driver().cuCtxSetCurrent_(context_) == CUDA_SUCCESS &&
-           driver().cuStreamIsCapturing_(stream_, &status) == CUDA_SUCCESS &&
-           status == CU_STREAM_CAPTURE_STATUS_NONE && driver().cuStreamSynchronize_(stream_) == CUDA_SUCCESS;
-  }
+  bool wait() override { return wait_(); }
 
  private:
-  CUcontext context_;
-  CUstream stream_;
+  std::function<bool()> wait_;
   CUmemAllocationProp properties_{};
   int64_t granularity_ = 0;
 };
 
 // The pool with the memory that it works on, which outlives it.
 struct DriverPool {
-  DriverPool(CUdevice device, CUcontext context, CUstream stream, int64_t memory_bytes)
-      : memory(device, context, stream),
+  DriverPool(CUdevice device, std::function<bool()> wait, int64_t memory_bytes)
+      : memory(device, std::move(wait)),
         pool(memory, {.range_bytes = kRangesPerMemory * memory_bytes,
                       .idle_limit_bytes = memory_bytes / kIdleShare,
                       .large_granule_bytes = round_up(kLargeGranule, memory.granularity())}) {}
@@ -104,9 +97,9 @@ struct DriverPool {
 
 }  // namespace
 
-std::shared_ptr<MemoryPool> make_memory_pool(CUdevice device, CUcontext context, CUstream stream,
+std::shared_ptr<MemoryPool> make_memory_pool(CUdevice device, std::function<bool()> wait,
                                              int64_t memory_bytes) {
-  const auto owner = std::make_shared<DriverPool>(device, context, stream, memory_bytes);
+  const auto owner = std::make_shared<DriverPool>(device, std::move(wait), memory_bytes);
   return {owner, &owner->pool};
 }
 

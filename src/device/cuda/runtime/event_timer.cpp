@@ -15,30 +15,30 @@ Clock::duration elapsed(CUevent from, CUevent to) {
 
 }  // namespace
 
-EventTimer::EventTimer(std::shared_ptr<Context> context, size_t marks) : context_(std::move(context)) {
-  context_->enter();
+EventTimer::EventTimer(CudaQueue& queue, size_t marks) : queue_(queue) {
+  queue_.context().enter();
   // All of them now: nothing should be created while a stream is recorded.
   for (size_t i = 0; i <= marks; ++i) events_.push_back(create_event(CU_EVENT_DEFAULT));
-  context_->synchronize();
-  record_event(events_.front(), context_->stream());
-  context_->synchronize();
+  queue_.synchronize();
+  record_event(events_.front(), queue_.stream());
+  queue_.synchronize();
   origin_ = Clock::now();
 }
 
 void EventTimer::mark() {
   require(used_ < events_.size(), ErrorCode::internal, "a timer for {} marks got one more",
           events_.size() - 1);
-  context_->enter();
+  queue_.context().enter();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  check(driver().cuStreamIsCapturing_(context_->stream(), &status), "asking whether a run is recorded");
+  check(driver().cuStreamIsCapturing_(queue_.stream(), &status), "asking whether a run is recorded");
   // In a recording only an external event becomes a node, which takes the time at every launch.
   const bool recording = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  record_event(events_[used_++], context_->stream(),
+  record_event(events_[used_++], queue_.stream(),
                recording ? CU_EVENT_RECORD_EXTERNAL : CU_EVENT_RECORD_DEFAULT);
 }
 
 std::vector<Clock::time_point> EventTimer::points() {
-  context_->synchronize();
+  queue_.synchronize();
   std::vector<Clock::time_point> points;
   if (used_ == 1) return points;
   // Times come as milliseconds in a float, exact enough for kernels of a microsecond only while they are

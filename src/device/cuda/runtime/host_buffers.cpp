@@ -8,151 +8,132 @@
 #include "tessera/base/text.h"
 
 #include "device/cuda/runtime/check.h"
-#include "device/cuda/runtime/event.h"
+#include "device/cuda/runtime/stream_event.h"
 
 namespace tessera::cuda {
 namespace {
 
-struct FreePinned {
-  void operator()(void* memory) const { driver().cuMemFreeHost_(memory); }
-};
-using Pinned = std::unique_ptr<void, FreePinned>;
-
-Pinned allocate_pinned(int64_t bytes) {
-  void* memory = nullptr;
-  const CUresult status =
-      driver().cuMemHostAlloc_(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)), 0);
-  require(status != CUDA_ERROR_OUT_OF_MEMORY, ErrorCode::out_of_memory,
-          "cannot pin {} of host memory for copies to the GPU: choose a smaller batch, or free memory of the "
-          "machine",
-          format_bytes(static_cast<double>(bytes)));
-  check(status, "pinning host memory");
-  return Pinned(memory);
-}
-
-// Events that only order work are cheaper without a time.
-Event untimed_event() {
-  return create_event(CU_EVENT_DISABLE_TIMING);
-}
-
 class PinnedInput : public InputBuffer {
  public:
-  PinnedInput(std::shared_ptr<Context> context, int64_t bytes)
-      : context_(std::move(context)),
+  PinnedInput(CudaQueue& queue, int64_t bytes)
+      : queue_(queue),
         size_(static_cast<size_t>(bytes)),
-        present_(context_->allocate(bytes)),
+        present_(queue.context().allocate(bytes)),
         shown_(untimed_event()) {
     for (Sending& sending : sendings_) sending.done = untimed_event();
-    record_event(shown_, context_->stream());  // clearing the memory comes before the first copy into it
   }
 
-  // The pool may hand the memory out again at once, and does not know of the other stream.
+  // The pool may hand the memory out again at once.
   ~PinnedInput() override {
-    driver().cuCtxSetCurrent_(context_->handle());
+    driver().cuCtxSetCurrent_(queue_.context().handle());
     for (const Sending& sending : sendings_) driver().cuEventSynchronize_(sending.done.get());
+    driver().cuEventSynchronize_(shown_.get());
   }
 
   const void* memory() const override { return present_.get(); }
 
-  void load(const void* host) override {
+  void load(const std::shared_ptr<void>& host) override {
     if (size_ == 0) return;
-    context_->enter();
+    queue_.context().enter();
     const size_t turn = (latest_ + 1) % sendings_.size();
     Sending& sending = sendings_[turn];
-    if (sending.memory == nullptr) sending.memory = allocate_pinned(static_cast<int64_t>(size_));
     wait_on_host(sending.done);  // of the load before the last one: mostly long ago
-    std::memcpy(sending.memory.get(), host, size_);
+    const void* source = contents_to_send(sending, host);
     void* target = present_.get();
     if (loaded_) {
-      if (next_ == nullptr) allocate_next();
+      if (next_ == nullptr) next_ = queue_.context().allocate(static_cast<int64_t>(size_));
       target = next_.get();
     }
-    wait_on_stream(context_->copy_stream(), shown_);
-    check(driver().cuMemcpyHtoDAsync_(address(target), sending.memory.get(), size_, context_->copy_stream()),
+    wait_on_stream(queue_.copy_stream(), shown_);
+    check(driver().cuMemcpyHtoDAsync_(address(target), source, size_, queue_.copy_stream()),
           "copying to the GPU");
-    record_event(sending.done, context_->copy_stream());
+    record_event(sending.done, queue_.copy_stream());
     latest_ = turn;
     loaded_ = true;
   }
 
   void show() override {
     if (size_ == 0) return;
-    context_->enter();
-    wait_on_stream(context_->stream(), sendings_[latest_].done);
+    queue_.context().enter();
+    wait_on_stream(queue_.stream(), sendings_[latest_].done);
     if (next_ == nullptr) return;  // the first contents went where they are read
-    check(
-        driver().cuMemcpyDtoDAsync_(address(present_.get()), address(next_.get()), size_, context_->stream()),
-        "copying on the GPU");
-    record_event(shown_, context_->stream());
+    check(driver().cuMemcpyDtoDAsync_(address(present_.get()), address(next_.get()), size_, queue_.stream()),
+          "copying on the GPU");
+    record_event(shown_, queue_.stream());
   }
 
  private:
   // Contents that leave the host.
   struct Sending {
-    Pinned memory;  // from its first use on
-    Event done;
+    std::shared_ptr<void> memory;  // for contents that are not pinned, from the first ones on
+    std::shared_ptr<void> given;   // pinned ones, until they have arrived
+    StreamEvent done;
   };
 
-  void allocate_next() {
-    next_ = context_->allocate(static_cast<int64_t>(size_));
-    record_event(shown_, context_->stream());
+  const void* contents_to_send(Sending& sending, const std::shared_ptr<void>& host) {
+    Context& context = queue_.context();
+    sending.given = context.is_pinned(host.get(), static_cast<int64_t>(size_)) ? host : nullptr;
+    if (sending.given != nullptr) return host.get();
+    if (sending.memory == nullptr) sending.memory = context.allocate_pinned(static_cast<int64_t>(size_));
+    std::memcpy(sending.memory.get(), host.get(), size_);
+    return sending.memory.get();
   }
 
-  std::shared_ptr<Context> context_;
+  CudaQueue& queue_;
   size_t size_;
   std::shared_ptr<void> present_;
   std::shared_ptr<void> next_;  // from the second load on: inputs that never change need it not
   bool loaded_ = false;
-  Event shown_;  // from then on the next contents may be overwritten
+  StreamEvent shown_;  // from then on the next contents may be overwritten
   std::array<Sending, 2> sendings_;
   size_t latest_ = 0;
 };
 
 class PinnedOutput : public OutputBuffer {
  public:
-  PinnedOutput(std::shared_ptr<Context> context, int64_t bytes)
-      : context_(std::move(context)),
+  PinnedOutput(CudaQueue& queue, int64_t bytes)
+      : queue_(queue),
         size_(static_cast<size_t>(bytes)),
-        memory_(allocate_pinned(bytes)),
+        memory_(queue.context().allocate_pinned(bytes)),
         arrived_(untimed_event()) {}
 
   ~PinnedOutput() override {
-    driver().cuCtxSetCurrent_(context_->handle());
+    driver().cuCtxSetCurrent_(queue_.context().handle());
     driver().cuEventSynchronize_(arrived_.get());  // the copy writes into what is freed here
   }
 
   void begin(const void* device) override {
-    context_->enter();
+    queue_.context().enter();
     if (size_ > 0) {
-      check(driver().cuMemcpyDtoHAsync_(memory_.get(), address(device), size_, context_->stream()),
+      check(driver().cuMemcpyDtoHAsync_(memory_.get(), address(device), size_, queue_.stream()),
             "copying from the GPU");
     }
-    record_event(arrived_, context_->stream());
+    record_event(arrived_, queue_.stream());
   }
 
   const void* finish() override {
-    context_->enter();
+    queue_.context().enter();
     wait_on_host(arrived_);
     return memory_.get();
   }
 
  private:
-  std::shared_ptr<Context> context_;
+  CudaQueue& queue_;
   size_t size_;
-  Pinned memory_;
-  Event arrived_;
+  std::shared_ptr<void> memory_;
+  StreamEvent arrived_;
 };
 
 }  // namespace
 
-std::unique_ptr<InputBuffer> make_input_buffer(std::shared_ptr<Context> context, int64_t bytes) {
-  context->enter();
-  return std::make_unique<PinnedInput>(std::move(context), bytes);
+std::unique_ptr<InputBuffer> make_input_buffer(CudaQueue& queue, int64_t bytes) {
+  queue.context().enter();
+  return std::make_unique<PinnedInput>(queue, bytes);
 }
 
-std::unique_ptr<OutputBuffer> make_output_buffer(std::shared_ptr<Context> context, int64_t bytes) {
-  context->enter();
-  return std::make_unique<PinnedOutput>(std::move(context), bytes);
+std::unique_ptr<OutputBuffer> make_output_buffer(CudaQueue& queue, int64_t bytes) {
+  queue.context().enter();
+  return std::make_unique<PinnedOutput>(queue, bytes);
 }
 
 }  // namespace tessera::cuda

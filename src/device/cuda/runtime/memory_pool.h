@@ -32,7 +32,8 @@ class VirtualMemory {
   // Puts the granules at the address, one behind the other. Throws Error, and then nothing is mapped.
   virtual void map(uint64_t address, const std::vector<Granule>& granules) = 0;
   virtual void unmap(uint64_t address, int64_t bytes) = 0;
-  // Waits for all work given to the device. False when nobody can wait now, because a run is being recorded.
+  // Waits for all work given to the device. False when that cannot be waited for now, as when a run is being
+  // recorded.
   virtual bool wait() = 0;
 };
 
@@ -51,9 +52,8 @@ struct MemoryPoolUse {
   int64_t idle_bytes = 0;        // in granules without any block
 };
 
-// All functions may be called from any thread. A freed block may be handed out again while work that was
-// given to the device before still uses it, so that work on blocks must be ordered: on one stream, or by
-// events. Before memory is moved or given back, the pool waits for the device.
+// All functions may be called from any thread. A freed block may be handed out again at once: all work that
+// uses it must be done by then. Before memory is moved or given back, the pool waits for the device even so.
 class MemoryPool {
  public:
   static constexpr int64_t kAlignment = 512;

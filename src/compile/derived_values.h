@@ -1,0 +1,45 @@
+// What is computed once, of constants and frozen variables: kept together by executables over the same ones.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/compile/kernel.h"
+
+#include "compile/run_variables.h"
+#include "compile/schedule.h"
+#include "compile/storage.h"
+
+namespace tessera {
+
+class DerivedValues {
+ public:
+  // All must outlive this, but for the function.
+  DerivedValues(const Schedule& schedule, const StoragePlan& plan, Device& device,
+                const std::function<KernelRequest(const Node& node)>& request_for);
+
+  // Of plan.persistent; null before it is made.
+  void* memory(size_t index) const { return memory_[index].get(); }
+
+  // Whether another executable has the node's results, which serve this one then.
+  bool take(const Node& node, const RunVariables& variables);
+  // Memory for the node to compute them into.
+  void allocate(const Node& node);
+  // All are computed: others may take them.
+  void keep(RunVariables& variables) const;
+
+ private:
+  std::shared_ptr<void>& memory_of(const Value* value) { return memory_[plan_.placements.at(value).index]; }
+
+  const StoragePlan& plan_;
+  Device& device_;
+  std::vector<std::shared_ptr<void>> memory_;  // by place in plan.persistent
+  // Equal for values of equal bits: the variables, by name, and what is done with them. What only a very long
+  // text would describe has none.
+  std::unordered_map<const Value*, std::string> keys_;
+};
+
+}  // namespace tessera

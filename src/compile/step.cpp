@@ -1,0 +1,65 @@
+#include "compile/step.h"
+
+#include "compile/kernel_choice.h"
+#include "compile/storage.h"
+
+namespace tessera {
+namespace {
+
+Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::vector<NodeReport>& reports) {
+  const Node& node = request.node;
+  Step step;
+  step.node = &node;
+  if (is_alias(node)) {
+    step.frozen.assign(node.inputs().size(), false);
+    reports.push_back(
+        {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
+    return step;
+  }
+  step.frozen = request.frozen_inputs;
+  ChosenKernel choice = choose_kernel(request, device, tuner);
+  step.kernel = std::move(choice.kernel);
+  reports.push_back(std::move(choice.report));
+  return step;
+}
+
+}  // namespace
+
+KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options) {
+  KernelRequest request{.node = node,
+                        .frozen_inputs = {},
+                        .deterministic = options.passes.deterministic,
+                        .tf32 = options.passes.precision == Precision::tf32 && tf32_allowed()};
+  // What runs once packs nothing: it is not prepared.
+  const bool runs_once = schedule.settled.contains(node.output());
+  for (const Value* input : node.inputs())
+    request.frozen_inputs.push_back(!runs_once && schedule.settled.contains(input));
+  return request;
+}
+
+std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose_steps(
+    const Schedule& schedule, Device& device, const CompileOptions& options) {
+  std::unique_ptr<Tuner> tuner;
+  if (options.tune || !options.tuning_file.empty())
+    tuner = std::make_unique<Tuner>(device, options.tuning_file, options.tune);
+  std::vector<KernelRequest> requests;
+  for (const auto* nodes : {&schedule.once, &schedule.every_run}) {
+    for (const Node* node : *nodes) {
+      if (!is_alias(*node)) requests.push_back(request_for(*node, schedule, options));
+    }
+  }
+  const std::shared_ptr<void> background = device.prepare_kernels(requests, tuner != nullptr);
+  std::vector<Step> once;
+  std::vector<Step> every_run;
+  std::vector<NodeReport> reports;
+  for (const Node* node : schedule.once) {
+    once.push_back(make_step(request_for(*node, schedule, options), device, nullptr, reports));
+    reports.back().once = true;
+  }
+  for (const Node* node : schedule.every_run)
+    every_run.push_back(make_step(request_for(*node, schedule, options), device, tuner.get(), reports));
+  if (tuner != nullptr) tuner->save();
+  return {std::move(once), std::move(every_run), std::move(reports)};
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// A node with the kernel that runs it.
+#pragma once
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "tessera/compile/executable.h"
+
+#include "compile/schedule.h"
+
+namespace tessera {
+
+struct Step {
+  const Node* node = nullptr;
+  std::unique_ptr<Kernel> kernel;  // null for an alias, and on a device that makes none
+  std::vector<bool> frozen;        // by input: given once through Kernel::prepare()
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  void* workspace = nullptr;
+
+  void run(Queue& queue) {
+    if (kernel != nullptr) kernel->run({inputs, outputs, workspace, queue});
+  }
+};
+
+KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options);
+
+// The steps that run once, those of every run, and reports of both in that order. Throws Error(unsupported)
+// when no kernel takes a node.
+std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose_steps(
+    const Schedule& schedule, Device& device, const CompileOptions& options);
+
+}  // namespace tessera
