@@ -23,10 +23,12 @@ constexpr const char* kBatch = "batch";  // the symbol of the first axis
 class Pipeline : public Stream {
  public:
   Pipeline(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, Augmenter augmenter,
-           const Cursor& from, const Partition& partition, int64_t batches)
+           std::shared_ptr<const BatchMemory> memory, const Cursor& from, const Partition& partition,
+           int64_t batches)
       : dataset_(std::move(dataset)),
         options_(options),
         augmenter_(std::move(augmenter)),
+        memory_(std::move(memory)),
         epoch_(from.epoch),
         partition_(partition),
         order_(options.shuffle
@@ -114,6 +116,10 @@ class Pipeline : public Stream {
     return slot;
   }
 
+  Tensor new_tensor(DataType type, const Shape& shape) const {
+    return memory_ != nullptr ? memory_->tensor(type, shape) : Tensor(type, shape);
+  }
+
   Batch make_batch(int64_t number) const {
     const Shape& image = dataset_->image_shape();
     const auto image_values = static_cast<size_t>(element_count(image));
@@ -125,8 +131,10 @@ class Pipeline : public Stream {
     if (batch.samples > 0) {
       batch.indices.assign(order_.begin() + begin, order_.begin() + begin + batch.samples);
     }
-    Tensor images(DataType::fp32, {size, image[0], image[1], image[2]});
-    Tensor labels = Tensor::full(DataType::int32, {size}, options_.padding_label);
+    Tensor images = new_tensor(DataType::fp32, {size, image[0], image[1], image[2]});
+    Tensor labels = new_tensor(DataType::int32, {size});
+    std::ranges::fill(images.data<float>().subspan(batch.indices.size() * image_values), 0.0F);
+    std::ranges::fill(labels.data<int32_t>(), options_.padding_label);
     for (size_t row = 0; row < batch.indices.size(); ++row) {
       const std::span<float> target = images.data<float>().subspan(row * image_values, image_values);
       dataset_->read(batch.indices[row], target, labels.data<int32_t>()[row]);
@@ -139,6 +147,7 @@ class Pipeline : public Stream {
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   const Augmenter augmenter_;
+  const std::shared_ptr<const BatchMemory> memory_;  // null: any
   const int64_t epoch_;
   const Partition partition_;
   const std::vector<int64_t> order_;
@@ -190,13 +199,19 @@ std::optional<int64_t> Loader::batches(int64_t /*epoch*/, int64_t ranks) const {
 }
 
 std::unique_ptr<Stream> Loader::open(const Cursor& from, const Partition& partition) const {
+  return open_into(nullptr, from, partition);
+}
+
+std::unique_ptr<Stream> Loader::open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
+                                          const Partition& partition) const {
   const auto code = ErrorCode::invalid_argument;
   require(partition.ranks > 0 && partition.rank >= 0 && partition.rank < partition.ranks, code,
           "rank {} of {} ranks", partition.rank, partition.ranks);
   const int64_t count = *batches(from.epoch, partition.ranks);
   require(from.epoch >= 0 && from.batch >= 0 && from.batch <= count, code,
           "there is no batch {} in epoch {}, which has {} batches", from.batch, from.epoch, count);
-  auto pipeline = std::make_unique<Pipeline>(dataset_, options_, augmenter_, from, partition, count);
+  auto pipeline =
+      std::make_unique<Pipeline>(dataset_, options_, augmenter_, std::move(memory), from, partition, count);
   pipeline->start();
   return pipeline;
 }

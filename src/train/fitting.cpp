@@ -146,8 +146,8 @@ bool Fitting::run_epoch() {
   epoch_samples_ = 0;
   evaluation_seconds_ = 0;
   epoch_start_ = batch_start_ = Clock::now();
-  const std::unique_ptr<data::Stream> stream =
-      source_.open({.epoch = position.epoch, .batch = position.batch, .state = position.source});
+  const std::unique_ptr<data::Stream> stream = source_.open_into(
+      trainer_.batch_memory_, {.epoch = position.epoch, .batch = position.batch, .state = position.source});
   std::optional<Submitted> under_way;
   const auto finish = [&] {
     if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));

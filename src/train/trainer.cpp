@@ -38,7 +38,9 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
       options_(std::move(options)),
       device_(options_.device != nullptr ? options_.device : Device::open("auto")),
       precision_(options_.precision.value_or(device_->training_precision())),
-      variables_(std::make_shared<Variables>(device_)) {
+      variables_(std::make_shared<Variables>(device_)),
+      workspace_(std::make_shared<Workspace>(device_)),
+      batch_memory_(std::make_shared<BatchMemory>(device_)) {
   require(static_cast<bool>(task_.training), ErrorCode::invalid_argument,
           "the task '{}' says not how it is trained", task_.name);
   declare(complete(task_, options_.sizes));
@@ -55,6 +57,7 @@ Phase Trainer::phase(size_t index) const {
 // Makes the variables of all steps at these sizes that are not there yet.
 void Trainer::declare(const SymbolBindings& sizes) {
   variables_list_.clear();
+  check_.reset();
   for (size_t index = 0; index < phase_count(); ++index) {
     for (const nn::Variable& variable : build_training_step(task_, step_options(index, sizes)).variables) {
       // Of a run under way, and nothing that the next one depends on.
@@ -102,6 +105,7 @@ CompileOptions Trainer::compile_options() const {
   options.passes.recompute = options_.recompute;
   options.tune = options_.tune;
   options.tuning_file = options_.tuning_file;
+  options.workspace = workspace_;
   return options;
 }
 
@@ -116,7 +120,7 @@ Trainer::CompiledStep& Trainer::compiled(size_t index, bool updating, const Symb
   return steps_.emplace(key, std::move(compiled)).first->second;
 }
 
-// Gives up what was compiled for other sizes: each has memory of its own.
+// Gives up what was compiled for other sizes: each has buffers of its own for inputs and outputs.
 void Trainer::keep_sizes(const std::vector<SymbolBindings>& sizes) {
   std::erase_if(steps_, [&](const auto& step) {
     return std::find(sizes.begin(), sizes.end(), std::get<SymbolBindings>(step.first)) == sizes.end();
@@ -154,18 +158,20 @@ Feeds Trainer::inputs_of(const data::Batch& batch) const {
   return inputs;
 }
 
-std::optional<std::pair<std::string, double>> Trainer::first_not_finite() const {
-  for (const nn::Variable& variable : variables_list_) {
-    if (!is_floating(variable.data_type)) continue;
-    const Tensor tensor = variables_->get(variable.name).cast(DataType::fp32);
-    for (float value : tensor.data<float>()) {
-      if (!std::isfinite(value)) return std::pair{variable.name, static_cast<double>(value)};
-    }
+std::optional<std::pair<std::string, double>> Trainer::first_not_finite() {
+  if (check_ == nullptr) {
+    std::vector<std::string> names;
+    for (const nn::Variable& variable : variables_list_) names.push_back(variable.name);
+    check_ = std::make_unique<VariableCheck>(variables_, names, workspace_);
   }
-  return std::nullopt;
+  const std::optional<std::string> broken = check_->first_not_finite();
+  if (!broken.has_value()) return std::nullopt;
+  const std::vector<double> values = variables_->get(*broken).to_doubles();
+  return std::pair{*broken, *std::find_if_not(values.begin(), values.end(),
+                                              [](double value) { return std::isfinite(value); })};
 }
 
-void Trainer::check_variables() const {
+void Trainer::check_variables() {
   if (const auto broken = first_not_finite()) {
     fail(
         ErrorCode::not_finite,
@@ -175,7 +181,7 @@ void Trainer::check_variables() const {
 }
 
 void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
-                                 const Feeds& inputs, const std::string& what) const {
+                                 const Feeds& inputs, const std::string& what) {
   const int64_t step = position_.step + 1;
   for (const auto& [name, tensor] : inputs) {
     if (!is_floating(tensor.data_type())) continue;
@@ -231,7 +237,7 @@ int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, cons
   });
   std::map<SymbolBindings, Executable*> bound;
   // One batch ahead, so that a device has work while the host reads.
-  const std::unique_ptr<data::Stream> stream = source.open({});
+  const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {});
   std::optional<Submitted> under_way;
   int64_t samples = 0;
   const auto receive = [&](const Submitted& one) {

@@ -113,6 +113,28 @@ TEST(Loader, WorkersAndPrefetchDoNotChangeABit) {
   }
 }
 
+// Blocks come back with what earlier batches left in them.
+TEST(Loader, WritesTheSameBatchesIntoMemoryOnTheWayToADevice) {
+  LoaderOptions options = augmented();
+  options.batch_size = 8;
+  options.drop_last = false;
+  options.workers = 2;
+  const Loader loader(synthetic(91), options);
+  const std::vector<Batch> expected = collect(loader.open({.epoch = 5}));
+  const auto memory = std::make_shared<BatchMemory>(Device::reference());
+  for (int pass = 0; pass < 2; ++pass) {
+    std::set<const void*> blocks;
+    const auto stream = loader.open_into(memory, {.epoch = 5});
+    size_t number = 0;
+    while (std::optional<Batch> batch = stream->next()) {
+      blocks.insert(images(*batch).raw());
+      expect_same(*batch, expected.at(number++));
+    }
+    EXPECT_EQ(number, expected.size());
+    EXPECT_LT(blocks.size(), expected.size());
+  }
+}
+
 TEST(Loader, ResumingInTheMiddleContinuesBitForBit) {
   const Loader loader(synthetic(100), augmented());
   const std::vector<Batch> whole = collect(loader.open({.epoch = 1}));

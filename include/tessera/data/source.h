@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/compile/batch_memory.h"
 #include "tessera/compile/feeds.h"
 #include "tessera/graph/field.h"
 
@@ -58,6 +59,11 @@ class Source {
   virtual std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const = 0;
   // Throws Error(invalid_argument) when the epoch has no such place.
   virtual std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const = 0;
+  // The same batches, in such memory where the source can write them there.
+  virtual std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
+                                            const Partition& partition = {}) const {
+    return open(from, partition);
+  }
 };
 
 }  // namespace tessera::data

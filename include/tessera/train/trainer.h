@@ -11,7 +11,9 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/compile/batch_memory.h"
 #include "tessera/compile/executable.h"
+#include "tessera/compile/variable_check.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/history.h"
@@ -151,14 +153,14 @@ class Trainer {
   void keep_sizes(const std::vector<SymbolBindings>& sizes);
   Executable& evaluation(const SymbolBindings& sizes);
   Feeds inputs_of(const data::Batch& batch) const;
-  std::optional<std::pair<std::string, double>> first_not_finite() const;  // variable and value
-  void check_variables() const;
+  std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
+  void check_variables();
   void bind_again();
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
   bool is_averaged(const nn::Variable& variable) const;
   [[noreturn]] void explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
-                                       const Feeds& inputs, const std::string& what) const;
+                                       const Feeds& inputs, const std::string& what);
 
   nn::Task task_;
   TrainerOptions options_;
@@ -167,6 +169,9 @@ class Trainer {
   std::vector<nn::Variable> variables_list_;  // of the training steps
   std::vector<nn::Variable> network_list_;    // of the network alone
   std::shared_ptr<Variables> variables_;
+  std::shared_ptr<Workspace> workspace_;  // of all that is compiled here: the trainer runs one at a time
+  std::shared_ptr<BatchMemory> batch_memory_;
+  std::unique_ptr<VariableCheck> check_;  // of variables_list_, from its first use on
   std::map<std::tuple<size_t, bool, SymbolBindings>, CompiledStep>
       steps_;  // by phase, whether it updates, and sizes
   std::map<SymbolBindings, std::unique_ptr<Executable>> evaluations_;
