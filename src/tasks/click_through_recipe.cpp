@@ -1,11 +1,7 @@
 // Click-through networks as recipes ask for them: columns of a table.
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "tessera/base/error.h"
-#include "tessera/data/csv.h"
-#include "tessera/data/rows.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/train/task_registry.h"
 
@@ -13,6 +9,7 @@ namespace tessera::tasks {
 namespace {
 
 const ClickThroughOptions kDefaults;
+const ClickThroughColumns kColumns;
 
 std::vector<Option> model_options() {
   return {{.key = "width",
@@ -57,74 +54,13 @@ std::vector<Option> data_options() {
        .resuming = Resuming::fixed}};
 }
 
-struct Table {
-  std::vector<int64_t> entries;
-  data::HeldOut rows;
-};
-
-// To a mean of 0 and a deviation of 1.
-void standardize(std::vector<double>& numbers) {
-  double sum = 0;
-  double squares = 0;
-  double count = 0;
-  for (const double number : numbers) {
-    if (std::isnan(number)) continue;
-    sum += number;
-    squares += number * number;
-    ++count;
-  }
-  const double mean = count == 0 ? 0 : sum / count;
-  const double variance = count == 0 ? 0 : squares / count - mean * mean;
-  for (double& number : numbers) {
-    number = std::isnan(number) ? 0 : (number - mean) / (variance > 0 ? std::sqrt(variance) : 1);
-  }
-}
-
-// The rows that have a label.
-Feeds to_tensors(const std::vector<data::TextColumn>& categories, std::vector<std::vector<double>> numbers,
-                 const std::vector<double>& labels, double above) {
-  const auto count = std::ssize(labels) - std::count_if(labels.begin(), labels.end(),
-                                                        [](double label) { return std::isnan(label); });
-  Tensor codes(DataType::int32, {count, std::ssize(categories)});
-  Tensor values(DataType::fp32, {count, std::ssize(numbers)});
-  Tensor happened(DataType::fp32, {count});
-  for (std::vector<double>& column : numbers) standardize(column);
-  int64_t code = 0;
-  int64_t value = 0;
-  int64_t place = 0;
-  for (size_t row = 0; row < labels.size(); ++row) {
-    if (std::isnan(labels[row])) continue;
-    for (const data::TextColumn& column : categories) codes.set(code++, column.codes[row]);
-    for (const std::vector<double>& column : numbers) values.set(value++, column[row]);
-    happened.set(place++, labels[row] > above ? 1 : 0);
-  }
-  Feeds feeds{{"categories", std::move(codes)}, {"labels", std::move(happened)}};
-  if (!numbers.empty()) feeds["numbers"] = std::move(values);
-  return feeds;
-}
-
-Table read_table(const Options& settings) {
-  const std::string& path = settings.text("data.path");
-  std::vector<std::string> names = settings.texts("data.categories");
-  const size_t tables = names.size();
-  for (const std::string& name : settings.texts("data.numbers")) names.push_back(name);
-  names.push_back(settings.text("data.label"));
-  std::vector<data::TextColumn> columns = data::read_csv(path, names);
-  const std::vector<double> labels = columns.back().numbers();
-  std::vector<std::vector<double>> numbers;
-  for (size_t i = tables; i + 1 < columns.size(); ++i) numbers.push_back(columns[i].numbers());
-  columns.resize(tables);
-  require(!std::all_of(labels.begin(), labels.end(), [](double label) { return std::isnan(label); }),
-          ErrorCode::invalid_file, "{}: no row has a number as '{}' ('data.label')", path, names.back());
-  Table table;
-  for (const data::TextColumn& column : columns) table.entries.push_back(std::ssize(column.values));
-  table.rows = data::hold_out(to_tensors(columns, std::move(numbers), labels, settings.real("data.above")),
-                              settings.real("data.test_share"));
-  return table;
-}
-
 train::Workload create(const Options& settings) {
-  const auto table = std::make_shared<const Table>(read_table(settings));
+  const auto table = std::make_shared<const ClickThroughTable>(
+      read_click_through_table(settings.text("data.path"), {.categories = settings.texts("data.categories"),
+                                                            .numbers = settings.texts("data.numbers"),
+                                                            .label = settings.text("data.label"),
+                                                            .above = settings.real("data.above"),
+                                                            .test_share = settings.real("data.test_share")}));
   const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
                                  .shuffle = settings.boolean("data.shuffle"),
                                  .seed = static_cast<uint64_t>(settings.integer("train.seed"))};

@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
+#include "tessera/ops/expression.h"
 
 namespace tessera::tasks {
 namespace {
@@ -60,7 +61,8 @@ Value* words(const Options& options, nn::Context& context) {
 // [batch, tokens, width]
 Value* encoder(const Options& options, nn::Context& context, Value* tokens) {
   Value* positions = context.parameter("positions.weight", {options.tokens, options.width}, nn::normal(0.02));
-  Value* x = ops::add(ops::gather(words(options, context), tokens), positions);
+  ops::Expression x = ops::gather(words(options, context), tokens);
+  x = x + positions;
   // Neighbors, which attention would find by their positions much later.
   const int64_t beside = kNeighbors / 2;
   x = ops::add(
@@ -70,10 +72,10 @@ Value* encoder(const Options& options, nn::Context& context, Value* tokens) {
     const auto scope = context.scope("layer" + std::to_string(layer));
     Value* attended =
         nn::self_attention(context, "attention", nn::layer_norm(context, "norm0", x), options.heads);
-    x = ops::add(x, nn::dropout(context, attended, options.dropout));
+    x = x + nn::dropout(context, attended, options.dropout);
     Value* inner = nn::linear(context, "fc0", nn::layer_norm(context, "norm1", x), 4 * options.width, start);
     Value* outer = nn::linear(context, "fc1", ops::gelu(inner), options.width, start);
-    x = ops::add(x, nn::dropout(context, outer, options.dropout));
+    x = x + nn::dropout(context, outer, options.dropout);
   }
   return nn::layer_norm(context, "norm", x);
 }
