@@ -41,11 +41,16 @@ void tell_how_to_go_on(const std::string& folder, const train::Position& positio
   std::fflush(stdout);
 }
 
+// runs/NAME of the recipe NAME.toml; of a run's own recipe, where the run is.
+std::string default_folder(const std::filesystem::path& recipe) {
+  if (recipe.filename() != "recipe.toml") return (std::filesystem::path("runs") / recipe.stem()).string();
+  return recipe.has_parent_path() ? recipe.parent_path().string() : ".";
+}
+
 void run_train(TrainArguments& arguments) {
   if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
   const recipe::Recipe recipe = recipe::load_recipe(arguments.recipe, arguments.overrides);
-  require(!arguments.folder.empty(), ErrorCode::invalid_argument,
-          "--out is required: the folder of the results");
+  if (arguments.folder.empty()) arguments.folder = default_folder(arguments.recipe);
   install_stop_handler();
   arguments.run.folder = arguments.folder;
   arguments.run.stop = &stop_flag();
@@ -67,15 +72,15 @@ void add_train(CLI::App& program) {
   CLI::App* command = program.add_subcommand("train", "Train a network as a recipe says");
   command->footer(
       "A recipe is a TOML file: see recipes/ and docs/recipes.md. Examples:\n"
-      "  tessera train recipes/quickstart.toml --out runs/first\n"
+      "  tessera train recipes/quickstart.toml\n"
       "  tessera train recipes/resnet18.toml --out runs/second --set train.epochs=3 --set "
       "optimizer.name=lars\n"
       "Ctrl-C finishes the step, saves, and says how to go on; so does a session that ends.");
   auto arguments = std::make_shared<TrainArguments>();
   command->add_option("recipe", arguments->recipe, "The recipe")->required();
-  // Missed only when the recipe was found.
   command->add_option("--out", arguments->folder,
-                      "Folder for checkpoints, events, summary and report; REQUIRED");
+                      "Folder for checkpoints, events, summary and report (default: runs/NAME for the recipe "
+                      "NAME.toml, the run's folder for a run's recipe.toml)");
   command
       ->add_option("--set", arguments->overrides,
                    "Change a value of the recipe: --set train.epochs=3 (may be repeated)")

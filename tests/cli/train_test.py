@@ -51,6 +51,14 @@ class TrainTest(ProgramTest):
             self.assertEqual(self.weights(out), self.weights("straight"))
             self.assertTrue((self.root / out / "report.html").exists())
 
+    def test_a_run_without_a_folder_is_named_after_its_recipe(self):
+        words = ["--quiet", "--max-steps", 2]
+        self.call("train", self.recipe, *words)  # in self.root
+        self.assertTrue((self.root / "runs/tiny/checkpoints/last.safetensors").exists())
+        self.refuses(["train", self.recipe, *words], 5, "runs/tiny", "--resume")
+        told = self.call("train", "runs/tiny/recipe.toml", "--resume", "--quiet", "--max-steps", 5)
+        self.assertIn("stopped after step 5 ", told)
+
     def test_a_finished_run_resumes_to_itself(self):
         self.train("run", "--quiet")
         before = self.weights("run")
