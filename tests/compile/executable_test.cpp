@@ -14,6 +14,7 @@
 #include "tessera/ops/functions.h"
 
 #include "support/expect_error.h"
+#include "support/planning_device.h"
 #include "support/training_step.h"
 
 namespace tessera {
@@ -230,8 +231,9 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const auto plan = [&](std::optional<bool> recompute, int64_t limit = std::numeric_limits<int64_t>::max()) {
     CompileOptions options;
     options.passes.recompute = recompute;
-    options.passes.recompute_limit_bytes = limit;
-    return compile(*step.graph, Device::null(), options);
+    PassTarget target = Device::null()->pass_target({});
+    target.recompute_limit_bytes = limit;
+    return compile(*step.graph, std::make_shared<testing::PlanningDevice>(target), options);
   };
   const auto count = [](const Executable& executable) {
     return std::count_if(executable.nodes().begin(), executable.nodes().end(), [](const NodeReport& node) {
