@@ -151,13 +151,24 @@ class PlannedExecutable : public Executable {
   struct Step {
     const Node* node = nullptr;
     std::unique_ptr<Kernel> kernel;
+    std::string kernel_name;
+    std::string operator_name;  // with the kind of a fused node
     std::vector<bool> frozen;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     void* workspace = nullptr;
 
+    // What a kernel throws says of which node it is.
     void run() {
-      if (kernel != nullptr) kernel->run({inputs, outputs, workspace});
+      if (kernel == nullptr) return;
+      try {
+        kernel->run({inputs, outputs, workspace});
+      } catch (const Error& error) {
+        std::vector<std::string> types;
+        for (const Value* input : node->inputs()) types.push_back(to_string(input->type()));
+        fail(error.code(), "{}\n  in kernel {} of node '{}': {} of {}", error.what(), kernel_name,
+             node->name(), operator_name, fmt::join(types, ", "));
+      }
     }
   };
 
@@ -217,6 +228,8 @@ class PlannedExecutable : public Executable {
     step.frozen = request.frozen_inputs;
     ChosenKernel choice = choose_kernel(request, *device_, tuner);
     step.kernel = std::move(choice.kernel);
+    step.kernel_name = choice.report.kernel;
+    step.operator_name = choice.report.operator_name;
     reports_.push_back(std::move(choice.report));
     return step;
   }
