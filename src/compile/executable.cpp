@@ -38,9 +38,9 @@ class PlannedExecutable : public Executable {
             fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
     // Fused nodes would hide which of their members made a NaN.
     if (options.check_finite) options_.passes.fuse = false;
-    device_->prepare(options_.passes);
     graph_ = graph.clone();
-    passes_ = run_pipeline(*graph_, pipeline(options_.passes), options_.passes, options_.pipeline);
+    passes_ = run_pipeline(*graph_, pipeline(options_.passes),
+                           {options_.passes, device_->pass_target(options_.passes)}, options_.pipeline);
     phases_.push_back({"passes", {begin, Clock::now()}});
     inputs_.emplace(*graph_, *device_, *queue_);
     outputs_.emplace(*graph_, *queue_);

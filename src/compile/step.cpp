@@ -1,5 +1,9 @@
 #include "compile/step.h"
 
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.h"
+
 #include "compile/kernel_choice.h"
 #include "compile/storage.h"
 
@@ -19,11 +23,25 @@ Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::
   step.frozen = request.frozen_inputs;
   ChosenKernel choice = choose_kernel(request, device, tuner);
   step.kernel = std::move(choice.kernel);
+  step.kernel_name = choice.report.kernel;
+  step.operator_name = choice.report.operator_name;
   reports.push_back(std::move(choice.report));
   return step;
 }
 
 }  // namespace
+
+void Step::run(Queue& queue) {
+  if (kernel == nullptr) return;
+  try {
+    kernel->run({inputs, outputs, workspace, queue});
+  } catch (const Error& error) {
+    std::vector<std::string> types;
+    for (const Value* input : node->inputs()) types.push_back(to_string(input->type()));
+    fail(error.code(), "{}\n  in kernel {} of node '{}': {} of {}", error.what(), kernel_name, node->name(),
+         operator_name, fmt::join(types, ", "));
+  }
+}
 
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options) {
   KernelRequest request{.node = node,

@@ -14,14 +14,15 @@ namespace tessera {
 struct Step {
   const Node* node = nullptr;
   std::unique_ptr<Kernel> kernel;  // null for an alias, and on a device that makes none
-  std::vector<bool> frozen;        // by input: given once through Kernel::prepare()
+  std::string kernel_name;
+  std::string operator_name;  // with the kind of a fused node
+  std::vector<bool> frozen;   // by input: given once through Kernel::prepare()
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
 
-  void run(Queue& queue) {
-    if (kernel != nullptr) kernel->run({inputs, outputs, workspace, queue});
-  }
+  // What a kernel throws says of which node it is.
+  void run(Queue& queue);
 };
 
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options);

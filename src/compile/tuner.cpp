@@ -162,19 +162,20 @@ TuningResult Tuner::choose(const KernelRequest& request,
     if (std::all_of(candidates.begin(), candidates.end(), is_timed)) return known->second;
   }
   if (!measure_ || !device_.executes()) return {candidates.front()->name, {}};
-  TuningResult result = measure(request, candidates);
-  results_[key] = result;
-  measured_[key] = result;
-  return result;
+  const std::optional<TuningResult> result = measure(request, candidates);
+  if (!result.has_value()) return {candidates.front()->name, {}};
+  results_[key] = *result;
+  measured_[key] = *result;
+  return *result;
 }
 
-TuningResult Tuner::measure(const KernelRequest& request,
-                            const std::vector<const KernelCandidate*>& candidates) {
+std::optional<TuningResult> Tuner::measure(const KernelRequest& request,
+                                           const std::vector<const KernelCandidate*>& candidates) {
   try {
     return measure(request, candidates, Buffers(request.node, device_, *queue_));
   } catch (const Error& error) {
     log_warning("'{}' is not tuned: {}", request.node.name(), error.what());
-    return {candidates.front()->name, {}};
+    return std::nullopt;
   }
 }
 
@@ -215,6 +216,9 @@ TuningResult Tuner::measure(const KernelRequest& request,
         result.winner = candidate->name;
       }
     } catch (const std::exception& error) {
+      // Lack of memory says nothing of the kernel: nothing of this node is remembered.
+      const auto* own = dynamic_cast<const Error*>(&error);
+      if (own != nullptr && own->code() == ErrorCode::out_of_memory) throw;
       log_warning("kernel {} failed on {} and is left out: {}", candidate->name, request.node.name(),
                   error.what());
     }

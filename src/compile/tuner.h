@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,9 @@ class Tuner {
  private:
   struct Buffers;
 
-  TuningResult measure(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates);
+  // None where nothing could be measured, which is not remembered: the device lacked memory.
+  std::optional<TuningResult> measure(const KernelRequest& request,
+                                      const std::vector<const KernelCandidate*>& candidates);
   TuningResult measure(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates,
                        const Buffers& buffers);
   // In microseconds, of runs of `work`, each with `before` in front of it.

@@ -3,6 +3,17 @@
 namespace tessera::ops {
 namespace {
 
+void check_roles(const InferenceCall& call) {
+  const Graph& body = *call.bodies.front();
+  auto count = static_cast<int64_t>(body.inputs().size());
+  for (const auto& node : body.nodes()) count += static_cast<int64_t>(node->outputs().size());
+  const std::vector<int64_t>& values = call.attributes.integers("role_values");
+  call.require(values.size() == call.attributes.texts("roles").size(), "each role has one value");
+  for (const int64_t value : values)
+    call.require(value >= 0 && value < count,
+                 "role_values names value " + std::to_string(value) + " of " + std::to_string(count));
+}
+
 OperatorSchema fused() {
   OperatorSchema schema;
   schema.name = "fused";
@@ -16,7 +27,16 @@ OperatorSchema fused() {
   schema.attributes = {{.name = "kind",
                         .kind = AttributeKind::text,
                         .default_value = std::nullopt,
-                        .documentation = "the pattern, which a device's kernel knows"}};
+                        .documentation = "the pattern, which a device's kernel knows"},
+                       {.name = "roles",
+                        .kind = AttributeKind::texts,
+                        .default_value = std::vector<std::string>{},
+                        .documentation = "what values of the body are to that kernel, by name"},
+                       {.name = "role_values",
+                        .kind = AttributeKind::integers,
+                        .default_value = std::vector<int64_t>{},
+                        .documentation = "which value plays each role: the body's inputs and then its nodes' "
+                                         "results, counted in order"}};
   schema.outputs = {"y"};
   schema.bodies = 1;
   schema.infer = [](const InferenceCall& call) {
@@ -32,6 +52,7 @@ OperatorSchema fused() {
           "input '" + parameters[i]->name() + "' of the body is " + to_string(parameters[i]->type()));
     }
     call.require(!body.outputs().empty(), "the body makes nothing");
+    check_roles(call);
     std::vector<TensorType> types;
     for (const Graph::Output& output : body.outputs()) types.push_back(output.value->type());
     return types;

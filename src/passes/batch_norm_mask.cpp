@@ -1,9 +1,9 @@
-#include "passes/batch_norm_mask.h"
+#include "tessera/passes/batch_norm_mask.h"
 
 #include "tessera/ops/functions.h"
 #include "tessera/passes/fuse.h"
 
-namespace tessera::passes {
+namespace tessera {
 
 std::optional<ReluMask> find_relu_mask(Value* gradient) {
   ReluMask mask;
@@ -47,4 +47,4 @@ Node* mask_by_input(const ReluMask& mask, const Node& norm) {
   return y->producer();
 }
 
-}  // namespace tessera::passes
+}  // namespace tessera

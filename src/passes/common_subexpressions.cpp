@@ -19,7 +19,7 @@ std::string signature(const Node& node) {
 
 }  // namespace
 
-bool common_subexpressions(Graph& graph, const PassOptions&) {
+bool common_subexpressions(Graph& graph, const PassContext&) {
   constexpr int64_t kLargeConstant =
       1024;  // elements: printing them to compare would cost more than it saves
   bool changed = false;

@@ -25,8 +25,8 @@ bool is_elementwise(const Node& node) {
          (node.schema().traits.joins_clusters && !is_free(node));
 }
 
-ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassOptions& options)
-    : most_reductions_(static_cast<size_t>(options.reductions_per_cluster)) {
+ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& context)
+    : most_reductions_(static_cast<size_t>(context.target.reductions_per_cluster)) {
   for (const auto& node : graph.nodes()) {
     const Index index = nodes_.size();
     nodes_.push_back(node.get());
@@ -55,8 +55,8 @@ ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassOptions& opti
     if (is_elementwise(*nodes_[node])) join_readers(node);
   }
   if (most_reductions_ > 1) join_reductions_of_one_value(graph);
-  if (options.values_per_joined_cluster > 0)
-    join_unconnected(static_cast<size_t>(options.values_per_joined_cluster));
+  if (context.target.values_per_joined_cluster > 0)
+    join_unconnected(static_cast<size_t>(context.target.values_per_joined_cluster));
 }
 
 std::vector<std::vector<Node*>> ElementwiseGroups::members() const {

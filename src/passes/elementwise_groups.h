@@ -20,7 +20,7 @@ namespace tessera::passes {
 // topological sort algorithm for directed acyclic graphs", 2007).
 class ElementwiseGroups {
  public:
-  ElementwiseGroups(const Graph& graph, const PassOptions& options);
+  ElementwiseGroups(const Graph& graph, const PassContext& context);
 
   // Of each group, in the order of the graph.
   std::vector<std::vector<Node*>> members() const;

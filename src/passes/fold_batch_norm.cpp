@@ -6,7 +6,6 @@
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/settled_values.h"
 
-#include "passes/contraction_chain.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
@@ -78,10 +77,10 @@ void fold(Graph& graph, const Match& found) {
 
 }  // namespace
 
-bool fold_batch_norm(Graph& graph, const PassOptions& options) {
+bool fold_batch_norm(Graph& graph, const PassContext& context) {
   const std::vector<Node*> norms = nodes_of(graph, "batch_norm_inference");
   if (norms.empty()) return false;
-  const Settled settled = settled_values(graph, options.frozen);
+  const Settled settled = settled_values(graph, context.options.frozen);
   std::vector<Match> matches;
   for (Node* norm : norms) {
     Match found;

@@ -26,7 +26,7 @@ bool can_fold(const Node& node) {
 
 }  // namespace
 
-bool fold_constants(Graph& graph, const PassOptions&) {
+bool fold_constants(Graph& graph, const PassContext&) {
   bool changed = false;
   for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
     Node* node = (position++)->get();

@@ -45,32 +45,68 @@ void copy_body(const Node& fused, Graph& target, ValueMapping& mapping) {
   for (size_t i = 0; i < outputs.size(); ++i) mapping[fused.output(i)] = mapping.at(outputs[i].value);
 }
 
-// Copies the members into a graph of their own; `inputs` receives what they read from outside. Numbers are
-// copied too, so that a body tells a relu's mask from another comparison.
-std::unique_ptr<Graph> make_body(const std::string& kind, const std::vector<Node*>& members,
-                                 const std::vector<Value*>& outputs, std::vector<Value*>& inputs) {
-  auto body = std::make_unique<Graph>(kind);
+// The values of a body in the order in which `role_values` counts them.
+std::vector<const Value*> values_of(const Graph& body) {
+  std::vector<const Value*> values;
+  for (const auto& input : body.inputs()) values.push_back(input.get());
+  for (const auto& node : body.nodes()) {
+    for (const auto& output : node->outputs()) values.push_back(output.get());
+  }
+  return values;
+}
+
+struct Body {
+  std::unique_ptr<Graph> graph;
+  std::vector<Value*> inputs;     // what it reads from outside
+  std::vector<FusionRole> roles;  // played by values of the body
+};
+
+// Copies the members into a graph of their own. Numbers are copied too, so that a body tells a relu's mask
+// from another comparison.
+Body make_body(const std::string& kind, const std::vector<Node*>& members, const std::vector<Value*>& outputs,
+               const std::vector<FusionRole>& roles) {
+  Body body{.graph = std::make_unique<Graph>(kind), .inputs = {}, .roles = {}};
   ValueMapping mapping;
   for (const Node* node : members) {
     for (Value* value : node->inputs()) {
       if (mapping.contains(value)) continue;
       if (is_number(value)) {
-        copy_node(*value->producer(), *body, mapping);
+        copy_node(*value->producer(), *body.graph, mapping);
         continue;
       }
-      mapping[value] = body->add_input(InputRole::input, value->name(), value->type());
-      inputs.push_back(value);
+      mapping[value] = body.graph->add_input(InputRole::input, value->name(), value->type());
+      body.inputs.push_back(value);
     }
     if (node->body() != nullptr && node->attributes().text("kind") == kind) {
-      copy_body(*node, *body, mapping);
+      copy_body(*node, *body.graph, mapping);
+      const std::vector<const Value*> values = values_of(*node->body());
+      const std::vector<int64_t>& places = node->attributes().integers("role_values");
+      for (size_t i = 0; i < places.size(); ++i)
+        body.roles.push_back(
+            {node->attributes().texts("roles")[i], mapping.at(values.at(static_cast<size_t>(places[i])))});
     } else {
-      copy_node(*node, *body, mapping);
+      copy_node(*node, *body.graph, mapping);
     }
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    body->add_output("y" + std::to_string(i), mapping.at(outputs[i]));
-  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    body.graph->add_output("y" + std::to_string(i), mapping.at(outputs[i]));
+  for (const FusionRole& role : roles) body.roles.push_back({role.name, mapping.at(role.value)});
   return body;
+}
+
+Attributes fused_attributes(const std::string& kind, const Body& body) {
+  Attributes attributes{{"kind", kind}};
+  if (body.roles.empty()) return attributes;
+  const std::vector<const Value*> values = values_of(*body.graph);
+  std::vector<std::string> names;
+  std::vector<int64_t> places;
+  for (const FusionRole& role : body.roles) {
+    names.push_back(role.name);
+    places.push_back(std::find(values.begin(), values.end(), role.value) - values.begin());
+  }
+  attributes.set("roles", std::move(names));
+  attributes.set("role_values", std::move(places));
+  return attributes;
 }
 
 // The first node before the last member that reads a member's output: it must move behind the fused node.
@@ -107,7 +143,7 @@ bool fuses_without_cycle(const std::vector<Node*>& members, const NodeSet& set) 
 }  // namespace
 
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
-                 const std::vector<Value*>& outputs) {
+                 const std::vector<Value*>& outputs, const std::vector<FusionRole>& roles) {
   const NodeSet set(members.begin(), members.end());
   require(!members.empty() && !outputs.empty(), ErrorCode::internal, "nothing to fuse");
   const std::vector<Node*> ordered = in_graph_order(members);
@@ -122,12 +158,13 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
   require(reader_between == nullptr || fuses_without_cycle(ordered, set), ErrorCode::internal,
           "the fusion of '{}' would make a cycle", ordered.front()->name());
 
-  std::vector<Value*> inputs;
-  std::unique_ptr<Graph> body = make_body(kind, ordered, outputs, inputs);
+  Body body = make_body(kind, ordered, outputs, roles);
+  Attributes attributes = fused_attributes(kind, body);
   Node* fused = nullptr;
   {
     const InsertionPoint here(graph, ordered.back());
-    fused = graph.add_node("fused", inputs, {{"kind", kind}}, outputs.front()->name(), std::move(body));
+    fused = graph.add_node("fused", body.inputs, std::move(attributes), outputs.front()->name(),
+                           std::move(body.graph));
   }
   std::vector<std::string> names;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -153,6 +190,29 @@ Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>
 
 bool fuses_without_cycle(const std::vector<Node*>& members) {
   return fuses_without_cycle(in_graph_order(members), NodeSet(members.begin(), members.end()));
+}
+
+std::vector<const Value*> values_in_role(const Node& node, std::string_view role) {
+  std::vector<const Value*> result;
+  if (node.body() != nullptr) {
+    const std::vector<std::string>& roles = node.attributes().texts("roles");
+    if (std::find(roles.begin(), roles.end(), role) == roles.end()) return result;
+    const std::vector<const Value*> values = values_of(*node.body());
+    for (size_t i = 0; i < roles.size(); ++i) {
+      if (roles[i] == role)
+        result.push_back(values.at(static_cast<size_t>(node.attributes().integers("role_values")[i])));
+    }
+    return result;
+  }
+  const OperatorSchema& schema = node.schema();
+  for (size_t i = 0; i < schema.inputs.size(); ++i) {
+    if (schema.inputs[i].name == role && !schema.inputs[i].variadic && node.operand(i) != nullptr)
+      result.push_back(node.operand(i));
+  }
+  for (size_t i = 0; i < std::min(schema.outputs.size(), node.outputs().size()); ++i) {
+    if (schema.outputs[i] == role) result.push_back(node.output(i));
+  }
+  return result;
 }
 
 bool is_read(const Node& node) {
@@ -210,6 +270,11 @@ std::vector<Node*> nodes_of(const Graph& graph, std::string_view operator_name) 
 Node* producer_of(const Value* value, std::string_view operator_name) {
   Node* node = value->producer();
   return node != nullptr && node->operator_name() == operator_name ? node : nullptr;
+}
+
+bool is_per_channel(const Value& value, const SymbolicShape& shape) {
+  return !value.shape().empty() && value.shape().back() == shape.back() &&
+         element_count(value.shape()) == shape.back();
 }
 
 std::optional<double> scalar_constant(const Value* value) {

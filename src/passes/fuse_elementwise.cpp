@@ -115,9 +115,9 @@ void erase_unread(Graph& graph) {
 
 }  // namespace
 
-bool fuse_elementwise(Graph& graph, const PassOptions& options) {
+bool fuse_elementwise(Graph& graph, const PassContext& context) {
   bool changed = decompose_elementwise(graph);
-  for (std::vector<Node*> members : ElementwiseGroups(graph, options).members()) {
+  for (std::vector<Node*> members : ElementwiseGroups(graph, context).members()) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty()) continue;
     if (!reads_data(members)) continue;
     FreeNodes(graph, members);

@@ -37,14 +37,17 @@ void fuse_into(Graph& graph, const Node& cast, Node* reader) {
     own = ops::cast(cast.input(0), cast.output()->data_type())->producer();
   }
   graph.set_input(reader, 0, own->output());
-  fuse_nodes(graph, kind, {own, reader}, outputs);
+  FusionMatch match{.members = {own, reader}, .outputs = outputs, .roles = {}};
+  match.add_role("wide_image", own->input(0));
+  if (reader->body() == nullptr) match.add_roles_of(*reader);
+  fuse_nodes(graph, kind, match.members, match.outputs, match.roles);
 }
 
-bool fuse_cast(Graph& graph, Node* cast, const PassOptions& options) {
+bool fuse_cast(Graph& graph, Node* cast, const PassContext& context) {
   std::vector<Node*> others;
   bool changed = false;
   for (Node* reader : readers_of(cast->output())) {
-    if (reads_as_image(*reader, cast->output()) && options.takes_wide_image(*reader)) {
+    if (reads_as_image(*reader, cast->output()) && context.target.takes_wide_image(*reader)) {
       fuse_into(graph, *cast, reader);
       changed = true;
     } else {
@@ -63,11 +66,11 @@ bool fuse_cast(Graph& graph, Node* cast, const PassOptions& options) {
 
 }  // namespace
 
-bool fuse_input_casts(Graph& graph, const PassOptions& options) {
-  if (!options.takes_wide_image) return false;
+bool fuse_input_casts(Graph& graph, const PassContext& context) {
+  if (!context.target.takes_wide_image) return false;
   bool changed = false;
   for (Node* cast : nodes_of(graph, "cast")) {
-    if (rounds_an_input(*cast)) changed = fuse_cast(graph, cast, options) || changed;
+    if (rounds_an_input(*cast)) changed = fuse_cast(graph, cast, context) || changed;
   }
   return changed;
 }

@@ -158,10 +158,10 @@ Node* as_cluster(Graph& graph, Node* node) {
 
 }  // namespace
 
-bool group_clusters(Graph& graph, const PassOptions& options) {
-  if (options.values_per_group == 0) return false;
+bool group_clusters(Graph& graph, const PassContext& context) {
+  if (context.target.values_per_group == 0) return false;
   const std::vector<std::vector<Node*>> groups =
-      Groups(graph, options.frozen).members(graph, options.values_per_group);
+      Groups(graph, context.options.frozen).members(graph, context.target.values_per_group);
   for (std::vector<Node*> members : groups) {
     for (Node*& node : members) node = as_cluster(graph, node);
     fuse_nodes(graph, "clusters", members, visible_values(members));

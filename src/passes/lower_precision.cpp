@@ -102,8 +102,8 @@ class PrecisionLowering {
 
 }  // namespace
 
-bool lower_precision(Graph& graph, const PassOptions& options) {
-  switch (options.precision) {
+bool lower_precision(Graph& graph, const PassContext& context) {
+  switch (context.options.precision) {
     case Precision::fp16:
       return PrecisionLowering(graph, DataType::fp16).run();
     case Precision::bf16:

@@ -34,21 +34,34 @@ bool tf32_allowed() {
   return override == nullptr || std::string_view(override) != "0";
 }
 
+namespace {
+
+std::string name_of(const FusionPattern& pattern) {
+  return "fuse_patterns/" + pattern.kind;
+}
+
+}  // namespace
+
 std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,
-                                     const PassOptions& options, const PipelineOptions& pipeline_options) {
+                                     const PassContext& context, const PipelineOptions& pipeline_options) {
   std::vector<std::string> names;
   for (const Pass& pass : passes) names.push_back(pass.name);
+  for (const FusionPattern& pattern : context.target.patterns) names.push_back(name_of(pattern));
   for (const std::string& disabled : pipeline_options.disabled) {
     if (std::find(names.begin(), names.end(), disabled) != names.end()) continue;
     fail(ErrorCode::invalid_argument, "there is no pass '{}' to disable{}", disabled,
          did_you_mean(disabled, names));
   }
+  PassContext enabled = context;
+  std::erase_if(enabled.target.patterns, [&](const FusionPattern& pattern) {
+    return pipeline_options.disabled.contains(name_of(pattern));
+  });
   std::vector<PassReport> reports;
   for (const Pass& pass : passes) {
     if (pipeline_options.disabled.contains(pass.name)) continue;
     PassReport report{.name = pass.name, .time = {}, .nodes_before = graph.nodes().size()};
     report.time.begin = Clock::now();
-    report.changed = pass.run(graph, options);
+    report.changed = pass.run(graph, enabled);
     report.time.end = Clock::now();
     report.nodes_after = graph.nodes().size();
     if (report.changed && pipeline_options.verify) {

@@ -20,21 +20,10 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                   passes::fold_batch_norm};
   const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
                        passes::recompute_activations};
-  const Pass pointwise_gradients{"fuse_pointwise_gradients",
-                                 "both gradients of a pointwise convolution with batch normalization's",
-                                 passes::fuse_pointwise_gradients};
-  const Pass data_gradients{"fuse_data_gradient",
-                            "data gradient with the sum of gradients and the relu's mask",
-                            passes::fuse_data_gradient};
-  const Pass pooled_norms{"fuse_pooled_batch_norm",
-                          "training batch normalization with relu and max pooling, and their gradients",
-                          passes::fuse_pooled_batch_norm};
-  const Pass norms{"fuse_batch_norm", "training batch normalization with sum, relu and the relu's mask",
-                   passes::fuse_batch_norm};
-  const Pass convolutions{"fuse_convolution", "convolution with bias, residual and activation",
-                          passes::fuse_convolution};
-  const Pass products{"fuse_matmul", "matrix product with bias, residual and activation",
-                      passes::fuse_matmul};
+  const Pass patterns{"fuse_patterns", "what the device has one kernel for, by the patterns that it brings",
+                      passes::fuse_patterns};
+  const Pass statistics{"reduce_to_statistics", "training batch normalization whose result nobody reads",
+                        passes::reduce_to_statistics};
   const Pass input_casts{"fuse_input_casts", "images that are rounded where a convolution reads them",
                          passes::fuse_input_casts};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
@@ -49,8 +38,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // fusions, which make each copy one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.
   if (options.fuse)
-    passes.insert(passes.end(), {recompute, pointwise_gradients, data_gradients, pooled_norms, norms, dead,
-                                 convolutions, products, input_casts, clusters, groups});
+    passes.insert(passes.end(), {recompute, patterns, statistics, dead, input_casts, clusters, groups});
   return passes;
 }
 

@@ -17,9 +17,9 @@
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
+#include "tessera/passes/batch_norm_mask.h"
 #include "tessera/passes/fuse.h"
 
-#include "passes/batch_norm_mask.h"
 #include "passes/dependence.h"
 #include "passes/passes.h"
 
@@ -32,7 +32,7 @@ std::vector<Node*> late_readers(const Dependence& dependence, const Node& gradie
   std::vector<const Node*> early;
   std::vector<Node*> late;
   for (const Use& use : y->uses()) {
-    if (use.node == mask.greater) continue;         // will be made from x (fuse_batch_norm)
+    if (use.node == mask.greater) continue;         // will be made from x (batch_norm_gradient_pattern)
     if (use.node->schema().traits.view) return {};  // the same memory, for who knows how long
     if (dependence.depends(gradient, *use.node)) {
       early.push_back(use.node);
@@ -160,11 +160,11 @@ bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
 
 }  // namespace
 
-bool recompute_activations(Graph& graph, const PassOptions& options) {
-  if (!options.recompute.value_or(true)) return false;
-  const int64_t limit =
-      options.recompute.has_value() ? std::numeric_limits<int64_t>::max() : options.recompute_limit_bytes;
-  const bool normalizations = recompute_normalizations(graph, limit, options.recompute_share);
+bool recompute_activations(Graph& graph, const PassContext& context) {
+  if (!context.options.recompute.value_or(true)) return false;
+  const int64_t limit = context.options.recompute.has_value() ? std::numeric_limits<int64_t>::max()
+                                                              : context.target.recompute_limit_bytes;
+  const bool normalizations = recompute_normalizations(graph, limit, context.target.recompute_share);
   return recompute_casts_of_inputs(graph, limit) || normalizations;
 }
 

@@ -4,7 +4,7 @@
 
 namespace tessera::passes {
 
-bool remove_dead_code(Graph& graph, const PassOptions&) {
+bool remove_dead_code(Graph& graph, const PassContext&) {
   bool changed = false;
   for (auto position = graph.nodes().end(); position != graph.nodes().begin();) {
     Node* node = std::prev(position)->get();

@@ -210,8 +210,8 @@ bool simplify_transposes(Graph& graph) {
   return changed;
 }
 
-bool settle_order(Graph& graph, const Permutation& order, const PassOptions& options) {
-  const std::vector<Node*> nodes = OrderChoice(graph, order, options.frozen).choose();
+bool settle_order(Graph& graph, const Permutation& order, const PassContext& context) {
+  const std::vector<Node*> nodes = OrderChoice(graph, order, context.options.frozen).choose();
   Reordering reordering(graph, order);
   for (Node* node : nodes) reordering.apply(node);
   return !nodes.empty();
@@ -229,18 +229,18 @@ std::vector<Permutation> permutations_of(const Graph& graph) {
 
 }  // namespace
 
-bool settle_layout(Graph& graph, const PassOptions& options) {
+bool settle_layout(Graph& graph, const PassContext& context) {
   if (!free_symbols(graph).empty()) return false;  // costs are known once extents are
   bool changed = simplify_transposes(graph);
-  if (changed) remove_dead_code(graph, options);
+  if (changed) remove_dead_code(graph, context);
   // Each change makes the graph cheaper, so that this ends.
   for (bool again = true; again;) {
     const std::vector<Permutation> orders = permutations_of(graph);
     again = std::any_of(orders.begin(), orders.end(),
-                        [&](const Permutation& order) { return settle_order(graph, order, options); });
+                        [&](const Permutation& order) { return settle_order(graph, order, context); });
     if (!again) break;
     simplify_transposes(graph);
-    remove_dead_code(graph, options);
+    remove_dead_code(graph, context);
     changed = true;
   }
   return changed;

@@ -1,6 +1,7 @@
 #include "tessera/passes/settled_values.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tessera {
 
@@ -17,6 +18,23 @@ std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen)
     for (const auto& output : node->outputs()) settled.insert(output.get());
   }
   return settled;
+}
+
+bool is_settled(const Value& value) {
+  std::unordered_set<const Value*> seen{&value};
+  std::vector<const Value*> waiting{&value};
+  while (!waiting.empty()) {
+    const Value* next = waiting.back();
+    waiting.pop_back();
+    if (next->producer() == nullptr) {
+      if (next->role() == InputRole::input) return false;
+      continue;
+    }
+    for (const Value* input : next->producer()->inputs()) {
+      if (seen.insert(input).second) waiting.push_back(input);
+    }
+  }
+  return true;
 }
 
 }  // namespace tessera

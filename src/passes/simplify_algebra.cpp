@@ -122,7 +122,7 @@ bool drop_broadcasts(Graph& graph, Node& node) {
 
 }  // namespace
 
-bool simplify_algebra(Graph& graph, const PassOptions&) {
+bool simplify_algebra(Graph& graph, const PassContext&) {
   bool changed = false;
   for (bool again = true; again;) {
     again = false;

@@ -14,6 +14,7 @@
 #include "tessera/ops/functions.h"
 
 #include "support/expect_error.h"
+#include "support/planning_device.h"
 #include "support/training_step.h"
 
 namespace tessera {
@@ -224,14 +225,46 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
                "plans");
 }
 
+// Fails as soon as it runs.
+class FailingDevice : public HostMemoryDevice {
+ public:
+  DeviceDescription description() const override { return {.name = "failing", .versions = {}}; }
+  std::vector<KernelCandidate> candidates(const Node&) const override {
+    class Failing : public Kernel {
+      void run(const KernelArguments&) override {
+        fail(ErrorCode::out_of_memory, "the kernel found no memory");
+      }
+    };
+    return {{.name = "loops.failing",
+             .refusal = [](const KernelRequest&) { return std::string(); },
+             .create = [](const KernelRequest&) { return std::make_unique<Failing>(); }}};
+  }
+};
+
+TEST(Executable, SaysWhichNodeAKernelFailedAt) {
+  const auto graph = parse_graph(R"(graph g(input %x: fp32[2, 3], input %w: fp32[3, 4]) {
+    %product = matmul(%x, %w)
+    output y = %product
+  })");
+  const auto executable = compile(*graph, std::make_shared<FailingDevice>());
+  executable->load({});
+  const auto run = [&] {
+    executable->run({{"x", Tensor(DataType::fp32, {2, 3})}, {"w", Tensor(DataType::fp32, {3, 4})}});
+  };
+  EXPECT_ERROR(run(), ErrorCode::out_of_memory, "the kernel found no memory");
+  EXPECT_ERROR(run(), ErrorCode::out_of_memory,
+               "in kernel loops.failing of node 'product': matmul of fp32[2, 3], fp32[3, 4]");
+}
+
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
   const auto step = testing::training_step(model, {.batch = 32});
   const auto plan = [&](std::optional<bool> recompute, int64_t limit = std::numeric_limits<int64_t>::max()) {
     CompileOptions options;
     options.passes.recompute = recompute;
-    options.passes.recompute_limit_bytes = limit;
-    return compile(*step.graph, Device::null(), options);
+    PassTarget target = Device::null()->pass_target({});
+    target.recompute_limit_bytes = limit;
+    return compile(*step.graph, std::make_shared<testing::PlanningDevice>(target), options);
   };
   const auto count = [](const Executable& executable) {
     return std::count_if(executable.nodes().begin(), executable.nodes().end(), [](const NodeReport& node) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/compile_growth.h"
+#include "support/planning_device.h"
 
 namespace tessera::testing {
 namespace {
@@ -12,10 +13,10 @@ TEST(Growth, OfCompilationIsNearLinear) {
 
 // As GPUs ask for it.
 TEST(Growth, OfCompilationWithGroupedClustersIsNearLinear) {
-  CompileOptions options;
-  options.passes.reductions_per_cluster = 4;
-  options.passes.values_per_group = 100;
-  expect_near_linear_compilation(Device::null(), options);
+  PassTarget target = Device::null()->pass_target({});
+  target.reductions_per_cluster = 4;
+  target.values_per_group = 100;
+  expect_near_linear_compilation(std::make_shared<PlanningDevice>(target));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(Limit, IsNotMadeUp) {
   EXPECT_TRUE(limit_of(node_with(0, 1, std::nullopt), card()).has_value());  // nothing to compute
 }
 
-// By node name, of a compilation for plain loops.
+// By node name, of a compilation that fuses products with what follows them.
 std::map<std::string, std::optional<Precision>> arithmetic_in(const char* type, Precision precision) {
   const std::string text = fmt::format(
       "graph g(input %a: {0}[4, 8], input %b: {0}[8, 4]) {{\n  %p: {0}[4, 4] = matmul(%a, %b)\n"
@@ -51,7 +51,7 @@ std::map<std::string, std::optional<Precision>> arithmetic_in(const char* type, 
   CompileOptions options;
   options.passes.precision = precision;
   std::map<std::string, std::optional<Precision>> result;
-  const auto executable = compile(*parse_graph(text), Device::reference(), options);
+  const auto executable = compile(*parse_graph(text), Device::null(), options);
   for (const NodeReport& node : executable->nodes()) result[node.name] = node.arithmetic;
   return result;
 }

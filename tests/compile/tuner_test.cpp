@@ -75,6 +75,7 @@ struct Offer {
   bool fallback = false;
   int own_microseconds = 0;  // by the device's clock, if it has one
   bool only_tuned = false;
+  bool lacks_memory = false;  // when it runs
 };
 
 class ClockedQueue : public HostQueue {
@@ -107,6 +108,7 @@ class OfferingDevice : public HostMemoryDevice {
         return std::string();
       };
       candidate.create = [offer, clock = clock_](const KernelRequest&) {
+        require(!offer.lacks_memory, ErrorCode::out_of_memory, "{} finds no memory", offer.name);
         return std::make_unique<SlowAddition>(microseconds(offer.microseconds), offer.addend, offer.writes,
                                               microseconds(offer.own_microseconds), clock);
       };
@@ -223,6 +225,15 @@ TEST(Tuner, RemembersForEachPrecisionAndOrder) {
 }
 
 // Two processes that tune at once; they would have read the file before either wrote it.
+// Lack of memory says nothing of a kernel: the next process measures it.
+TEST(Tuner, RemembersNothingWhereMemoryWasLacking) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "winners").string();
+  const Offer slow{.name = "slow", .microseconds = 2000};
+  EXPECT_EQ(choose({slow, {.name = "fast", .lacks_memory = true}}, file).kernel, "slow");
+  EXPECT_EQ(choose({slow, {.name = "fast"}}, file).kernel, "fast");
+}
+
 TEST(TuningFile, KeepsWhatOthersAddMeanwhile) {
   const TemporaryFolder folder;
   const fs::path file = folder / "new/tuning.json";

@@ -3,6 +3,7 @@
 
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
@@ -45,7 +46,7 @@ class FusedContraction : public ::testing::TestWithParam<std::tuple<Chain, DataT
     for (size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T"))
       text.replace(at, 2, name);
     const std::unique_ptr<Graph> graph = parse_graph(text);
-    ASSERT_TRUE(run_pass(*graph, "fuse_" + kind));
+    ASSERT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern(kind)})));
     ASSERT_EQ(graph->nodes().size(), 1) << print(*graph);
     const Node& node = *graph->nodes().front();
     std::vector<bool> freezable;

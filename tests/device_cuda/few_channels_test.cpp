@@ -3,6 +3,7 @@
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 #include "support/sum_tolerance.h"
 
 namespace tessera::testing {
@@ -53,7 +54,8 @@ std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::stri
   return parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n"
       "  %y: {0}{3}, %sum: fp32[{7}], %squares: fp32[{7}] = fused(%x, %weight) {{kind = "
-      "\"convolution_statistics\"}} body graph convolution_statistics(input %x: {0}{1}, input %weight: "
+      "\"convolution_statistics\", role_values = [0, 1, 2], roles = [\"x\", \"weight\", \"y\"]}} body graph "
+      "convolution_statistics(input %x: {0}{1}, input %weight: "
       "{0}{2}) {{\n"
       "    %y: {0}{3} = convolution(%x, %weight) "
       "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
@@ -64,7 +66,7 @@ std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::stri
       type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
 }
 
-// As fuse_convolution makes it.
+// As fuse_patterns makes it.
 std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& type) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
   const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
@@ -73,7 +75,7 @@ std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& 
       "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
       "  %s = add(%c, %bias)\n  %y = relu(%s)\n  output y = %y\n}}",
       type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
-  EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
   return parse_graph(print(*graph));
 }
 
@@ -89,9 +91,9 @@ std::unique_ptr<Graph> of_wide_image(const ConvolutionCase& own, const std::stri
   replace_first("input %x: " + type, "input %images: fp32");
   replace_first("{\n", "{\n  %x = cast(%images) {type = " + type + "}\n");
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  PassOptions options;
-  options.takes_wide_image = [](const Node&) { return true; };
-  EXPECT_TRUE(run_pass(*graph, "fuse_input_casts", options));
+  PassContext context;
+  context.target.takes_wide_image = [](const Node&) { return true; };
+  EXPECT_TRUE(run_pass(*graph, "fuse_input_casts", context));
   return parse_graph(print(*graph));
 }
 

@@ -1,9 +1,12 @@
 // Convolutions with what the GPU's passes put behind them: statistics, and a sum of gradients with a mask.
 #include <cmath>
 
+#include "tessera/device/common/convolution_patterns.h"
+
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 #include "support/sum_tolerance.h"
 
 namespace tessera::testing {
@@ -58,15 +61,10 @@ std::vector<FusedCase> gradient_cases() {
        text("bf16[4, 14, 14, 64]", "bf16[64, 1, 1, 64]", "bf16[4, 14, 14, 64]", "bf16", window(0, 1))}};
 }
 
-PassOptions fusing_options() {
-  PassOptions options;
-  options.fuse_data_gradients = true;
-  options.takes_statistics = [](const Node&) { return true; };
-  return options;
-}
-
-const Node& fused_node(Graph& graph, const std::string& pass, const std::string& kind) {
-  EXPECT_TRUE(run_pass(graph, pass, fusing_options()));
+const Node& fused_node(Graph& graph, const std::string& kind) {
+  EXPECT_TRUE(run_pass(graph, "fuse_patterns",
+                       brings({backend::masked_data_gradient_pattern(),
+                               backend::convolution_statistics_pattern([](const Node&) { return true; })})));
   verify(graph);
   for (const auto& node : graph.nodes()) {
     if (node->body() != nullptr && node->attributes().text("kind") == kind) return *node;
@@ -88,7 +86,7 @@ class ConvolutionStatistics : public ::testing::TestWithParam<FusedCase> {};
 TEST_P(ConvolutionStatistics, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const std::unique_ptr<Graph> graph = parse_graph(GetParam().text);
-  const Node& node = fused_node(*graph, "fuse_batch_norm", "convolution_statistics");
+  const Node& node = fused_node(*graph, "convolution_statistics");
   const TensorType& y = node.output(0)->type();
   const int64_t channels = y.static_shape().back();
   const int64_t terms = graph->find_input("weight")->type().element_count() / channels;
@@ -146,7 +144,7 @@ TEST(CudaConvolutions, AreNotCudnnsWhereItIsWrong) {
         fmt::format("graph g(input %x: {0}[4, 14, 14, 64], input %weight: {0}[64, {1}, {1}, 64]) {{\n"
                     "  %c = convolution(%x, %weight) {{{2}}}\n  %y = relu(%c)\n  output y = %y\n}}",
                     type, extent, window(extent / 2, 1)));
-    EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+    EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
     return graph;
   };
   EXPECT_EQ(cudnn_refusal(*rectified("fp32", 1)),
@@ -164,7 +162,8 @@ TEST(ConvolutionStatistics, CudaRefusesABiasOfTheConvolutionItself) {
     return parse_graph(fmt::format(
         "graph g(input %x: {0}, input %weight: {1}, input %own: {2}[64]) {{\n"
         "  %y: {2}[2, 8, 8, 64], %sum: fp32[64], %squares: fp32[64] = fused(%x, %weight, %own) {{kind = "
-        "\"convolution_statistics\"}} body graph convolution_statistics(input %x: {0}, input %weight: {1}, "
+        "\"convolution_statistics\", role_values = [0, 1, 2, 3], roles = [\"x\", \"weight\", \"bias\", "
+        "\"y\"]}} body graph convolution_statistics(input %x: {0}, input %weight: {1}, "
         "input %own: {2}[64]) {{\n    %y = convolution(%x, %weight, %own) {{{3}}}\n"
         "    %wide = cast(%y) {{type = fp32}}\n    %sum = reduce_sum(%wide) {{axes = [0, 1, 2]}}\n"
         "    %square = square(%wide)\n    %squares = reduce_sum(%square) {{axes = [0, 1, 2]}}\n"
@@ -203,7 +202,7 @@ class MaskedDataGradient : public ::testing::TestWithParam<FusedCase> {};
 TEST_P(MaskedDataGradient, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const std::unique_ptr<Graph> graph = parse_graph(GetParam().text);
-  const Node& node = fused_node(*graph, "fuse_data_gradient", "convolution_data_gradient");
+  const Node& node = fused_node(*graph, "convolution_data_gradient");
   const TensorType& dz = node.output(0)->type();
   const TensorType& weight = graph->find_input("weight")->type();
   const int64_t terms = weight.element_count() / weight.static_shape().back();

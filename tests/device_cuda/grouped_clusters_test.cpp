@@ -32,11 +32,11 @@ std::string text(const std::string& type) {
 
 std::unique_ptr<Graph> grouped(const std::string& type) {
   auto graph = parse_graph(text(type));
-  PassOptions options;
-  options.reductions_per_cluster = 8;
-  options.values_per_group = 1000;
-  run_pass(*graph, "fuse_elementwise", options);
-  EXPECT_TRUE(run_pass(*graph, "group_clusters", options));
+  PassContext context;
+  context.target.reductions_per_cluster = 8;
+  context.target.values_per_group = 1000;
+  run_pass(*graph, "fuse_elementwise", context);
+  EXPECT_TRUE(run_pass(*graph, "group_clusters", context));
   verify(*graph);
   return graph;
 }

@@ -6,13 +6,13 @@
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
 struct ReluCase {
   std::string name;
-  std::string pass;  // that fuses the relu
   std::string kind;  // of the node that it makes
   std::string text;
   bool tf32 = false;
@@ -36,7 +36,7 @@ std::vector<ReluCase> cases() {
       if (tf32 && type != "fp32") continue;
       const std::string name = tf32 ? "tf32" : type;
       const auto add = [&](const std::string& own, const std::string& kind, const std::string& text) {
-        result.push_back({own + "_" + name, "fuse_" + kind, kind, text, tf32});
+        result.push_back({own + "_" + name, kind, text, tf32});
       };
       add("Convolution", "convolution",
           convolution_text(type, "[2, 9, 9, 32]", "[64, 3, 3, 32]", "[2, 9, 9, 64]", 3, false));
@@ -70,7 +70,9 @@ TEST_P(CudaRelu, EveryKernelKeepsWhatIsNotFinite) {
   TESSERA_NEEDS_GPU();
   const ReluCase& own = GetParam();
   const std::unique_ptr<Graph> graph = parse_graph(own.text);
-  ASSERT_TRUE(run_pass(*graph, own.pass));
+  const FusionPattern pattern =
+      own.kind == "batch_norm" ? backend::batch_norm_pattern() : backend::contraction_pattern(own.kind);
+  ASSERT_TRUE(run_pass(*graph, "fuse_patterns", brings({pattern})));
   const Node& node = *graph->nodes().back();
   ASSERT_EQ(node.attributes().text("kind"), own.kind);
   std::vector<Tensor> inputs;

@@ -40,6 +40,7 @@ struct FakeMaker {
   std::atomic<int> loaded{0};
   std::string versions = "card; library 1";
   bool builds = true;
+  bool has_memory = true;
   bool saves = true;
   bool reads = true;
 
@@ -47,6 +48,7 @@ struct FakeMaker {
     return {.versions = versions,
             .build = [this](const PlanProblem& problem, int64_t choice) -> std::shared_ptr<CudnnPlan> {
               ++built;
+              require(has_memory, ErrorCode::out_of_memory, "no memory today");
               require(builds, ErrorCode::unsupported, "no engine today");
               return std::make_shared<FakePlan>(SavedPlan{5, saves ? text_of(problem, choice) : ""});
             },
@@ -96,6 +98,18 @@ TEST_F(PlanCacheTest, BuildsAPlanOnceAndReadsItInTheNextProcess) {
   EXPECT_EQ(fake_.loaded, 1);
   expect_plan(*second, 3);
   EXPECT_EQ(fake_.built, 2);
+}
+
+// Lack of memory says nothing of the problem.
+TEST_F(PlanCacheTest, TakesNoLackOfMemoryForARefusal) {
+  const auto cache = new_cache();
+  fake_.has_memory = false;
+  EXPECT_ERROR(cache->get(problem_, 0), ErrorCode::out_of_memory, "no memory today");
+  EXPECT_ERROR(cache->get(problem_, 0), ErrorCode::out_of_memory, "no memory today");
+  cache->make_ahead(problem_, 0);  // whoever asks for it hears of it
+  fake_.has_memory = true;
+  expect_plan(*cache);
+  EXPECT_EQ(fake_.built, 4);
 }
 
 TEST_F(PlanCacheTest, BuildsAnewWhatIsDamagedCutOffOrOfAnotherProblem) {

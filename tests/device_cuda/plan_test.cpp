@@ -1,4 +1,5 @@
 // Plans for a card that is not there.
+#include <algorithm>
 #include <cstdlib>
 
 #include "device_cuda/cuda_case.h"
@@ -35,8 +36,13 @@ TEST(CudaPlan, AddsUpResultsOfConvolutionsWhereThatIsFasterAndAllowed) {
         "%weight) {{dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}}\n"
         "  output y = %y\n}}",
         type, images, inputs, outputs));
-    Device::open("cuda:plan-h100")->prepare(options);
-    return options.takes_statistics && options.takes_statistics(*graph->nodes().front());
+    const PassTarget target = Device::open("cuda:plan-h100")->pass_target(options);
+    const auto pattern = std::find_if(
+        target.patterns.begin(), target.patterns.end(),
+        [](const FusionPattern& candidate) { return candidate.kind == "convolution_statistics"; });
+    FusionMatch match;
+    match.add_roles_of(*graph->nodes().front());
+    return pattern->worth(match);
   };
   PassOptions any_order;
   any_order.deterministic = false;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/passes/fuse.h"
 
 #include "device_cuda/convolution_case.h"
@@ -12,6 +13,7 @@
 #include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 #include "support/sum_tolerance.h"
 
 namespace tessera::testing {
@@ -57,11 +59,11 @@ std::unique_ptr<Graph> fused(const NormalizedCase& own) {
   text += "  %c = convolution(%y, %weight) " + window +
           "\n  %n, %mean, %variance = batch_norm_training(%c, %scale, %bias)\n  output n = %n\n  output y = "
           "%y\n}\n";
-  PassOptions options;
-  options.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
-  options.takes_statistics = [](const Node&) { return true; };
+  const PassContext context =
+      brings({backend::normalized_convolution_pattern([](const Node&, size_t, bool) { return true; }),
+              alternative(backend::convolution_statistics_pattern([](const Node&) { return true; }))});
   std::unique_ptr<Graph> graph = parse_graph(text);
-  EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", context));
   verify(*graph);
   return graph;
 }
@@ -164,7 +166,7 @@ struct ResidualCase {
   std::string type = "fp16";
 };
 
-// As fuse_convolution makes it in inference.
+// As fuse_patterns makes it in inference.
 std::unique_ptr<Graph> residual_of(const ResidualCase& own) {
   std::unique_ptr<Graph> graph = parse_graph(fmt::format(
       "graph g(input %x: {0}[{1}, {2}], input %weight: {0}[{3}, 1, 1, {2}], input %bias: {0}[{3}], input "
@@ -173,7 +175,7 @@ std::unique_ptr<Graph> residual_of(const ResidualCase& own) {
       "padding_low = [0, 0], strides = [1, 1]}}\n  %b = add(%c, %bias)\n  %s = add(%b, %residual)\n"
       "  %y = relu(%s)\n  output y = %y\n}}\n",
       own.type, own.pixels, own.inputs, own.outputs));
-  EXPECT_TRUE(run_pass(*graph, "fuse_convolution"));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
   return graph;
 }
 
@@ -233,9 +235,9 @@ std::unique_ptr<Graph> with_statistics(const NormalizedCase& own) {
                               "strides = [1, 1]}}\n  %n, %mean, %variance = batch_norm_training(%c, %scale, "
                               "%bias)\n  output n = %n\n}}\n",
                               own.pixels, own.inputs, own.outputs, own.type));
-  PassOptions options;
-  options.takes_statistics = [](const Node&) { return true; };
-  EXPECT_TRUE(run_pass(*graph, "fuse_batch_norm", options));
+  const PassContext context =
+      brings({backend::convolution_statistics_pattern([](const Node&) { return true; })});
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", context));
   verify(*graph);
   return graph;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/passes/fuse.h"
 
 #include "device_cuda/convolution_case.h"
@@ -11,6 +12,7 @@
 #include "device_cuda/plan_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 #include "support/sum_tolerance.h"
 
 namespace tessera::testing {
@@ -83,14 +85,12 @@ const Node* fused_node(Graph& graph, const std::string& kind) {
 }
 
 std::unique_ptr<Graph> fused(const PointwiseCase& own) {
-  PassOptions options;
-  options.takes_summed_gradients = [&](const Node&, size_t) {
-    return own.narrow > 128 ? FusedGradients::data : FusedGradients::both;
-  };
-  options.takes_normalized_gradients = [](const Node&) { return true; };
-  options.recomputes_mask = [](const Node&) { return true; };
+  const auto always = [](const Node&, size_t) { return true; };
+  const FusionPattern summed = own.narrow > 128 ? backend::summed_data_gradient_pattern(always)
+                                                : backend::summed_gradients_pattern(always, always);
+  const PassContext context = brings({summed, backend::normalized_gradients_pattern(always)});
   std::unique_ptr<Graph> graph = gradients_of(own);
-  EXPECT_TRUE(run_pass(*graph, "fuse_pointwise_gradients", options));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", context));
   verify(*graph);
   return graph;
 }
@@ -307,18 +307,18 @@ TEST(PointwiseGradients, CudaTakesWhatTheCacheDoesNotHold) {
   const auto summed = [&](const Graph& graph, size_t norms) {
     return cuda::takes_summed_gradients(*data_gradient(graph), norms, false, gpu);
   };
-  EXPECT_EQ(summed(*small, 1), FusedGradients::none);
-  EXPECT_EQ(summed(*large, 1), FusedGradients::both);
-  EXPECT_EQ(summed(*large, 3), FusedGradients::none);
-  EXPECT_EQ(summed(*gradients_of({"", "64, 28, 28", 256, 1024}), 1), FusedGradients::data);
+  EXPECT_EQ(summed(*small, 1), cuda::FusedGradients::none);
+  EXPECT_EQ(summed(*large, 1), cuda::FusedGradients::both);
+  EXPECT_EQ(summed(*large, 3), cuda::FusedGradients::none);
+  EXPECT_EQ(summed(*gradients_of({"", "64, 28, 28", 256, 1024}), 1), cuda::FusedGradients::data);
   const std::unique_ptr<Graph> slices = gradients_of({"", "64, 28, 28", 128, 512});
   const cuda::GpuTraits other = cuda::Context("b200").traits();
   EXPECT_TRUE(cuda::recomputes_mask(*data_gradient(*slices), false, gpu));
   EXPECT_TRUE(cuda::recomputes_mask(*data_gradient(*large), false, other));
   EXPECT_FALSE(cuda::recomputes_mask(*data_gradient(*slices), false, other));
   const std::unique_ptr<Graph> wide = gradients_of({"", "64, 56, 56", 64, 256, 1, "fp32"});
-  EXPECT_EQ(summed(*wide, 1), FusedGradients::none);
-  EXPECT_EQ(cuda::takes_summed_gradients(*data_gradient(*wide), 1, true, gpu), FusedGradients::both);
+  EXPECT_EQ(summed(*wide, 1), cuda::FusedGradients::none);
+  EXPECT_EQ(cuda::takes_summed_gradients(*data_gradient(*wide), 1, true, gpu), cuda::FusedGradients::both);
   const auto former = [](const Graph& graph) { return nodes_of(graph, "convolution_data_gradient").back(); };
   EXPECT_FALSE(cuda::takes_normalized_gradients(*former(*small), false, gpu));
   EXPECT_TRUE(cuda::takes_normalized_gradients(*former(*large), false, gpu));

@@ -80,11 +80,11 @@ struct PooledNode {
     return ops::batch_norm_inference(x, channels[0], channels[1], channels[2], channels[3], 0.25);
   }
   void fuse(const std::string& kind, std::initializer_list<Value*> members,
-            const std::vector<Value*>& outputs) {
+            const std::vector<Value*>& outputs, FusionMatch match) {
     for (size_t i = 0; i < outputs.size(); ++i) graph->add_output("y" + std::to_string(i), outputs[i]);
     std::vector<Node*> nodes;
     for (const Value* value : members) nodes.push_back(value->producer());
-    node = fuse_nodes(*graph, kind, nodes, outputs);
+    node = fuse_nodes(*graph, kind, nodes, outputs, match.roles);
     verify(*graph);
   }
 };
@@ -94,7 +94,11 @@ PooledNode forward_node(const PooledCase& own) {
   Value* n = result.normalized();
   Value* r = ops::relu(n);
   Value* y = ops::max_pool(r, own.window);
-  result.fuse("batch_norm_max_pool", {n, r, y}, {y, y->producer()->output(1)});
+  FusionMatch match;
+  match.add_roles_of(*n->producer());
+  match.add_role("relu", r);
+  match.add_role("pooling", y);
+  result.fuse("batch_norm_max_pool", {n, r, y}, {y, y->producer()->output(1)}, match);
   return result;
 }
 
@@ -110,7 +114,14 @@ PooledNode backward_node(const PooledCase& own) {
   Value* dz = ops::select(open, g, zero);
   const ops::NormGradients dx = ops::batch_norm_gradient(dz, result.x, result.channels[0], result.channels[2],
                                                          result.channels[3], 0.25);
-  result.fuse("max_pool_batch_norm_gradient", {g, n, open, dz, dx.x}, {dx.x, dx.scale, dx.bias});
+  FusionMatch match;
+  match.add_roles_of(*dx.x->producer());
+  match.add_role("masked", dz);
+  match.add_role("mask_bias", result.channels[1]);
+  match.add_role("pooling", g);
+  match.add_role("dy", dy);
+  match.add_role("positions", position);
+  result.fuse("max_pool_batch_norm_gradient", {g, n, open, dz, dx.x}, {dx.x, dx.scale, dx.bias}, match);
   return result;
 }
 

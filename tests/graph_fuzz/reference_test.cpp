@@ -78,7 +78,7 @@ void count_faults(uint64_t seed, Precision precision, Counts& counts) {
   options.precision = precision;
   options.fuse = false;
   const std::unique_ptr<Graph> lowered = own.graph->clone();
-  run_pipeline(*lowered, pipeline(options), options, {});
+  run_pipeline(*lowered, pipeline(options), {options, {}}, {});
   const auto difference = [&](const Graph& graph) {
     const Shake rounding{.seed = 777, .tf32 = precision == Precision::tf32};
     return difference_to_reference(interpret(graph, own.values, rounding), *own.graph, *lowered, own.values,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
@@ -184,17 +185,22 @@ class Block {
 
 }  // namespace
 
-void EagerDevice::prepare(PassOptions& options) const {
-  CudaDevice::prepare(options);
+PassTarget EagerDevice::pass_target(const PassOptions& options) const {
   constexpr int64_t kMostOfBoth = 128;  // outputs of which the weight gradient is made too
-  options.takes_summed_gradients = [](const Node& data_gradient, size_t) {
-    const int64_t outputs = data_gradient.input(0)->shape().back().value();
-    return outputs <= kMostOfBoth ? FusedGradients::both : FusedGradients::data;
+  const auto makes_both = [](const Node& data_gradient, size_t) {
+    return data_gradient.input(0)->shape().back().value() <= kMostOfBoth;
   };
-  options.recomputes_mask = [](const Node&) { return true; };
-  options.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
-  options.takes_normalized_gradients = [](const Node&) { return true; };
-  options.takes_statistics = [](const Node&) { return true; };
+  const auto always = [](const Node&, size_t) { return true; };
+  PassTarget target = CudaDevice::pass_target(options);
+  for (FusionPattern& pattern : target.patterns) {
+    const bool alternative = pattern.alternative;
+    if (pattern.kind == "summed_gradients")
+      pattern = alternative ? backend::summed_data_gradient_pattern(always)
+                            : backend::summed_gradients_pattern(makes_both, always);
+    pattern.alternative = alternative;
+    pattern.worth = nullptr;
+  }
+  return target;
 }
 
 std::vector<KernelProblem> draw_cuda_problems(uint64_t seed, const EagerDevice& device) {

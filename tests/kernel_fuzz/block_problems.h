@@ -15,7 +15,7 @@ namespace tessera::testing {
 class EagerDevice : public cuda::CudaDevice {
  public:
   using CudaDevice::CudaDevice;
-  void prepare(PassOptions& options) const override;
+  PassTarget pass_target(const PassOptions& options) const override;
 };
 
 // Of half of the seeds those of draw_problems(), of the others every fused node of such a network, and some

@@ -333,15 +333,13 @@ class Network {
   std::vector<Value*> sources_;
 };
 
-// As compile() prepares a graph for the device.
-PassOptions draw_options(Draw& draw, const Device& device) {
+PassOptions draw_options(Draw& draw) {
   PassOptions options;
   options.precision = draw.pick(std::vector<Precision>{Precision::fp32, Precision::fp32, Precision::tf32,
                                                        Precision::fp16, Precision::bf16});
   options.frozen = draw.chance(30);
   options.deterministic = draw.chance(60);
   if (draw.chance(20)) options.recompute = true;
-  device.prepare(options);
   return options;
 }
 
@@ -359,9 +357,10 @@ std::vector<KernelProblem> draw_pattern_problems(Draw& draw, const Device& devic
 }
 
 std::vector<KernelProblem> problems_of_network(Draw& draw, ProblemMaker& maker, const Device& device) {
-  const PassOptions options = draw_options(draw, device);
+  const PassOptions options = draw_options(draw);
   Graph& graph = maker.graph();
-  run_pipeline(graph, pipeline(options), options, {.disabled = {}, .verify = true, .dump = {}});
+  run_pipeline(graph, pipeline(options), {options, device.pass_target(options)},
+               {.disabled = {}, .verify = true, .dump = {}});
   std::unordered_map<const Value*, Tensor> values;
   for (const auto& input : graph.inputs()) values[input.get()] = maker.contents(input.get());
   const std::shared_ptr<Graph> owned = maker.take_graph();

@@ -3,10 +3,10 @@
 namespace tessera::testing {
 namespace {
 
-PassOptions frozen() {
-  PassOptions options;
-  options.frozen = true;
-  return options;
+PassContext frozen() {
+  PassContext context;
+  context.options.frozen = true;
+  return context;
 }
 
 const char* const kInputs = R"(graph g(input %x: fp32[2, 5, 5, 4], parameter %w: fp32[6, 3, 3, 2],

@@ -1,4 +1,4 @@
-// What the options allow beyond one reduction a cluster and connected work: for devices whose launches cost.
+// What the target allows beyond one reduction a cluster and connected work: for devices whose launches cost.
 #include <gtest/gtest.h>
 
 #include "passes/pass_case.h"
@@ -7,10 +7,10 @@ namespace tessera::testing {
 namespace {
 
 // How many clusters the pass makes of the graph; checks that it means the same as before.
-size_t clusters_of(const char* text, const PassOptions& options) {
+size_t clusters_of(const char* text, const PassContext& context) {
   const auto before = parse_graph(text);
   const auto after = parse_graph(text);
-  run_pass("fuse_elementwise", *after, options);
+  run_pass("fuse_elementwise", *after, context);
   verify(*after);
   const std::vector<Tensor> inputs = synthetic_inputs(*before);
   const ReferenceResult expected = run_reference(*before, inputs);
@@ -23,16 +23,16 @@ size_t clusters_of(const char* text, const PassOptions& options) {
   return count;
 }
 
-PassOptions with_reductions(int count) {
-  PassOptions options;
-  options.reductions_per_cluster = count;
-  return options;
+PassContext with_reductions(int count) {
+  PassContext context;
+  context.target.reductions_per_cluster = count;
+  return context;
 }
 
-PassOptions joining(int values) {
-  PassOptions options;
-  options.values_per_joined_cluster = values;
-  return options;
+PassContext joining(int values) {
+  PassContext context;
+  context.target.values_per_joined_cluster = values;
+  return context;
 }
 
 constexpr const char* kTwoSums = R"(graph g(input %x: fp32[4, 3], input %y: fp32[4, 3]) {

@@ -17,8 +17,8 @@ const Pass& find_pass(const std::vector<Pass>& passes, const std::string& name) 
 }
 
 bool fuse(Graph& graph) {
-  const PassOptions options;
-  const bool changed = find_pass(pipeline(options), "fuse_elementwise").run(graph, options);
+  const PassContext context;
+  const bool changed = find_pass(pipeline(context.options), "fuse_elementwise").run(graph, context);
   verify(graph);
   return changed;
 }

@@ -6,21 +6,21 @@ namespace tessera::testing {
 namespace {
 
 // Of a device that takes what `takes` names: operators, or kinds of fused nodes.
-PassOptions options(std::set<std::string> takes = {"convolution", "convolution_statistics",
+PassContext options(std::set<std::string> takes = {"convolution", "convolution_statistics",
                                                    "convolution_weight_gradient"}) {
-  PassOptions options;
-  options.takes_wide_image = [takes = std::move(takes)](const Node& node) {
+  PassContext options;
+  options.target.takes_wide_image = [takes = std::move(takes)](const Node& node) {
     return takes.contains(node.body() == nullptr ? node.operator_name() : node.attributes().text("kind"));
   };
   return options;
 }
 
 void expect_fused(const std::string& before, const std::string& after,
-                  const PassOptions& passes = options()) {
+                  const PassContext& passes = options()) {
   expect_pass("fuse_input_casts", with_window(before), with_window(after), passes, {0, 0});
 }
 
-void expect_kept(const std::string& text, const PassOptions& passes = options()) {
+void expect_kept(const std::string& text, const PassContext& passes = options()) {
   expect_no_change("fuse_input_casts", with_window(text), passes);
 }
 
@@ -29,14 +29,14 @@ const std::string kInputs = R"(
 const std::string kCast = R"(
     %image = cast(%images) {type = fp16})";
 const std::string kBiased = R"(
-    %x = fused(%image, %w, %b) {kind = "convolution"} body graph convolution(
+    %x = fused(%image, %w, %b) {kind = "convolution", role_values = [0, 1, 3, 2], roles = ["x", "weight", "y", "bias"]} body graph convolution(
       input %image: fp16[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2], input %b: fp16[4]) {
       %c = convolution(%image, %w) {$WINDOW}
       %x = add(%c, %b)
       output y0 = %x
     })";
 const std::string kBiasedOfImages = R"(
-    %x = fused(%images, %w, %b) {kind = "convolution"} body graph convolution(
+    %x = fused(%images, %w, %b) {kind = "convolution", role_values = [3, 1, 4, 2, 0], roles = ["x", "weight", "y", "bias", "wide_image"]} body graph convolution(
       input %images: fp32[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2], input %b: fp16[4]) {
       %cast = cast(%images) {type = fp16}
       %c = convolution(%cast, %w) {$WINDOW}
@@ -55,7 +55,7 @@ const std::string kOutputs = R"(
 TEST(FuseInputCasts, RoundsTheImagesInEachConvolutionThatReadsThem) {
   expect_fused(kInputs + kCast + kBiased + kBetween + kGradient + kOutputs,
                kInputs + kBiasedOfImages + kBetween + R"(
-    %dw = fused(%images, %dx) {kind = "convolution_weight_gradient"} body graph convolution_weight_gradient(
+    %dw = fused(%images, %dx) {kind = "convolution_weight_gradient", role_values = [0, 2, 1, 3], roles = ["wide_image", "x", "output_gradient", "weight_gradient"]} body graph convolution_weight_gradient(
       input %images: fp32[2, 4, 4, 2], input %dx: fp16[2, 4, 4, 4]) {
       %cast = cast(%images) {type = fp16}
       %dw = convolution_weight_gradient(%cast, %dx) {$WINDOW, weight_shape = [4, 1, 1, 2]}
@@ -74,12 +74,12 @@ TEST(FuseInputCasts, TakesFusedNodesOfSeveralOutputsWithTheirNames) {
     output sum = %sum
   })";
   expect_fused(inputs + kCast + R"(
-    %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%image, %w) {kind = "convolution_statistics"} body graph convolution_statistics(
+    %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%image, %w) {kind = "convolution_statistics", role_values = [0, 1, 2], roles = ["x", "weight", "y"]} body graph convolution_statistics(
       input %image: fp16[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2]) {
       %x = convolution(%image, %w) {$WINDOW})" +
                    rest,
                inputs + R"(
-    %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%images, %w) {kind = "convolution_statistics"} body graph convolution_statistics(
+    %x: fp16[2, 4, 4, 4], %sum: fp16[4] = fused(%images, %w) {kind = "convolution_statistics", role_values = [2, 1, 3, 0], roles = ["x", "weight", "y", "wide_image"]} body graph convolution_statistics(
       input %images: fp32[2, 4, 4, 2], input %w: fp16[4, 1, 1, 2]) {
       %cast = cast(%images) {type = fp16}
       %x = convolution(%cast, %w) {$WINDOW})" +

@@ -5,10 +5,10 @@
 namespace tessera::testing {
 namespace {
 
-PassOptions grouping(int64_t values = 100) {
-  PassOptions options;
-  options.values_per_group = values;
-  return options;
+PassContext grouping(int64_t values = 100) {
+  PassContext context;
+  context.target.values_per_group = values;
+  return context;
 }
 
 size_t count(const Graph& graph, std::string_view kind) {
@@ -130,8 +130,8 @@ TEST(GroupClusters, IsForDevicesThatAskForIt) {
 
 // Together they would make the cast of the weight, and all that is computed from it, work of every run.
 TEST(GroupClusters, LeavesWhatIsComputedOnce) {
-  PassOptions options = grouping();
-  options.frozen = true;
+  PassContext context = grouping();
+  context.options.frozen = true;
   expect_untouched("group_clusters",
                    R"(graph g(input %x: fp32[4], parameter %w: fp32[3], parameter %b: fp32[2]) {
     %x16 = cast(%x) {type = fp16}
@@ -141,7 +141,7 @@ TEST(GroupClusters, LeavesWhatIsComputedOnce) {
     output w = %w16
     output b = %b16
   })",
-                   options);
+                   context);
 }
 
 // As a cast for the end of the step, which would keep its result through all of it.

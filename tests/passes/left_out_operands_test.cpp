@@ -7,13 +7,13 @@ namespace {
 
 TEST(LeftOutOperands, StayLeftOutInLowPrecision) {
   register_sample_operators();
-  PassOptions options;
-  options.precision = Precision::bf16;
+  PassContext context;
+  context.options.precision = Precision::bf16;
   const auto graph = parse_graph(R"(graph g(input %x: fp32[2, 2], input %scale: fp32[2, 2]) {
   %y = sample_affine(%x, _, %scale, %x)
   output y = %y
 })");
-  EXPECT_TRUE(run_pass(*graph, "lower_precision", options));
+  EXPECT_TRUE(run_pass(*graph, "lower_precision", context));
   verify(*graph);
   const Node& low = *graph->outputs()[0].value->producer()->input(0)->producer();
   ASSERT_EQ(low.operator_name(), "sample_affine");

@@ -6,10 +6,10 @@ namespace {
 using testing::expect_rewrite;
 using testing::expect_untouched;
 
-PassOptions in(Precision precision) {
-  PassOptions options;
-  options.precision = precision;
-  return options;
+PassContext in(Precision precision) {
+  PassContext context;
+  context.options.precision = precision;
+  return context;
 }
 
 constexpr double kTolerance = 0.05;  // bf16 keeps eight bits

@@ -10,9 +10,9 @@
 namespace tessera::testing {
 
 // Runs one pass of the pipeline, by name.
-inline bool run_pass(const std::string& name, Graph& graph, const PassOptions& options) {
-  for (const Pass& pass : pipeline(options)) {
-    if (pass.name == name) return pass.run(graph, options);
+inline bool run_pass(const std::string& name, Graph& graph, const PassContext& context) {
+  for (const Pass& pass : pipeline(context.options)) {
+    if (pass.name == name) return pass.run(graph, context);
   }
   ADD_FAILURE() << "there is no pass " << name;
   return false;
@@ -37,10 +37,10 @@ inline constexpr double kFewRoundings = 1e-6;
 // Runs the pass on `before`; the result must print as `after` prints, verify, and compute the same within
 // `tolerance`.
 inline void expect_rewrite(const std::string& pass, const char* before, const char* after,
-                           double tolerance = kFewRoundings, const PassOptions& options = {}) {
+                           double tolerance = kFewRoundings, const PassContext& context = {}) {
   const auto original = parse_graph(before, "before");
   const auto graph = parse_graph(before, "before");
-  const bool changed = run_pass(pass, *graph, options);
+  const bool changed = run_pass(pass, *graph, context);
   verify(*graph);
   const std::string expected = print(*parse_graph(after, "after"));
   EXPECT_EQ(print(*graph), expected);
@@ -58,8 +58,8 @@ inline void expect_rewrite(const std::string& pass, const char* before, const ch
 }
 
 // The pass must leave the graph alone.
-inline void expect_untouched(const std::string& pass, const char* text, const PassOptions& options = {}) {
-  expect_rewrite(pass, text, text, 0, options);
+inline void expect_untouched(const std::string& pass, const char* text, const PassContext& context = {}) {
+  expect_rewrite(pass, text, text, 0, context);
 }
 
 }  // namespace tessera::testing

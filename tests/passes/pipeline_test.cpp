@@ -4,17 +4,18 @@
 #include <gtest/gtest.h>
 
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
 // As a GPU asks for them.
-PassOptions grouping() {
-  PassOptions options;
-  options.reductions_per_cluster = 4;
-  options.values_per_group = 100;
-  options.fuse_pooled_batch_norm = true;
-  return options;
+PassContext grouping() {
+  PassContext context =
+      brings({backend::pooled_batch_norm_gradient_pattern(), backend::pooled_batch_norm_pattern()});
+  context.target.reductions_per_cluster = 4;
+  context.target.values_per_group = 100;
+  return context;
 }
 
 TEST(Pipeline, LeavesNothingThatNothingReads) {
@@ -29,7 +30,7 @@ TEST(Pipeline, LeavesNothingThatNothingReads) {
       update %m = %next
     })");
   const auto after = before->clone();
-  run_pipeline(*after, pipeline(grouping()), grouping(), {.disabled = {}, .verify = true, .dump = {}});
+  run_pipeline(*after, pipeline({}), grouping(), {.disabled = {}, .verify = true, .dump = {}});
   for (const auto& node : after->nodes()) {
     const auto& outputs = node->outputs();
     EXPECT_TRUE(std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) {

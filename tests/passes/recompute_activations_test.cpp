@@ -1,4 +1,5 @@
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
@@ -7,8 +8,8 @@ void expect_recomputed(const std::string& before, const std::string& after) {
   expect_pass("recompute_activations", with_window(before), with_window(after));
 }
 
-void expect_kept(const std::string& text, const PassOptions& options = {}) {
-  expect_no_change("recompute_activations", with_window(text), options);
+void expect_kept(const std::string& text, const PassContext& context = {}) {
+  expect_no_change("recompute_activations", with_window(text), context);
 }
 
 // convolution -> batch norm -> relu -> convolution, and the gradients; dz stands for what the loss sends
@@ -54,7 +55,7 @@ TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
       parse_graph(with_window(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs));
   const auto before = graph->clone();
   ASSERT_TRUE(run_pass(*graph, "recompute_activations"));
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm"));
+  ASSERT_TRUE(run_pass(*graph, "fuse_patterns", brings(batch_norm_patterns())));
   verify(*graph);
   std::vector<std::string> kinds;
   for (const auto& node : graph->nodes()) {
@@ -66,7 +67,8 @@ TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
 }
 
 TEST(RecomputeActivations, CanBeSwitchedOff) {
-  expect_kept(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs, {.recompute = false});
+  expect_kept(kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs,
+              {.options = {.recompute = false}});
 }
 
 TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
@@ -143,11 +145,11 @@ TEST(RecomputeActivations, MakesCopiesAgainThatAreTogetherAShareOfAll) {
     for (const auto& output : node->outputs()) written += static_cast<double>(output->type().bytes());
   }
   const double share = 512 / written;
-  expect_kept(before, {.recompute_limit_bytes = 0, .recompute_share = 0.99 * share});
+  expect_kept(before, {.target = {.recompute_limit_bytes = 0, .recompute_share = 0.99 * share}});
   expect_pass("recompute_activations", with_window(before),
               with_window(kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs),
-              {.recompute_limit_bytes = 0, .recompute_share = 1.01 * share});
-  expect_kept(before, {.recompute = false, .recompute_share = 1});
+              {.target = {.recompute_limit_bytes = 0, .recompute_share = 1.01 * share}});
+  expect_kept(before, {.options = {.recompute = false}, .target = {.recompute_share = 1}});
 }
 
 // The images, cast for the first layer and for its weight gradient.
@@ -182,8 +184,8 @@ TEST(RecomputeActivations, KeepsACastThatMoreReadOrThatIsNotOfAnInput) {
   expect_kept(kCast + kFirstLayer + gradient + R"(
     output image = %image)" +
               kFirstGradient);
-  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.recompute = false});
-  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.recompute_limit_bytes = 127});
+  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.options = {.recompute = false}});
+  expect_kept(kCast + kFirstLayer + gradient + kFirstGradient, {.target = {.recompute_limit_bytes = 127}});
   expect_kept(R"(
   graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {
     %roots = sqrt(%images)

@@ -15,9 +15,9 @@
 namespace tessera::testing {
 
 // Returns whether it changed the graph. Throws Error(invalid_argument) for an unknown name.
-inline bool run_pass(Graph& graph, const std::string& name, const PassOptions& options = {}) {
-  for (const Pass& pass : pipeline(options)) {
-    if (pass.name == name) return pass.run(graph, options);
+inline bool run_pass(Graph& graph, const std::string& name, const PassContext& context = {}) {
+  for (const Pass& pass : pipeline(context.options)) {
+    if (pass.name == name) return pass.run(graph, context);
   }
   fail(ErrorCode::invalid_argument, "there is no pass '{}'", name);
 }
@@ -59,10 +59,10 @@ inline constexpr Tolerance kReordered{.absolute = 1e-5, .relative = 1e-5};
 
 // The pass turns one text into the other, which computes the same.
 inline void expect_pass(const std::string& pass, const std::string& text, const std::string& expected,
-                        const PassOptions& options = {}, const Tolerance& tolerance = kReordered) {
+                        const PassContext& context = {}, const Tolerance& tolerance = kReordered) {
   const std::unique_ptr<Graph> before = parse_graph(text);
   const std::unique_ptr<Graph> after = parse_graph(text);
-  EXPECT_TRUE(run_pass(*after, pass, options));
+  EXPECT_TRUE(run_pass(*after, pass, context));
   verify(*after);
   EXPECT_EQ(print(*after), print(*parse_graph(expected)));
   expect_same_results(*before, *after, tolerance);
@@ -70,10 +70,10 @@ inline void expect_pass(const std::string& pass, const std::string& text, const 
 
 // The pass must not fire.
 inline void expect_no_change(const std::string& pass, const std::string& text,
-                             const PassOptions& options = {}) {
+                             const PassContext& context = {}) {
   const std::unique_ptr<Graph> graph = parse_graph(text);
   const std::string before = print(*graph);
-  EXPECT_FALSE(run_pass(*graph, pass, options));
+  EXPECT_FALSE(run_pass(*graph, pass, context));
   EXPECT_EQ(print(*graph), before);
 }
 

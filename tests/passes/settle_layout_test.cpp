@@ -273,7 +273,7 @@ TEST(SettleLayout, LeavesTransposedWeightsToTheOnceOfAFrozenGraph) {
       %y = convolution(%x, %last) {strides = [1, 1], padding_low = [1, 1], padding_high = [1, 1], dilations = [1, 1]}
       output y = %y
     })",
-                   {.frozen = true});
+                   {.options = {.frozen = true}});
 }
 
 }  // namespace

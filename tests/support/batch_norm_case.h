@@ -8,6 +8,7 @@
 
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 
@@ -24,7 +25,7 @@ inline std::string name_of(const Extents& extents) {
 
 struct BatchNormText {
   std::string name;
-  std::string kind;  // of the fused node that fuse_batch_norm makes of it; "": nothing to fuse
+  std::string kind;  // of the fused node that fuse_patterns makes of it; "": nothing to fuse
   std::string text;  // $X: the activation's type, $C: the statistics', $ZERO: a zero as an attribute
 };
 
@@ -81,7 +82,7 @@ inline std::vector<BatchNormText> batch_norm_texts() {
       {"GradientWithMaskFromX", "batch_norm_gradient",
        R"(graph g(input %dy: $X, input %x: $X, input %scale: $C, input %bias: $C, input %mean: $C,
                    input %variance: $C) {
-    %dx: $X, %dscale: $C, %dbias: $C = fused(%x, %scale, %bias, %mean, %variance, %dy) {kind = "batch_norm_gradient"} body graph batch_norm_gradient(
+    %dx: $X, %dscale: $C, %dbias: $C = fused(%x, %scale, %bias, %mean, %variance, %dy) {kind = "batch_norm_gradient", role_values = [9, 0, 1, 3, 4, 10, 11, 12, 9, 5, 2], roles = ["output_gradient", "x", "scale", "mean", "variance", "input_gradient", "scale_gradient", "bias_gradient", "masked", "dy", "mask_bias"]} body graph batch_norm_gradient(
       input %x: $X,
       input %scale: $C,
       input %bias: $C,
@@ -187,7 +188,7 @@ inline BatchNormCase batch_norm_case(const BatchNormText& text, const Extents& e
   BatchNormCase result;
   result.graph = batch_norm_graph(text.text, extents);
   if (!text.kind.empty()) {
-    run_pass(*result.graph, "fuse_batch_norm");
+    run_pass(*result.graph, "fuse_patterns", brings(batch_norm_patterns()));
     verify(*result.graph);
   }
   for (const auto& candidate : result.graph->nodes()) {

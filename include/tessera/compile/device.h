@@ -38,9 +38,8 @@ class Device {
   // Memory that the host can read and write directly through the same pointer.
   virtual bool host_accessible() const { return true; }
 
-  // Tells the passes what this device's kernels take and like; called before they run. What the caller
-  // chose (PassOptions::recompute) stays.
-  virtual void prepare(PassOptions& options) const {}
+  // What the passes are to know of this device's kernels for a compilation with these options.
+  virtual PassTarget pass_target(const PassOptions& options) const { return {}; }
   // What training uses where the user names no precision: the fastest arithmetic on tensors in fp32 with
   // which networks are commonly trained.
   virtual Precision training_precision() const { return Precision::fp32; }

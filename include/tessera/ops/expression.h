@@ -11,8 +11,8 @@ namespace tessera::ops {
 // A value that + - * / apply to, with another one or a number; taken and given wherever a value is.
 class Expression {
  public:
-  Expression(Value* value) : value_(value) {}
-  operator Value*() const { return value_; }
+  Expression(Value* value) : value_(value) {}  // NOLINT: an operand like any other
+  operator Value*() const { return value_; }   // NOLINT
   Value* operator->() const { return value_; }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "tessera/base/tensor.h"
 #include "tessera/graph/graph.h"
+#include "tessera/passes/fusion_pattern.h"
 
 namespace tessera {
 
@@ -18,11 +19,16 @@ using NodeSet = std::unordered_set<const Node*>;
 // holds the members in their present order, of one that is fused of that kind already what it holds. The
 // fused node reads what the members read from outside, in the order in which it is first read, except
 // constants of one element, which are copied into the body; its outputs are `outputs` (values that members
-// make), in that order, and keep their names. Keeps the graph's order legal. Throws Error(internal) when a
-// value that is not among `outputs` is read from outside, or when the fusion would make a cycle (see
-// fuses_without_cycle).
+// make), in that order, and keep their names. Its attributes `roles` and `role_values` say which value of the
+// body plays which role: the given ones, and those of a member of its kind. Keeps the graph's order legal.
+// Throws Error(internal) when a value that is not among `outputs` is read from outside, or when the fusion
+// would make a cycle (see fuses_without_cycle).
 Node* fuse_nodes(Graph& graph, const std::string& kind, const std::vector<Node*>& members,
-                 const std::vector<Value*>& outputs);
+                 const std::vector<Value*>& outputs, const std::vector<FusionRole>& roles = {});
+
+// The values that play a role, in order: of the body of a fused node, or the operand or result of another
+// node that has this name in its schema. Empty where none does.
+std::vector<const Value*> values_in_role(const Node& node, std::string_view role);
 
 // False when a way from one member to another leads through a node outside. The graph's order must be legal.
 bool fuses_without_cycle(const std::vector<Node*>& members);
@@ -52,6 +58,9 @@ Node* producer_of(const Value* value, std::string_view operator_name);
 // True for a convolution, or its data gradient, whose windows have one element and no strides, padding or
 // groups.
 bool is_pointwise(const Node& convolution);
+
+// Whether the value holds one number per entry of the last axis of `shape`, and broadcasts along the others.
+bool is_per_channel(const Value& value, const SymbolicShape& shape);
 
 // The number held by a constant of one element, also behind broadcasts and casts.
 std::optional<double> scalar_constant(const Value* value);

@@ -11,4 +11,7 @@ namespace tessera {
 // and states as well: they are computed once, when the variables are bound.
 std::unordered_set<const Value*> settled_values(const Graph& graph, bool frozen);
 
+// Whether one value is, of a frozen graph.
+bool is_settled(const Value& value);
+
 }  // namespace tessera

@@ -152,7 +152,7 @@ class SubgraphKernel : public Kernel {
   WorkspaceArray<std::byte> scratch_;  // the kernels' own workspace
 };
 
-std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, const PassOptions& options) {
+std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, const PassTarget& target) {
   auto graph = std::make_shared<Graph>(node.operator_name());
   std::vector<Value*> inputs;
   for (const Value* input : node.inputs()) {
@@ -160,8 +160,9 @@ std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, co
   }
   for (Value* output : rule(node, inputs))
     graph->add_output(fmt::format("y{}", graph->outputs().size()), output);
-  for (const Pass& pass : pipeline(options)) {
-    if (pass.name == "fuse_elementwise" || pass.name == "remove_dead_code") pass.run(*graph, options);
+  for (const Pass& pass : pipeline({})) {
+    if (pass.name == "fuse_elementwise" || pass.name == "remove_dead_code")
+      pass.run(*graph, {.options = {}, .target = target});
   }
   return graph;
 }
@@ -186,9 +187,9 @@ KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
 }
 
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
-                               const PassOptions& options) {
+                               const PassTarget& target) {
   return willing_candidate(name, [=](const KernelRequest& request) {
-    return make_subgraph_kernel(graph_of_rule(request.node, rule, options), request, candidates);
+    return make_subgraph_kernel(graph_of_rule(request.node, rule, target), request, candidates);
   });
 }
 

@@ -11,8 +11,11 @@
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
+#include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/contraction_pattern.h"
 
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/runtime/memory_limit.h"
 
 namespace tessera::cpu {
@@ -58,9 +61,15 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 // What is made again in the cache, for the most part at least, from memory that the next node reads anyway,
 // costs next to nothing; larger activations cost two passes over memory. What the system says of its cache is
 // not to be relied on: virtual machines report that of the whole processor.
-void CpuDevice::prepare(PassOptions& options) const {
+PassTarget CpuDevice::pass_target(const PassOptions&) const {
   constexpr int64_t kMostlyCachedBytes = int64_t{32} << 20;
-  options.recompute_limit_bytes = kMostlyCachedBytes;
+  PassTarget target;
+  target.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
+                     backend::batch_norm_pattern(),
+                     backend::contraction_pattern("convolution", {.takes_activation = takes_activation}),
+                     backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
+  target.recompute_limit_bytes = kMostlyCachedBytes;
+  return target;
 }
 
 DeviceDescription CpuDevice::description() const {

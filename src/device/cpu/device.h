@@ -10,7 +10,7 @@ class CpuDevice : public HostMemoryDevice {
   DeviceDescription description() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
   bool tunable(const Node& node) const override;
-  void prepare(PassOptions& options) const override;
+  PassTarget pass_target(const PassOptions& options) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
 };

@@ -12,9 +12,8 @@
 #include "device/cuda/codegen/background_work.h"
 #include "device/cuda/codegen/module_cache.h"
 #include "device/cuda/convolution/few_channels.h"
-#include "device/cuda/convolution/pointwise_convolution.h"
-#include "device/cuda/convolution/pointwise_gradients.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
+#include "device/cuda/fusion_patterns.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
@@ -54,13 +53,6 @@ std::shared_ptr<Context> open_context(const std::string& options) {
   return context_of(ordinal);
 }
 
-// Smaller results stay in the cache or in the multiprocessors between the two passes over them.
-bool is_worth_statistics_of_cudnn(const Node& convolution) {
-  constexpr int64_t kLeastBytes = int64_t{96} << 20;
-  const TensorType& y = convolution.output()->type();
-  return size_of(y.data_type) == 2 && y.bytes() >= kLeastBytes;
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(const std::string& options) : context_(open_context(options)) {}
@@ -87,41 +79,19 @@ DeviceDescription CudaDevice::description() const {
   return result;
 }
 
-void CudaDevice::prepare(PassOptions& options) const {
-  options.reductions_per_cluster = kReductionsOfACluster;
-  options.values_per_group = kValuesOfAGroup;
-  // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is
-  // lost in the noise.
-  options.recompute_limit_bytes = 0;
-  options.recompute_share = 0.002;
-  options.fuse_data_gradients = true;
-  options.fuse_pooled_batch_norm = true;
-  const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
-  options.takes_summed_gradients = [context = context_, tf32](const Node& data_gradient,
-                                                              size_t normalizations) {
-    return takes_summed_gradients(data_gradient, normalizations, tf32, context->traits());
-  };
-  options.recomputes_mask = [context = context_, tf32](const Node& data_gradient) {
-    return recomputes_mask(data_gradient, tf32, context->traits());
-  };
-  options.takes_normalized_input = [context = context_, tf32](const Node& convolution, size_t normalizations,
-                                                              bool residual) {
-    return takes_normalized_input(convolution, normalizations, residual, tf32, context->traits());
-  };
-  options.takes_normalized_gradients = [context = context_, tf32](const Node& data_gradient) {
-    return takes_normalized_gradients(data_gradient, tf32, context->traits());
-  };
-  options.takes_wide_image = [context = context_](const Node& node) {
+PassTarget CudaDevice::pass_target(const PassOptions& options) const {
+  PassTarget target;
+  target.patterns = fusion_patterns(options, context_->traits());
+  target.takes_wide_image = [context = context_](const Node& node) {
     return takes_wide_image(node, context->traits());
   };
-  // cuDNN's statistics are sums in no fixed order, although its notes do not say so, and of 16 bits alone.
-  const bool by_cudnn = !options.deterministic;
-  options.takes_statistics = [context = context_, tf32, by_cudnn](const Node& convolution) {
-    if (by_cudnn && is_worth_statistics_of_cudnn(convolution)) return true;
-    return (tf32 || !by_cudnn) &&
-           (takes_few_channels(convolution, tf32) ||
-            takes_pointwise_statistics(convolution, tf32, !by_cudnn, context->traits()));
-  };
+  target.reductions_per_cluster = kReductionsOfACluster;
+  target.values_per_group = kValuesOfAGroup;
+  // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is
+  // lost in the noise.
+  target.recompute_limit_bytes = 0;
+  target.recompute_share = 0.002;
+  return target;
 }
 
 Precision CudaDevice::training_precision() const {

@@ -19,7 +19,7 @@ class CudaDevice : public Device {
   bool executes() const override { return context_->present(); }
   bool host_accessible() const override { return false; }
   bool plans_kernels() const override { return true; }
-  void prepare(PassOptions& options) const override;
+  PassTarget pass_target(const PassOptions& options) const override;
   Precision training_precision() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
   std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,

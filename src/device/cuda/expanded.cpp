@@ -61,11 +61,11 @@ bool has_rule(const Node& node) {
 }
 
 KernelCandidate expanded_candidate(const Node& node, Context& context) {
-  PassOptions options;
-  options.reductions_per_cluster = kReductionsOfACluster;
-  options.values_per_joined_cluster = 48;
+  PassTarget target;
+  target.reductions_per_cluster = kReductionsOfACluster;
+  target.values_per_joined_cluster = 48;
   return backend::rule_candidate(
-      "expanded", expand, [&context](const Node& inner) { return cuda_candidates(inner, context); }, options);
+      "expanded", expand, [&context](const Node& inner) { return cuda_candidates(inner, context); }, target);
 }
 
 }  // namespace tessera::cuda

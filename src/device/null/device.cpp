@@ -1,4 +1,6 @@
 #include "tessera/compile/host_memory.h"
+#include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/contraction_pattern.h"
 
 namespace tessera {
 namespace {
@@ -10,6 +12,12 @@ class NullDevice : public HostMemoryDevice {
   }
   bool executes() const override { return false; }
   bool host_accessible() const override { return false; }
+  // As a device that has kernels for all that is commonly fused.
+  PassTarget pass_target(const PassOptions&) const override {
+    return {.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
+                         backend::batch_norm_pattern(), backend::contraction_pattern("convolution"),
+                         backend::contraction_pattern("matmul")}};
+  }
   std::vector<KernelCandidate> candidates(const Node&) const override {
     return {{.name = "null",
              .refusal = [](const KernelRequest&) { return std::string(); },

@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera::ops {

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera::ops {

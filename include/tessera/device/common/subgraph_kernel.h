@@ -26,8 +26,8 @@ std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph,
 // "unfused": the body of a fused node. Refuses other nodes.
 KernelCandidate unfused_candidate(const CandidatesOf& candidates);
 
-// NAME: the graph that the rule makes, with its elementwise work fused into clusters as `options` say.
+// NAME: the graph that the rule makes, with its elementwise work fused into clusters as `target` says.
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
-                               const PassOptions& options = {});
+                               const PassTarget& target = {});
 
 }  // namespace tessera::backend

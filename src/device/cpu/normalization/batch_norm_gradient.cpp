@@ -2,7 +2,7 @@
 // gradients, and the mask of the relu behind the normalization. One pass for the sums, one that writes dx.
 #include <cmath>
 
-#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/normalization/batch_norm.h"
@@ -14,7 +14,7 @@ namespace {
 class BatchNormGradient : public Kernel {
  public:
   explicit BatchNormGradient(const Node& node)
-      : parts_(backend::parse_batch_norm_gradient(node)), rows_(node.input(parts_.x)->type()) {
+      : parts_(backend::read_batch_norm_gradient(node)), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(4 * rows_.channels);
     sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
     summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
@@ -109,7 +109,7 @@ class BatchNormGradient : public Kernel {
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate(
       "loops.batch_norm_gradient",
-      [](const KernelRequest& request) { backend::parse_batch_norm_gradient(request.node); },
+      [](const KernelRequest& request) { backend::read_batch_norm_gradient(request.node); },
       [](const KernelRequest& request) { return std::make_unique<BatchNormGradient>(request.node); })};
 }
 

@@ -1,8 +1,8 @@
 // Batch normalization by given statistics with the relu behind it: one pass over memory. The same bits as the
 // result of the training kernel that made the statistics.
 #include "tessera/base/error.h"
-#include "tessera/device/common/batch_norm_body.h"
-#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/roles.h"
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/normalization/batch_norm.h"
@@ -18,7 +18,7 @@ struct Parts {
 
 // Throws Error(unsupported) when the body is not: normalize, relu.
 Parts parse(const Node& node) {
-  const Node& main = backend::main_node(node, "batch_norm_inference");
+  const Node& main = backend::maker_of_role(node, "y");
   backend::check_batch_norm_types(*main.input(0), *main.input(1));
   const Value* result = node.body()->outputs().at(0).value;
   const Node* relu = result->producer();

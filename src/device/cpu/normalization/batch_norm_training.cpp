@@ -1,6 +1,6 @@
 // Batch normalization with the batch's own statistics, and what follows it in a fused node (the sum with a
 // residual, relu): one pass over x for the statistics, one that writes y.
-#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/normalization/batch_norm.h"
@@ -12,7 +12,7 @@ namespace {
 class BatchNormTraining : public Kernel {
  public:
   explicit BatchNormTraining(const Node& node)
-      : parts_(backend::parse_batch_norm(node)), rows_(node.input(parts_.x)->type()) {
+      : parts_(backend::read_batch_norm(node)), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(3 * rows_.channels);
     sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
     summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
@@ -91,7 +91,7 @@ class BatchNormTraining : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate(
-      "loops.batch_norm", [](const KernelRequest& request) { backend::parse_batch_norm(request.node); },
+      "loops.batch_norm", [](const KernelRequest& request) { backend::read_batch_norm(request.node); },
       [](const KernelRequest& request) { return std::make_unique<BatchNormTraining>(request.node); })};
 }
 

@@ -20,7 +20,7 @@ struct ForwardRequest {
 
 ForwardRequest read_request(const Node& node) {
   ForwardRequest request;
-  request.chain = parse_chain(node, "convolution");
+  request.chain = read_chain(node);
   const Node& main = *request.chain.main;
   request.problem =
       make_convolution_problem(main.input(0)->type().static_shape(), main.input(1)->type().static_shape(),

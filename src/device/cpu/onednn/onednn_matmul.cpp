@@ -36,7 +36,7 @@ bool is_one_product(const Shape& a, const Shape& b, bool transpose_a) {
 
 OnednnPlan plan_matmul(const KernelRequest& request) {
   const Node& node = request.node;
-  const FusedChain chain = parse_chain(node, "matmul");
+  const FusedChain chain = read_chain(node);
   const Node& main = *chain.main;
   Shape a = main.input(0)->type().static_shape();
   Shape b = main.input(1)->type().static_shape();

@@ -45,6 +45,12 @@ std::optional<Activation> activation_of(const Node& node, memory::data_type type
 
 }  // namespace
 
+bool takes_activation(const Node& activation) {
+  const auto known = backend::unless_refused(
+      [&] { return activation_of(activation, compute_type(activation.output()->data_type())); });
+  return known.has_value() && known->has_value();
+}
+
 void append_post_operations(const Node& node, const FusedChain& chain, const memory::desc& result,
                             size_t channel_axis, dnnl::primitive_attr& attributes,
                             std::vector<OnednnOperand>& operands) {

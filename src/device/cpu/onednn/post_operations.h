@@ -1,8 +1,8 @@
 // What follows a convolution or matrix product inside a fused node, as oneDNN post-operations.
 #pragma once
 
-#include "tessera/device/common/fused_chain.h"
-#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/roles.h"
 
 #include "device/cpu/onednn/onednn.h"
 
@@ -11,7 +11,10 @@ namespace tessera::cpu {
 using backend::FusedChain;
 using backend::input_index;
 using backend::is_per_channel;
-using backend::parse_chain;
+using backend::read_chain;
+
+// Whether oneDNN has a post-operation for it, of the type that it makes.
+bool takes_activation(const Node& activation);
 
 // Appends the post-operations to the attributes and their operands to the list. `result` is the descriptor of
 // the primitive's destination with its logical axes; the channel axis is `channel_axis` of it.

@@ -37,7 +37,7 @@ Shape shape_of(const Value* value) {
 }
 
 Request read_forward(const Node& node) {
-  const FusedChain chain = parse_chain(node, "convolution");
+  const FusedChain chain = read_chain(node);
   const Node& main = *chain.main;
   Request request;
   request.problem = make_convolution_problem(shape_of(main.input(0)), shape_of(main.input(1)),

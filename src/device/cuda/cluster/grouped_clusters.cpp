@@ -7,8 +7,8 @@
 
 #include "tessera/base/rounding.h"
 #include "tessera/device/common/cluster_body.h"
-#include "tessera/device/common/node_body.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/roles.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/cluster/cluster_printer.h"

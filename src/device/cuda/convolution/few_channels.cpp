@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
-#include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/device/common/kernel_table.h"
-#include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/roles.h"
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
@@ -86,9 +86,7 @@ struct FewChannelProblem {
 // The input of the node that is the image: the operand of `main`, or what fuse_input_casts has its body round
 // to that.
 const Value* image_of(const Node& node, const Node& main) {
-  const Value* x = main.input(0);
-  const Node* cast = node.body() == nullptr ? nullptr : producer_of(x, "cast");
-  return cast == nullptr ? x : cast->input(0);
+  return backend::has_role(node, "wide_image") ? &backend::in_role(node, "wide_image") : main.input(0);
 }
 
 // A convolution or its weight gradient, of an image in `image_type`.
@@ -142,11 +140,11 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
   const Node& node = request.node;
   const bool statistics = backend::kernel_key(node) == "fused:convolution_statistics";
   const Node& main =
-      statistics ? backend::parse_convolution_statistics(node) : backend::main_node(node, "convolution");
+      statistics ? backend::read_convolution_statistics(node) : backend::maker_of_role(node, "y");
   const Value* image = image_of(node, main);
   backend::Epilogue epilogue;
   if (!statistics) {
-    epilogue = backend::read_epilogue(node, backend::parse_chain(node, "convolution"), {"relu"});
+    epilogue = backend::read_epilogue(node, backend::read_chain(node), {"relu"});
     refuse_unless(!epilogue.residual.has_value(), "a residual");
   }
   FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
@@ -216,7 +214,7 @@ int64_t divide_units(FewChannelProblem& problem) {
 
 GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const Node& main = backend::main_node(node, "convolution_weight_gradient");
+  const Node& main = backend::maker_of_role(node, "weight_gradient");
   const Value* image = image_of(node, main);
   FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
   const int64_t warp_units = divide_units(problem);

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "tessera/device/common/fused_chain.h"
-#include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalized_bodies.h"
+#include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/roles.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
 
@@ -111,7 +111,7 @@ void add_statistics(GeneratedProgram& program, const Node& node, const Pointwise
 
 GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const Node& convolution = backend::parse_convolution_statistics(node);
+  const Node& convolution = backend::read_convolution_statistics(node);
   const StatisticsProblem problem(convolution, request.tf32, request.deterministic, gpu);
   PointerList pointers(node);
   pointers.input(backend::input_index(node, convolution.input(0)));
@@ -127,7 +127,7 @@ GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuT
 
 GeneratedProgram normalized_convolution(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const backend::NormalizedConvolutionBody body = backend::parse_normalized_convolution(node);
+  const backend::NormalizedConvolutionBody body = backend::read_normalized_convolution(node);
   NormalizedInputProblem problem(*body.convolution, body.x.size(), body.residual.has_value(), request.tf32,
                                  gpu);
   problem.keeps = body.keeps;
@@ -147,7 +147,7 @@ GeneratedProgram normalized_convolution(const KernelRequest& request, const GpuT
 
 // cuDNN is as fast without a residual, and where the cache holds the result.
 GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
-  const backend::FusedChain chain = backend::parse_chain(node, "convolution");
+  const backend::FusedChain chain = backend::read_chain(node);
   PointwiseConvolutionProblem problem(*chain.main, false);
   problem.epilogue = backend::read_epilogue(node, chain, {"relu"});
   refuse_unless(problem.epilogue.residual.has_value(), "no residual");

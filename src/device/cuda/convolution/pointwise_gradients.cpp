@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tessera/device/common/normalized_bodies.h"
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
@@ -75,7 +75,7 @@ struct NormalizedProblem : PointwiseProblem {
 
 GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const backend::SummedGradientsBody body = backend::parse_summed_gradients(node);
+  const backend::SummedGradientsBody body = backend::read_summed_gradients(node);
   const bool recompute = !body.recomputed.empty();
   const SummedProblem problem(*body.sum.data, body.x.size(), recompute ? Mask::recomputed : Mask::read,
                               request.tf32, gpu);
@@ -123,7 +123,7 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
 
 GeneratedProgram normalized(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
-  const backend::NormalizedGradientsBody body = backend::parse_normalized_gradients(node);
+  const backend::NormalizedGradientsBody body = backend::read_normalized_gradients(node);
   const NormalizedProblem problem(*body.data, request.tf32, gpu);
   PointerList pointers(node);
   const bool recompute = body.recomputed.has_value();

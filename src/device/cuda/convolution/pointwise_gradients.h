@@ -1,5 +1,5 @@
-// Both gradients of pointwise convolutions in one kernel, with what fuse_pointwise_gradients puts behind or
-// before them.
+// Both gradients of pointwise convolutions in one kernel, fused with what stands after or before
+// them.
 #pragma once
 
 #include "tessera/passes/pass.h"
@@ -8,8 +8,11 @@
 
 namespace tessera::cuda {
 
-// Whether a kernel of this folder takes the gradients of the convolution whose data gradient the node is, and
-// is the faster way on this GPU. `tf32`: fp32 products may round their operands.
+// Which gradients of a convolution a kernel makes together with what follows them.
+enum class FusedGradients { none, data, both };
+
+// Which gradients a kernel of this folder makes of the convolution whose data gradient the node is, where
+// that is the faster way on this GPU. `tf32`: fp32 products may round their operands.
 FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalizations, bool tf32,
                                       const GpuTraits& gpu);
 // Whether the mask costs less to make again than to keep, of gradients with two normalizations that are

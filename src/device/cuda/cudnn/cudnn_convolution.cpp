@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "tessera/device/common/fused_chain.h"
+#include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/device/common/kernel_table.h"
-#include "tessera/device/common/node_body.h"
-#include "tessera/device/common/normalized_bodies.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/roles.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
 
@@ -71,7 +71,7 @@ void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChai
   call.problem.relu = epilogue.activation != nullptr;
 }
 
-// What use_convolution_statistics makes: the result, its sum and that of its squares.
+// What convolution_statistics_pattern makes: the result, its sum and that of its squares.
 void set_statistics(ConvolutionCall& call, bool deterministic) {
   refuse_unless(!deterministic, "cuDNN adds statistics in no fixed order");
   call.sums = 1;
@@ -101,17 +101,17 @@ ConvolutionCall make_call(const KernelRequest& request) {
     call.second = backend::input_index(node, main.input(1));
   };
   if (key == "fused:convolution_data_gradient") {
-    const backend::MaskedSumBody body = backend::parse_masked_sum(node);
+    const backend::MaskedSumBody body = backend::read_masked_sum(node);
     set_main(*body.data);
     call.residual = body.addend;
     if (body.mask != nullptr) call.mask = backend::input_index(node, body.mask);
     call.problem.residual = true;
     call.problem.mask = body.mask != nullptr;
   } else if (key == "fused:convolution_statistics") {
-    set_main(backend::parse_convolution_statistics(node));
+    set_main(backend::read_convolution_statistics(node));
     set_statistics(call, request.deterministic);
   } else if (key == "convolution" || key == "fused:convolution") {
-    const backend::FusedChain chain = backend::parse_chain(node, "convolution");
+    const backend::FusedChain chain = backend::read_chain(node);
     set_main(*chain.main);
     set_chain(call, node, chain);
   } else {

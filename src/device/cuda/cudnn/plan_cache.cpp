@@ -1,6 +1,8 @@
 #include "device/cuda/cudnn/plan_cache.h"
 
 #include <charconv>
+#include <exception>
+#include <new>
 #include <optional>
 
 #include "tessera/base/error.h"
@@ -55,7 +57,14 @@ std::shared_future<PlanCache::Outcome> PlanCache::begin(const PlanProblem& probl
     const auto [known, added] = outcomes_.try_emplace(key, outcome);
     if (!added) return known->second;
   }
-  promise.set_value(make(problem, choice, key));
+  try {
+    promise.set_value(make(problem, choice, key));
+  } catch (...) {
+    // Lack of memory says nothing of the problem: who waits hears of it, and the next one tries again.
+    promise.set_exception(std::current_exception());
+    const std::lock_guard lock(mutex_);
+    outcomes_.erase(key);
+  }
   return outcome;
 }
 
@@ -68,7 +77,10 @@ PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, c
     const SavedPlan saved = outcome.plan->saved();
     if (!saved.text.empty()) files_.write(key, to_bytes(saved));
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::out_of_memory) throw;
     outcome.refusal = error.what();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     outcome.refusal = fmt::format("cuDNN: {}", error.what());
   }

@@ -1,8 +1,8 @@
 #include "device/cuda/matmul/matmul_problem.h"
 
-#include "tessera/device/common/fused_chain.h"
-#include "tessera/device/common/node_body.h"
+#include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/roles.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::cuda {
@@ -28,10 +28,8 @@ void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedCha
   problem.bias = epilogue.bias;
   problem.residual = epilogue.residual;
   if (epilogue.activation != nullptr) {
-    const Node& activation = *epilogue.activation;
-    problem.activation = activation.operator_name();
-    refuse_unless(problem.activation == "relu" || activation.attributes().boolean("approximate"),
-                  "cuBLASLt knows only the approximate gelu");
+    problem.activation = epilogue.activation->operator_name();
+    refuse_unless(is_epilogue_of_cublaslt(*epilogue.activation), "cuBLASLt knows only the approximate gelu");
   }
   refuse_unless(
       problem.type != DataType::fp64 || (!problem.bias.has_value() && epilogue.activation == nullptr),
@@ -40,9 +38,14 @@ void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedCha
 
 }  // namespace
 
+bool is_epilogue_of_cublaslt(const Node& activation) {
+  const std::string& name = activation.operator_name();
+  return name == "relu" || (name == "gelu" && activation.attributes().boolean("approximate"));
+}
+
 MatmulProblem make_matmul_problem(const KernelRequest& request) {
   const Node& node = request.node;
-  const backend::FusedChain chain = backend::parse_chain(node, "matmul");
+  const backend::FusedChain chain = backend::read_chain(node);
   const Node& main = *chain.main;
   const Shape a = main.input(0)->type().static_shape();
   const Shape b = main.input(1)->type().static_shape();

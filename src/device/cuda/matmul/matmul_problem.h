@@ -31,6 +31,9 @@ struct MatmulProblem {
 // Throws Error(unsupported) for what cuBLASLt cannot describe.
 MatmulProblem make_matmul_problem(const KernelRequest& request);
 
+// Whether its epilogues have the activation.
+bool is_epilogue_of_cublaslt(const Node& activation);
+
 // One thread for each element of the result.
 GeneratedProgram plain_matmul(const Node& node, const GpuTraits& gpu);
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
-#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/device/common/workspace_layout.h"
 #include "tessera/graph/operator.h"
@@ -54,7 +54,7 @@ NormProblem problem_of(NormKind kind, const Value& x, const KernelRequest& reque
 }
 
 NormCall batch_norm_call(const KernelRequest& request) {
-  const backend::BatchNormBody body = backend::parse_batch_norm(request.node);
+  const backend::BatchNormBody body = backend::read_batch_norm(request.node);
   refuse_unless(body.mean.has_value() && body.variance.has_value(), "nothing reads the statistics");
   NormCall call{.problem = problem_of(NormKind::batch_norm, *request.node.input(body.x), request)};
   call.problem.epsilon = body.epsilon;
@@ -69,7 +69,7 @@ NormCall batch_norm_call(const KernelRequest& request) {
 }
 
 NormCall batch_norm_gradient_call(const KernelRequest& request) {
-  const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(request.node);
+  const backend::BatchNormGradientBody body = backend::read_batch_norm_gradient(request.node);
   refuse_unless(body.dx.has_value() && body.dscale.has_value() && body.dbias.has_value(),
                 "nothing reads one of the gradients");
   refuse_unless(!body.dz.has_value(), "the masked gradient is read elsewhere");

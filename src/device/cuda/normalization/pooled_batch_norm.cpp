@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
-#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/pool_geometry.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
@@ -89,7 +89,7 @@ std::string entry(std::string_view name, int blocks_of_a_multiprocessor, const s
 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   constexpr int kBlocks = 3;  // of a multiprocessor: a thread holds a row of each window
-  const backend::PooledBatchNormBody body = backend::parse_pooled_batch_norm(node);
+  const backend::PooledBatchNormBody body = backend::read_pooled_batch_norm(node);
   const PoolGeometry geometry = backend::pool_geometry(*body.pool);
   const PooledProblem problem(geometry, body.epsilon);
   const int64_t columns = (kNeighbors - 1) * geometry.strides[2] + geometry.window[2];
@@ -118,7 +118,7 @@ int64_t windows_over_tile(const PoolGeometry& geometry, int axis) {
 // Sums of each block, their totals, and what is made of them: three launches.
 GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
   constexpr int kBlocks = 2;  // of a multiprocessor: a thread holds a tile and the windows over it
-  const backend::PooledBatchNormGradientBody body = backend::parse_pooled_batch_norm_gradient(node);
+  const backend::PooledBatchNormGradientBody body = backend::read_pooled_batch_norm_gradient(node);
   const backend::BatchNormGradientBody& norm = body.norm;
   refuse_unless(norm.dx.has_value(), "nothing reads the gradient of x");
   const PoolGeometry geometry = backend::pool_geometry(*body.pool);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "tessera/device/common/batch_norm_body.h"
+#include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
@@ -63,7 +63,7 @@ ResidentProblem problem_of(const Value& x) {
 }
 
 GeneratedProgram forward(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan) {
-  const backend::BatchNormBody body = backend::parse_batch_norm(node);
+  const backend::BatchNormBody body = backend::read_batch_norm(node);
   ResidentProgram program(node, problem, plan);
   program.flag("has_residual", body.residual.has_value());
   program.flag("has_relu", body.relu);
@@ -84,7 +84,7 @@ GeneratedProgram forward(const Node& node, const ResidentProblem& problem, const
 }
 
 GeneratedProgram backward(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan) {
-  const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(node);
+  const backend::BatchNormGradientBody body = backend::read_batch_norm_gradient(node);
   ResidentProgram program(node, problem, plan);
   program.flag("has_sum", body.dy2.has_value());
   program.flag("masks_by_result", body.y.has_value());
@@ -108,7 +108,7 @@ GeneratedProgram backward(const Node& node, const ResidentProblem& problem, cons
 // Two kernels read x twice and reach what the memory gives; one kernel must keep most of x to be faster,
 // since its blocks wait for each other.
 ResidentProblem forward_problem(const Node& node, const GpuTraits& gpu) {
-  const ResidentProblem problem = problem_of(*node.input(backend::parse_batch_norm(node).x));
+  const ResidentProblem problem = problem_of(*node.input(backend::read_batch_norm(node).x));
   const double share = resident_plan(problem, gpu).held_share;
   constexpr double kLeastShare = 0.25;
   backend::refuse_unless(share >= kLeastShare,
@@ -117,7 +117,7 @@ ResidentProblem forward_problem(const Node& node, const GpuTraits& gpu) {
 }
 
 ResidentProblem backward_problem(const Node& node, const GpuTraits&) {
-  const backend::BatchNormGradientBody body = backend::parse_batch_norm_gradient(node);
+  const backend::BatchNormGradientBody body = backend::read_batch_norm_gradient(node);
   backend::refuse_unless(body.dx.has_value(), "nothing reads the gradient of x");
   ResidentProblem problem = problem_of(*node.input(body.x));
   problem.kept = 2;

@@ -54,8 +54,9 @@ void check(nvrtcResult status, const std::string& what) {
 }
 
 void check(cublasStatus_t status, const std::string& what) {
-  require(status == CUBLAS_STATUS_SUCCESS, ErrorCode::unsupported, "cuBLASLt: {} failed: {}", what,
-          cublaslt().cublasLtGetStatusString_(status));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorCode::out_of_memory : ErrorCode::unsupported,
+       "cuBLASLt: {} failed: {}", what, cublaslt().cublasLtGetStatusString_(status));
 }
 
 }  // namespace tessera::cuda

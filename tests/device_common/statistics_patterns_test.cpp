@@ -1,17 +1,27 @@
 #include <algorithm>
 
+#include "tessera/device/common/convolution_patterns.h"
+
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
-PassOptions options(bool taken) {
-  PassOptions options;
-  options.takes_statistics = [taken](const Node& convolution) {
+// A device that takes a convolution with normalizations before it, where it takes statistics.
+PassContext taking(bool statistics, const backend::TakesNormalizedInput& normalized) {
+  const auto taken = [statistics](const Node& convolution) {
     EXPECT_EQ(convolution.operator_name(), "convolution");
-    return taken;
+    return statistics;
   };
-  return options;
+  std::vector<FusionPattern> patterns{
+      backend::batch_norm_gradient_pattern(), backend::normalized_convolution_pattern(normalized),
+      alternative(backend::convolution_statistics_pattern(taken)), backend::batch_norm_pattern()};
+  return brings(std::move(patterns));
+}
+
+PassContext context_of(bool statistics) {
+  return taking(statistics, [](const Node&, size_t, bool) { return false; });
 }
 
 std::string text(const std::string& type) {
@@ -35,7 +45,7 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
            {"fp32", {.absolute = 1e-5, .relative = 1e-4}}}) {
     const std::unique_ptr<Graph> before = parse_graph(text(type));
     const std::unique_ptr<Graph> after = parse_graph(text(type));
-    ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options(true)));
+    ASSERT_TRUE(run_pass(*after, "fuse_patterns", context_of(true)));
     verify(*after);
     const auto count = [&](std::string_view name) {
       return std::count_if(after->nodes().begin(), after->nodes().end(),
@@ -52,9 +62,8 @@ TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
 
 // Kernels add up what they have multiplied.
 TEST(ConvolutionStatistics, AreLeftToTheNormalizationOfAConvolutionWithABias) {
-  PassOptions own = options(true);
-  own.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
-  expect_no_change("fuse_batch_norm", with_window(R"(graph g(input %x: fp16[2, 5, 5, 4],
+  const PassContext own = taking(true, [](const Node&, size_t, bool) { return true; });
+  expect_no_change("fuse_patterns", with_window(R"(graph g(input %x: fp16[2, 5, 5, 4],
     input %weight: fp16[6, 1, 1, 4], input %own: fp16[6], input %scale: fp32[6], input %bias: fp32[6]) {
     %c = convolution(%x, %weight, %own) {$WINDOW}
     %n, %mean, %variance = batch_norm_training(%c, %scale, %bias) {epsilon = 0.01}
@@ -65,10 +74,10 @@ TEST(ConvolutionStatistics, AreLeftToTheNormalizationOfAConvolutionWithABias) {
 }
 
 TEST(ConvolutionStatistics, AreLeftWhereTheDeviceDoesNotTakeThem) {
-  for (const PassOptions& own : {PassOptions(), options(false)}) {
+  for (const PassContext& own : {PassContext(), context_of(false)}) {
     for (const char* type : {"bf16", "fp32"}) {
       const std::unique_ptr<Graph> graph = parse_graph(text(type));
-      run_pass(*graph, "fuse_batch_norm", own);
+      run_pass(*graph, "fuse_patterns", own);
       const std::string printed = print(*graph);
       EXPECT_EQ(printed.find("convolution_statistics"), std::string::npos) << type;
       EXPECT_NE(printed.find("batch_norm_training"), std::string::npos) << type;
@@ -91,7 +100,7 @@ TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
     output dx = %dx
   })";
   const std::unique_ptr<Graph> graph = parse_graph(graph_text);
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", options(true)));
+  ASSERT_TRUE(run_pass(*graph, "fuse_patterns", context_of(true)));
   verify(*graph);
   const std::string printed = print(*graph);
   EXPECT_NE(printed.find("batch_norm_inference"), std::string::npos) << printed;
@@ -121,10 +130,8 @@ std::string chain(const std::string& between, const std::string& others = "",
          "}";
 }
 
-PassOptions normalizing_options(bool taken = true) {
-  PassOptions result = options(taken);
-  result.takes_normalized_input = [](const Node&, size_t, bool) { return true; };
-  return result;
+PassContext normalizing(bool statistics = true) {
+  return taking(statistics, [](const Node&, size_t, bool) { return true; });
 }
 
 // The fused node of that kind, of which there is at most one.
@@ -137,7 +144,7 @@ const Node* fused_node(const Graph& graph, const std::string& kind) {
 
 void expect_normalized_convolution(const std::string& text, size_t inputs) {
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", normalizing_options()));
+  ASSERT_TRUE(run_pass(*graph, "fuse_patterns", normalizing()));
   verify(*graph);
   const Node* fused = fused_node(*graph, "normalized_convolution");
   ASSERT_NE(fused, nullptr) << print(*graph);
@@ -156,31 +163,31 @@ const std::string kTwoNorms = R"(
 )";
 
 // x, mean, factor and bias of each normalization, the residual and the weight.
-TEST(ConvolutionStatistics, TakeTheNormalizationInFront) {
+TEST(ConvolutionStatistics, TakeTheNormalizationBefore) {
   expect_normalized_convolution(chain("    %y = relu(%n)\n"), 5);
   expect_normalized_convolution(chain(kWithResidual), 6);
   expect_normalized_convolution(chain(kTwoNorms), 9);
 }
 
-TEST(ConvolutionStatistics, LeaveTheNormalizationInFrontWhereOthersReadItOrTheDeviceRefuses) {
-  const auto expect_none = [](const std::string& text, const PassOptions& options) {
+TEST(ConvolutionStatistics, LeaveTheNormalizationBeforeWhereOthersReadItOrTheDeviceRefuses) {
+  const auto expect_none = [](const std::string& text, const PassContext& context) {
     const std::unique_ptr<Graph> graph = parse_graph(text);
-    run_pass(*graph, "fuse_batch_norm", options);
+    run_pass(*graph, "fuse_patterns", context);
     EXPECT_EQ(fused_node(*graph, "normalized_convolution"), nullptr) << print(*graph);
   };
-  expect_none(chain(kWithResidual, "    output n = %n\n"), normalizing_options());
-  expect_none(chain(kWithResidual, "    output s = %s\n"), normalizing_options());
-  expect_none(chain("    %y = sigmoid(%n)\n"), normalizing_options());
-  expect_none(chain(kWithResidual), options(true));
+  expect_none(chain(kWithResidual, "    output n = %n\n"), normalizing());
+  expect_none(chain(kWithResidual, "    output s = %s\n"), normalizing());
+  expect_none(chain("    %y = sigmoid(%n)\n"), normalizing());
+  expect_none(chain(kWithResidual), context_of(true));
   // The first result does not have its statistics from the convolution.
-  expect_none(chain(kWithResidual), normalizing_options(false));
-  PassOptions refusing = options(true);
-  refusing.takes_normalized_input = [](const Node& convolution, size_t normalizations, bool residual) {
-    EXPECT_EQ(convolution.input(0)->name(), "y");
-    EXPECT_EQ(normalizations, 1U);
-    EXPECT_TRUE(residual);
-    return false;
-  };
+  expect_none(chain(kWithResidual), normalizing(false));
+  const PassContext refusing =
+      taking(true, [](const Node& convolution, size_t normalizations, bool residual) {
+        EXPECT_EQ(convolution.input(0)->name(), "y");
+        EXPECT_EQ(normalizations, 1U);
+        EXPECT_TRUE(residual);
+        return false;
+      });
   expect_none(chain(kWithResidual), refusing);
 }
 
@@ -197,7 +204,7 @@ TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
   })";
   const std::unique_ptr<Graph> before = parse_graph(graph_text);
   const std::unique_ptr<Graph> after = parse_graph(graph_text);
-  ASSERT_TRUE(run_pass(*after, "fuse_batch_norm", options(true)));
+  ASSERT_TRUE(run_pass(*after, "fuse_patterns", context_of(true)));
   verify(*after);
   expect_same_results(*before, *after, {.absolute = 1e-5, .relative = 1e-4});
 }

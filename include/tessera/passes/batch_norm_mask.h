@@ -5,7 +5,7 @@
 
 #include "tessera/graph/graph.h"
 
-namespace tessera::passes {
+namespace tessera {
 
 // select(greater(y, 0), dy, 0), of which nothing else reads the comparison.
 struct ReluMask {
@@ -29,4 +29,4 @@ Value* recompute_normalization(const Node& norm);
 // result. Returns the node that makes the result again.
 Node* mask_by_input(const ReluMask& mask, const Node& norm);
 
-}  // namespace tessera::passes
+}  // namespace tessera

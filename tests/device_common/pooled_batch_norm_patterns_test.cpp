@@ -1,15 +1,16 @@
+#include "tessera/device/common/convolution_patterns.h"
+
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
-PassOptions options() {
-  PassOptions options;
-  options.fuse_pooled_batch_norm = true;
-  return options;
+PassContext pooling() {
+  return brings({backend::pooled_batch_norm_gradient_pattern(), backend::pooled_batch_norm_pattern()});
 }
 
-const std::string kPass = "fuse_pooled_batch_norm";
+const std::string kPass = "fuse_patterns";
 const std::string kWindow = "padding_high = [1, 1], padding_low = [1, 1], strides = [2, 2], window = [3, 3]";
 const std::string kPool = "max_pool(%r) {" + kWindow + "}";
 
@@ -22,10 +23,10 @@ const std::string kForward = R"(
     %y, %position = )" + kPool +
                              "\n    output y = %y\n";
 
-TEST(FusePooledBatchNorm, NormalizesAndPoolsInOneStep) {
+TEST(PooledBatchNormPatterns, NormalizesAndPoolsInOneStep) {
   expect_pass(kPass, kInputs + kForward + "output position = %position\noutput mean = %mean\n}", kInputs + R"(
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
-    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool"} body
+    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool", role_values = [6, 7, 0, 1, 2, 3, 4, 5], roles = ["relu", "pooling", "x", "scale", "bias", "mean", "variance", "y"]} body
       graph batch_norm_max_pool(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4],
       input %mean: fp32[4], input %variance: fp32[4]) {
       %batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
@@ -38,7 +39,7 @@ TEST(FusePooledBatchNorm, NormalizesAndPoolsInOneStep) {
     output position = %position
     output mean = %mean
   })",
-              options());
+              pooling());
 }
 
 const std::string kTrainingInputs = R"(
@@ -56,11 +57,11 @@ const std::string kBackward = R"(
 )";
 
 // Both halves, so that nothing is left that reads the relu's result.
-TEST(FusePooledBatchNorm, TakesTheGradientWithTheMaskFromTheInput) {
+TEST(PooledBatchNormPatterns, TakesTheGradientWithTheMaskFromTheInput) {
   expect_pass(kPass, kTrainingInputs + kForward + kBackward + "}",
               kTrainingInputs + R"(
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
-    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool"} body
+    %y, %position = fused(%x, %scale, %bias, %mean, %variance) {kind = "batch_norm_max_pool", role_values = [6, 7, 0, 1, 2, 3, 4, 5], roles = ["relu", "pooling", "x", "scale", "bias", "mean", "variance", "y"]} body
       graph batch_norm_max_pool(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %bias: fp32[4],
       input %mean: fp32[4], input %variance: fp32[4]) {
       %batch_norm_inference = batch_norm_inference(%x, %scale, %bias, %mean, %variance) {epsilon = 0.01}
@@ -71,7 +72,7 @@ TEST(FusePooledBatchNorm, TakesTheGradientWithTheMaskFromTheInput) {
       output y1 = %position
     }
     %dx, %dscale = fused(%dy, %position, %x, %scale, %bias, %mean, %variance)
-      {kind = "max_pool_batch_norm_gradient"} body graph max_pool_batch_norm_gradient(
+      {kind = "max_pool_batch_norm_gradient", role_values = [11, 2, 3, 5, 6, 12, 13, 14, 11, 7, 0, 1, 4], roles = ["output_gradient", "x", "scale", "mean", "variance", "input_gradient", "scale_gradient", "bias_gradient", "masked", "pooling", "dy", "positions", "mask_bias"]} body graph max_pool_batch_norm_gradient(
       input %dy: fp32[2, 3, 3, 4], input %position: uint8[2, 3, 3, 4], input %x: fp32[2, 5, 6, 4],
       input %scale: fp32[4], input %bias: fp32[4], input %mean: fp32[4], input %variance: fp32[4]) {
       %g = max_pool_gradient(%dy, %position) {input_shape = [2, 5, 6, 4], )" +
@@ -88,23 +89,23 @@ TEST(FusePooledBatchNorm, TakesTheGradientWithTheMaskFromTheInput) {
     output dx = %dx
     output dscale = %dscale
   })",
-              options());
+              pooling());
 }
 
-TEST(FusePooledBatchNorm, LeavesWhatOthersRead) {
-  expect_no_change(kPass, kInputs + kForward + "output r = %r\n}", options());
-  expect_no_change(kPass, kInputs + kForward + "output n = %n\n}", options());
+TEST(PooledBatchNormPatterns, LeavesWhatOthersRead) {
+  expect_no_change(kPass, kInputs + kForward + "output r = %r\n}", pooling());
+  expect_no_change(kPass, kInputs + kForward + "output n = %n\n}", pooling());
   // The mask needs the relu's result itself, which is thus in memory.
-  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output dz = %dz\n}", options());
-  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output g = %g\n}", options());
+  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output dz = %dz\n}", pooling());
+  expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "output g = %g\n}", pooling());
 }
 
-TEST(FusePooledBatchNorm, LeavesAGradientThatNothingReads) {
+TEST(PooledBatchNormPatterns, LeavesAGradientThatNothingReads) {
   const std::string unread = kBackward.substr(0, kBackward.find("output dx"));
-  expect_no_change(kPass, kTrainingInputs + kForward + unread + "}", options());
+  expect_no_change(kPass, kTrainingInputs + kForward + unread + "}", pooling());
 }
 
-TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
+TEST(PooledBatchNormPatterns, LeavesOtherPoolingsAndDevices) {
   expect_no_change(kPass,
                    kInputs + R"(
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
@@ -113,7 +114,7 @@ TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
                        kWindow + R"(}
     output y = %y
   })",
-                   options());
+                   pooling());
   expect_no_change(kPass,
                    kInputs + R"(
     %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
@@ -121,26 +122,26 @@ TEST(FusePooledBatchNorm, LeavesOtherPoolingsAndDevices) {
                        kWindow + R"(}
     output y = %y
   })",
-                   options());
+                   pooling());
   expect_no_change(kPass, kTrainingInputs + kForward + kBackward + "}");
 }
 
 // Of the mask of another normalization the gradient's x says nothing.
-TEST(FusePooledBatchNorm, LeavesTheMaskOfAnotherNormalization) {
+TEST(PooledBatchNormPatterns, LeavesTheMaskOfAnotherNormalization) {
   expect_no_change(kPass,
                    R"(
   graph g(input %x: fp32[2, 5, 6, 4], input %scale: fp32[4], input %mean: fp32[4], input %variance: fp32[4],
           input %r: fp32[2, 5, 6, 4], input %position: uint8[2, 3, 3, 4], input %dy: fp32[2, 3, 3, 4]) {)" +
                        kBackward + "}",
-                   options());
+                   pooling());
 }
 
 // The normalization that only its statistics are read of.
-TEST(FusePooledBatchNorm, LeavesStatisticsOfOnePass) {
+TEST(PooledBatchNormPatterns, LeavesStatisticsOfOnePass) {
   const std::string text = kTrainingInputs + kForward + kBackward + "}";
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  ASSERT_TRUE(run_pass(*graph, kPass, options()));
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", options()));
+  ASSERT_TRUE(run_pass(*graph, kPass, pooling()));
+  ASSERT_TRUE(run_pass(*graph, "reduce_to_statistics"));
   verify(*graph);
   const std::string printed = print(*graph);
   EXPECT_EQ(printed.find("batch_norm_training("), std::string::npos) << printed;
@@ -148,16 +149,16 @@ TEST(FusePooledBatchNorm, LeavesStatisticsOfOnePass) {
   expect_same_results(*parse_graph(text), *graph, {.absolute = 1e-5, .relative = 1e-5});
 }
 
-TEST(FusePooledBatchNorm, LetsTheConvolutionMakeTheStatistics) {
+TEST(PooledBatchNormPatterns, LetsTheConvolutionMakeTheStatistics) {
   const std::string text = R"(
   graph g(input %image: fp16[2, 5, 6, 8], input %weight: fp16[4, 1, 1, 8], input %scale: fp32[4], input %bias: fp32[4]) {
     %x = convolution(%image, %weight) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
 )" + kForward + "}";
-  PassOptions with_statistics = options();
-  with_statistics.takes_statistics = [](const Node&) { return true; };
+  PassContext with_statistics = pooling();
+  with_statistics.target.patterns.push_back(
+      backend::convolution_statistics_pattern([](const Node&) { return true; }));
   const std::unique_ptr<Graph> graph = parse_graph(text);
   ASSERT_TRUE(run_pass(*graph, kPass, with_statistics));
-  ASSERT_TRUE(run_pass(*graph, "fuse_batch_norm", with_statistics));
   verify(*graph);
   const std::string printed = print(*graph);
   EXPECT_EQ(printed.find("batch_norm_training("), std::string::npos) << printed;

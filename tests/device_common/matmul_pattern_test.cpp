@@ -1,19 +1,30 @@
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
-TEST(FuseMatmul, TakesBiasAndActivation) {
-  expect_pass("fuse_matmul", R"(
+void expect_fusion(const std::string& text, const std::string& expected,
+                   const PassContext& context = brings({backend::contraction_pattern("matmul")})) {
+  expect_pass("fuse_patterns", text, expected, context);
+}
+
+void expect_none(const std::string& text,
+                 const PassContext& context = brings({backend::contraction_pattern("matmul")})) {
+  expect_no_change("fuse_patterns", text, context);
+}
+
+TEST(MatmulPattern, TakesBiasAndActivation) {
+  expect_fusion(R"(
     graph g(input %x: fp32[5, 4], parameter %w: fp32[4, 3], parameter %b: fp32[3]) {
       %m = matmul(%x, %w)
       %biased = add(%m, %b)
       %y = gelu(%biased)
       output y = %y
     })",
-              R"(
+                R"(
     graph g(input %x: fp32[5, 4], parameter %w: fp32[4, 3], parameter %b: fp32[3]) {
-      %y = fused(%x, %w, %b) {kind = "matmul"} body graph matmul(
+      %y = fused(%x, %w, %b) {kind = "matmul", role_values = [0, 1, 3, 2, 4, 5], roles = ["a", "b", "y", "bias", "biased", "step"]} body graph matmul(
         input %x: fp32[5, 4], input %w: fp32[4, 3], input %b: fp32[3]) {
         %m = matmul(%x, %w)
         %biased = add(%m, %b)
@@ -24,8 +35,8 @@ TEST(FuseMatmul, TakesBiasAndActivation) {
     })");
 }
 
-TEST(FuseMatmul, LeavesAloneABiasPerRow) {
-  expect_no_change("fuse_matmul", R"(
+TEST(MatmulPattern, LeavesAloneABiasPerRow) {
+  expect_none(R"(
     graph g(input %x: fp32[5, 4], parameter %w: fp32[4, 5], parameter %b: fp32[5, 1]) {
       %m = matmul(%x, %w)
       %y = add(%m, %b)
@@ -33,8 +44,8 @@ TEST(FuseMatmul, LeavesAloneABiasPerRow) {
     })");
 }
 
-TEST(FuseMatmul, LeavesAloneWhatAnUpdateReads) {
-  expect_no_change("fuse_matmul", R"(
+TEST(MatmulPattern, LeavesAloneWhatAnUpdateReads) {
+  expect_none(R"(
     graph g(input %x: fp32[3, 3], state %w: fp32[3, 3]) {
       %m = matmul(%x, %w)
       %y = relu(%m)

@@ -1,14 +1,33 @@
-// What follows a convolution or matrix product inside a fused node.
+// Convolutions and matrix products with what follows them in one kernel: a bias, factors, a residual,
+// activations.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/passes/fusion_pattern.h"
 
 namespace tessera::backend {
+
+// What the device's kernels may end with.
+struct EpilogueLimits {
+  // Asked of nodes whose schema says that they are activations. Empty: any.
+  std::function<bool(const Node& activation)> takes_activation = {};
+  // Libraries' epilogues: a bias, a residual and an activation, in this order, each at most once. Otherwise
+  // additions and multiplications with one number per channel (the last axis), one addition of a whole
+  // tensor and activations in any order.
+  bool ordered = false;
+};
+
+// Kind and operator `main`. The chain goes on while the value so far has one reader and keeps its type.
+// Roles: those of the operator; "bias", also where it is added first, and then "biased", that sum; "step",
+// each result after that.
+FusionPattern contraction_pattern(const std::string& main, EpilogueLimits limits = {});
 
 // The main node of a fused body and what is applied to its result, in order.
 struct FusedChain {
@@ -24,9 +43,9 @@ struct FusedChain {
   bool adds_whole_tensor() const;  // a residual
 };
 
-// Reads the body of a fused node around its one node of operator `main_operator`; a node of that operator
-// that is not fused gives a chain without steps. Throws Error(unsupported) when the body is no chain.
-FusedChain parse_chain(const Node& node, std::string_view main_operator);
+// Of a node of the pattern; a contraction that is not fused gives a chain without steps. Throws
+// Error(unsupported) for any other node.
+FusedChain read_chain(const Node& node);
 
 // A chain of at most a bias, the sum with a tensor of the result's shape, and an activation, in this order.
 struct Epilogue {

@@ -1,13 +1,43 @@
-// What convolutions and their gradients that are fused with normalizations read and write: which input or
-// output of the node plays which part.
+// Convolutions and their gradients fused with the batch normalizations around them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/passes/fusion_pattern.h"
 
 namespace tessera::backend {
+
+// "convolution_data_gradient": the gradient of a tensor that two nodes read, the sum of a convolution's data
+// gradient and the other reader's gradient, and the mask of the relu that made the tensor.
+FusionPattern masked_data_gradient_pattern();
+
+// What the device says of a convolution, which its data gradient names. Empty: no.
+using TakesGradients = std::function<bool(const Node& data_gradient, size_t normalizations)>;
+
+// "summed_gradients": of a pointwise convolution whose input a relu made and a residual reads too. The data
+// gradient gets the residual's gradient and the relu's mask; the gradients of the batch normalizations before
+// that relu begin with sums of it, made beside; what is left of them is elementwise. The first pattern has
+// the weight gradient too, which reads the same tensors; it recomputes the relu's result from two
+// normalizations where the device wants that instead of reading it.
+FusionPattern summed_gradients_pattern(TakesGradients takes, TakesGradients recomputes_mask);
+FusionPattern summed_data_gradient_pattern(TakesGradients takes);
+// "normalized_gradients": both gradients of the convolution before such a normalization. Their dy is that
+// elementwise rest, made where both read it.
+FusionPattern normalized_gradients_pattern(TakesGradients takes);
+
+// The statistics of a training normalization added up where the convolution before it makes its result and
+// the squares; the normalization becomes elementwise work, which fuses with what follows it.
+//
+// "convolution_statistics"
+FusionPattern convolution_statistics_pattern(std::function<bool(const Node& convolution)> takes);
+// "normalized_convolution": the same of a convolution that takes the rest of one or two normalizations before
+// it, a sum with a residual and their relu.
+using TakesNormalizedInput =
+    std::function<bool(const Node& convolution, size_t normalizations, bool residual)>;
+FusionPattern normalized_convolution_pattern(TakesNormalizedInput takes);
 
 // A data gradient, to which an addend is added, where `mask` is positive.
 struct MaskedSumBody {
@@ -55,13 +85,13 @@ struct NormalizedConvolutionBody {
   bool keeps = false;                         // y is an output
 };
 
-// All throw Error(unsupported) for a node with another body.
+// All throw Error(unsupported) for another node.
 // The convolution, in the body, whose result is output 0, with the sums of it and of its squares over all but
 // the channels as outputs 1 and 2. It has no bias of its own.
-const Node& parse_convolution_statistics(const Node& node);
-MaskedSumBody parse_masked_sum(const Node& node);
-SummedGradientsBody parse_summed_gradients(const Node& node);
-NormalizedGradientsBody parse_normalized_gradients(const Node& node);
-NormalizedConvolutionBody parse_normalized_convolution(const Node& node);
+const Node& read_convolution_statistics(const Node& node);
+MaskedSumBody read_masked_sum(const Node& node);
+SummedGradientsBody read_summed_gradients(const Node& node);
+NormalizedGradientsBody read_normalized_gradients(const Node& node);
+NormalizedConvolutionBody read_normalized_convolution(const Node& node);
 
 }  // namespace tessera::backend

@@ -1,10 +1,21 @@
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
-TEST(FuseConvolution, TakesBiasResidualAndActivation) {
-  expect_pass("fuse_convolution", R"(
+void expect_fusion(const std::string& text, const std::string& expected,
+                   const PassContext& context = brings({backend::contraction_pattern("convolution")})) {
+  expect_pass("fuse_patterns", text, expected, context);
+}
+
+void expect_none(const std::string& text,
+                 const PassContext& context = brings({backend::contraction_pattern("convolution")})) {
+  expect_no_change("fuse_patterns", text, context);
+}
+
+TEST(ConvolutionPattern, TakesBiasResidualAndActivation) {
+  expect_fusion(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3],
             input %residual: fp32[1, 4, 4, 3]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
@@ -13,10 +24,10 @@ TEST(FuseConvolution, TakesBiasResidualAndActivation) {
       %y = relu(%sum)
       output y = %y
     })",
-              R"(
+                R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3],
             input %residual: fp32[1, 4, 4, 3]) {
-      %y = fused(%x, %w, %b, %residual) {kind = "convolution"} body graph convolution(
+      %y = fused(%x, %w, %b, %residual) {kind = "convolution", role_values = [0, 1, 4, 2, 5, 6, 7], roles = ["x", "weight", "y", "bias", "biased", "step", "step"]} body graph convolution(
         input %x: fp32[1, 4, 4, 2], input %w: fp32[3, 1, 1, 2], input %b: fp32[3],
         input %residual: fp32[1, 4, 4, 3]) {
         %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
@@ -29,8 +40,8 @@ TEST(FuseConvolution, TakesBiasResidualAndActivation) {
     })");
 }
 
-TEST(FuseConvolution, StopsWhereAnIntermediateIsReadTwice) {
-  expect_pass("fuse_convolution", R"(
+TEST(ConvolutionPattern, StopsWhereAnIntermediateIsReadTwice) {
+  expect_fusion(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %biased = add(%c, %b)
@@ -38,9 +49,9 @@ TEST(FuseConvolution, StopsWhereAnIntermediateIsReadTwice) {
       output y = %y
       output biased = %biased
     })",
-              R"(
+                R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3]) {
-      %biased = fused(%x, %w, %b) {kind = "convolution"} body graph convolution(
+      %biased = fused(%x, %w, %b) {kind = "convolution", role_values = [0, 1, 3, 2, 4], roles = ["x", "weight", "y", "bias", "biased"]} body graph convolution(
         input %x: fp32[1, 4, 4, 2], input %w: fp32[3, 1, 1, 2], input %b: fp32[3]) {
         %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
         %biased = add(%c, %b)
@@ -53,7 +64,7 @@ TEST(FuseConvolution, StopsWhereAnIntermediateIsReadTwice) {
 }
 
 // The residual is made after the convolution: the fused node must come behind both.
-TEST(FuseConvolution, MovesBehindAResidualMadeLater) {
+TEST(ConvolutionPattern, MovesBehindAResidualMadeLater) {
   const std::string text = R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[2, 1, 1, 2]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
@@ -63,14 +74,14 @@ TEST(FuseConvolution, MovesBehindAResidualMadeLater) {
     })";
   const auto before = parse_graph(text);
   const auto after = parse_graph(text);
-  EXPECT_TRUE(run_pass(*after, "fuse_convolution"));
+  EXPECT_TRUE(run_pass(*after, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
   verify(*after);
   EXPECT_EQ(after->nodes().size(), 2);
   expect_same_results(*before, *after, {1e-6, 1e-6});
 }
 
-TEST(FuseConvolution, LeavesAloneWhatIsReadTwice) {
-  expect_no_change("fuse_convolution", R"(
+TEST(ConvolutionPattern, LeavesAloneWhatIsReadTwice) {
+  expect_none(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[3, 1, 1, 2], parameter %b: fp32[3]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %y = add(%c, %b)
@@ -80,8 +91,8 @@ TEST(FuseConvolution, LeavesAloneWhatIsReadTwice) {
     })");
 }
 
-TEST(FuseConvolution, LeavesAloneASumThatBroadcastsOtherwise) {
-  expect_no_change("fuse_convolution", R"(
+TEST(ConvolutionPattern, LeavesAloneASumThatBroadcastsOtherwise) {
+  expect_none(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[4, 1, 1, 2], parameter %b: fp32[4, 1]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %y = add(%c, %b)
@@ -89,8 +100,8 @@ TEST(FuseConvolution, LeavesAloneASumThatBroadcastsOtherwise) {
     })");
 }
 
-TEST(FuseConvolution, LeavesAloneAConvolutionAddedToItself) {
-  expect_no_change("fuse_convolution", R"(
+TEST(ConvolutionPattern, LeavesAloneAConvolutionAddedToItself) {
+  expect_none(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[4, 1, 1, 2]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %y = add(%c, %c)
@@ -98,8 +109,8 @@ TEST(FuseConvolution, LeavesAloneAConvolutionAddedToItself) {
     })");
 }
 
-TEST(FuseConvolution, LeavesAloneASumThatGrows) {
-  expect_no_change("fuse_convolution", R"(
+TEST(ConvolutionPattern, LeavesAloneASumThatGrows) {
+  expect_none(R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[4, 1, 1, 2], input %more: fp32[3, 4, 4, 4]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}
       %y = add(%c, %more)

@@ -1,23 +1,24 @@
+#include "tessera/device/common/convolution_patterns.h"
 #include "tessera/passes/fuse.h"
 
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 
 namespace tessera::testing {
 namespace {
 
-const std::string kPass = "fuse_pointwise_gradients";
+const std::string kPass = "fuse_patterns";
 const std::string kAttributes =
     "dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]";
 
-PassOptions options(size_t most_normalizations = 2, bool normalized = true) {
-  PassOptions options;
-  options.takes_summed_gradients = [=](const Node& data_gradient, size_t normalizations) {
+PassContext context(size_t most_normalizations = 2, bool normalized = true) {
+  const auto takes = [=](const Node& data_gradient, size_t normalizations) {
     EXPECT_EQ(data_gradient.operator_name(), "convolution_data_gradient");
-    return normalizations <= most_normalizations ? FusedGradients::both : FusedGradients::none;
+    return normalizations <= most_normalizations;
   };
-  options.takes_normalized_gradients = [=](const Node&) { return normalized; };
-  options.recomputes_mask = [](const Node&) { return true; };
-  return options;
+  const auto recomputes = [](const Node&, size_t) { return true; };
+  return brings({backend::summed_gradients_pattern(takes, recomputes),
+                 backend::normalized_gradients_pattern([=](const Node&, size_t) { return normalized; })});
 }
 
 // The end of a residual block whose relu's result y the convolution of the next block reads: the gradients of
@@ -72,10 +73,10 @@ std::vector<std::string> kinds(const Graph& graph) {
 }
 
 // The kinds of the nodes that the pass makes, in the graph's order; what they compute is as before.
-std::vector<std::string> fused(const std::string& text, const PassOptions& options) {
+std::vector<std::string> fused(const std::string& text, const PassContext& device) {
   const std::unique_ptr<Graph> before = parse_graph(text);
   const std::unique_ptr<Graph> after = parse_graph(text);
-  EXPECT_TRUE(run_pass(*after, kPass, options));
+  EXPECT_TRUE(run_pass(*after, kPass, device));
   verify(*after);
   expect_same_results(*before, *after, {.absolute = 1e-4, .relative = 1e-4});
   return kinds(*after);
@@ -83,16 +84,16 @@ std::vector<std::string> fused(const std::string& text, const PassOptions& optio
 
 using Kinds = std::vector<std::string>;
 
-TEST(FusePointwiseGradients, TakesBothConvolutionsAndTheNormalizationBetweenThem) {
-  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options()),
+TEST(SummedGradientsPatterns, TakesBothConvolutionsAndTheNormalizationBetweenThem) {
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", context()),
             (Kinds{"summed_gradients", "normalized_gradients"}));
 }
 
 // Both fusions are made, and outside of them nothing reads the relu's result.
 void expect_no_reader_of_relu(const std::string& text) {
-  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalized_gradients"}));
+  EXPECT_EQ(fused(text, context()), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  ASSERT_TRUE(run_pass(*graph, kPass, context()));
   for (const auto& node : graph->nodes()) {
     if (node->operator_name() == "relu") {
       EXPECT_TRUE(node->output()->uses().empty());
@@ -102,7 +103,7 @@ void expect_no_reader_of_relu(const std::string& text) {
 
 // The input of the convolution in front is the relu of a normalization too: it is made again from that one's
 // x.
-TEST(FusePointwiseGradients, RecomputesTheInput) {
+TEST(SummedGradientsPatterns, RecomputesTheInput) {
   const std::string norm = R"(
     %n, %mean3, %variance3 = batch_norm_training(%u, %scale3, %bias3) {epsilon = 0.01}
     %r = relu(%n)
@@ -115,11 +116,11 @@ TEST(FusePointwiseGradients, RecomputesTheInput) {
   expect_no_reader_of_relu(text);
 }
 
-TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalizations) {
+TEST(SummedGradientsPatterns, MakesTheSumsOfTwoNormalizations) {
   const std::string text = kInputs + kSum + kWeight + kSecondNorm + kNorm + kFormer + "}";
-  EXPECT_EQ(fused(text, options()), (Kinds{"summed_gradients", "normalized_gradients"}));
+  EXPECT_EQ(fused(text, context()), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
-  ASSERT_TRUE(run_pass(*graph, kPass, options()));
+  ASSERT_TRUE(run_pass(*graph, kPass, context()));
   for (const auto& node : graph->nodes()) {
     EXPECT_NE(node->operator_name(), "batch_norm_gradient");
     if (node->body() != nullptr && node->attributes().text("kind") == "summed_gradients") {
@@ -130,7 +131,7 @@ TEST(FusePointwiseGradients, MakesTheSumsOfTwoNormalizations) {
 
 // The relu behind the sum of two normalizations is made again from what their sums read: nothing keeps its
 // result.
-TEST(FusePointwiseGradients, RecomputesTheMask) {
+TEST(SummedGradientsPatterns, RecomputesTheMask) {
   std::string inputs = kInputs;
   inputs.replace(inputs.find(") {"), 3, R"(, input %bias: fp32[6], input %bias2: fp32[6]) {
     %n, %m, %v = batch_norm_training(%x, %scale, %bias) {epsilon = 0.01}
@@ -147,9 +148,12 @@ TEST(FusePointwiseGradients, RecomputesTheMask) {
   expect_no_reader_of_relu(text);
 }
 
-TEST(FusePointwiseGradients, LeavesTheWeightGradientWhereTheDeviceWantsIt) {
-  PassOptions data_alone = options();
-  data_alone.takes_summed_gradients = [](const Node&, size_t) { return FusedGradients::data; };
+TEST(SummedGradientsPatterns, LeavesTheWeightGradientWhereTheDeviceWantsIt) {
+  const auto always = [](const Node&, size_t) { return true; };
+  const auto never = [](const Node&, size_t) { return false; };
+  const PassContext data_alone = brings({backend::summed_gradients_pattern(never, always),
+                                         alternative(backend::summed_data_gradient_pattern(always)),
+                                         backend::normalized_gradients_pattern(always)});
   const std::string text = kInputs + kSum + kWeight + kNorm + kFormer + "}";
   EXPECT_EQ(fused(text, data_alone), (Kinds{"summed_gradients", "normalized_gradients"}));
   const std::unique_ptr<Graph> graph = parse_graph(text);
@@ -157,22 +161,22 @@ TEST(FusePointwiseGradients, LeavesTheWeightGradientWhereTheDeviceWantsIt) {
   EXPECT_EQ(nodes_of(*graph, "convolution_weight_gradient").size(), 1U);
 }
 
-TEST(FusePointwiseGradients, LeavesTheRestElementwiseWhereTheDeviceOrAReaderWantsIt) {
-  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", options(2, false)),
+TEST(SummedGradientsPatterns, LeavesTheRestElementwiseWhereTheDeviceOrAReaderWantsIt) {
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "}", context(2, false)),
             Kinds{"summed_gradients"});
-  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "output dx = %dx\n}", options()),
+  EXPECT_EQ(fused(kInputs + kSum + kWeight + kNorm + kFormer + "output dx = %dx\n}", context()),
             Kinds{"summed_gradients"});
 }
 
-void expect_left(const std::string& text, const PassOptions& options) {
-  expect_no_change(kPass, text, options);
+void expect_left(const std::string& text, const PassContext& device) {
+  expect_no_change(kPass, text, device);
 }
 
-TEST(FusePointwiseGradients, LeavesWhatTheDeviceRefuses) {
+TEST(SummedGradientsPatterns, LeavesWhatTheDeviceRefuses) {
   const std::string all = kInputs + kSum + kWeight + kNorm + kFormer;
   expect_left(all + "}", {});
-  expect_left(all + "}", options(0));
-  expect_left(all + kSecondNorm + "}", options(1));
+  expect_left(all + "}", context(0));
+  expect_left(all + kSecondNorm + "}", context(1));
 }
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
@@ -181,15 +185,15 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return text.replace(at, from.size(), to);
 }
 
-TEST(FusePointwiseGradients, LeavesWhatIsNotTheSamePattern) {
+TEST(SummedGradientsPatterns, LeavesWhatIsNotTheSamePattern) {
   const std::string all = kInputs + kSum + kWeight + kNorm + "output dx = %dx\n}";
   // The convolution reads something else than what the mask is of.
-  expect_left(with(all, "convolution_weight_gradient(%y,", "convolution_weight_gradient(%x,"), options());
+  expect_left(with(all, "convolution_weight_gradient(%y,", "convolution_weight_gradient(%x,"), context());
   // Others read the data gradient, or there is no normalization, no weight gradient, or no mask.
-  expect_left(with(all, "%zero =", "output d = %d\n %zero ="), options());
-  expect_left(kInputs + kSum + kWeight + "}", options());
-  expect_left(kInputs + kSum + kNorm + "}", options());
-  expect_left(with(all, "select(%open, %sum, %zero)", "select(%open, %zero, %sum)"), options());
+  expect_left(with(all, "%zero =", "output d = %d\n %zero ="), context());
+  expect_left(kInputs + kSum + kWeight + "}", context());
+  expect_left(kInputs + kSum + kNorm + "}", context());
+  expect_left(with(all, "select(%open, %sum, %zero)", "select(%open, %zero, %sum)"), context());
   // A window of more than one pixel.
   const std::string wide = "padding_high = [1, 1], padding_low = [1, 1]";
   const auto widened = [&](const std::string& text) {
@@ -198,7 +202,7 @@ TEST(FusePointwiseGradients, LeavesWhatIsNotTheSamePattern) {
   expect_left(with(kInputs, "4, 1, 1, 6", "4, 3, 3, 6") +
                   with(kSum, "padding_high = [0, 0], padding_low = [0, 0]", wide) + widened(kWeight) + kNorm +
                   "output dx = %dx\n}",
-              options());
+              context());
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+#include "device/cuda/fusion_patterns.h"
+
+#include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/convolution_patterns.h"
+
+#include "device/cuda/convolution/few_channels.h"
+#include "device/cuda/convolution/pointwise_convolution.h"
+#include "device/cuda/convolution/pointwise_gradients.h"
+#include "device/cuda/matmul/matmul_problem.h"
+
+namespace tessera::cuda {
+namespace {
+
+// Smaller results stay in the cache or in the multiprocessors between the two passes over them.
+bool is_worth_statistics_of_cudnn(const Node& convolution) {
+  constexpr int64_t kLeastBytes = int64_t{96} << 20;
+  const TensorType& y = convolution.output()->type();
+  return size_of(y.data_type) == 2 && y.bytes() >= kLeastBytes;
+}
+
+FusionPattern alternative(FusionPattern pattern) {
+  pattern.alternative = true;
+  return pattern;
+}
+
+}  // namespace
+
+std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const GpuTraits& gpu) {
+  const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
+  const auto makes = [=](FusedGradients wanted) {
+    return [=](const Node& data_gradient, size_t normalizations) {
+      return takes_summed_gradients(data_gradient, normalizations, tf32, gpu) == wanted;
+    };
+  };
+  const auto mask = [=](const Node& data_gradient, size_t) {
+    return recomputes_mask(data_gradient, tf32, gpu);
+  };
+  const auto normalized = [=](const Node& data_gradient, size_t) {
+    return takes_normalized_gradients(data_gradient, tf32, gpu);
+  };
+  const auto input = [=](const Node& convolution, size_t normalizations, bool residual) {
+    return takes_normalized_input(convolution, normalizations, residual, tf32, gpu);
+  };
+  // cuDNN's statistics are sums in no fixed order, although its notes do not say so, and of 16 bits alone.
+  const auto statistics = [=, by_cudnn = !options.deterministic](const Node& convolution) {
+    if (by_cudnn && is_worth_statistics_of_cudnn(convolution)) return true;
+    return (tf32 || !by_cudnn) && (takes_few_channels(convolution, tf32) ||
+                                   takes_pointwise_statistics(convolution, tf32, !by_cudnn, gpu));
+  };
+  const auto relu = [](const Node& activation) { return activation.operator_name() == "relu"; };
+  return {
+      backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
+      alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
+      backend::normalized_gradients_pattern(normalized),
+      backend::masked_data_gradient_pattern(),
+      backend::pooled_batch_norm_gradient_pattern(),
+      backend::pooled_batch_norm_pattern(),
+      backend::batch_norm_gradient_pattern(),
+      backend::recomputed_batch_norm_pattern(),
+      backend::normalized_convolution_pattern(input),
+      alternative(backend::convolution_statistics_pattern(statistics)),
+      backend::batch_norm_pattern(),
+      backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
+      backend::contraction_pattern("matmul", {.takes_activation = is_epilogue_of_cublaslt, .ordered = true})};
+}
+
+}  // namespace tessera::cuda
