@@ -6,6 +6,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_path(CSV_INCLUDE_DIR csv.h REQUIRED)
+find_library(CSV_LIBRARY csv REQUIRED)
 
 if(TESSERA_ENABLE_CPU)
   find_package(OpenMP REQUIRED COMPONENTS CXX)

@@ -7,8 +7,9 @@
 namespace tessera {
 
 std::string_view type_name(const OptionValue& value) {
-  constexpr std::string_view kNames[] = {"true or false", "a whole number",          "a number",
-                                         "text",          "a list of whole numbers", "a list of numbers"};
+  constexpr std::string_view kNames[] = {"true or false",  "a whole number",          "a number",
+                                         "text",           "a list of whole numbers", "a list of numbers",
+                                         "a list of texts"};
   static_assert(std::size(kNames) == std::variant_size_v<OptionValue>);
   return kNames[value.index()];
 }

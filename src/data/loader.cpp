@@ -11,6 +11,8 @@
 #include "tessera/base/error.h"
 #include "tessera/data/order.h"
 
+#include "data/batches.h"
+
 namespace tessera::data {
 
 namespace {
@@ -185,17 +187,11 @@ std::vector<SymbolBindings> Loader::sizes() const {
 }
 
 std::optional<int64_t> Loader::batches(int64_t /*epoch*/, int64_t ranks) const {
-  const int64_t whole = options_.batch_size * ranks;
-  return dataset_->size() / whole + (!options_.drop_last && dataset_->size() % whole != 0 ? 1 : 0);
+  return batches_of(dataset_->size(), options_.batch_size * ranks, options_.drop_last);
 }
 
 std::unique_ptr<Stream> Loader::open(const Cursor& from, const Partition& partition) const {
-  const auto code = ErrorCode::invalid_argument;
-  require(partition.ranks > 0 && partition.rank >= 0 && partition.rank < partition.ranks, code,
-          "rank {} of {} ranks", partition.rank, partition.ranks);
-  const int64_t count = *batches(from.epoch, partition.ranks);
-  require(from.epoch >= 0 && from.batch >= 0 && from.batch <= count, code,
-          "there is no batch {} in epoch {}, which has {} batches", from.batch, from.epoch, count);
+  const int64_t count = batches_from(*this, from, partition);
   auto pipeline = std::make_unique<Pipeline>(dataset_, options_, augmenter_, from, partition, count);
   pipeline->start();
   return pipeline;

@@ -132,8 +132,13 @@ Value* instance_norm(Context& context, const std::string& name, Value* x, double
   return group_norm(context, name, x, channels_of(x), epsilon);
 }
 
-Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width) {
-  return ops::gather(context.parameter(name + ".weight", {entries, width}, normal(1)), indices);
+Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width,
+                 const EmbeddingOptions& options) {
+  return ops::gather(context.variable({.name = name + ".weight",
+                                       .shape = {entries, width},
+                                       .initializer = options.weight,
+                                       .updates_rows = options.updates_rows}),
+                     indices);
 }
 
 Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,

@@ -209,6 +209,13 @@ Value* gather(Value* table, Value* indices, int64_t axis) {
 Value* scatter_add(Value* indices, Value* updates, Dimension extent) {
   return one("scatter_add", {indices, updates}, {{"extent", SymbolicShape{std::move(extent)}}});
 }
+CombinedRows combine_rows(Value* indices, Value* rows) {
+  Node* node = apply("combine_rows", {indices, rows});
+  return {node->output(0), node->output(1)};
+}
+Value* set_rows(Value* table, Value* indices, Value* rows) {
+  return one("set_rows", {table, indices, rows});
+}
 Value* one_hot(Value* indices, int64_t depth, DataType type) {
   return one("one_hot", {indices}, {{"depth", depth}, {"type", type}});
 }

@@ -10,6 +10,7 @@ Optimizer adam_like(const char* name, const AdamOptions& options, bool decoupled
   return {.name = name,
           .learning_rate = options.learning_rate,
           .needs_step = true,
+          .elementwise = true,
           .apply = [options, decoupled](UpdateContext& context) {
             Value* w = context.parameter();
             Value* gradient = context.gradient();

@@ -6,7 +6,10 @@
 namespace tessera::optim {
 
 Optimizer sgd(const SgdOptions& options) {
-  return {.name = "sgd", .learning_rate = options.learning_rate, .apply = [options](UpdateContext& context) {
+  return {.name = "sgd",
+          .learning_rate = options.learning_rate,
+          .elementwise = true,
+          .apply = [options](UpdateContext& context) {
             Value* w = context.parameter();
             Value* direction = context.gradient();
             if (options.weight_decay != 0 && context.decays()) {

@@ -92,6 +92,7 @@ class Reader {
     if (std::holds_alternative<double>(kind)) return checked<double>(assignment_.value);
     if (std::holds_alternative<std::string>(kind)) return checked<std::string>(assignment_.value);
     if (std::holds_alternative<std::vector<int64_t>>(kind)) return list<int64_t>();
+    if (std::holds_alternative<std::vector<std::string>>(kind)) return list<std::string>();
     return list<double>();
   }
 
@@ -138,9 +139,15 @@ class Reader {
 };
 
 bool is_empty_list(const OptionValue& value) {
-  const auto* integers = std::get_if<std::vector<int64_t>>(&value);
-  const auto* reals = std::get_if<std::vector<double>>(&value);
-  return (integers != nullptr && integers->empty()) || (reals != nullptr && reals->empty());
+  return std::visit(
+      []<typename T>(const T& held) {
+        if constexpr (std::is_same_v<T, std::string> || std::is_arithmetic_v<T>) {
+          return false;
+        } else {
+          return held.empty();
+        }
+      },
+      value);
 }
 
 void apply(const RecipeTable& table, Recipe& recipe, Places& places, const Assignment& assignment) {

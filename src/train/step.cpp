@@ -20,8 +20,31 @@ struct ParameterGradient {
   nn::Variable variable;
   const ParameterGroup* group;
   Value* parameter;
-  Value* gradient;
+  Value* gradient = nullptr;
+  Value* rows = nullptr;  // of the parameter, that the gradient is of; null: all
 };
+
+// Where a table is read: parts of it, [indices..., row...], and the indices.
+struct RowReads {
+  std::vector<Value*> parts;
+  std::vector<Value*> indices;
+};
+
+RowReads row_reads(const nn::Variable& variable, const Value* table) {
+  RowReads reads;
+  for (const Use& use : table->uses()) {
+    const Node& node = *use.node;
+    const bool gathers =
+        node.operator_name() == "gather" && use.index == 0 && node.attributes().integer("axis") == 0;
+    require(gathers, ErrorCode::invalid_argument,
+            "'{}' is updated by rows, so that nothing but ops::gather along its first axis may read it; '{}' "
+            "({}) does",
+            variable.name, node.name(), node.operator_name());
+    reads.parts.push_back(node.output());
+    reads.indices.push_back(node.input(1));
+  }
+  return reads;
+}
 
 Value* one_if_zero(Value* weight) {
   Value* none = ops::equal(weight, ops::constant_like(weight, 0));
@@ -103,26 +126,66 @@ class StepBuilder {
   void backward() {
     if (options_.precision == Precision::fp16)
       loss_scale_ = state(kLossScaleState, nn::constant(kInitialLossScale));
-    std::vector<Value*> parameters;
+    std::vector<Value*> sources;
+    std::vector<RowReads> reads;
     for (const nn::Variable& variable : context_.variables()) {
       const ParameterGroup* group = group_of(variable);
       if (group == nullptr) continue;
-      parameters.push_back(graph_->find_input(variable.name));
-      gradients_.push_back({variable, group, parameters.back(), nullptr});
+      gradients_.push_back({variable, group, graph_->find_input(variable.name)});
       gradients_.back().variable.decays |= options_.decay_all;
+      if (variable.updates_rows) check_rows(variable, *group);
+      reads.push_back(variable.updates_rows ? row_reads(variable, gradients_.back().parameter) : RowReads{});
+      sources.push_back(gradients_.back().parameter);
+      if (variable.updates_rows) {
+        sources.pop_back();
+        sources.insert(sources.end(), reads.back().parts.begin(), reads.back().parts.end());
+      }
     }
-    require(!parameters.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
+    require(!gradients_.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
             task_.name, objective_.name);
     weight_ = one_if_zero(objective_.weight);
     Value* one = loss_scale_ != nullptr ? loss_scale_ : ops::constant_like(objective_.sum, 1);
     const std::vector<Value*> gradients =
-        differentiate(*graph_, objective_.sum, parameters, ops::divide(one, weight_));
-    for (size_t i = 0; i < gradients.size(); ++i) gradients_[i].gradient = gradients[i];
+        differentiate(*graph_, objective_.sum, sources, ops::divide(one, weight_));
+    auto next = gradients.begin();
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      const auto count = reads[i].parts.empty() ? 1 : std::ssize(reads[i].parts);
+      gradients_[i].gradient = *next;
+      if (gradients_[i].variable.updates_rows)
+        combine(gradients_[i], reads[i].indices, std::vector<Value*>(next, next + count));
+      next += count;
+    }
     if (options_.accumulate > 1) {  // sums add up, means do not
       scale_gradients(loss_scale_ != nullptr ? ops::divide(weight_, loss_scale_) : weight_);
     } else if (loss_scale_ != nullptr) {
       scale_gradients(ops::reciprocal(loss_scale_));
     }
+  }
+
+  void check_rows(const nn::Variable& variable, const ParameterGroup& group) const {
+    require(group.optimizer.elementwise, ErrorCode::invalid_argument,
+            "'{}' is updated by rows, which {} cannot: it needs whole parameters", variable.name,
+            group.optimizer.name);
+    require(options_.accumulate == 1, ErrorCode::invalid_argument,
+            "'{}' is updated by rows, which gradients accumulated over batches do not have", variable.name);
+  }
+
+  // The gradients of all reads of a table as one of distinct rows.
+  static void combine(ParameterGradient& entry, const std::vector<Value*>& indices,
+                      const std::vector<Value*>& gradients) {
+    std::vector<Value*> places;
+    std::vector<Value*> rows;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      SymbolicShape shape = entry.parameter->shape();
+      shape[0] = element_count(indices[i]->shape());
+      places.push_back(ops::cast(ops::reshape(indices[i], {shape[0]}), DataType::int32));
+      rows.push_back(ops::cast(ops::reshape(gradients[i], shape), DataType::fp32));
+    }
+    const ops::CombinedRows combined =
+        ops::combine_rows(indices.size() == 1 ? places[0] : ops::concat(places, 0),
+                          indices.size() == 1 ? rows[0] : ops::concat(rows, 0));
+    entry.rows = combined.first;
+    entry.gradient = combined.sums;
   }
 
   void scale_gradients(Value* factor) {
@@ -171,13 +234,21 @@ class StepBuilder {
       context_.update(previous, step);
     }
     for (const ParameterGradient& entry : gradients_) {
-      const DataType type = entry.variable.data_type;
-      optim::UpdateContext update(context_, entry.variable, ops::cast(entry.parameter, DataType::fp32),
-                                  ops::cast(entry.gradient, DataType::fp32), rates.at(entry.group), step);
-      Value* next = entry.group->optimizer.apply(update);
-      context_.update(entry.parameter, ops::cast(next, type));
+      const size_t first = graph_->updates().size();
+      optim::UpdateContext update(context_, entry.variable, entry.parameter,
+                                  ops::cast(entry.gradient, DataType::fp32), rates.at(entry.group), step,
+                                  entry.rows == nullptr ? nullptr : rows_if_sound(entry.rows));
+      Value* next = update.whole(entry.group->optimizer.apply(update));
+      context_.update(entry.parameter, next);
+      for (size_t i = first; i < graph_->updates().size() && entry.rows != nullptr; ++i)
+        guarded_.insert(graph_->updates()[i].state);
       if (options_.ema_decay > 0) average(entry, next);
     }
+  }
+
+  // No row in a step that is not sound: a guard around the update would read and write the whole table.
+  Value* rows_if_sound(Value* rows) {
+    return ops::select(sound(), rows, ops::broadcast_to(ops::constant_like(rows, -1), rows->shape()));
   }
 
   // The global gradient norm, for clipping and for the overflow test of the loss scale.
@@ -201,22 +272,37 @@ class StepBuilder {
     average.name = "ema/" + entry.variable.name;
     average.data_type = DataType::fp32;
     Value* old = context_.state(average);
-    context_.update(
-        old, ops::add(ops::multiply(old, options_.ema_decay), ops::multiply(next, 1 - options_.ema_decay)));
+    context_.update(old, ops::add(ops::multiply(old, options_.ema_decay),
+                                  ops::multiply(ops::cast(next, DataType::fp32), 1 - options_.ema_decay)));
+  }
+
+  // Whether the loss is a number, and nothing halted the training.
+  Value* finite() {
+    if (finite_ != nullptr) return finite_;
+    finite_ = ops::is_finite(objective_.sum);
+    if (options_.halting) {
+      halted_ = context_.state(kHaltedState, {}, nn::zeros());
+      finite_ = ops::logical_and(finite_, ops::equal(halted_, ops::constant_like(halted_, 0)));
+    }
+    return finite_;
+  }
+
+  // And whether the gradients are numbers too.
+  Value* sound() {
+    if (sound_ == nullptr)
+      sound_ =
+          gradient_norm_ == nullptr ? finite() : ops::logical_and(finite(), ops::is_finite(gradient_norm_));
+    return sound_;
   }
 
   // Every update happens only when the step is sound; the loss scale adapts to a finite loss either way, and
   // sums that overflowed start anew with it.
   void guard_updates() {
-    Value* finite = ops::is_finite(objective_.sum);
-    if (options_.halting) {
-      halted_ = context_.state(kHaltedState, {}, nn::zeros());
-      finite = ops::logical_and(finite, ops::equal(halted_, ops::constant_like(halted_, 0)));
-    }
-    Value* sound =
-        gradient_norm_ == nullptr ? finite : ops::logical_and(finite, ops::is_finite(gradient_norm_));
+    Value* finite = this->finite();
+    Value* sound = this->sound();
     for (size_t i = 0; i < graph_->updates().size(); ++i) {
       const auto& [state, next] = graph_->updates()[i];
+      if (guarded_.contains(state)) continue;
       const bool restarts = loss_scale_ != nullptr && cleared_.contains(state);
       graph_->set_update(i, ops::select(restarts ? finite : sound, next, state));
     }
@@ -252,8 +338,11 @@ class StepBuilder {
   Value* loss_scale_ = nullptr;
   Value* halted_ = nullptr;
   Value* gradient_norm_ = nullptr;
+  Value* finite_ = nullptr;
+  Value* sound_ = nullptr;
   std::vector<ParameterGradient> gradients_;
   std::unordered_set<const Value*> cleared_;  // sums that the updating step takes
+  std::unordered_set<const Value*> guarded_;  // states whose updates change nothing in an unsound step
 };
 
 }  // namespace

@@ -6,32 +6,17 @@ from torch import nn
 from torch.nn import functional
 
 import formula
+import random_words
 
 STEPS, BATCH, SIZE, NOISE, WIDTH, SEED = 20, 8, 12, 8, 4, 1
 SMALL = SIZE // 4
 KERNEL = {"kernel_size": 4, "stride": 2, "padding": 1}
 
 
-def philox(counter, key):
-    """Philox 4x32-10: uint64 arrays that hold 32-bit words; include/tessera/base/random.h has its definition."""
-    low = np.uint64(0xFFFFFFFF)
-    shift = np.uint64(32)
-    for _ in range(10):
-        a = np.uint64(0xD2511F53) * counter[0]
-        b = np.uint64(0xCD9E8D57) * counter[2]
-        counter = [(b >> shift) ^ counter[1] ^ key[0], b & low, (a >> shift) ^ counter[3] ^ key[1], a & low]
-        key = [(key[0] + np.uint64(0x9E3779B9)) & low, (key[1] + np.uint64(0xBB67AE85)) & low]
-    return counter
-
-
 def noise(counter):
     """What random_normal gives the generator when the state random_counter is {SEED, counter}."""
     count = BATCH * NOISE
-    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
-    stream = formula.fnv1a64("generator.") & 0xFFFFFFFF
-    words = philox([blocks, np.zeros_like(blocks), np.full_like(blocks, stream), np.full_like(blocks, counter)],
-                   [np.full_like(blocks, SEED), np.zeros_like(blocks)])
-    words = np.stack(words, 1).reshape(-1, 2).astype(np.float64)
+    words = random_words.words("generator.", 0, SEED, counter, count).reshape(-1, 2).astype(np.float64)
     radius = np.sqrt(-2 * np.log((words[:, 0] + 1) * 2.0**-32))
     angle = 2 * np.pi * words[:, 1] * 2.0**-32
     normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)[:count]

@@ -12,7 +12,9 @@ import torchvision
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
+import click_through
 import gan
+import masked_language_model
 import networks
 import optimizers
 
@@ -123,13 +125,27 @@ def make_optimizers():
     save("optimizers", tensors, **options)
 
 
-def make_gan():
-    exact, single = gan.losses(), gan.losses(torch.float32)
-    deviation = max(abs(a - b) for name in exact for a, b in zip(exact[name], single[name]))
-    print(f"gan: generator {exact['generator'][0]:.4f} to {exact['generator'][-1]:.4f}; float32 differs by {deviation:.1e}")
-    assert deviation < 1e-3 and abs(exact["generator"][-1] - exact["generator"][0]) > 0.1
+def make_curves(module, name, measure, least_change):
+    """The losses of a training's first steps."""
+    exact, single = module.losses(), module.losses(torch.float32)
+    deviation = max(abs(a - b) for key in exact for a, b in zip(exact[key], single[key]))
+    first, last = exact[measure][0], exact[measure][-1]
+    print(f"{name}: {measure} {first:.4f} to {last:.4f}; float32 differs by {deviation:.1e}")
+    assert deviation < 1e-3 and abs(last - first) > least_change
     golden = exact | {"float32_deviation": deviation, "torch": torch.__version__.split("+")[0]}
-    (FOLDER / "gan.json").write_text(json.dumps(golden, indent=1) + "\n")
+    (FOLDER / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+
+
+def make_gan():
+    make_curves(gan, "gan", "generator", 0.1)
+
+
+def make_masked_language_model():
+    make_curves(masked_language_model, "masked_language_model", "masked", 0.1)
+
+
+def make_click_through():
+    make_curves(click_through, "click_through", "loss", 0.02)
 
 
 def save(name, tensors, **metadata):
@@ -146,6 +162,8 @@ FILES = {
     "resnet50": lambda: make_training("resnet50"),
     "optimizers": make_optimizers,
     "gan": make_gan,
+    "masked_language_model": make_masked_language_model,
+    "click_through": make_click_through,
     "torchvision_parameters": make_torchvision_parameters,
     "torchvision_logits": make_torchvision_logits,
 }

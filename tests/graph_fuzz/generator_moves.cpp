@@ -53,7 +53,7 @@ Value* Generator::indexing() {
   const auto indices = [&](int64_t count, int64_t bound) {
     return add_input(InputRole::input, {count}, 0, static_cast<double>(bound), DataType::int32);
   };
-  switch (below(5)) {
+  switch (below(7)) {
     case 0:
       return ops::gather(x, indices(1 + below(6), extent));
     case 1:
@@ -67,6 +67,13 @@ Value* Generator::indexing() {
       own = ops::minimum(ops::maximum(own, ops::constant_like(own, 0)),
                          ops::constant_like(own, static_cast<double>(extent - 1)));
       return ops::gather(x, own);
+    }
+    case 4:
+      return ops::combine_rows(indices(extent, extent), x).sums;
+    case 5: {  // rows of it, one of which may be left out
+      const ops::CombinedRows rows = ops::combine_rows(indices(extent, 1 + extent), x);
+      Value* last = ops::constant_like(rows.first, static_cast<double>(extent - 1));
+      return ops::set_rows(x, ops::minimum(rows.first, last), rows.sums);
     }
     default:
       return channels(x) == 0 ? nullptr : ops::top_k(x, 1 + below(channels(x))).values;

@@ -20,8 +20,8 @@ constexpr uint64_t kShakes = 6;
 // What only moves, selects or compares numbers, or makes whole ones.
 bool is_exact(const Node& node) {
   static const std::set<std::string, std::less<>> kExact{
-      "reduce_max", "reduce_min", "argmax", "max_pool", "gather", "one_hot", "top_k", "select",
-      "maximum",    "minimum",    "negate", "absolute", "relu",   "clip",    "relu6"};
+      "reduce_max", "reduce_min", "argmax",  "max_pool", "gather",   "set_rows", "one_hot", "top_k",
+      "select",     "maximum",    "minimum", "negate",   "absolute", "relu",     "clip",    "relu6"};
   const OperatorClass kind = node.schema().operator_class;
   return kind == OperatorClass::movement || kExact.contains(node.operator_name()) ||
          (kind == OperatorClass::source && node.operator_name() != "random_normal" &&

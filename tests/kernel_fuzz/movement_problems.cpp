@@ -111,6 +111,25 @@ void make_scatter_add(ProblemMaker& maker) {
   ops::scatter_add(indices, maker.input(maker.type_of(kFloatingTypes | kIndexTypes), updates, -2, 2), extent);
 }
 
+void make_combine_rows(ProblemMaker& maker) {
+  const Shape places = maker.shape(1, 1, 700);
+  Shape rows = maker.shape(0, 2, 60);
+  rows.insert(rows.begin(), places[0]);
+  const auto last = static_cast<double>(maker.draw().below(60));
+  Value* indices = maker.finite_input(maker.type_of(kIndexTypes), places, 0, last);
+  ops::combine_rows(indices, maker.input(maker.floating(), rows, -2, 2));
+}
+
+void make_set_rows(ProblemMaker& maker) {
+  Shape shape = maker.shape(1, 3, 2000);
+  Value* table = any_input(maker, shape);
+  const Shape places = maker.shape(1, 1, 100);
+  Value* indices =
+      maker.finite_input(maker.type_of(kIndexTypes), places, -1, static_cast<double>(shape[0] - 1));
+  shape[0] = places[0];
+  ops::set_rows(table, indices, maker.input(table->data_type(), shape));
+}
+
 void make_one_hot(ProblemMaker& maker) {
   const int64_t depth = maker.draw().extent(60);
   Value* indices = maker.finite_input(maker.type_of(kIndexTypes), maker.shape(0, 3, 60), 0,
@@ -168,10 +187,8 @@ NodeMakers movement_makers() {
 }
 
 NodeMakers indexing_makers() {
-  return {{"gather", make_gather},
-          {"scatter_add", make_scatter_add},
-          {"one_hot", make_one_hot},
-          {"top_k", make_top_k}};
+  return {{"gather", make_gather},     {"scatter_add", make_scatter_add}, {"combine_rows", make_combine_rows},
+          {"set_rows", make_set_rows}, {"one_hot", make_one_hot},         {"top_k", make_top_k}};
 }
 
 NodeMakers source_makers() {

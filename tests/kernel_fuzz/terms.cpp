@@ -80,7 +80,8 @@ std::optional<Problem> problem_of(const Node& node, const Inputs& inputs,
     return Problem{count(elements(1), last(inputs[1]->shape())), product};
   if (name == "average_pool" || name == "average_pool_gradient" || name == "max_pool_gradient")
     return Problem{element_count(node.attributes().integers("window")), largest(*inputs[0])};
-  if (name == "scatter_add") return Problem{std::max<int64_t>(elements(0), 1), largest(*inputs[1])};
+  if (name == "scatter_add" || name == "combine_rows")
+    return Problem{std::max<int64_t>(elements(0), 1), largest(*inputs[1])};
   if (name == "softmax" || name == "log_softmax") {
     const int64_t axis = node.attributes().integer("axis");
     const Shape& shape = inputs[0]->shape();

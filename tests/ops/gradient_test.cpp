@@ -23,6 +23,7 @@ const std::map<std::string, std::string>& without_gradient() {
     all({"constant", "iota"}, "has no inputs");
     all({"random_uniform", "random_normal"}, "depends on an integer counter only");
     all({"one_hot"}, "depends on integers only");
+    all({"combine_rows", "set_rows"}, "is for gradients and updates, which nothing differentiates");
     all({"argmax", "count_elements"}, "makes integers");
     all({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
          "logical_not", "is_finite"},

@@ -35,6 +35,28 @@ TEST(ScatterAdd, AddsEqualIndices) {
                ErrorCode::invalid_argument, "scatter_add", "index 2", "[0, 2)");
 }
 
+TEST(CombineRows, KeepsTheFirstOfEquals) {
+  const Tensor indices = Tensor::from<int32_t>({5}, {7, 2, 7, 0, 7});
+  const Tensor rows = Tensor::from<float>({5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  const std::vector<Tensor> result = run_operator("combine_rows", {indices, rows});
+  EXPECT_TRUE(result[0].identical(Tensor::from<int32_t>({5}, {7, 2, -1, 0, -1})));
+  EXPECT_TRUE(result[1].identical(Tensor::from<float>({5, 2}, {15, 18, 3, 4, 0, 0, 7, 8, 0, 0})));
+  EXPECT_ERROR(run_operator("combine_rows", {indices, Tensor(DataType::fp32, {4, 2})}),
+               ErrorCode::invalid_graph, "each of the 5 indices needs a row", "[4, 2]");
+}
+
+TEST(SetRows, LeavesNegativeIndicesOutAndTakesTheLastOfEquals) {
+  const Tensor table = Tensor::from<float>({3, 1}, {1, 2, 3});
+  const Tensor rows = Tensor::from<float>({4, 1}, {10, 20, 30, 40});
+  const auto set = [&](std::vector<int64_t> indices) {
+    return run_operator("set_rows", {table, Tensor::from<int64_t>({4}, indices), rows})[0];
+  };
+  EXPECT_TRUE(set({2, -1, 2, 0}).identical(Tensor::from<float>({3, 1}, {40, 2, 30})));
+  EXPECT_ERROR(set({0, 3, 1, 2}), ErrorCode::invalid_argument, "set_rows", "index 3 at place 1", "[0, 3)");
+  EXPECT_ERROR(run_operator("set_rows", {table, Tensor::from<int64_t>({1}, {int64_t{0}}), rows}),
+               ErrorCode::invalid_graph, "the rows must be [1, 1], got [4, 1]");
+}
+
 // An embedding's gradient on a symbolic batch and vocabulary.
 TEST(Gather, GradientIsAScatterOfAnyAxis) {
   Graph graph;

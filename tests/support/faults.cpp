@@ -123,7 +123,7 @@ std::vector<Row> rows_of(const Node& node) {
   // Sums over a row and, for scale and bias, over the rows.
   if (name == "layer_norm_gradient" || name == "group_norm_gradient")
     return {{0, {rank - 1}, 0, true}, {0, first_axes(rank - 1), 0, true}};
-  if (name == "scatter_add") return {{1, first_axes(rank)}};
+  if (name == "scatter_add" || name == "combine_rows") return {{1, first_axes(rank)}};
   return {};
 }
 

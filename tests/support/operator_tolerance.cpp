@@ -65,7 +65,7 @@ double magnitude_of(const Node& node, const std::vector<Tensor>& inputs, double 
       return std::max(largest_of(inputs[0]) * largest_of(inputs[1]),
                       inputs.size() > 2 ? largest_of(inputs[2]) : 0);
     case OperatorClass::indexing:
-      return name == "scatter_add" ? largest_of(inputs[1]) : largest_of(inputs[0]);
+      return name == "scatter_add" || name == "combine_rows" ? largest_of(inputs[1]) : largest_of(inputs[0]);
     case OperatorClass::reduction:
     case OperatorClass::pooling:
       return largest_of(inputs[0]);
@@ -85,7 +85,7 @@ std::vector<Tensor> results_where_they_matter(const Node& node, const std::vecto
 
 bool selects(const std::string& name) {
   return name == "reduce_max" || name == "reduce_min" || name == "max_pool" || name == "gather" ||
-         name == "top_k" || name == "argmax" || name == "one_hot";
+         name == "set_rows" || name == "top_k" || name == "argmax" || name == "one_hot";
 }
 
 // x - max, up to where the exponential is 0, or a logit beside the largest.
@@ -133,7 +133,7 @@ int64_t summed_terms(const Node& node) {
     return std::max(elements_of(node.input(0)) / std::max<int64_t>(1, elements_of(node.input(3))),
                     elements_of(node.input(0)) / std::max<int64_t>(1, elements_of(node.output(1))));
   }
-  if (name == "scatter_add") return elements_of(node.input(0));
+  if (name == "scatter_add" || name == "combine_rows") return elements_of(node.input(0));
   return 1;
 }
 

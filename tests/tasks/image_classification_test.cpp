@@ -73,7 +73,8 @@ TEST(ImageClassification, FillingRowsCountNothing) {
 }
 
 TEST(Tasks, RegisterThemselves) {
-  EXPECT_EQ(train::tasks().names(), (std::vector<std::string>{"gan", "image_classification"}));
+  EXPECT_EQ(train::tasks().names(), (std::vector<std::string>{"click_through", "gan", "image_classification",
+                                                              "masked_language_model"}));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-using OptionValue =
-    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                                 std::vector<double>, std::vector<std::string>>;
 
 // "a whole number", "a list of numbers", ...
 std::string_view type_name(const OptionValue& value);
@@ -76,6 +76,9 @@ class Options {
   // Empty where there is no value.
   std::vector<int64_t> integers(std::string_view key) const { return get_or<std::vector<int64_t>>(key, {}); }
   std::vector<double> reals(std::string_view key) const { return get_or<std::vector<double>>(key, {}); }
+  std::vector<std::string> texts(std::string_view key) const {
+    return get_or<std::vector<std::string>>(key, {});
+  }
   template <typename T>
   T get_or(std::string_view key, T fallback) const {
     return has(key) ? get<T>(key) : std::move(fallback);

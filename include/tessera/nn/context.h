@@ -26,6 +26,9 @@ struct Variable {
   bool trainable = true;  // false: a constant of the graph, so that work on it is done once
   bool advances =
       false;  // a state that updates change in inference too, such as the memories of a language model
+  // Training reads a parameter by ops::gather alone, and updates the rows that a batch reads: a step costs
+  // the batch, not the table. Rows that no batch reads keep their values, decay and moments included.
+  bool updates_rows = false;
   std::string group = {};  // what groups of parameters with optimizers of their own may go by
   // How the tensor of that name in a file of torchvision's layout becomes ours: it has `file_shape`, which
   // after viewing as `file_view` (equal element count) and permuting by `permutation` has our element order.

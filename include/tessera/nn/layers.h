@@ -56,8 +56,13 @@ Value* layer_norm(Context& context, const std::string& name, Value* x, double ep
 Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon = 1e-5);
 Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 
+struct EmbeddingOptions {
+  bool updates_rows = false;  // training changes the rows that a batch reads, as torch's sparse embeddings
+  Initializer weight = normal(1);
+};
 // indices [...] -> [..., width]; weight [entries, width].
-Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width);
+Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width,
+                 const EmbeddingOptions& options = {});
 
 // [N, tokens, width] -> [N, tokens, width], each token attending to all, or with `causal` to those up to
 // itself, in `heads` parts of the width (Vaswani et al. 2017); torch's MultiheadAttention in files.

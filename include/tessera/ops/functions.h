@@ -206,6 +206,14 @@ Value* binary_cross_entropy(Value* logits, Value* targets);
 Value* gather(Value* table, Value* indices, int64_t axis = 0);  // embedding look-up
 // result[indices[i], ...] += updates[i, ...], with `extent` rows.
 Value* scatter_add(Value* indices, Value* updates, Dimension extent);
+struct CombinedRows {
+  Value* first;  // the indices, each at its first place; -1 at the others
+  Value* sums;   // of the rows with that index; zeros at the others
+};
+// indices: [n], rows: [n, ...].
+CombinedRows combine_rows(Value* indices, Value* rows);
+// The table with rows[i] in place of its row indices[i], i counting up; negative indices leave theirs out.
+Value* set_rows(Value* table, Value* indices, Value* rows);
 Value* one_hot(Value* indices, int64_t depth, DataType type = DataType::fp32);
 struct TopK {
   Value* values;

@@ -9,41 +9,46 @@
 
 namespace tessera::optim {
 
-// What a rule sees of one parameter.
+// What a rule sees of one parameter, or of some of its rows.
 class UpdateContext {
  public:
+  // With `rows`, int[n], the gradient is [n, ...] of those rows, of which none stands twice; negative ones
+  // are no rows.
   UpdateContext(nn::Context& context, const nn::Variable& variable, Value* parameter, Value* gradient,
-                Value* learning_rate, Value* step)
-      : context_(context),
-        variable_(variable),
-        parameter_(parameter),
-        gradient_(gradient),
-        learning_rate_(learning_rate),
-        step_(step) {}
+                Value* learning_rate, Value* step, Value* rows = nullptr);
 
-  Value* parameter() const { return parameter_; }          // fp32
-  Value* gradient() const { return gradient_; }            // fp32, of the mean loss
-  Value* learning_rate() const { return learning_rate_; }  // fp32 scalar
-  Value* step() const { return step_; }                    // fp32 scalar: 1 at the first update
+  Value* parameter() const { return rows_of(parameter_); }  // fp32, shaped like the gradient
+  Value* gradient() const { return gradient_; }             // fp32, of the mean loss
+  Value* learning_rate() const { return learning_rate_; }   // fp32 scalar
+  Value* step() const { return step_; }                     // fp32 scalar: 1 at the first update
   // False for biases and normalization, which neither decay nor take a trust ratio.
   bool decays() const { return variable_.decays; }
-  // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first.
+  // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first; of it the rows.
   Value* state(const std::string& suffix);
-  void update(Value* state, Value* next) { context_.update(state, next); }
+  void update(Value* state, Value* next);
+  // The whole parameter, in its own type, after `next` was put in its place.
+  Value* whole(Value* next) const { return with_rows(parameter_, next); }
 
  private:
+  Value* rows_of(Value* table) const;  // in fp32
+  Value* with_rows(Value* table, Value* next) const;
+
   nn::Context& context_;
   const nn::Variable& variable_;
   Value* parameter_;
   Value* gradient_;
   Value* learning_rate_;
   Value* step_;
+  Value* rows_;
+  Value* readable_rows_ = nullptr;         // none of them negative
+  std::map<const Value*, Value*> tables_;  // rows of a state -> the state
 };
 
 struct Optimizer {
   std::string name;
   double learning_rate = 0.1;  // the base rate that a schedule scales
   bool needs_step = false;
+  bool elementwise = false;  // what becomes of an element depends on no other one: rows may be updated alone
   // Returns the parameter's new value; updates its states.
   std::function<Value*(UpdateContext& update)> apply;
 };

@@ -124,6 +124,46 @@ GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
                   extent == 0 ? 1 : std::max<int64_t>(results / extent, 1)));
 }
 
+int64_t inner_elements(const Value& rows) {
+  const Shape shape = rows.type().static_shape();
+  return element_count(Shape(shape.begin() + 1, shape.end()));
+}
+
+GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {
+  const int64_t count = node.input(0)->type().element_count();
+  return simple_program(node, "indexing.cuh",
+                        fmt::format("combine_rows<{}>(x0, x1, y0, y1, {}, {});", kThreads, count,
+                                    inner_elements(*node.input(1))),
+                        blocks_for(count * kThreads, kThreads, gpu), kThreads);
+}
+
+// Over the table where the planner allows it; into a copy of it otherwise.
+GeneratedProgram set_rows(const Node& node, const GpuTraits& gpu) {
+  const std::string type = unit_type(node.input(0)->data_type());
+  const std::string index = device_type(node.input(1)->data_type());
+  const int64_t table = node.output()->type().element_count();
+  const int64_t count = node.input(1)->type().element_count();
+  GeneratedProgram program;
+  program.source = "#include \"indexing.cuh\"\nusing namespace tessera;\n";
+  program.source += entry_text("copy", kThreads, fmt::format("const {0}* table, {0}* y", type),
+                               fmt::format("  copy_table(table, y, {});\n", table));
+  program.source +=
+      entry_text("set", kThreads, fmt::format("const {1}* indices, const {0}* rows, {0}* y", type, index),
+                 fmt::format("  set_rows<{}>(indices, rows, y, {}, {}, {});\n", kThreads, count,
+                             node.output()->type().static_shape()[0], inner_elements(*node.output())));
+  program.launches = {
+      {.entry = "copy",
+       .blocks = blocks_for(table, kThreads, gpu),
+       .threads = kThreads,
+       .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::output, 0}}},
+      {.entry = "set",
+       .blocks = blocks_for(count * kThreads, kThreads, gpu),
+       .threads = kThreads,
+       .arguments = {{Argument::Kind::input, 1}, {Argument::Kind::input, 2}, {Argument::Kind::output, 0}}}};
+  program.may_overwrite = [](size_t, size_t input) { return input == 0; };
+  return program;
+}
+
 GeneratedProgram one_hot(const Node& node, const GpuTraits& gpu) {
   return over_elements(node, gpu, "indexing.cuh",
                        fmt::format("one_hot(x0, y0, {}, {});", node.input(0)->type().element_count(),
@@ -189,6 +229,8 @@ const GeneratedRegistration kSlice("slice", moves);
 const GeneratedRegistration kPad("pad", moves);
 const GeneratedRegistration kGather("gather", gather);
 const GeneratedRegistration kScatterAdd("scatter_add", scatter_add);
+const GeneratedRegistration kCombineRows("combine_rows", combine_rows);
+const GeneratedRegistration kSetRows("set_rows", set_rows);
 const GeneratedRegistration kOneHot("one_hot", one_hot);
 const GeneratedRegistration kIota("iota", iota);
 const GeneratedRegistration kRandomNormal("random_normal", random_normal);

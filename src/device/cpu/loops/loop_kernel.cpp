@@ -11,6 +11,9 @@ class FunctionKernel : public Kernel {
  public:
   explicit FunctionKernel(LoopKernel kernel) : kernel_(std::move(kernel)) {}
   int64_t workspace_bytes() const override { return kernel_.workspace_bytes; }
+  bool may_overwrite(size_t output, size_t input) const override {
+    return output == 0 && kernel_.overwrites == input;
+  }
   void run(const KernelArguments& arguments) override { kernel_.run(arguments); }
 
  private:

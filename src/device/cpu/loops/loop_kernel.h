@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tessera/compile/kernel.h"
@@ -17,6 +18,7 @@ using LoopFunction = std::function<void(const KernelArguments& arguments)>;
 struct LoopKernel {
   LoopFunction run;
   int64_t workspace_bytes = 0;
+  std::optional<size_t> overwrites = {};  // the input that the first output may lie over
 };
 
 // Offers "loops.KEY" for an operator. `make` is called once for each node and works out all that shapes and

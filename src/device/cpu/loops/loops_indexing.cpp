@@ -6,24 +6,12 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cpu/cluster/cluster_loops.h"
+#include "device/cpu/loops/indices.h"
 #include "device/cpu/loops/loop_kernel.h"
 #include "device/cpu/runtime/parallel.h"
 
 namespace tessera::cpu {
 namespace {
-
-// Reads indices of either type.
-class Indices {
- public:
-  Indices(DataType type, const void* memory) : wide_(type == DataType::int64), memory_(memory) {}
-  int64_t operator[](int64_t i) const {
-    return wide_ ? static_cast<const int64_t*>(memory_)[i] : static_cast<const int32_t*>(memory_)[i];
-  }
-
- private:
-  bool wide_;
-  const void* memory_;
-};
 
 // An index outside reads some row, but never memory outside the table.
 LoopKernel gather(const Node& node) {

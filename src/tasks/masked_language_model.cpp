@@ -1,0 +1,175 @@
+#include "tessera/tasks/masked_language_model.h"
+
+#include "tessera/base/error.h"
+#include "tessera/nn/layers.h"
+#include "tessera/ops/expression.h"
+
+namespace tessera::tasks {
+namespace {
+
+using Options = MaskedLanguageModelOptions;
+
+constexpr int64_t kNeighbors = 5;  // tokens that the first convolution sees
+
+// What a row was made into for training.
+struct Puzzle {
+  Value* tokens;     // int32 [batch, tokens], with gaps
+  Value* labels;     // int32 [batch, tokens], what was there
+  Value* chosen;     // fp32 [batch, tokens]: 1 where something is to be filled in
+  Value* exchanged;  // fp32 [batch]: 1 where the second half stands first
+};
+
+// The same ones in every evaluation.
+Value* counter_of(nn::Context& context) {
+  if (context.training()) return context.random_counter();
+  return ops::constant(context.graph(), Tensor::from<int64_t>({2}, {0, 0}));
+}
+
+// A boolean that is true so often.
+Value* happens(Value* draw, double probability) {
+  return ops::less(draw, ops::constant_like(draw, probability));
+}
+
+Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens) {
+  const auto scope = context.scope("puzzle");
+  const SymbolicShape shape = tokens->shape();
+  Value* counter = counter_of(context);
+  const auto draw = [&](const SymbolicShape& of) {
+    return ops::random_uniform(counter, of, context.next_random_stream());
+  };
+  const int64_t half = options.tokens / 2;
+  const std::vector<Value*> halves = ops::split(tokens, {half, half}, 1);
+  Value* exchanged = happens(draw({shape[0], 1}), 0.5);
+  Value* labels = ops::select(exchanged, ops::concat({halves[1], halves[0]}, 1), tokens);
+  Value* chosen = happens(draw(shape), options.masked);
+  Value* kind = draw(shape);
+  const auto vocabulary = static_cast<double>(options.vocabulary);
+  Value* any = ops::cast(ops::floor(ops::multiply(draw(shape), vocabulary)), DataType::int32);
+  any = ops::minimum(any, ops::constant_like(any, vocabulary - 1));  // a draw may round up to 1
+  Value* mask = ops::broadcast_to(ops::constant_like(labels, vocabulary), shape);
+  Value* gap = ops::select(happens(kind, 0.8), mask, ops::select(happens(kind, 0.9), any, labels));
+  return {.tokens = ops::select(chosen, gap, labels),
+          .labels = labels,
+          .chosen = ops::cast(chosen, DataType::fp32),
+          .exchanged = ops::cast(ops::reshape(exchanged, {shape[0]}), DataType::fp32)};
+}
+
+Value* words(const Options& options, nn::Context& context) {
+  return context.parameter("words.weight", {options.vocabulary + 1, options.width}, nn::normal(0.02));
+}
+
+// [batch, tokens, width]
+Value* encoder(const Options& options, nn::Context& context, Value* tokens) {
+  Value* positions = context.parameter("positions.weight", {options.tokens, options.width}, nn::normal(0.02));
+  ops::Expression x = ops::gather(words(options, context), tokens);
+  x = x + positions;
+  // Neighbors, which attention would find by their positions much later.
+  const int64_t beside = kNeighbors / 2;
+  x = ops::add(
+      x, ops::gelu(nn::convolution(context, "neighbors", x, options.width, kNeighbors, {.padding = beside})));
+  const nn::LinearOptions start{.weight = nn::xavier_uniform()};
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    const auto scope = context.scope("layer" + std::to_string(layer));
+    Value* attended =
+        nn::self_attention(context, "attention", nn::layer_norm(context, "norm0", x), options.heads);
+    x = x + nn::dropout(context, attended, options.dropout);
+    Value* inner = nn::linear(context, "fc0", nn::layer_norm(context, "norm1", x), 4 * options.width, start);
+    Value* outer = nn::linear(context, "fc1", ops::gelu(inner), options.width, start);
+    x = x + nn::dropout(context, outer, options.dropout);
+  }
+  return nn::layer_norm(context, "norm", x);
+}
+
+// [batch, tokens, vocabulary + 1], by the embeddings of the words.
+Value* decoder(const Options& options, nn::Context& context, Value* x) {
+  Value* logits = ops::matmul(x, words(options, context), {.transpose_b = true});
+  return ops::add(logits, context.parameter("bias", {options.vocabulary + 1}, nn::zeros(), false));
+}
+
+// [batch]: the logit of whether the halves were exchanged.
+Value* order(nn::Context& context, Value* x) {
+  Value* pooled =
+      ops::tanh(nn::linear(context, "pooler", ops::reduce_mean(x, {.axes = {1}}), x->shape()[2].value()));
+  return ops::reshape(nn::linear(context, "order", pooled, 1), {x->shape()[0]});
+}
+
+nn::Training training(const Options& options, nn::Context& context, Value* tokens) {
+  const Puzzle puzzle = make_puzzle(options, context, tokens);
+  Value* x = encoder(options, context, puzzle.tokens);
+  const Dimension places = element_count(tokens->shape());
+  Value* logits = ops::reshape(decoder(options, context, x), {places, options.vocabulary + 1});
+  Value* losses = ops::cross_entropy(logits, ops::reshape(puzzle.labels, {places}));
+  const nn::Measure masked = nn::mean_of("masked", losses, ops::reshape(puzzle.chosen, {places}));
+  const nn::Measure halves =
+      nn::mean_of("order", ops::binary_cross_entropy(order(context, x), puzzle.exchanged));
+  return {.objectives = {nn::total_of("loss", {masked, halves})}, .metrics = {masked, halves}};
+}
+
+// 1 where two numbers are equal.
+Value* agreement(Value* a, Value* b) {
+  return ops::cast(ops::equal(a, b), DataType::fp32);
+}
+
+// By row: places that were filled with what was there, places to be filled, whether the order was told.
+nn::Values evaluation(const Options& options, nn::Context& context, Value* tokens) {
+  const Puzzle puzzle = make_puzzle(options, context, tokens);
+  Value* x = encoder(options, context, puzzle.tokens);
+  Value* filled = ops::cast(ops::argmax(decoder(options, context, x), 2), DataType::int32);
+  Value* hits = ops::multiply(agreement(ops::reshape(filled, tokens->shape()), puzzle.labels), puzzle.chosen);
+  Value* logits = order(context, x);
+  Value* told = ops::cast(ops::greater(logits, ops::constant_like(logits, 0)), DataType::fp32);
+  return {{"hits", ops::reduce_sum(hits, {.axes = {1}})},
+          {"places", ops::reduce_sum(puzzle.chosen, {.axes = {1}})},
+          {"ordered", agreement(told, puzzle.exchanged)}};
+}
+
+class GapEvaluator : public train::Evaluator {
+ public:
+  void add(const data::Batch& batch, const Feeds& outputs) override {
+    for (int64_t row = 0; row < batch.samples; ++row) {
+      hits_ += outputs.at("hits").at(row);
+      places_ += outputs.at("places").at(row);
+      ordered_ += outputs.at("ordered").at(row);
+    }
+    rows_ += static_cast<double>(batch.samples);
+  }
+  train::Numbers results() const override {
+    return {{"masked_accuracy", places_ == 0 ? 0 : hits_ / places_},
+            {"order_accuracy", rows_ == 0 ? 0 : ordered_ / rows_}};
+  }
+
+ private:
+  double hits_ = 0;
+  double places_ = 0;
+  double ordered_ = 0;
+  double rows_ = 0;
+};
+
+}  // namespace
+
+nn::Task masked_language_model(const MaskedLanguageModelOptions& options) {
+  require(options.tokens > 0 && options.tokens % 2 == 0, ErrorCode::invalid_argument,
+          "masked_language_model: a row of {} tokens has no halves", options.tokens);
+  return {.name = "masked_language_model",
+          .network = "encoder",
+          .inputs = {{"tokens", {DataType::int32, {Dimension::symbol("batch"), options.tokens}}}},
+          .metrics = {{.name = "loss"},
+                      {.name = "masked"},
+                      {.name = "order"},
+                      {.name = "masked_accuracy", .percent = true, .larger_is_better = true},
+                      {.name = "order_accuracy", .percent = true, .larger_is_better = true}},
+          .samples = "rows",
+          .training = [=](nn::Context& context,
+                          const nn::Values& in) { return training(options, context, in["tokens"]); },
+          .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
+            return {{"logits", decoder(options, context, encoder(options, context, in["tokens"]))}};
+          },
+          .evaluation = [=](nn::Context& context,
+                            const nn::Values& in) { return evaluation(options, context, in["tokens"]); }};
+}
+
+train::EvaluatorMaker masked_language_model_evaluator() {
+  return [] { return std::make_unique<GapEvaluator>(); };
+}
+
+}  // namespace tessera::tasks

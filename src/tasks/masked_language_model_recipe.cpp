@@ -1,0 +1,97 @@
+// Masked language models as recipes ask for them: of the bytes of text files.
+#include <filesystem>
+
+#include "tessera/data/rows.h"
+#include "tessera/data/text.h"
+#include "tessera/tasks/masked_language_model.h"
+#include "tessera/train/task_registry.h"
+
+namespace tessera::tasks {
+namespace {
+
+const MaskedLanguageModelOptions kDefaults;
+
+std::vector<Option> model_options() {
+  const auto count = [](const char* key, int64_t value, const char* documentation) {
+    return Option{
+        .key = key, .value = value, .documentation = documentation, .limits = Limits::between(1, 65536)};
+  };
+  return {count("width", kDefaults.width, "Numbers that a token is represented by"),
+          count("heads", kDefaults.heads, "Of each attention; a divisor of the width"),
+          count("layers", kDefaults.layers, "Attention and two linear layers each"),
+          {.key = "dropout",
+           .value = kDefaults.dropout,
+           .documentation = "Probability with which training zeroes what a layer adds",
+           .limits = Limits::fraction()}};
+}
+
+std::vector<Option> data_options() {
+  return {{.key = "path",
+           .value = std::string(),
+           .documentation = "A text file, or a folder of them; tokens are its bytes",
+           .is_path = true,
+           .resuming = Resuming::free},
+          {.key = "tokens",
+           .value = kDefaults.tokens,
+           .documentation = "Bytes of a row",
+           .limits = Limits::between(2, 65536)},
+          {.key = "masked",
+           .value = kDefaults.masked,
+           .documentation = "Share of the places to be filled in",
+           .limits = {.low = 0, .high = 1, .low_open = true}},
+          {.key = "test_share",
+           .value = 0.1,
+           .documentation = "Of the rows, evenly spread; they are not trained on",
+           .limits = {.low = 0, .high = 0.9, .low_open = true},
+           .resuming = Resuming::fixed},
+          {.key = "shuffle",
+           .value = true,
+           .documentation = "Whether each epoch visits the rows in a new order",
+           .resuming = Resuming::fixed}};
+}
+
+train::Workload create(const Options& settings) {
+  const std::string& path = settings.text("data.path");
+  const int64_t tokens = settings.integer("data.tokens");
+  const auto rows = std::make_shared<const data::HeldOut>(
+      data::hold_out({{"tokens", data::read_byte_windows(path, tokens)}}, settings.real("data.test_share")));
+  const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
+                                 .shuffle = settings.boolean("data.shuffle"),
+                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))};
+  const data::RowOptions in_order{.batch_size = loading.batch_size, .shuffle = false, .drop_last = false};
+  return {.task = masked_language_model({.tokens = tokens,
+                                         .width = settings.integer("model.width"),
+                                         .heads = settings.integer("model.heads"),
+                                         .layers = settings.integer("model.layers"),
+                                         .dropout = settings.real("model.dropout"),
+                                         .masked = settings.real("data.masked")}),
+          .data = std::filesystem::path(path).filename().string(),
+          .training = [rows, loading] { return std::make_shared<data::Rows>(rows->training, loading); },
+          .test = [rows, in_order]() -> train::TestSet {
+            return {std::make_shared<data::Rows>(rows->test, in_order), masked_language_model_evaluator()};
+          }};
+}
+
+std::vector<Contradiction> check(const Options& settings) {
+  std::vector<Contradiction> found;
+  if (settings.text("data.path").empty()) found.push_back({{"data.path"}, "'data.path' is missing"});
+  if (settings.integer("data.tokens") % 2 != 0)
+    found.push_back({{"data.tokens"}, "'data.tokens' must be even: rows have halves"});
+  const int64_t width = settings.integer("model.width");
+  if (const int64_t heads = settings.integer("model.heads"); width % heads != 0)
+    found.push_back({{"model.width", "model.heads"},
+                     fmt::format("'model.width' ({}) is no multiple of 'model.heads' ({})", width, heads)});
+  return found;
+}
+
+const train::TaskRegistration kRegistration(
+    {.name = "masked_language_model",
+     .documentation =
+         "Fills gaps in text, and tells whether two pieces of it stand in their order (Devlin et al. "
+         "2019, Lan et al. 2020).",
+     .sections = {{"model", model_options()}, {"data", data_options()}},
+     .check = check,
+     .create = create});
+
+}  // namespace
+}  // namespace tessera::tasks

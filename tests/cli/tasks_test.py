@@ -1,0 +1,81 @@
+"""The tasks that are no image classification: their recipes and the example programs, on small data."""
+
+import json
+import os
+import random
+import subprocess
+import unittest
+from pathlib import Path
+
+from program import PROGRAM, ROOT, ProgramTest, checkpoint, idx
+
+RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures"}
+
+
+class TasksTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        source = random.Random(1)
+        rows = ["month,day,hour,carrier,origin,dest,tailnum,sched_dep_time,sched_arr_time,distance,arr_delay"]
+        for _ in range(3000):
+            month, hour, carrier = source.randrange(1, 13), source.randrange(6, 20), source.choice(["UA", "DL", "B6"])
+            late = (hour > 15) != (carrier == "DL")
+            delay = source.choice(["NA", -5, 30]) if source.random() < 0.1 else 40 if late else -3
+            rows.append(f"{month},{source.randrange(1, 29)},{hour},{carrier},JFK,ATL,N1,{hour}00,{hour + 1}30,500,{delay}")
+        (self.root / "table.csv").write_text("\n".join(rows) + "\n")
+        (self.root / "texts").mkdir()
+        words = ["one", "two", "three", "four", "five"]
+        (self.root / "texts" / "numbers").write_text(" ".join(source.choice(words) for _ in range(8000)))
+        (self.root / "pictures").mkdir()
+        for prefix, count in (("train", 400), ("t10k", 100)):
+            pixels = bytes(source.randrange(256) if 200 < i % 784 < 500 else 0 for i in range(count * 784))
+            (self.root / "pictures" / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
+            (self.root / "pictures" / f"{prefix}-labels-idx1-ubyte").write_bytes(idx((count,), [0] * count))
+
+    def train_recipe(self, name, out, *words):
+        self.call("train", ROOT / "recipes" / f"{name}.toml", "--out", self.root / out, "--quiet",
+                  "--set", f"data.path={self.root / RECIPES[name]}", "--set", "train.device=cpu",
+                  "--set", "train.epochs=1", *words)
+        return self.root / out
+
+    def test_recipes_train_and_resume_to_the_same_bytes(self):
+        for name, number in (("flights", "auc"), ("fortunes", "masked_accuracy"), ("gan", "mean_distance")):
+            straight = self.train_recipe(name, f"{name}-straight")
+            summary = json.loads((straight / "summary.json").read_text())
+            self.assertIn(f"test_{number}", summary)
+            stopped = self.train_recipe(name, f"{name}-stopped", "--max-steps", 3)
+            self.assertFalse((stopped / "summary.json").exists())
+            self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+            tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
+            self.assertEqual(tensors[0], tensors[1], name)
+            self.assertIn(f"test_{number}", json.loads((stopped / "summary.json").read_text()))
+
+    def test_what_recipes_of_tables_refuse(self):
+        recipe = ROOT / "recipes/flights.toml"
+        words = ["train", recipe, "--out", self.root / "refused", "--set", f"data.path={self.root / 'table.csv'}"]
+        self.refuses([*words, "--set", "data.label=arr_dely"], 2, "there is no column 'arr_dely'", "'arr_delay'")
+        self.refuses([*words, "--set", "data.label=hour"], 2, "the column 'hour' is asked for twice")
+        self.refuses([*words, "--set", "data.label=carrier", "--set", "data.categories=['hour']"], 4, "no row has a number as 'carrier'")
+        self.refuses([*words, "--set", "data.categories=[]"], 2, "'data.categories' names no column")
+        self.refuses([*words, "--set", "optimizer.name=lamb"], 2, "updated by rows", "lamb")
+        self.assertFalse((self.root / "refused").exists())
+
+    def test_examples_train_and_go_on_where_they_were(self):
+        programs = Path(PROGRAM).parent
+        expected = {"train_flights": ("table.csv", "area under the curve 0."), "train_fortunes": ("texts", "masked "),
+                    "train_gan": ("pictures", "distance of the means 0.")}
+        for name, (data, said) in expected.items():
+            environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+            command = [programs / name, self.root / data, self.root / name]
+            first, second = (subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+                             for _ in range(2))
+            self.assertTrue(first.startswith(said), first)
+            self.assertEqual(first, second)  # nothing was left to do
+
+    def test_examples_are_short(self):
+        for path in (ROOT / "examples").glob("*.cpp"):
+            self.assertLessEqual(len(path.read_text().splitlines()), 60, path)
+
+
+if __name__ == "__main__":
+    unittest.main()

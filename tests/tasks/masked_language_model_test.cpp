@@ -1,0 +1,92 @@
+#include "tessera/tasks/masked_language_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/data/rows.h"
+#include "tessera/train/trainer.h"
+
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "train/tiny.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kTokens = 8;
+constexpr int64_t kVocabulary = 12;
+
+// Tokens that count up in the first half and down in the second, from anywhere.
+Feeds counting(int64_t rows) {
+  Tensor tokens(DataType::int32, {rows, kTokens});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < kTokens; ++i) {
+      const int64_t place = i < kTokens / 2 ? row + i : row + kTokens - i;
+      tokens.set(row * kTokens + i, static_cast<double>(place % kVocabulary));
+    }
+  }
+  return {{"tokens", tokens}};
+}
+
+nn::Task small_task(double dropout = 0) {
+  return tasks::masked_language_model({.tokens = kTokens,
+                                       .vocabulary = kVocabulary,
+                                       .width = 32,
+                                       .heads = 2,
+                                       .layers = 1,
+                                       .dropout = dropout,
+                                       .masked = 0.2});
+}
+
+train::TrainerOptions small_training() {
+  return {.optimizer = optim::adamw({.learning_rate = 5e-3}), .device = Device::cpu()};
+}
+
+TEST(MaskedLanguageModel, FillsGapsAndTellsTheOrder) {
+  const data::Rows test(counting(60), {.batch_size = 25, .shuffle = false, .drop_last = false});
+  train::Trainer trainer(small_task(), small_training());
+  const auto measure = [&] {
+    const auto evaluator = tasks::masked_language_model_evaluator()();
+    EXPECT_EQ(trainer.evaluate(test, *evaluator), 60);
+    return evaluator->results();
+  };
+  EXPECT_LT(measure().at("masked_accuracy"), 0.3);
+  trainer.fit(data::Rows(counting(600), {.batch_size = 20}), {.epochs = 15});
+  const train::Numbers after = measure();
+  EXPECT_GT(after.at("masked_accuracy"), 0.7);
+  EXPECT_GT(after.at("order_accuracy"), 0.9);
+  EXPECT_EQ(measure(), after) << "the same gaps at each evaluation";
+}
+
+TEST(MaskedLanguageModel, ResumesToTheSameBits) {
+  const data::Rows source(counting(100), {.batch_size = 20});
+  train::Trainer straight(small_task(0.1), small_training());
+  straight.fit(source, {.epochs = 2});
+  const TemporaryFolder folder;
+  train::Trainer first(small_task(0.1), small_training());
+  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = 7});
+  train::Trainer second(small_task(0.1), small_training());
+  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
+  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
+  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
+            std::vector<std::string>{});
+}
+
+TEST(MaskedLanguageModel, HasOneTableForWordsInAndOut) {
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  const nn::Task task = small_task();
+  task.training(context, nn::add_inputs(graph, task, {{"batch", 4}}));
+  EXPECT_EQ(std::count_if(context.variables().begin(), context.variables().end(),
+                          [](const nn::Variable& one) {
+                            return one.shape == Shape{kVocabulary + 1, 32};
+                          }),
+            1);
+  EXPECT_EQ(graph.find_input("words.weight")->uses().size(), 2U);
+}
+
+TEST(MaskedLanguageModel, NeedsHalves) {
+  EXPECT_ERROR(tasks::masked_language_model({.tokens = 7}), ErrorCode::invalid_argument, "7 tokens");
+}
+
+}  // namespace
+}  // namespace tessera::testing
