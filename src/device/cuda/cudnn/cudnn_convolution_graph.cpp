@@ -15,9 +15,9 @@ std::vector<int64_t> spatial(std::vector<int64_t> values, int64_t missing) {
 }
 
 // Operands by number: all that a plan that was read from a file knows them by.
-enum class Operand : int64_t { first = 1, second, bias, residual, mask, result, sums, squares };
+enum class ConvolutionOperand : int64_t { first = 1, second, bias, residual, mask, result, sums, squares };
 
-int64_t number_of(Operand operand) {
+int64_t number_of(ConvolutionOperand operand) {
   return static_cast<int64_t>(operand);
 }
 
@@ -50,13 +50,13 @@ class ConvolutionGraph {
     return attributes.set_dim(dims).set_stride(backend::channels_last_strides(dims));
   }
 
-  GraphTensor input(Operand operand, const std::vector<int64_t>& shape) {
+  GraphTensor input(ConvolutionOperand operand, const std::vector<int64_t>& shape) {
     fe::graph::Tensor_attributes attributes;
     return graph_.tensor(describe(attributes.set_uid(number_of(operand)), shape));
   }
 
   static void finish(const GraphTensor& result, const std::vector<int64_t>& shape) {
-    describe(result->set_output(true).set_uid(number_of(Operand::result)), shape);
+    describe(result->set_output(true).set_uid(number_of(ConvolutionOperand::result)), shape);
   }
 
   template <typename Attributes>
@@ -69,9 +69,9 @@ class ConvolutionGraph {
   }
 
   void forward(const ConvolutionProblem& problem) {
-    GraphTensor y =
-        graph_.conv_fprop(input(Operand::first, problem.x), input(Operand::second, problem.weight),
-                          window<fe::graph::Conv_fprop_attributes>(problem));
+    GraphTensor y = graph_.conv_fprop(input(ConvolutionOperand::first, problem.x),
+                                      input(ConvolutionOperand::second, problem.weight),
+                                      window<fe::graph::Conv_fprop_attributes>(problem));
     const auto add = [&](const GraphTensor& other) {
       describe(*y, problem.y);
       return graph_.pointwise(y, other, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
@@ -79,9 +79,9 @@ class ConvolutionGraph {
     if (problem.bias) {
       std::vector<int64_t> shape(problem.y.size(), 1);
       shape.back() = problem.y.back();
-      y = add(input(Operand::bias, shape));
+      y = add(input(ConvolutionOperand::bias, shape));
     }
-    if (problem.residual) y = add(input(Operand::residual, problem.y));
+    if (problem.residual) y = add(input(ConvolutionOperand::residual, problem.y));
     if (problem.relu) {
       y = graph_.pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     }
@@ -96,26 +96,27 @@ class ConvolutionGraph {
     for (const GraphTensor& statistic : {sums, squares}) {
       describe(statistic->set_output(true).set_data_type(fe::DataType_t::FLOAT), shape);
     }
-    sums->set_uid(number_of(Operand::sums));
-    squares->set_uid(number_of(Operand::squares));
+    sums->set_uid(number_of(ConvolutionOperand::sums));
+    squares->set_uid(number_of(ConvolutionOperand::squares));
   }
 
   void data_gradient(const ConvolutionProblem& problem) {
-    GraphTensor dx =
-        graph_.conv_dgrad(input(Operand::first, problem.y), input(Operand::second, problem.weight),
-                          window<fe::graph::Conv_dgrad_attributes>(problem));
+    GraphTensor dx = graph_.conv_dgrad(input(ConvolutionOperand::first, problem.y),
+                                       input(ConvolutionOperand::second, problem.weight),
+                                       window<fe::graph::Conv_dgrad_attributes>(problem));
     const auto combine = [&](const GraphTensor& other, fe::PointwiseMode_t mode) {
       describe(*dx, problem.x);
       return graph_.pointwise(dx, other, fe::graph::Pointwise_attributes().set_mode(mode));
     };
-    if (problem.residual) dx = combine(input(Operand::residual, problem.x), fe::PointwiseMode_t::ADD);
-    if (problem.mask) dx = combine(input(Operand::mask, problem.x), fe::PointwiseMode_t::RELU_BWD);
+    if (problem.residual)
+      dx = combine(input(ConvolutionOperand::residual, problem.x), fe::PointwiseMode_t::ADD);
+    if (problem.mask) dx = combine(input(ConvolutionOperand::mask, problem.x), fe::PointwiseMode_t::RELU_BWD);
     finish(dx, problem.x);
   }
 
   void weight_gradient(const ConvolutionProblem& problem) {
-    const GraphTensor x = input(Operand::first, problem.x);
-    const GraphTensor dy = input(Operand::second, problem.y);
+    const GraphTensor x = input(ConvolutionOperand::first, problem.x);
+    const GraphTensor dy = input(ConvolutionOperand::second, problem.y);
     finish(graph_.conv_wgrad(dy, x, window<fe::graph::Conv_wgrad_attributes>(problem)), problem.weight);
   }
 
@@ -139,10 +140,10 @@ PlanProblem ConvolutionProblem::plan_problem() const {
 }
 
 PlanOperands ConvolutionOperands::numbered() const {
-  return {{number_of(Operand::first), first}, {number_of(Operand::second), second},
-          {number_of(Operand::bias), bias},   {number_of(Operand::residual), residual},
-          {number_of(Operand::mask), mask},   {number_of(Operand::result), result},
-          {number_of(Operand::sums), sums},   {number_of(Operand::squares), squares}};
+  return {{number_of(ConvolutionOperand::first), first}, {number_of(ConvolutionOperand::second), second},
+          {number_of(ConvolutionOperand::bias), bias},   {number_of(ConvolutionOperand::residual), residual},
+          {number_of(ConvolutionOperand::mask), mask},   {number_of(ConvolutionOperand::result), result},
+          {number_of(ConvolutionOperand::sums), sums},   {number_of(ConvolutionOperand::squares), squares}};
 }
 
 }  // namespace tessera::cuda

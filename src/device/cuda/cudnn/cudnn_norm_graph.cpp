@@ -8,7 +8,6 @@
 namespace tessera::cuda {
 namespace {
 
-using Operand = NormOperand;
 using fe::graph::Pointwise_attributes;
 
 bool is_layer_norm(NormKind kind) {
@@ -50,6 +49,8 @@ class NormGraph {
   }
 
  private:
+  using Operand = NormOperand;
+
   static fe::graph::Tensor_attributes& shape(fe::graph::Tensor_attributes& attributes,
                                              const std::vector<int64_t>& dims) {
     return attributes.set_dim(dims).set_stride(backend::channels_last_strides(dims));
