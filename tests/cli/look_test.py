@@ -30,7 +30,6 @@ class HelpTest(ProgramTest):
         self.refuses(["xyzzy"], 2, "there is no command 'xyzzy'")
         self.refuses(["train"], 2, "recipe")
         self.refuses(["train", "tinny.toml"], 5, "tinny.toml: no such recipe, did you mean 'tiny.toml'?")
-        self.refuses(["train", "tiny.toml"], 2, "--out")
         self.refuses(["train", "tiny.toml", "--out", "run", "--max-steps", "-5"], 2, "--max-steps")
         self.refuses(["models", "--jsno"], 2, "--jsno")
         self.refuses(["bench", "mlp", "--batch", "-3"], 2, "--batch")
