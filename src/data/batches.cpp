@@ -1,6 +1,9 @@
 #include "data/batches.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
+#include "tessera/data/order.h"
 
 namespace tessera::data {
 
@@ -16,6 +19,24 @@ int64_t batches_from(const Source& source, const Cursor& from, const Partition& 
   require(from.epoch >= 0 && from.batch >= 0 && from.batch <= count, code,
           "there is no batch {} in epoch {}, which has {} batches", from.batch, from.epoch, count);
   return count;
+}
+
+std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch) {
+  return shuffle ? shuffled_order(size, seed, static_cast<uint64_t>(epoch)) : sequential_order(size);
+}
+
+Batch batch_without_fields(const std::vector<int64_t>& order, int64_t batch_size, int64_t epoch,
+                           int64_t number, const Partition& partition) {
+  const int64_t begin = (number * partition.ranks + partition.rank) * batch_size;
+  Batch batch{.sizes = {{kBatch, batch_size}},
+              .samples = std::clamp<int64_t>(std::ssize(order) - begin, 0, batch_size),
+              .after = {.epoch = epoch, .batch = number + 1}};
+  if (batch.samples > 0) batch.indices.assign(order.begin() + begin, order.begin() + begin + batch.samples);
+  return batch;
+}
+
+Tensor batch_tensor(const BatchMemory* memory, DataType type, const Shape& shape) {
+  return memory != nullptr ? memory->tensor(type, shape) : Tensor(type, shape);
 }
 
 }  // namespace tessera::data

@@ -9,15 +9,12 @@
 #include <utility>
 
 #include "tessera/base/error.h"
-#include "tessera/data/order.h"
 
 #include "data/batches.h"
 
 namespace tessera::data {
 
 namespace {
-
-constexpr const char* kBatch = "batch";  // the symbol of the first axis
 
 // Workers take batch numbers in turn and put what they made into a ring of `depth` slots; the consumer takes
 // the slots in order. A worker waits while its number is `depth` or more ahead of the consumer, so every slot
@@ -33,9 +30,7 @@ class Pipeline : public Stream {
         memory_(std::move(memory)),
         epoch_(from.epoch),
         partition_(partition),
-        order_(options.shuffle
-                   ? shuffled_order(dataset_->size(), options.seed, static_cast<uint64_t>(from.epoch))
-                   : sequential_order(dataset_->size())),
+        order_(epoch_order(dataset_->size(), options.shuffle, options.seed, from.epoch)),
         batches_(batches),
         slots_(static_cast<size_t>(std::max(options.prefetch, options.workers))),
         next_made_(from.batch),
@@ -118,23 +113,13 @@ class Pipeline : public Stream {
     return slot;
   }
 
-  Tensor new_tensor(DataType type, const Shape& shape) const {
-    return memory_ != nullptr ? memory_->tensor(type, shape) : Tensor(type, shape);
-  }
-
   Batch make_batch(int64_t number) const {
     const Shape& image = dataset_->image_shape();
     const auto image_values = static_cast<size_t>(element_count(image));
     const int64_t size = options_.batch_size;
-    const int64_t begin = (number * partition_.ranks + partition_.rank) * size;
-    Batch batch{.sizes = {{kBatch, size}},
-                .samples = std::clamp<int64_t>(dataset_->size() - begin, 0, size),
-                .after = {.epoch = epoch_, .batch = number + 1}};
-    if (batch.samples > 0) {
-      batch.indices.assign(order_.begin() + begin, order_.begin() + begin + batch.samples);
-    }
-    Tensor images = new_tensor(DataType::fp32, {size, image[0], image[1], image[2]});
-    Tensor labels = new_tensor(DataType::int32, {size});
+    Batch batch = batch_without_fields(order_, size, epoch_, number, partition_);
+    Tensor images = batch_tensor(memory_.get(), DataType::fp32, {size, image[0], image[1], image[2]});
+    Tensor labels = batch_tensor(memory_.get(), DataType::int32, {size});
     std::ranges::fill(images.data<float>().subspan(batch.indices.size() * image_values), 0.0F);
     std::ranges::fill(labels.data<int32_t>(), options_.padding_label);
     for (size_t row = 0; row < batch.indices.size(); ++row) {

@@ -1,31 +1,29 @@
 #include "tessera/data/rows.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "tessera/base/error.h"
-#include "tessera/data/order.h"
 
 #include "data/batches.h"
 
 namespace tessera::data {
 namespace {
 
-constexpr const char* kBatch = "batch";  // the symbol of the first axis
-
-// Zeros after the last, up to `count`.
-Tensor take_rows(const Tensor& tensor, const std::vector<int64_t>& indices, int64_t count) {
+// Zeros after the last, up to `count`; in that memory, if any is given.
+Tensor take_rows(const Tensor& tensor, const std::vector<int64_t>& indices, int64_t count,
+                 const BatchMemory* memory = nullptr) {
   Shape shape = tensor.shape();
   const size_t bytes = tensor.bytes() / static_cast<size_t>(shape[0]);
   shape[0] = count;
-  Tensor rows(tensor.data_type(), shape);
+  Tensor rows = batch_tensor(memory, tensor.data_type(), shape);
   auto* target = static_cast<std::byte*>(rows.raw());
   const auto* source = static_cast<const std::byte*>(tensor.raw());
   for (const int64_t index : indices) {
     std::memcpy(target, source + static_cast<size_t>(index) * bytes, bytes);
     target += bytes;
   }
+  std::memset(target, 0, rows.bytes() - indices.size() * bytes);
   return rows;
 }
 
@@ -45,30 +43,29 @@ int64_t count_rows(const Feeds& tensors) {
 
 class RowStream : public Stream {
  public:
-  RowStream(std::shared_ptr<const Feeds> tensors, const RowOptions& options, int64_t size, const Cursor& from,
-            const Partition& partition, int64_t batches)
+  RowStream(std::shared_ptr<const Feeds> tensors, std::shared_ptr<const BatchMemory> memory,
+            int64_t batch_size, std::vector<int64_t> order, const Cursor& from, const Partition& partition,
+            int64_t batches)
       : tensors_(std::move(tensors)),
-        batch_size_(options.batch_size),
-        order_(options.shuffle ? shuffled_order(size, options.seed, static_cast<uint64_t>(from.epoch))
-                               : sequential_order(size)),
+        memory_(std::move(memory)),
+        batch_size_(batch_size),
+        order_(std::move(order)),
         place_(from),
         partition_(partition),
         batches_(batches) {}
 
   std::optional<Batch> next() override {
     if (place_.batch == batches_) return std::nullopt;
-    const int64_t begin = (place_.batch * partition_.ranks + partition_.rank) * batch_size_;
-    const int64_t count = std::clamp<int64_t>(std::ssize(order_) - begin, 0, batch_size_);
-    ++place_.batch;
-    Batch batch{.sizes = {{kBatch, batch_size_}}, .samples = count, .after = place_};
-    if (count > 0) batch.indices.assign(order_.begin() + begin, order_.begin() + begin + count);
+    Batch batch = batch_without_fields(order_, batch_size_, place_.epoch, place_.batch, partition_);
+    place_ = batch.after;
     for (const auto& [name, tensor] : *tensors_)
-      batch.fields[name] = take_rows(tensor, batch.indices, batch_size_);
+      batch.fields[name] = take_rows(tensor, batch.indices, batch_size_, memory_.get());
     return batch;
   }
 
  private:
   const std::shared_ptr<const Feeds> tensors_;
+  const std::shared_ptr<const BatchMemory> memory_;  // null: any
   const int64_t batch_size_;
   const std::vector<int64_t> order_;
   Cursor place_;
@@ -126,8 +123,15 @@ std::optional<int64_t> Rows::batches(int64_t /*epoch*/, int64_t ranks) const {
 }
 
 std::unique_ptr<Stream> Rows::open(const Cursor& from, const Partition& partition) const {
+  return open_into(nullptr, from, partition);
+}
+
+std::unique_ptr<Stream> Rows::open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
+                                        const Partition& partition) const {
   const int64_t count = batches_from(*this, from, partition);
-  return std::make_unique<RowStream>(tensors_, options_, size_, from, partition, count);
+  return std::make_unique<RowStream>(tensors_, std::move(memory), options_.batch_size,
+                                     epoch_order(size_, options_.shuffle, options_.seed, from.epoch), from,
+                                     partition, count);
 }
 
 }  // namespace tessera::data

@@ -41,10 +41,10 @@ Value* logits(const ClickThroughOptions& options, nn::Context& context, const nn
     x = ops::relu(nn::linear(context, "numbers", in["numbers"], options.width));
     rows.push_back(ops::reshape(x, {batch, 1, options.width}));
   }
-  Value* pairs = interactions(ops::concat(rows, 1), std::ssize(rows));
+  Value* all = ops::concat(rows, 1);
   // What each category says by itself is in its embedding too.
-  Value* own = ops::reshape(ops::concat(rows, 1), {batch, std::ssize(rows) * options.width});
-  x = ops::concat({own, pairs}, 1);
+  Value* own = ops::reshape(all, {batch, std::ssize(rows) * options.width});
+  x = ops::concat({own, interactions(all, std::ssize(rows))}, 1);
   for (size_t layer = 0; layer < options.hidden.size(); ++layer)
     x = ops::relu(nn::linear(context, "layer" + std::to_string(layer), x, options.hidden[layer]));
   return ops::reshape(nn::linear(context, "output", x, 1), {batch});

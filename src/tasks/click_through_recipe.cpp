@@ -1,15 +1,13 @@
 // Click-through networks as recipes ask for them: columns of a table.
-#include <filesystem>
-
-#include "tessera/base/error.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/train/task_registry.h"
+
+#include "tasks/row_data.h"
 
 namespace tessera::tasks {
 namespace {
 
 const ClickThroughOptions kDefaults;
-const ClickThroughColumns kColumns;
 
 std::vector<Option> model_options() {
   return {{.key = "width",
@@ -23,65 +21,45 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> data_options() {
-  return {
-      {.key = "path",
-       .value = std::string(),
-       .documentation = "A table of comma-separated values, whose first line names the columns",
-       .is_path = true,
-       .resuming = Resuming::free},
-      {.key = "categories",
-       .value = std::vector<std::string>{},
-       .documentation = "Columns of which each value has an embedding of its own"},
-      {.key = "numbers",
-       .value = std::vector<std::string>{},
-       .documentation = "Columns of numbers, which are taken to a mean of 0 and a deviation of 1; what is no "
-                        "number becomes 0"},
-      {.key = "label",
-       .value = std::string(),
-       .documentation = "The column that says what happened; rows without a number there are left out"},
-      {.key = "above",
-       .value = 0.5,
-       .documentation = "It happened where the label is larger than this",
-       .limits = Limits::between(-1e30, 1e30)},
-      {.key = "test_share",
-       .value = 0.1,
-       .documentation = "Of the rows, evenly spread; they are not trained on",
-       .limits = {.low = 0, .high = 0.9, .low_open = true},
-       .resuming = Resuming::fixed},
-      {.key = "shuffle",
-       .value = true,
-       .documentation = "Whether each epoch visits the rows in a new order",
-       .resuming = Resuming::fixed}};
+  return with_row_options(
+      {{.key = "path",
+        .value = std::string(),
+        .documentation = "A table of comma-separated values, whose first line names the columns",
+        .is_path = true,
+        .resuming = Resuming::free},
+       {.key = "categories",
+        .value = std::vector<std::string>{},
+        .documentation = "Columns of which each value has an embedding of its own"},
+       {.key = "numbers",
+        .value = std::vector<std::string>{},
+        .documentation =
+            "Columns of numbers, which are taken to a mean of 0 and a deviation of 1; what is no "
+            "number becomes 0"},
+       {.key = "label",
+        .value = std::string(),
+        .documentation = "The column that says what happened; rows without a number there are left out"},
+       {.key = "above",
+        .value = ClickThroughColumns{}.above,
+        .documentation = "It happened where the label is larger than this",
+        .limits = Limits::between(-1e30, 1e30)}});
 }
 
 train::Workload create(const Options& settings) {
-  const auto table = std::make_shared<const ClickThroughTable>(
+  ClickThroughTable table =
       read_click_through_table(settings.text("data.path"), {.categories = settings.texts("data.categories"),
                                                             .numbers = settings.texts("data.numbers"),
                                                             .label = settings.text("data.label"),
                                                             .above = settings.real("data.above"),
-                                                            .test_share = settings.real("data.test_share")}));
-  const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
-                                 .shuffle = settings.boolean("data.shuffle"),
-                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))};
-  const data::RowOptions in_order{.batch_size = loading.batch_size, .shuffle = false, .drop_last = false};
-  return {
-      .task = click_through({.entries = table->entries,
-                             .numbers = std::ssize(settings.texts("data.numbers")),
-                             .width = settings.integer("model.width"),
-                             .hidden = settings.integers("model.hidden")}),
-      .data = std::filesystem::path(settings.text("data.path")).filename().string(),
-      .training = [table, loading] { return std::make_shared<data::Rows>(table->rows.training, loading); },
-      .test = [table, in_order]() -> train::TestSet {
-        return {std::make_shared<data::Rows>(table->rows.test, in_order), click_through_evaluator()};
-      }};
+                                                            .test_share = settings.real("data.test_share")});
+  nn::Task task = click_through({.entries = table.entries,
+                                 .numbers = std::ssize(settings.texts("data.numbers")),
+                                 .width = settings.integer("model.width"),
+                                 .hidden = settings.integers("model.hidden")});
+  return row_workload(std::move(task), std::move(table.rows), click_through_evaluator(), settings);
 }
 
 std::vector<Contradiction> check(const Options& settings) {
-  std::vector<Contradiction> found;
-  for (const char* key : {"data.path", "data.label"}) {
-    if (settings.text(key).empty()) found.push_back({{key}, fmt::format("'{}' is missing", key)});
-  }
+  std::vector<Contradiction> found = check_given(settings, {"data.path", "data.label"});
   if (settings.texts("data.categories").empty())
     found.push_back({{"data.categories"}, "'data.categories' names no column"});
   return found;

@@ -1,10 +1,9 @@
 // Masked language models as recipes ask for them: of the bytes of text files.
-#include <filesystem>
-
-#include "tessera/data/rows.h"
 #include "tessera/data/text.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/task_registry.h"
+
+#include "tasks/row_data.h"
 
 namespace tessera::tasks {
 namespace {
@@ -26,55 +25,36 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> data_options() {
-  return {{.key = "path",
-           .value = std::string(),
-           .documentation = "A text file, or a folder of them; tokens are its bytes",
-           .is_path = true,
-           .resuming = Resuming::free},
-          {.key = "tokens",
-           .value = kDefaults.tokens,
-           .documentation = "Bytes of a row",
-           .limits = Limits::between(2, 65536)},
-          {.key = "masked",
-           .value = kDefaults.masked,
-           .documentation = "Share of the places to be filled in",
-           .limits = {.low = 0, .high = 1, .low_open = true}},
-          {.key = "test_share",
-           .value = 0.1,
-           .documentation = "Of the rows, evenly spread; they are not trained on",
-           .limits = {.low = 0, .high = 0.9, .low_open = true},
-           .resuming = Resuming::fixed},
-          {.key = "shuffle",
-           .value = true,
-           .documentation = "Whether each epoch visits the rows in a new order",
-           .resuming = Resuming::fixed}};
+  return with_row_options({{.key = "path",
+                            .value = std::string(),
+                            .documentation = "A text file, or a folder of them; tokens are its bytes",
+                            .is_path = true,
+                            .resuming = Resuming::free},
+                           {.key = "tokens",
+                            .value = kDefaults.tokens,
+                            .documentation = "Bytes of a row",
+                            .limits = Limits::between(2, 65536)},
+                           {.key = "masked",
+                            .value = kDefaults.masked,
+                            .documentation = "Share of the places to be filled in",
+                            .limits = {.low = 0, .high = 1, .low_open = true}}});
 }
 
 train::Workload create(const Options& settings) {
-  const std::string& path = settings.text("data.path");
   const int64_t tokens = settings.integer("data.tokens");
-  const auto rows = std::make_shared<const data::HeldOut>(
-      data::hold_out({{"tokens", data::read_byte_windows(path, tokens)}}, settings.real("data.test_share")));
-  const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
-                                 .shuffle = settings.boolean("data.shuffle"),
-                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))};
-  const data::RowOptions in_order{.batch_size = loading.batch_size, .shuffle = false, .drop_last = false};
-  return {.task = masked_language_model({.tokens = tokens,
-                                         .width = settings.integer("model.width"),
-                                         .heads = settings.integer("model.heads"),
-                                         .layers = settings.integer("model.layers"),
-                                         .dropout = settings.real("model.dropout"),
-                                         .masked = settings.real("data.masked")}),
-          .data = std::filesystem::path(path).filename().string(),
-          .training = [rows, loading] { return std::make_shared<data::Rows>(rows->training, loading); },
-          .test = [rows, in_order]() -> train::TestSet {
-            return {std::make_shared<data::Rows>(rows->test, in_order), masked_language_model_evaluator()};
-          }};
+  const Tensor windows = data::read_byte_windows(settings.text("data.path"), tokens);
+  return row_workload(masked_language_model({.tokens = tokens,
+                                             .width = settings.integer("model.width"),
+                                             .heads = settings.integer("model.heads"),
+                                             .layers = settings.integer("model.layers"),
+                                             .dropout = settings.real("model.dropout"),
+                                             .masked = settings.real("data.masked")}),
+                      data::hold_out({{"tokens", windows}}, settings.real("data.test_share")),
+                      masked_language_model_evaluator(), settings);
 }
 
 std::vector<Contradiction> check(const Options& settings) {
-  std::vector<Contradiction> found;
-  if (settings.text("data.path").empty()) found.push_back({{"data.path"}, "'data.path' is missing"});
+  std::vector<Contradiction> found = check_given(settings, {"data.path"});
   if (settings.integer("data.tokens") % 2 != 0)
     found.push_back({{"data.tokens"}, "'data.tokens' must be even: rows have halves"});
   const int64_t width = settings.integer("model.width");

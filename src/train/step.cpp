@@ -10,6 +10,8 @@
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
+#include "train/row_gradients.h"
+
 namespace tessera::train {
 namespace {
 
@@ -23,28 +25,6 @@ struct ParameterGradient {
   Value* gradient = nullptr;
   Value* rows = nullptr;  // of the parameter, that the gradient is of; null: all
 };
-
-// Where a table is read: parts of it, [indices..., row...], and the indices.
-struct RowReads {
-  std::vector<Value*> parts;
-  std::vector<Value*> indices;
-};
-
-RowReads row_reads(const nn::Variable& variable, const Value* table) {
-  RowReads reads;
-  for (const Use& use : table->uses()) {
-    const Node& node = *use.node;
-    const bool gathers =
-        node.operator_name() == "gather" && use.index == 0 && node.attributes().integer("axis") == 0;
-    require(gathers, ErrorCode::invalid_argument,
-            "'{}' is updated by rows, so that nothing but ops::gather along its first axis may read it; '{}' "
-            "({}) does",
-            variable.name, node.name(), node.operator_name());
-    reads.parts.push_back(node.output());
-    reads.indices.push_back(node.input(1));
-  }
-  return reads;
-}
 
 Value* one_if_zero(Value* weight) {
   Value* none = ops::equal(weight, ops::constant_like(weight, 0));
@@ -131,15 +111,14 @@ class StepBuilder {
     for (const nn::Variable& variable : context_.variables()) {
       const ParameterGroup* group = group_of(variable);
       if (group == nullptr) continue;
-      gradients_.push_back({variable, group, graph_->find_input(variable.name)});
-      gradients_.back().variable.decays |= options_.decay_all;
+      Value* parameter = graph_->find_input(variable.name);
       if (variable.updates_rows) check_rows(variable, *group);
-      reads.push_back(variable.updates_rows ? row_reads(variable, gradients_.back().parameter) : RowReads{});
-      sources.push_back(gradients_.back().parameter);
-      if (variable.updates_rows) {
-        sources.pop_back();
-        sources.insert(sources.end(), reads.back().parts.begin(), reads.back().parts.end());
-      }
+      RowReads own = variable.updates_rows ? row_reads(variable, parameter) : RowReads{{parameter}, {}};
+      if (own.parts.empty()) continue;  // nothing reads the table: no row changes
+      gradients_.push_back({variable, group, parameter});
+      gradients_.back().variable.decays |= options_.decay_all;
+      sources.insert(sources.end(), own.parts.begin(), own.parts.end());
+      reads.push_back(std::move(own));
     }
     require(!gradients_.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
             task_.name, objective_.name);
@@ -149,11 +128,14 @@ class StepBuilder {
         differentiate(*graph_, objective_.sum, sources, ops::divide(one, weight_));
     auto next = gradients.begin();
     for (size_t i = 0; i < gradients_.size(); ++i) {
-      const auto count = reads[i].parts.empty() ? 1 : std::ssize(reads[i].parts);
+      const auto end = next + std::ssize(reads[i].parts);
       gradients_[i].gradient = *next;
-      if (gradients_[i].variable.updates_rows)
-        combine(gradients_[i], reads[i].indices, std::vector<Value*>(next, next + count));
-      next += count;
+      if (gradients_[i].variable.updates_rows) {
+        const ops::CombinedRows rows = combined_rows(gradients_[i].parameter, reads[i].indices, {next, end});
+        gradients_[i].rows = rows.first;
+        gradients_[i].gradient = rows.sums;
+      }
+      next = end;
     }
     if (options_.accumulate > 1) {  // sums add up, means do not
       scale_gradients(loss_scale_ != nullptr ? ops::divide(weight_, loss_scale_) : weight_);
@@ -168,24 +150,6 @@ class StepBuilder {
             group.optimizer.name);
     require(options_.accumulate == 1, ErrorCode::invalid_argument,
             "'{}' is updated by rows, which gradients accumulated over batches do not have", variable.name);
-  }
-
-  // The gradients of all reads of a table as one of distinct rows.
-  static void combine(ParameterGradient& entry, const std::vector<Value*>& indices,
-                      const std::vector<Value*>& gradients) {
-    std::vector<Value*> places;
-    std::vector<Value*> rows;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      SymbolicShape shape = entry.parameter->shape();
-      shape[0] = element_count(indices[i]->shape());
-      places.push_back(ops::cast(ops::reshape(indices[i], {shape[0]}), DataType::int32));
-      rows.push_back(ops::cast(ops::reshape(gradients[i], shape), DataType::fp32));
-    }
-    const ops::CombinedRows combined =
-        ops::combine_rows(indices.size() == 1 ? places[0] : ops::concat(places, 0),
-                          indices.size() == 1 ? rows[0] : ops::concat(rows, 0));
-    entry.rows = combined.first;
-    entry.gradient = combined.sums;
   }
 
   void scale_gradients(Value* factor) {

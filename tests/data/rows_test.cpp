@@ -51,6 +51,13 @@ TEST(Rows, ComeInBatchesInTheirOrder) {
   EXPECT_EQ(rows_of(*whole.open({})).size(), 8U);
 }
 
+// Memory that others used before holds their bytes: rows that only fill are zeros all the same.
+TEST(Rows, AreWrittenIntoMemoryForBatches) {
+  const auto memory = std::make_shared<BatchMemory>(Device::reference());
+  const data::Rows rows(numbered(10), {.batch_size = 4, .shuffle = false, .drop_last = false});
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rows_of(*rows.open_into(memory, {})).size(), 10U);
+}
+
 TEST(Rows, AreShuffledAnewInEachEpochAndGoOnAnywhere) {
   const data::Rows rows(numbered(100), {.batch_size = 10, .seed = 3});
   const std::vector<int64_t> first = rows_of(*rows.open({.epoch = 0}));

@@ -118,6 +118,23 @@ TEST(Rows, OfReadPlacesMatchAdamOnAWholeTable) {
                {1e-5, 1e-5});  // the moments' rounding, over their root
 }
 
+// Of two tables only the second is read, which must get the gradient that is its own.
+TEST(Rows, OfATableThatNothingReadsStay) {
+  nn::Task task = table_task({});
+  task.training = [inner = task.training](nn::Context& context, const nn::Values& in) {
+    context.variable(
+        {.name = "unread", .shape = {4, kWidth}, .initializer = nn::ones(), .updates_rows = true});
+    return inner(context, in);
+  };
+  const train::StepOptions options = step_with(optim::sgd({.learning_rate = 0.1, .momentum = 0}));
+  const train::StepGraph step = train::build_training_step(task, options);
+  const auto updates = step.graph->updates();
+  EXPECT_TRUE(std::none_of(updates.begin(), updates.end(),
+                           [](const auto& update) { return update.state->name() == "unread"; }));
+  EXPECT_TRUE(std::any_of(updates.begin(), updates.end(),
+                          [](const auto& update) { return update.state->name() == "table"; }));
+}
+
 TEST(Rows, StayWhereTheStepIsNotSound) {
   train::StepOptions options = step_with(optim::adam({.learning_rate = 0.1}));
   options.halting = true;

@@ -39,6 +39,8 @@ class Rows : public Source {
   std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const override;
   // The stream may outlive its source.
   std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
+  std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
+                                    const Partition& partition = {}) const override;
 
  private:
   std::shared_ptr<const Feeds> tensors_;

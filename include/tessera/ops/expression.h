@@ -11,8 +11,9 @@ namespace tessera::ops {
 // A value that + - * / apply to, with another one or a number; taken and given wherever a value is.
 class Expression {
  public:
-  Expression(Value* value) : value_(value) {}  // NOLINT: an operand like any other
-  operator Value*() const { return value_; }   // NOLINT
+  // Implicit both ways, or each call of a layer and each sum would need a cast.
+  Expression(Value* value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  operator Value*() const { return value_; }   // NOLINT(google-explicit-constructor)
   Value* operator->() const { return value_; }
 
  private:

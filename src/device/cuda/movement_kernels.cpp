@@ -125,16 +125,11 @@ GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
                   extent == 0 ? 1 : std::max<int64_t>(results / extent, 1)));
 }
 
-int64_t inner_elements(const Value& rows) {
-  const Shape shape = rows.type().static_shape();
-  return element_count(Shape(shape.begin() + 1, shape.end()));
-}
-
 GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {
   const int64_t count = node.input(0)->type().element_count();
   return simple_program(node, "indexing.cuh",
                         fmt::format("combine_rows<{}>(x0, x1, y0, y1, {}, {});", kThreads, count,
-                                    inner_elements(*node.input(1))),
+                                    backend::view_along(node.input(1)->type().static_shape(), 0).inner),
                         blocks_for(count * kThreads, kThreads, gpu), kThreads);
 }
 
@@ -142,6 +137,7 @@ GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {
 GeneratedProgram set_rows(const Node& node, const GpuTraits& gpu) {
   const std::string type = unit_type(node.input(0)->data_type());
   const std::string index = device_type(node.input(1)->data_type());
+  const auto view = backend::view_along(node.output()->type().static_shape(), 0);
   const int64_t table = node.output()->type().element_count();
   const int64_t count = node.input(1)->type().element_count();
   GeneratedProgram program;
@@ -150,8 +146,8 @@ GeneratedProgram set_rows(const Node& node, const GpuTraits& gpu) {
                                fmt::format("  copy_table(table, y, {});\n", table));
   program.source +=
       entry_text("set", kThreads, fmt::format("const {1}* indices, const {0}* rows, {0}* y", type, index),
-                 fmt::format("  set_rows<{}>(indices, rows, y, {}, {}, {});\n", kThreads, count,
-                             node.output()->type().static_shape()[0], inner_elements(*node.output())));
+                 fmt::format("  set_rows<{}>(indices, rows, y, {}, {}, {});\n", kThreads, count, view.extent,
+                             view.inner));
   program.launches = {
       {.entry = "copy",
        .blocks = blocks_for(table, kThreads, gpu),

@@ -59,16 +59,11 @@ void combine(const I* indices, const int64_t* places, int64_t count, const T* ro
   });
 }
 
-int64_t inner_elements(const Value& rows) {
-  const Shape shape = rows.type().static_shape();
-  return element_count(Shape(shape.begin() + 1, shape.end()));
-}
-
 LoopKernel combine_rows(const Node& node) {
   const DataType index_type = node.input(0)->data_type();
   const DataType type = node.input(1)->data_type();
   const int64_t count = node.input(0)->type().element_count();
-  const int64_t width = inner_elements(*node.input(1));
+  const int64_t width = view_along(node.input(1)->type().static_shape(), 0).inner;
   LoopKernel kernel;
   kernel.workspace_bytes = count * static_cast<int64_t>(sizeof(int64_t));
   kernel.run = [=](const KernelArguments& arguments) {
@@ -94,13 +89,12 @@ LoopKernel combine_rows(const Node& node) {
 // Each thread owns a range of the table's rows and takes the new ones in their order.
 LoopKernel set_rows(const Node& node) {
   const DataType index_type = node.input(1)->data_type();
-  const int64_t extent = node.output()->type().static_shape()[0];
+  const AxisView view = view_along(node.output()->type().static_shape(), 0);
   const int64_t count = node.input(1)->type().element_count();
-  const auto bytes =
-      inner_elements(*node.output()) * static_cast<int64_t>(size_of(node.output()->data_type()));
+  const auto bytes = view.inner * static_cast<int64_t>(size_of(node.output()->data_type()));
   LoopKernel kernel;
   kernel.overwrites = 0;
-  kernel.run = [=](const KernelArguments& arguments) {
+  kernel.run = [extent = view.extent, index_type, count, bytes](const KernelArguments& arguments) {
     const Indices indices(index_type, arguments.inputs[1]);
     const auto* rows = static_cast<const char*>(arguments.inputs[2]);
     auto* out = static_cast<char*>(arguments.outputs[0]);

@@ -1,0 +1,45 @@
+#include "tasks/row_data.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace tessera::tasks {
+
+std::vector<Option> with_row_options(std::vector<Option> options) {
+  options.push_back({.key = "test_share",
+                     .value = 0.1,
+                     .documentation = "Of the rows, evenly spread; they are not trained on",
+                     .limits = {.low = 0, .high = 0.9, .low_open = true},
+                     .resuming = Resuming::fixed});
+  options.push_back({.key = "shuffle",
+                     .value = true,
+                     .documentation = "Whether each epoch visits the rows in a new order",
+                     .resuming = Resuming::fixed});
+  return options;
+}
+
+std::vector<Contradiction> check_given(const Options& settings, const std::vector<std::string>& keys) {
+  std::vector<Contradiction> found;
+  for (const std::string& key : keys) {
+    if (settings.text(key).empty()) found.push_back({{key}, fmt::format("'{}' is missing", key)});
+  }
+  return found;
+}
+
+train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
+                             const Options& settings) {
+  const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
+                                 .shuffle = settings.boolean("data.shuffle"),
+                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))};
+  const data::RowOptions in_order{.batch_size = loading.batch_size, .shuffle = false, .drop_last = false};
+  return {.task = std::move(task),
+          .data = std::filesystem::path(settings.text("data.path")).filename().string(),
+          .training = [training = rows.training,
+                       loading] { return std::make_shared<data::Rows>(training, loading); },
+          .test = [test = rows.test, in_order, evaluator = std::move(evaluator)]() -> train::TestSet {
+            return {std::make_shared<data::Rows>(test, in_order), evaluator};
+          }};
+}
+
+}  // namespace tessera::tasks

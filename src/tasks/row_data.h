@@ -1,0 +1,22 @@
+// Rows in memory as recipes ask for them, for whichever task: the end of the section [data].
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/option.h"
+#include "tessera/data/rows.h"
+#include "tessera/train/workload.h"
+
+namespace tessera::tasks {
+
+// Those of a task, and then data.test_share and data.shuffle.
+std::vector<Option> with_row_options(std::vector<Option> options);
+// Keys of texts that must not be empty.
+std::vector<Contradiction> check_given(const Options& settings, const std::vector<std::string>& keys);
+// Trains on rows and tests on the others, in batches as the recipe says; named after data.path.
+train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
+                             const Options& settings);
+
+}  // namespace tessera::tasks
