@@ -22,7 +22,11 @@ endif()
 
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE)
-  # Paths relative to the checkout, so that every clone finds what any other has compiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  # Paths relative to the checkout, so that every clone finds what any other has compiled. By the contents of all files
+  # read, not by what the preprocessor makes of them: to the compiler a precompiled header whose headers differ in a
+  # comment is another one, so that a unit which includes one of them again would find everything defined twice. The
+  # namespace leaves alone what was kept before this was so.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
+                                      CCACHE_NAMESPACE=tessera-by-contents
                                       CCACHE_SLOPPINESS=pch_defines,time_macros ${TESSERA_CCACHE})
 endif()
