@@ -84,6 +84,8 @@ CASES = {
     "adam": (0.05, dict(betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)),
     "adam_l2": (0.05, dict(betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)),
     "adamw": (0.05, dict(betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)),
+    "adagrad": (0.05, dict(eps=1e-10, weight_decay=0.0)),
+    "adagrad_l2": (0.05, dict(eps=1e-10, weight_decay=0.01)),
     "rmsprop": (0.01, dict(alpha=0.99, eps=1e-8, momentum=0.0, centered=False, weight_decay=0.0)),
     "rmsprop_momentum": (0.01, dict(alpha=0.9, eps=1e-8, momentum=0.9, centered=True, weight_decay=0.01)),
     "lars": (1.0, dict(momentum=0.9, nesterov=False, weight_decay=0.01, eta=0.1, epsilon=1e-9)),
@@ -91,7 +93,7 @@ CASES = {
     "lamb": (0.05, dict(betas=(0.9, 0.999), epsilon=1e-6, weight_decay=0.01, trust_without_decay=False)),
     "nvlamb": (0.05, dict(betas=(0.9, 0.999), epsilon=1e-6, weight_decay=0.01, trust_without_decay=True)),
 }
-TORCH = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}
+TORCH = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}
 
 
 def run(case):

@@ -29,6 +29,7 @@ optim::Optimizer make(const std::string& name, const nlohmann::json& o) {
   const double rate = o.at("learning_rate");
   const double decay = o.at("weight_decay");
   if (name.starts_with("sgd")) return optim::sgd({rate, o.at("momentum"), o.at("nesterov"), decay});
+  if (name.starts_with("adagrad")) return optim::adagrad({rate, o.at("eps"), decay});
   if (name.starts_with("adam")) {
     const optim::AdamOptions options{rate, o.at("betas")[0], o.at("betas")[1], o.at("eps"), decay};
     return name == "adamw" ? optim::adamw(options) : optim::adam(options);
@@ -115,8 +116,8 @@ TEST_P(Optimizers, StepAsTheGoldenOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, Optimizers,
                          ::testing::Values("sgd", "sgd_momentum", "sgd_nesterov", "adam", "adam_l2", "adamw",
-                                           "rmsprop", "rmsprop_momentum", "lars", "lars_nesterov", "lamb",
-                                           "nvlamb"),
+                                           "adagrad", "adagrad_l2", "rmsprop", "rmsprop_momentum", "lars",
+                                           "lars_nesterov", "lamb", "nvlamb"),
                          [](const auto& test) { return test.param; });
 
 TEST(Optimizers, LeaveUndecayedParametersAlone) {

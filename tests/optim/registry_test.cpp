@@ -18,7 +18,7 @@ Options defaults_of(const std::vector<Option>& options) {
 
 TEST(OptimizerRegistry, EachMakesTheOptimizerOfItsName) {
   EXPECT_EQ(optimizers().names(),
-            (std::vector<std::string>{"adam", "adamw", "lamb", "lars", "rmsprop", "sgd"}));
+            (std::vector<std::string>{"adagrad", "adam", "adamw", "lamb", "lars", "rmsprop", "sgd"}));
   for (const OptimizerDescription* description : optimizers().all()) {
     Options values = defaults_of(description->options);
     EXPECT_EQ(description->create(values).name, description->name);

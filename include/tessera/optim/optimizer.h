@@ -74,6 +74,14 @@ struct AdamOptions {
 Optimizer adam(const AdamOptions& options = {});
 Optimizer adamw(const AdamOptions& options = {});
 
+// Duchi et al. 2011 as torch.optim.Adagrad: s = s + g^2; w -= rate * g / (sqrt(s) + epsilon).
+struct AdagradOptions {
+  double learning_rate = 0.01;
+  double epsilon = 1e-10;
+  double weight_decay = 0;
+};
+Optimizer adagrad(const AdagradOptions& options = {});
+
 // You et al. 2020: the AdamW direction, scaled per parameter by |w| / |direction| (1 where either is zero).
 // Gradients are not normalized globally here; combine with clipping for that.
 struct LambOptions {
