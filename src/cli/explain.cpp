@@ -88,8 +88,10 @@ nlohmann::json node_json(const Explanation& explained, size_t index) {
   return json;
 }
 
-nlohmann::json device_json(const DeviceDescription& device) {
+nlohmann::json device_json(const Explanation& explained) {
+  const DeviceDescription& device = explained.device;
   nlohmann::json json = {{"name", device.name}, {"model", device.model}};
+  if (!explained.fallback.empty()) json["fallback"] = explained.fallback;
   if (device.bytes_per_second > 0) json["bytes_per_second"] = device.bytes_per_second;
   for (const auto& [precision, flops] : device.flops_per_second) {
     json["flops_per_second"][std::string(to_string(precision))] = flops;
@@ -110,7 +112,7 @@ nlohmann::json total_json(const Explanation& explained) {
 
 void print_json(const Explanation& explained) {
   const Executable& executable = explained.executable;
-  nlohmann::json json = {{"device", device_json(explained.device)},
+  nlohmann::json json = {{"device", device_json(explained)},
                          {"nodes", nlohmann::json::array()},
                          {"passes", nlohmann::json::array()},
                          {"total", total_json(explained)}};

@@ -33,11 +33,9 @@ class ReferenceKernel : public Kernel {
 }  // namespace
 
 KernelCandidate reference_candidate() {
-  return {
-      .name = "reference",
-      .fallback = true,
-      .refusal = [](const KernelRequest&) { return std::string(); },
-      .create = [](const KernelRequest& request) { return std::make_unique<ReferenceKernel>(request.node); }};
+  return {.name = "reference", .fallback = true, .plan = [](const KernelRequest& request) {
+            return KernelMaker([&node = request.node] { return std::make_unique<ReferenceKernel>(node); });
+          }};
 }
 
 }  // namespace tessera

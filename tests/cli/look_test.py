@@ -92,6 +92,23 @@ class LookTest(ProgramTest):
             self.assertTrue(output.startswith("device: cpu, "), output)
             self.assertIn(reason, output.splitlines()[0])
 
+        def run(*words):
+            ended = subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=True)
+            return ended.stdout, ended.stderr
+
+        # Where results alone go to standard output, once to standard error, or into the JSON.
+        for command in ("eval", "predict"):
+            told = run(command, self.root / "run", "--device", "auto")[1]
+            self.assertEqual(told.count("\n"), 1, told)
+            self.assertIn(f"device 'auto' is the CPU, no GPU: {reason.split(': ', 1)[1]}", told)
+            self.assertEqual(run(command, self.root / "run", "--device", "cpu")[1], "")
+        self.assertIn(reason[2:].split(": ", 1)[1],
+                      json.loads(run("bench", "mlp", "--iterations", 1, "--json")[0])["device_fallback"])
+        self.assertIn(reason[2:].split(": ", 1)[1], json.loads(run("explain", "mlp", "--json")[0])["device"]["fallback"])
+        trace = self.root / "trace.json"
+        self.assertIn(reason, run("profile", "mlp", "--iterations", 1, "--out", trace)[0].splitlines()[0])
+        self.assertIn(reason, run("doctor")[0])
+
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):
             words = ("explain", "resnet18", "--batch", 8, "--train", "--device", "null", "--json", *words)
