@@ -51,6 +51,7 @@ class PlannedExecutable : public Executable {
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
                          {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
     check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
+    use_ = workspace_->add_use({graph_->name(), plan_.memory.peak_bytes});
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     variables_.emplace(*graph_, schedule_, plan_, device_, queue_);
@@ -65,6 +66,7 @@ class PlannedExecutable : public Executable {
 
   const Graph& graph() const override { return *graph_; }
   const MemoryPlan& memory_plan() const override { return plan_.memory; }
+  const std::shared_ptr<Workspace>& workspace() const override { return workspace_; }
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   const std::vector<PassReport>& passes() const override { return passes_; }
   const std::vector<PhaseReport>& phases() const override { return phases_; }
@@ -356,6 +358,7 @@ class PlannedExecutable : public Executable {
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Workspace> workspace_;
+  std::shared_ptr<const WorkspaceUse> use_;
   std::shared_ptr<Queue> queue_;  // the workspace's; what it makes comes after it
   CompileOptions options_;
   std::unique_ptr<Graph> graph_;

@@ -79,6 +79,23 @@ class LookTest(ProgramTest):
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
 
+    def test_explain_says_who_shares_a_workspace_and_what_is_made_once(self):
+        memory = json.loads(self.call("explain", "lenet", "--batch", 64, "--beside", "1,8", "--json"))["memory"]
+        workspace = memory["workspace"]
+        self.assertEqual([one["batch"] for one in workspace["executables"]], [64, 1, 8])
+        self.assertEqual(workspace["shared_bytes"], memory["peak_bytes"])
+        self.assertEqual(workspace["alone_bytes"], sum(one["bytes"] for one in workspace["executables"]))
+        for batch in (1, 8):
+            alone = json.loads(self.call("explain", "lenet", "--batch", batch, "--json"))["memory"]["peak_bytes"]
+            self.assertIn({"batch": batch, "bytes": alone}, workspace["executables"])
+        told = self.call("explain", "lenet", "--batch", 64, "--beside", "1,8")
+        self.assertRegex(told, r"Workspace: [^ ]+ .iB for 3 executables, [^ ]+ .iB if each had its own\n +[^ ]+ .iB  batch 64\n")
+        # Of the weights of inference something is made once.
+        plan = json.loads(self.call("explain", "resnet18", "--batch", 1, "--device", "null", "--json"))["memory"]
+        self.assertEqual(sum(value["bytes"] for value in plan["derived"]), plan["persistent_bytes"])
+        self.assertTrue(plan["derived"])
+        self.assertIn(f"in {len(plan['derived'])} values", self.call("explain", "resnet18", "--batch", 1, "--device", "null"))
+
     def test_auto_says_why_it_found_no_gpu(self):
         plugins = self.root / "plugins"
         plugins.mkdir()

@@ -78,6 +78,12 @@ class Device {
   // A new one. Different executables on one device may be used by different threads, each on its own queue.
   virtual std::shared_ptr<Queue> queue() = 0;
 
+  // Called on another thread, it lets that compile and run as the thread that asked: the CPU with as many
+  // threads.
+  virtual std::function<void()> settings_of_thread() const {
+    return [] {};
+  }
+
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
   // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
   // from this thread from then on. "auto" takes the fastest present; why that is not a GPU goes to
