@@ -69,7 +69,11 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
          refusals);
   }
   const auto is_fallback = [](const WillingCandidate& one) { return one.candidate->fallback; };
-  if (!std::all_of(willing.begin(), willing.end(), is_fallback)) std::erase_if(willing, is_fallback);
+  if (std::all_of(willing.begin(), willing.end(), is_fallback)) {
+    willing.resize(1);
+  } else {
+    std::erase_if(willing, is_fallback);
+  }
   std::stable_partition(willing.begin(), willing.end(),
                         [](const WillingCandidate& one) { return !one.candidate->only_tuned; });
   const WillingCandidate* winner = &willing.front();

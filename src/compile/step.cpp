@@ -32,6 +32,12 @@ void Step::run(Queue& queue) {
   naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue}); });
 }
 
+std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
+  std::vector<Kernel*> pointers;
+  for (const Step& step : steps) pointers.push_back(step.kernel.get());
+  return pointers;
+}
+
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options) {
   KernelRequest request{.node = node,
                         .frozen_inputs = {},

@@ -24,6 +24,8 @@ struct Step {
   void run(Queue& queue);
 };
 
+std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps);
+
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options);
 
 // The steps that run once, those of every run, and reports of both in that order. Throws Error(unsupported)

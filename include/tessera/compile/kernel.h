@@ -35,6 +35,8 @@ class Kernel {
   // Called when an input that never changes (a frozen weight) is known, before run and again whenever it is
   // bound anew; the kernel may pack it. `run` still receives its pointer.
   virtual void prepare(size_t input, const void* memory) {}
+  // False where each run needs the host, which waits for the queue, perhaps: no recording can hold it.
+  virtual bool recordable() const { return true; }
   virtual void run(const KernelArguments& arguments) = 0;
 };
 
@@ -59,7 +61,7 @@ struct KernelCandidate {
   std::string name;  // such as "onednn.convolution" or "loops.cluster"
   // Its rounding errors as a multiple of those of the plain sums: more than 1 where it computes otherwise.
   double rounding_amplification = 1;
-  // Taken only where no other candidate is willing, and never timed beside those.
+  // Taken only where no other candidate is willing, the first of several, and never timed.
   bool fallback = false;
   // Asked and taken by the tuner alone, behind all others: what a refusal costs only a measurement pays back.
   bool only_tuned = false;

@@ -28,6 +28,10 @@ class SubgraphKernel : public Kernel {
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
+  bool recordable() const override {
+    return std::all_of(steps_.begin(), steps_.end(),
+                       [](const Step& step) { return step.kernel->recordable(); });
+  }
 
   void prepare(size_t input, const void* memory) override {
     for (Step& step : steps_) {
