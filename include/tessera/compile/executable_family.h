@@ -35,7 +35,7 @@ class ExecutableFamily {
 
   // From now on these are the members, and there is room for all of them: those of other sizes go, those that
   // are missing are compiled, several at a time where nothing is tuned, and all are bound. Throws as at(), of
-  // the first size that fails; none is added then.
+  // the first size that cannot be compiled; none is added then.
   void prepare(const std::vector<SymbolBindings>& sizes);
 
   // Executable::discard() of every member.
