@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   ts::data::Loader test(images(ts::data::Split::test),
                         {.batch_size = 128, .shuffle = false, .drop_last = false});
 
-  ts::models::Model model = ts::models::create("mlp", {.classes = 10, .image_size = 28, .channels = 1});
+  ts::models::Model model = ts::models::mlp({.classes = 10, .image_size = 28, .channels = 1});
   ts::nn::Task task =
       ts::tasks::image_classification(model, {.loss = ts::nn::cross_entropy({.smoothing = 0.1})});
   ts::train::Trainer trainer(task, {.optimizer = ts::optim::adamw({.learning_rate = 1e-3}),

@@ -10,10 +10,7 @@ int main(int argc, char** argv) {
   const auto pictures = [&](ts::data::Split split, bool shuffle) {
     const auto set = std::make_shared<ts::data::ClassificationDataset>(ts::data::load_idx_folder(
         argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", {.split = split}));
-    return ts::data::Loader(set, {.batch_size = 64,
-                                  .shuffle = shuffle,
-                                  .drop_last = shuffle,
-                                  .augmentation = {.mean = {0.5F}, .deviation = {0.5F}}});
+    return ts::data::Loader(set, {.batch_size = 64, .shuffle = shuffle, .drop_last = shuffle});
   };
   const ts::data::Loader train = pictures(ts::data::Split::train, true);
   const ts::data::Loader test = pictures(ts::data::Split::test, false);

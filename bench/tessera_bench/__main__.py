@@ -13,6 +13,7 @@ one JSON line per case to bench/results/. The exit status is 1 when ours or a pe
 """
 
 
+PEERS = cases.INFERENCE + (cases.RESIDENT,)
 BUSY = 0.1  # Of all cores, before a case starts.
 
 
@@ -28,7 +29,7 @@ def parse(arguments):
     parser.add_argument("--iterations", type=int, default=0, help="iterations in a turn, instead of --turn-seconds")
     parser.add_argument("--warmup", type=int, default=2, help="iterations before a measurement (%(default)s)")
     parser.add_argument("--settle-seconds", type=float, default=0.3, help="pause before each turn (%(default)s)")
-    parser.add_argument("--peers", default=",".join(cases.INFERENCE), help="which peers (%(default)s)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="which peers (%(default)s)")
     parser.add_argument("--no-ours", dest="ours", action="store_false", help="run the peers only")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="our program (build/release/bin/tessera)")
     parser.add_argument("--before", type=pathlib.Path, help="another build of our program, from before a change: one more peer")
@@ -38,9 +39,9 @@ def parse(arguments):
     parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE.jsonl)")
     options = parser.parse_args(arguments)
     options.peers = [name for name in options.peers.split(",") if name]
-    unknown = [name for name in options.peers if name not in cases.INFERENCE]
+    unknown = [name for name in options.peers if name not in PEERS]
     if unknown:
-        parser.error(f"unknown peer '{unknown[0]}'; peers: {', '.join(cases.INFERENCE)}")
+        parser.error(f"unknown peer '{unknown[0]}'; peers: {', '.join(PEERS)}")
     if options.threads < 0 or options.rounds < 1 or options.warmup < 0 or options.iterations < 0:
         parser.error("--rounds is at least 1, --threads, --warmup and --iterations are not negative")
     if not options.list and not options.cases:
@@ -60,7 +61,7 @@ def main(arguments=None):
         chosen = cases.find(options.cases)
     except KeyError as error:
         parser.error(f"no case is called '{error.args[0]}'; bench/compare --list shows them")
-    if any(name in options.peers for case in chosen for name in case.peers):
+    if any(name in options.peers and name != cases.RESIDENT for case in chosen for name in case.peers):
         peer.ensure_environment(options.python)
     status, wanted_threads = 0, options.threads
     for case in chosen:

@@ -5,6 +5,7 @@ import fnmatch
 
 TORCH = ("torch-eager", "torch-compile")
 INFERENCE = TORCH + ("onnxruntime",)
+RESIDENT = "resident"  # ours without a loader
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Case:
     batches: int = 1  # that training takes in turn
     learning_rate: float = 1e-4
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
+    loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
     recompute: bool = False  # Tessera makes activations again instead of keeping them, wherever it can
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
@@ -50,6 +52,18 @@ def throughput(model, batch, train, device="cpu", precision="fp32", deterministi
     )
 
 
+def loaded(model, batch, device, precision):
+    """A training step fed by a loader, beside the same with images that lie on the device."""
+    return dataclasses.replace(
+        throughput(model, batch, True, device, precision),
+        name=f"{device}/{model}-train-b{batch}-{precision}-loader",
+        loader=2,
+        peers=(RESIDENT,),
+        goals=((RESIDENT, 0.98),),
+        summary=f"{model}, training step fed with bytes by a loader, batch {batch}, {precision}, samples/s",
+    )
+
+
 CASES = (
     throughput("resnet50", 32, True, torch=1.5),
     throughput("resnet50", 1, False, torch=1.3, onnxruntime=1.0),
@@ -76,6 +90,8 @@ CASES = (
     throughput("resnet50", 8, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 32, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 128, False, "cuda", "fp16", torch=1.0),
+    loaded("resnet50", 256, "cuda", "fp16"),
+    loaded("resnet50", 32, "cpu", "fp32"),
     Case(
         name="cpu/resnet50-compile",
         kind="compile",

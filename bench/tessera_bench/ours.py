@@ -12,7 +12,7 @@ from . import machine
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
-    "{program} bench {model} --batch {batch} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
+    "{program} bench {model} --batch {batch} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
 CHECK = "{program} bench {model} --batch {batch} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
 
@@ -79,6 +79,7 @@ class Ours:
             "model": self.case.model,
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
+            "loader": f"--loader {self.case.loader}" if self.case.loader else "",
             "nondeterministic": "" if self.case.deterministic else "--nondeterministic",
             "recompute": "--recompute" if self.case.recompute else "",
             "device": self.case.device,

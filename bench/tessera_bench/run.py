@@ -1,11 +1,12 @@
 """Runs a case: ours and each peer in turn, round after round, so that a busy moment hits all of them."""
 
 import argparse
+import dataclasses
 import statistics
 import sys
 import time
 
-from . import ours, peer
+from . import cases, ours, peer
 
 FEWEST, MOST = 2, 1000  # Iterations in a turn.
 BEFORE = "before"  # The peer that is another build of ours.
@@ -24,12 +25,14 @@ def attempt(action, *errors):
 
 
 def errors_of(name):
-    return (ours.OursError, OSError) if name in ("tessera", BEFORE) else (peer.PeerError, OSError)
+    return (ours.OursError, OSError) if name in ("tessera", BEFORE, cases.RESIDENT) else (peer.PeerError, OSError)
 
 
 def start(name, case, options):
     if name == "tessera":
         return ours.Ours(case, options)
+    if name == cases.RESIDENT:
+        return ours.Ours(dataclasses.replace(case, loader=0), options)
     if name == BEFORE:
         return ours.Ours(case, argparse.Namespace(**{**vars(options), "program": options.before}))
     return peer.Peer(name, case, options.threads, options.warmup, options.python)

@@ -54,6 +54,12 @@ class CompareTest(unittest.TestCase):
             status = command.main([*fixed, *arguments])
         return status, out.getvalue(), [json.loads(line) for line in self.results.read_text().splitlines()]
 
+    def test_a_loader_is_compared_with_images_that_lie_on_the_device(self):
+        slower = PROGRAM.replace("  *--batch*)", "  *--loader*--iterations*) echo '{\"milliseconds\": [4.0]}' ;;\n  *--batch*)")
+        status, out, (record,) = self.compare(slower, "--peers", "resident", "cpu/resnet50-train-b32-fp32-loader")
+        self.assertEqual(status, 0)
+        self.assertEqual(out, "cpu/resnet50-train-b32-fp32-loader ratio 0.500 ours 8000 peer 16000 resident\n")
+
     def test_throughput_is_the_median_of_all_turns(self):
         status, out, (record,) = self.compare(PROGRAM, "cpu/mlp-infer-b128-fp32")
         self.assertEqual(status, 0)

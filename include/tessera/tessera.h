@@ -13,6 +13,7 @@
 #include "tessera/data/text.h"
 #include "tessera/graph/graph.h"
 #include "tessera/models/model.h"
+#include "tessera/nn/images.h"
 #include "tessera/nn/layers.h"
 #include "tessera/nn/loss.h"
 #include "tessera/ops/expression.h"

@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "tessera/compile/batch_memory.h"
+#include "tessera/data/loader.h"
 #include "tessera/models/formula.h"
 #include "tessera/train/checkpoint.h"
 
@@ -18,6 +22,7 @@ struct BenchArguments {
   ModelArguments model;
   int64_t iterations = 10;
   int64_t warmup = 2;
+  int64_t loader_workers = 0;  // 0: no loader
   bool json = false;
   bool check = false;
   int64_t steps = 2;  // of --check --train
@@ -80,15 +85,51 @@ void run_check(const BenchArguments& arguments) {
   }
 }
 
+// Made-up images as a training reads them: as bytes, by a loader, in memory that the device takes them from.
+class LoadedBatches {
+ public:
+  LoadedBatches(const BenchArguments& arguments, std::shared_ptr<Device> device)
+      : loader_(dataset(make_model(arguments.model), arguments.model.batch),
+                {.batch_size = arguments.model.batch,
+                 .workers = arguments.loader_workers,
+                 .augmentation = {.horizontal_flip = true}}),
+        memory_(std::make_shared<BatchMemory>(std::move(device))) {}
+
+  Feeds next() {
+    std::optional<data::Batch> batch = stream_ != nullptr ? stream_->next() : std::nullopt;
+    if (!batch.has_value()) {
+      stream_ = loader_.open_into(memory_, {.epoch = epoch_++});
+      batch = stream_->next();
+    }
+    return std::move(batch->fields);
+  }
+
+ private:
+  static std::shared_ptr<const data::Dataset> dataset(const models::Model& model, int64_t batch) {
+    constexpr int64_t kBatches = 1024;
+    const models::ClassifierOptions& options = model.options;
+    return std::make_shared<data::SyntheticDataset>(
+        data::SyntheticOptions{.size = kBatches * batch,
+                               .image_shape = {options.image_size, options.image_size, options.channels},
+                               .classes = options.classes});
+  }
+
+  data::Loader loader_;
+  std::shared_ptr<const BatchMemory> memory_;
+  std::unique_ptr<data::Stream> stream_;
+  int64_t epoch_ = 0;
+};
+
 // A training step's loss is read while the next step is under way, as a training loop reads it; a result of
 // inference is waited for.
-std::vector<double> time_runs(const BenchArguments& arguments, Executable& executable) {
-  for (int64_t i = 0; i < arguments.warmup; ++i) executable.run({});
-  if (arguments.model.train) executable.submit({});
+std::vector<double> time_runs(const BenchArguments& arguments, Executable& executable,
+                              const std::function<Feeds()>& next) {
+  for (int64_t i = 0; i < arguments.warmup; ++i) executable.run(next());
+  if (arguments.model.train) executable.submit(next());
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
     const auto start = Clock::now();
-    executable.submit({});
+    executable.submit(next());
     executable.receive();
     milliseconds.push_back(seconds_since(start) * 1e3);
   }
@@ -106,7 +147,10 @@ void run_bench(const BenchArguments& arguments) {
     std::fflush(stdout);  // before what may fail for want of it
   }
   make_ready(arguments.model, compiled);
-  const std::vector<double> milliseconds = time_runs(arguments, *compiled.executable);
+  std::optional<LoadedBatches> loaded;
+  if (arguments.loader_workers > 0) loaded.emplace(arguments, compiled.device);
+  const std::vector<double> milliseconds = time_runs(
+      arguments, *compiled.executable, [&] { return loaded.has_value() ? loaded->next() : Feeds{}; });
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
   if (arguments.json) {
@@ -134,11 +178,7 @@ void run_bench(const BenchArguments& arguments) {
              compiled.executable->compile_seconds());
 }
 
-}  // namespace
-
-void add_bench(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("bench", "Time a network's training step or inference on made-up images");
+void add_bench(CLI::App* command) {
   command->footer(
       "Examples:\n"
       "  tessera bench resnet50 --batch 32 --train --iterations 5\n"
@@ -151,10 +191,19 @@ void add_bench(CLI::App& program) {
   command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  CLI::Option* loader =
+      command
+          ->add_option(
+              "--loader", arguments->loader_workers,
+              "Feed each training step a batch of its own, as bytes, by a loader with so many threads; "
+              "otherwise the images lie on the device")
+          ->check(CLI::Range(1, 256))
+          ->needs("--train");
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
   CLI::Option* check = command->add_flag(
       "--check", arguments->check,
       "Print outputs instead of times: those of weights and images made by a formula; with --train losses");
+  check->excludes(loader);
   CLI::Option* steps = command->add_option("--steps", arguments->steps, "How many losses --check prints")
                            ->capture_default_str()
                            ->check(CLI::PositiveNumber);
@@ -166,7 +215,16 @@ void add_bench(CLI::App& program) {
                           ->capture_default_str()
                           ->check(CLI::NonNegativeNumber);
   for (CLI::Option* option : {steps, batches, rate}) option->needs(check)->needs("--train");
-  command->callback([arguments] { arguments->check ? run_check(*arguments) : run_bench(*arguments); });
+  command->callback([arguments] {
+    arguments->model.bytes = arguments->loader_workers > 0;
+    arguments->check ? run_check(*arguments) : run_bench(*arguments);
+  });
 }
 
+const CommandRegistration kRegistration(
+    {.name = "bench",
+     .documentation = "Time a network's training step or inference on made-up images",
+     .add = add_bench});
+
+}  // namespace
 }  // namespace tessera::cli

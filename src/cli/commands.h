@@ -1,20 +1,27 @@
-// The subcommands: each adds itself to the program; its callback does the work and throws Error.
+// The subcommands: each registers itself in its own file; its callback does the work and throws Error.
 #pragma once
 
 #include <atomic>
+#include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include "tessera/base/registry.h"
+
 namespace tessera::cli {
 
-void add_train(CLI::App& program);
-void add_eval(CLI::App& program);
-void add_predict(CLI::App& program);
-void add_bench(CLI::App& program);
-void add_explain(CLI::App& program);
-void add_profile(CLI::App& program);
-void add_doctor(CLI::App& program);
-void add_models(CLI::App& program);
+struct CommandDescription {
+  std::string name;
+  std::string documentation;       // one line
+  void (*add)(CLI::App* command);  // its options, footer and callback
+};
+
+Registry<CommandDescription>& commands();
+
+struct CommandRegistration {
+  explicit CommandRegistration(CommandDescription description) { commands().add(std::move(description)); }
+};
 
 // Set by SIGINT, SIGTERM and SIGHUP after install_stop_handler(); a second SIGINT ends the program at once.
 // Standard output whose reader went away is from then on an error of writing, no longer the program's end.

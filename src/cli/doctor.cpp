@@ -93,11 +93,7 @@ void print_text(const report::MachineInfo& machine, const std::vector<DeviceFind
   }
 }
 
-}  // namespace
-
-void add_doctor(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "doctor", "Say what this machine has: devices, libraries that were looked for, settings");
+void add_doctor(CLI::App* command) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print the same as JSON");
   command->callback([json] {
@@ -108,4 +104,10 @@ void add_doctor(CLI::App& program) {
   });
 }
 
+const CommandRegistration kRegistration(
+    {.name = "doctor",
+     .documentation = "Say what this machine has: devices, libraries that were looked for, settings",
+     .add = add_doctor});
+
+}  // namespace
 }  // namespace tessera::cli

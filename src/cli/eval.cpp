@@ -25,10 +25,7 @@ void run_eval(const RunArguments& arguments, bool json) {
   }
 }
 
-}  // namespace
-
-void add_eval(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("eval", "Measure a trained network on its test data");
+void add_eval(CLI::App* command) {
   command->footer("Example: tessera eval runs/quickstart");
   auto arguments = std::make_shared<RunArguments>();
   auto json = std::make_shared<bool>(false);
@@ -37,4 +34,9 @@ void add_eval(CLI::App& program) {
   command->callback([arguments, json] { run_eval(*arguments, *json); });
 }
 
+const CommandRegistration kRegistration({.name = "eval",
+                                         .documentation = "Measure a trained network on its test data",
+                                         .add = add_eval});
+
+}  // namespace
 }  // namespace tessera::cli

@@ -272,11 +272,7 @@ void print_text(const Explanation& explained) {
   fmt::print("Compiled in {:.2f} s\n", executable.compile_seconds());
 }
 
-}  // namespace
-
-void add_explain(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "explain", "Show what the compiler makes of a network: passes, nodes, candidate kernels, memory plan");
+void add_explain(CLI::App* command) {
   command->footer(
       "Examples:\n"
       "  tessera explain resnet50 --train --times\n"
@@ -325,4 +321,11 @@ void add_explain(CLI::App& program) {
   });
 }
 
+const CommandRegistration kRegistration(
+    {.name = "explain",
+     .documentation =
+         "Show what the compiler makes of a network: passes, nodes, candidate kernels, memory plan",
+     .add = add_explain});
+
+}  // namespace
 }  // namespace tessera::cli

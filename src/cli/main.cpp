@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
@@ -72,13 +71,11 @@ int exit_code(ErrorCode code) {
 }
 
 // A word in the command's place that is none: the parser would only say that a command is missing.
-void check_command(const CLI::App& program, int argc, char** argv) {
+void check_command(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
-  if (word.empty() || word[0] == '-') return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands(nullptr)) names.push_back(command->get_name());
-  require(std::find(names.begin(), names.end(), word) != names.end(), ErrorCode::invalid_argument,
-          "there is no command '{}'{} (see --help)", word, did_you_mean(word, names));
+  if (word.empty() || word[0] == '-' || commands().find(word) != nullptr) return;
+  fail(ErrorCode::invalid_argument, "there is no command '{}'{} (see --help)", word,
+       did_you_mean(word, commands().names()));
 }
 
 int run(int argc, char** argv) {
@@ -89,15 +86,9 @@ int run(int argc, char** argv) {
       "Exit codes: 0 success, 2 wrong use, 3 invalid graph, 4 invalid file, 5 input or output failed,\n"
       "6 out of memory, 7 unsupported here, 8 the loss became NaN or infinite, 9 the device failed,\n"
       "70 a fault of ours, 130 interrupted (training state saved).");
-  add_train(program);
-  add_eval(program);
-  add_predict(program);
-  add_bench(program);
-  add_explain(program);
-  add_profile(program);
-  add_doctor(program);
-  add_models(program);
-  check_command(program, argc, argv);
+  for (const CommandDescription* command : commands().all())
+    command->add(program.add_subcommand(command->name, command->documentation));
+  check_command(argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -114,6 +105,11 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+Registry<CommandDescription>& commands() {
+  static Registry<CommandDescription> commands("command");
+  return commands;
+}
 
 const std::atomic<bool>& stop_flag() {
   return stop_requested;

@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/random.h"
+#include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
 
@@ -89,7 +90,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
 models::Model make_model(const ModelArguments& arguments) {
   require(!is_graph_file(arguments.model), ErrorCode::invalid_argument,
           "'{}' is a graph and no network, of which weights and labels would be known", arguments.model);
-  models::ModelOptions options = models::describe(arguments.model).defaults;
+  models::ClassifierOptions options = models::describe(arguments.model).defaults;
   if (arguments.image_size > 0) options.image_size = arguments.image_size;
   if (arguments.classes > 0) options.classes = arguments.classes;
   return models::create(arguments.model, options);
@@ -112,7 +113,9 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
   } else if (arguments.train) {
     // As bench/README.md has it for every peer.
     const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
-    result.step = train::build_training_step(tasks::image_classification(make_model(arguments)),
+    const tasks::ImageClassificationOptions options{
+        .images = {.type = arguments.bytes ? DataType::uint8 : DataType::fp32}};
+    result.step = train::build_training_step(tasks::image_classification(make_model(arguments), options),
                                              {.sizes = {{"batch", arguments.batch}},
                                               .phase = {.groups = {{.optimizer = optim::sgd(descent)}}},
                                               .precision = compile_options.passes.precision,

@@ -26,6 +26,7 @@ struct ModelArguments {
   std::vector<std::string> disabled_passes;
   bool nondeterministic = false;
   std::optional<bool> recompute = {};  // PassOptions::recompute
+  bool bytes = false;                  // a training step's images, as loaders give them
 };
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);

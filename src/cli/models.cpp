@@ -1,21 +1,21 @@
 #include <fmt/format.h>
 
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 
 #include "cli/commands.h"
 #include "cli/json.h"
 
 namespace tessera::cli {
+namespace {
 
-void add_models(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("models", "List the networks that recipes and commands know by name");
+void add_models(CLI::App* command) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print [{\"name\", \"parameters\", \"documentation\"}]");
   command->callback([json] {
     auto list = nlohmann::json::array();
-    for (const models::ModelDescription& model : models::all()) {
-      const auto network = models::build(model.create(model.defaults), 1);
+    for (const models::NetworkDescription* description : models::networks().all()) {
+      const models::NetworkDescription& model = *description;
+      const auto network = models::build(models::create(model.name), 1);
       const int64_t parameters = models::parameter_count(network.variables);
       if (*json) {
         list.push_back(
@@ -28,4 +28,10 @@ void add_models(CLI::App& program) {
   });
 }
 
+const CommandRegistration kRegistration(
+    {.name = "models",
+     .documentation = "List the networks that recipes and commands know by name",
+     .add = add_models});
+
+}  // namespace
 }  // namespace tessera::cli

@@ -17,10 +17,7 @@ void run_predict(const RunArguments& arguments, int64_t count) {
   fmt::print("{}", evaluator->examples());
 }
 
-}  // namespace
-
-void add_predict(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("predict", "Show what a trained network says of test data");
+void add_predict(CLI::App* command) {
   command->footer("Example: tessera predict runs/quickstart --count 10");
   auto arguments = std::make_shared<RunArguments>();
   auto count = std::make_shared<int64_t>(10);
@@ -31,4 +28,9 @@ void add_predict(CLI::App& program) {
   command->callback([arguments, count] { run_predict(*arguments, *count); });
 }
 
+const CommandRegistration kRegistration({.name = "predict",
+                                         .documentation = "Show what a trained network says of test data",
+                                         .add = add_predict});
+
+}  // namespace
 }  // namespace tessera::cli

@@ -177,11 +177,7 @@ void run_profile(const ProfileArguments& arguments) {
   print_summary(arguments, compiled, measured);
 }
 
-}  // namespace
-
-void add_profile(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "profile", "Run a network and write when what ran, as a trace for Perfetto or chrome://tracing");
+void add_profile(CLI::App* command) {
   command->footer(
       "The trace shows the compiler, each run as the host sees it and, where the device measures its own "
       "work,\n"
@@ -199,4 +195,10 @@ void add_profile(CLI::App& program) {
   command->callback([arguments] { run_profile(*arguments); });
 }
 
+const CommandRegistration kRegistration(
+    {.name = "profile",
+     .documentation = "Run a network and write when what ran, as a trace for Perfetto or chrome://tracing",
+     .add = add_profile});
+
+}  // namespace
 }  // namespace tessera::cli

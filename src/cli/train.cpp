@@ -66,10 +66,7 @@ void run_train(TrainArguments& arguments) {
   if (stop_flag().load()) throw Interrupted{};
 }
 
-}  // namespace
-
-void add_train(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("train", "Train a network as a recipe says");
+void add_train(CLI::App* command) {
   command->footer(
       "A recipe is a TOML file: see recipes/ and docs/recipes.md. Examples:\n"
       "  tessera train recipes/quickstart.toml\n"
@@ -95,4 +92,9 @@ void add_train(CLI::App& program) {
   command->callback([arguments] { run_train(*arguments); });
 }
 
+const CommandRegistration kRegistration({.name = "train",
+                                         .documentation = "Train a network as a recipe says",
+                                         .add = add_train});
+
+}  // namespace
 }  // namespace tessera::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "tessera/base/error.h"
 #include "tessera/base/random.h"
@@ -43,24 +42,18 @@ Rectangle draw_rectangle(const AugmentOptions& options, const Shape& shape, Draw
   return result;
 }
 
-void check_channels(std::string_view option, std::vector<float>& values, int64_t channels) {
-  if (values.size() == 1) values.assign(static_cast<size_t>(channels), values[0]);
-  require(values.size() == static_cast<size_t>(channels), ErrorCode::invalid_argument,
-          "{} has {} numbers, the images have {} channels", option, values.size(), channels);
-}
-
 }  // namespace
 
-void flip_horizontally(std::span<float> image, const Shape& shape) {
+void flip_horizontally(std::span<uint8_t> image, const Shape& shape) {
   const auto width = static_cast<size_t>(shape[1]);
   const auto channels = static_cast<size_t>(shape[2]);
-  for (float* row = image.data(); row < image.data() + image.size(); row += width * channels) {
+  for (uint8_t* row = image.data(); row < image.data() + image.size(); row += width * channels) {
     for (size_t left = 0, right = width - 1; left < right; ++left, --right)
       std::swap_ranges(row + left * channels, row + (left + 1) * channels, row + right * channels);
   }
 }
 
-void shift(std::span<float> image, const Shape& shape, int64_t down, int64_t right) {
+void shift(std::span<uint8_t> image, const Shape& shape, int64_t down, int64_t right) {
   const int64_t height = shape[0];
   const int64_t row_values = shape[1] * shape[2];
   const int64_t offset = std::clamp(right, -shape[1], shape[1]) * shape[2];  // values within a row
@@ -68,46 +61,43 @@ void shift(std::span<float> image, const Shape& shape, int64_t down, int64_t rig
   for (int64_t i = 0; i < height; ++i) {
     const int64_t y = down > 0 ? height - 1 - i : i;  // so that no row is overwritten before it is read
     const int64_t source_y = y - down;
-    float* target = image.data() + y * row_values;
+    uint8_t* target = image.data() + y * row_values;
     if (source_y < 0 || source_y >= height) {
-      std::fill_n(target, row_values, 0.0f);
+      std::fill_n(target, row_values, uint8_t{0});
       continue;
     }
-    const float* source = image.data() + source_y * row_values;
+    const uint8_t* source = image.data() + source_y * row_values;
     if (offset >= 0) {
       std::copy_backward(source, source + kept, target + row_values);
-      std::fill_n(target, offset, 0.0f);
+      std::fill_n(target, offset, uint8_t{0});
     } else {
       std::copy(source - offset, source + row_values, target);
-      std::fill_n(target + kept, -offset, 0.0f);
+      std::fill_n(target + kept, -offset, uint8_t{0});
     }
   }
 }
 
-void erase(std::span<float> image, const Shape& shape, const Rectangle& area) {
-  for (int64_t y = area.top; y < area.top + area.height; ++y)
-    std::fill_n(image.data() + (y * shape[1] + area.left) * shape[2], area.width * shape[2], 0.0f);
-}
-
-void normalize(std::span<float> image, std::span<const float> mean, std::span<const float> deviation) {
-  const size_t channels = mean.size();
-  for (size_t i = 0; i < image.size(); i += channels) {
-    for (size_t c = 0; c < channels; ++c) image[i + c] = (image[i + c] - mean[c]) / deviation[c];
+void erase(std::span<uint8_t> image, const Shape& shape, const Rectangle& area,
+           std::span<const uint8_t> fill) {
+  for (int64_t y = area.top; y < area.top + area.height; ++y) {
+    uint8_t* pixel = image.data() + (y * shape[1] + area.left) * shape[2];
+    for (int64_t x = 0; x < area.width; ++x) pixel = std::ranges::copy(fill, pixel).out;
   }
 }
 
 ChannelStatistics measure_channels(const Dataset& dataset, int64_t examples) {
   const Shape& shape = dataset.image_shape();
   const auto channels = static_cast<size_t>(shape[2]);
-  std::vector<float> image(static_cast<size_t>(element_count(shape)));
+  std::vector<uint8_t> image(static_cast<size_t>(element_count(shape)));
   std::vector<double> sum(channels), square(channels);
   const int64_t count = std::min(examples, dataset.size());
   for (int64_t example = 0; example < count; ++example) {
     int32_t label = 0;
     dataset.read(example, image, label);
     for (size_t i = 0; i < image.size(); ++i) {
-      sum[i % channels] += image[i];
-      square[i % channels] += static_cast<double>(image[i]) * image[i];
+      const double value = image[i] / 255.0;
+      sum[i % channels] += value;
+      square[i % channels] += value * value;
     }
   }
   ChannelStatistics result;
@@ -121,10 +111,6 @@ ChannelStatistics measure_channels(const Dataset& dataset, int64_t examples) {
   return result;
 }
 
-AugmentOptions AugmentOptions::without_randomness() const {
-  return {.mean = mean, .deviation = deviation};
-}
-
 Augmenter::Augmenter(const AugmentOptions& options, const Shape& image_shape)
     : options_(options), shape_(image_shape) {
   const auto code = ErrorCode::invalid_argument;
@@ -132,24 +118,19 @@ Augmenter::Augmenter(const AugmentOptions& options, const Shape& image_shape)
   require(options_.crop_padding >= 0 && options_.crop_padding <= std::min(shape_[0], shape_[1]), code,
           "crop_padding is {}, expected 0 to the side of the image {}", options_.crop_padding,
           to_string(shape_));
-  require(options_.mean.empty() == options_.deviation.empty(), code,
-          "mean and deviation must be given together, they have {} and {} numbers", options_.mean.size(),
-          options_.deviation.size());
-  if (!options_.mean.empty()) {
-    check_channels("mean", options_.mean, shape_[2]);
-    check_channels("deviation", options_.deviation, shape_[2]);
-  }
-  for (float deviation : options_.deviation)
-    require(deviation > 0, code, "deviation is {}, it must be above 0", deviation);
   require(options_.erase_probability >= 0 && options_.erase_probability <= 1, code,
           "erase_probability is {}, expected 0 to 1", options_.erase_probability);
   require(options_.erase_minimum_share > 0 && options_.erase_minimum_share <= options_.erase_maximum_share &&
               options_.erase_maximum_share <= 1,
           code, "erase shares are {} and {}, expected 0 < minimum <= maximum <= 1",
           options_.erase_minimum_share, options_.erase_maximum_share);
+  std::vector<uint8_t>& fill = options_.erase_fill;
+  if (fill.size() == 1) fill.assign(static_cast<size_t>(shape_[2]), fill[0]);
+  require(fill.size() == static_cast<size_t>(shape_[2]), code,
+          "erase_fill has {} values, the images have {} channels", fill.size(), shape_[2]);
 }
 
-void Augmenter::apply(std::span<float> image, uint64_t seed, uint64_t epoch, int64_t example) const {
+void Augmenter::apply(std::span<uint8_t> image, uint64_t seed, uint64_t epoch, int64_t example) const {
   Draws draws(seed, epoch, example);
   if (options_.crop_padding > 0) {
     const int64_t down = draws.between(-options_.crop_padding, options_.crop_padding);
@@ -157,9 +138,8 @@ void Augmenter::apply(std::span<float> image, uint64_t seed, uint64_t epoch, int
     shift(image, shape_, down, right);
   }
   if (options_.horizontal_flip && draws.uniform() < 0.5) flip_horizontally(image, shape_);
-  if (!options_.mean.empty()) normalize(image, options_.mean, options_.deviation);
   if (options_.erase_probability > 0 && draws.uniform() < options_.erase_probability)
-    erase(image, shape_, draw_rectangle(options_, shape_, draws));
+    erase(image, shape_, draw_rectangle(options_, shape_, draws), options_.erase_fill);
 }
 
 }  // namespace tessera::data

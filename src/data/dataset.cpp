@@ -1,7 +1,6 @@
 #include "tessera/data/dataset.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -61,17 +60,11 @@ ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor&
     class_names_ = numbered_classes(int64_t{*std::max_element(values.begin(), values.end())} + 1);
 }
 
-void ClassificationDataset::read(int64_t index, std::span<float> image, int32_t& label) const {
-  // The same rounding as dividing by 255 while the examples are read.
-  static const std::array<float, 256> kScaled = [] {
-    std::array<float, 256> values{};
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 255.0f;
-    return values;
-  }();
-  const uint8_t* pixels =
-      static_cast<const uint8_t*>(images_.raw()) + static_cast<size_t>(index) * image.size();
-  for (size_t i = 0; i < image.size(); ++i) image[i] = kScaled[pixels[i]];
-  label = static_cast<const int32_t*>(labels_.raw())[index];
+void ClassificationDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {
+  const auto pixels =
+      images_.data<uint8_t>().subspan(static_cast<size_t>(index) * image.size(), image.size());
+  std::ranges::copy(pixels, image.begin());
+  label = labels_.data<int32_t>()[static_cast<size_t>(index)];
 }
 
 }  // namespace tessera::data

@@ -1,8 +1,9 @@
+#include <algorithm>
 #include <string>
 
 #include "tessera/base/error.h"
-#include "tessera/data/dataset.h"
 #include "tessera/data/idx.h"
+#include "tessera/data/registry.h"
 
 namespace tessera::data {
 namespace {
@@ -43,5 +44,50 @@ std::vector<std::string> fashion_mnist_class_names() {
   return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
           "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 }
+
+namespace {
+
+// The files of MNIST, Fashion-MNIST and others are alike, and hold no names; the labels tell them apart.
+bool is_fashion_mnist(const ClassificationDataset& dataset, Split split) {
+  constexpr int32_t kTrain[] = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5, 0, 9, 5, 5, 7, 9, 1, 0, 6, 4, 3, 1, 4, 8};
+  constexpr int32_t kTest[] = {9, 2, 1, 1, 6, 1, 4, 6, 5, 7, 4, 5, 7, 3, 4, 1, 2, 4, 8, 0, 2, 5, 7, 9};
+  const bool training = split == Split::train;
+  const std::span<const int32_t> first = training ? kTrain : kTest;
+  const auto labels = dataset.labels().data<int32_t>();
+  return dataset.size() == (training ? 60000 : 10000) && dataset.class_count() == 10 &&
+         std::equal(first.begin(), first.end(), labels.begin());
+}
+
+std::shared_ptr<const Dataset> open_idx_folder(const Options& options, const ImageSetRequest& request) {
+  ClassificationDataset loaded = load_idx_folder(options.text("path"), {.split = request.split});
+  if (is_fashion_mnist(loaded, request.split))
+    loaded = {loaded.images(), loaded.labels(), fashion_mnist_class_names()};
+  return std::make_shared<ClassificationDataset>(std::move(loaded));
+}
+
+std::vector<Option> idx_options() {
+  std::vector<Option> options = image_count_options("all of them");
+  options.insert(options.begin(), {.key = "path",
+                                   .value = std::string(),
+                                   .documentation = "Folder of the data",
+                                   .is_path = true,
+                                   .resuming = Resuming::free});
+  return options;
+}
+
+std::vector<Contradiction> check_path(const Options& options) {
+  if (!options.text("path").empty()) return {};
+  return {{{"kind", "path"},
+           "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"}};
+}
+
+const ImageSetRegistration kRegistration(
+    {.name = "idx",
+     .documentation = "the four files of MNIST and its successors, plain or gzip",
+     .options = idx_options(),
+     .open = open_idx_folder,
+     .check = check_path});
+
+}  // namespace
 
 }  // namespace tessera::data

@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 
 #include "data/batches.h"
+#include "data/prefetch.h"
 
 namespace tessera::data {
 namespace {
@@ -41,38 +42,6 @@ int64_t count_rows(const Feeds& tensors) {
   return other.shape()[0];
 }
 
-class RowStream : public Stream {
- public:
-  RowStream(std::shared_ptr<const Feeds> tensors, std::shared_ptr<const BatchMemory> memory,
-            int64_t batch_size, std::vector<int64_t> order, const Cursor& from, const Partition& partition,
-            int64_t batches)
-      : tensors_(std::move(tensors)),
-        memory_(std::move(memory)),
-        batch_size_(batch_size),
-        order_(std::move(order)),
-        place_(from),
-        partition_(partition),
-        batches_(batches) {}
-
-  std::optional<Batch> next() override {
-    if (place_.batch == batches_) return std::nullopt;
-    Batch batch = batch_without_fields(order_, batch_size_, place_.epoch, place_.batch, partition_);
-    place_ = batch.after;
-    for (const auto& [name, tensor] : *tensors_)
-      batch.fields[name] = take_rows(tensor, batch.indices, batch_size_, memory_.get());
-    return batch;
-  }
-
- private:
-  const std::shared_ptr<const Feeds> tensors_;
-  const std::shared_ptr<const BatchMemory> memory_;  // null: any
-  const int64_t batch_size_;
-  const std::vector<int64_t> order_;
-  Cursor place_;
-  const Partition partition_;
-  const int64_t batches_;
-};
-
 }  // namespace
 
 HeldOut hold_out(const Feeds& tensors, double share) {
@@ -97,6 +66,7 @@ HeldOut hold_out(const Feeds& tensors, double share) {
 Rows::Rows(Feeds tensors, const RowOptions& options) : options_(options) {
   const auto code = ErrorCode::invalid_argument;
   require(options.batch_size > 0, code, "batch_size is {}, it must be positive", options.batch_size);
+  check_prefetch(options.workers, options.prefetch);
   size_ = count_rows(tensors);
   tensors_ = std::make_shared<const Feeds>(std::move(tensors));
   require(*batches(0) > 0, code,
@@ -129,9 +99,15 @@ std::unique_ptr<Stream> Rows::open(const Cursor& from, const Partition& partitio
 std::unique_ptr<Stream> Rows::open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                         const Partition& partition) const {
   const int64_t count = batches_from(*this, from, partition);
-  return std::make_unique<RowStream>(tensors_, std::move(memory), options_.batch_size,
-                                     epoch_order(size_, options_.shuffle, options_.seed, from.epoch), from,
-                                     partition, count);
+  auto make = [tensors = tensors_, memory = std::move(memory), size = options_.batch_size,
+               order = epoch_order(size_, options_.shuffle, options_.seed, from.epoch), epoch = from.epoch,
+               partition](int64_t number) {
+    Batch batch = batch_without_fields(order, size, epoch, number, partition);
+    for (const auto& [name, tensor] : *tensors)
+      batch.fields[name] = take_rows(tensor, batch.indices, size, memory.get());
+    return batch;
+  };
+  return prefetched(std::move(make), from.batch, count, options_.workers, options_.prefetch);
 }
 
 }  // namespace tessera::data

@@ -1,11 +1,14 @@
 // The networks without normalization: perceptron, LeNet, AlexNet.
-#include "tessera/models/model.h"
 #include "tessera/nn/layers.h"
+
+#include "models/common_options.h"
 
 namespace tessera::models {
 
-Model mlp(const ModelOptions& options) {
-  return {"mlp", options, [options](nn::Context& context, Value* x) {
+Model mlp(const MlpOptions& options) {
+  return {"mlp",
+          {options.classes, options.image_size, options.channels},
+          [options](nn::Context& context, Value* x) {
             x = nn::flatten(x);
             size_t layer = 1;
             for (int64_t units : options.hidden) {
@@ -16,7 +19,7 @@ Model mlp(const ModelOptions& options) {
           }};
 }
 
-Model lenet(const ModelOptions& options) {
+Model lenet(const ClassifierOptions& options) {
   return {"lenet", options, [options](nn::Context& context, Value* x) {
             const ops::PoolOptions halve{.window = {2, 2}};
             x = ops::max_pool(ops::relu(nn::convolution(context, "conv1", x, 6, 5, {.padding = 2})), halve);
@@ -29,8 +32,10 @@ Model lenet(const ModelOptions& options) {
           }};
 }
 
-Model alexnet(const ModelOptions& options) {
-  return {"alexnet", options, [options](nn::Context& context, Value* x) {
+Model alexnet(const DropoutClassifierOptions& options) {
+  return {"alexnet",
+          {options.classes, options.image_size, options.channels},
+          [options](nn::Context& context, Value* x) {
             const ops::PoolOptions pool{.window = {3, 3}, .strides = {2, 2}};
             const auto layer = [&](const char* name, Value* input, int64_t outputs, int64_t kernel,
                                    int64_t stride) {
@@ -52,4 +57,35 @@ Model alexnet(const ModelOptions& options) {
           }};
 }
 
+namespace {
+
+const NetworkRegistration kRegistration{
+    {.name = "mlp",
+     .documentation = "multilayer perceptron with ReLU",
+     .defaults = kDigits,
+     .options = {{.key = "hidden",
+                  .value = MlpOptions().hidden,
+                  .documentation = "Units of each hidden layer",
+                  .limits = Limits::between(1, 1 << 20)},
+                 dropout_option(MlpOptions().dropout)},
+     .create =
+         [](const ClassifierOptions& options, const Options& own) {
+           return mlp({.classes = options.classes,
+                       .image_size = options.image_size,
+                       .channels = options.channels,
+                       .hidden = own.integers("hidden"),
+                       .dropout = own.real("dropout")});
+         }},
+    {.name = "lenet",
+     .documentation = "LeNet-5 with ReLU and max pooling (LeCun et al. 1998)",
+     .defaults = kDigits,
+     .create = [](const ClassifierOptions& options, const Options&) { return lenet(options); }},
+    {.name = "alexnet",
+     .documentation = "AlexNet, one tower (Krizhevsky 2014)",
+     .options = {dropout_option(DropoutClassifierOptions().dropout)},
+     .create = [](const ClassifierOptions& options,
+                  const Options& own) { return alexnet(with_dropout(options, own)); }},
+};
+
+}  // namespace
 }  // namespace tessera::models

@@ -1,6 +1,7 @@
 #include "tessera/base/error.h"
-#include "tessera/models/model.h"
 #include "tessera/nn/layers.h"
+
+#include "models/common_options.h"
 
 namespace tessera::models {
 namespace {
@@ -54,7 +55,7 @@ struct ResNetLayout {
   int64_t base_width = 64;  // of a bottleneck's 3x3 convolution in the first stage, per group
 };
 
-Model resnet_of(const ResNetLayout& layout, const ModelOptions& options) {
+Model resnet_of(const ResNetLayout& layout, const ClassifierOptions& options) {
   return {layout.name, options, [=](nn::Context& context, Value* x) {
             x = ops::relu(normalized_convolution(context, "conv1", "bn1", x, 64, 7, 2));
             x = ops::max_pool(x, {.window = {3, 3}, .strides = {2, 2}, .padding_low = {1, 1}});
@@ -74,10 +75,14 @@ Model resnet_of(const ResNetLayout& layout, const ModelOptions& options) {
           }};
 }
 
+std::string name_of(int depth) {
+  return "resnet" + std::to_string(depth);
+}
+
 }  // namespace
 
-Model resnet(int depth, const ModelOptions& options) {
-  const std::string name = "resnet" + std::to_string(depth);
+Model resnet(int depth, const ClassifierOptions& options) {
+  const std::string name = name_of(depth);
   switch (depth) {
     case 18:
       return resnet_of({name, {2, 2, 2, 2}}, options);
@@ -94,14 +99,16 @@ Model resnet(int depth, const ModelOptions& options) {
   }
 }
 
-Model resnext50(const ModelOptions& options) {
+Model resnext50(const ClassifierOptions& options) {
   return resnet_of(
       {.name = "resnext50", .blocks = {3, 4, 6, 3}, .bottlenecks = true, .groups = 32, .base_width = 4},
       options);
 }
 
-Model resnet_small(const ModelOptions& options) {
-  return {"resnet_small", options, [options](nn::Context& context, Value* x) {
+Model resnet_small(const ResNetSmallOptions& options) {
+  return {"resnet_small",
+          {options.classes, options.image_size, options.channels},
+          [options](nn::Context& context, Value* x) {
             x = ops::relu(normalized_convolution(context, "conv1", "bn1", x, options.width, 3, 1));
             for (size_t stage = 0; stage < options.blocks.size(); ++stage) {
               const int64_t planes = options.width << stage;
@@ -116,4 +123,48 @@ Model resnet_small(const ModelOptions& options) {
           }};
 }
 
+namespace {
+
+NetworkDescription description_of(int depth) {
+  return {.name = name_of(depth),
+          .documentation = "ResNet v1.5 (He et al. 2016; stride in the 3x3 convolution)",
+          .create = [=](const ClassifierOptions& options, const Options&) { return resnet(depth, options); }};
+}
+
+NetworkDescription small_description() {
+  const ResNetSmallOptions defaults;
+  return {.name = "resnet_small",
+          .documentation = "residual network for small images (He et al. 2016, section 4.2)",
+          .defaults = kDigits,
+          .options = {{.key = "width",
+                       .value = defaults.width,
+                       .documentation = "Channels of the first stage",
+                       .limits = Limits::between(1, 65536)},
+                      {.key = "blocks",
+                       .value = defaults.blocks,
+                       .documentation = "Residual blocks of each stage",
+                       .limits = Limits::between(1, 1000)},
+                      dropout_option(defaults.dropout)},
+          .create = [](const ClassifierOptions& options, const Options& own) {
+            return resnet_small({.classes = options.classes,
+                                 .image_size = options.image_size,
+                                 .channels = options.channels,
+                                 .width = own.integer("width"),
+                                 .blocks = own.integers("blocks"),
+                                 .dropout = own.real("dropout")});
+          }};
+}
+
+const NetworkRegistration kRegistration{
+    description_of(18),
+    description_of(34),
+    description_of(50),
+    description_of(101),
+    description_of(152),
+    {.name = "resnext50",
+     .documentation = "ResNeXt-50 32x4d (Xie et al. 2017)",
+     .create = [](const ClassifierOptions& options, const Options&) { return resnext50(options); }},
+    small_description()};
+
+}  // namespace
 }  // namespace tessera::models

@@ -1,6 +1,7 @@
 #include "tessera/base/error.h"
-#include "tessera/models/model.h"
 #include "tessera/nn/layers.h"
+
+#include "models/common_options.h"
 
 namespace tessera::models {
 namespace {
@@ -21,12 +22,17 @@ std::vector<int> stages_of(int depth) {
   }
 }
 
+std::string name_of(int depth, bool batch_norm) {
+  return "vgg" + std::to_string(depth) + (batch_norm ? "_bn" : "");
+}
+
 }  // namespace
 
-Model vgg(int depth, bool batch_norm, const ModelOptions& options) {
+Model vgg(int depth, bool batch_norm, const DropoutClassifierOptions& options) {
   const std::vector<int> stages = stages_of(depth);
-  const std::string name = "vgg" + std::to_string(depth) + (batch_norm ? "_bn" : "");
-  return {name, options, [=](nn::Context& context, Value* x) {
+  return {name_of(depth, batch_norm),
+          {options.classes, options.image_size, options.channels},
+          [=](nn::Context& context, Value* x) {
             int place = 0;  // in torchvision's sequence, which counts activations and poolings too
             for (size_t stage = 0; stage < stages.size(); ++stage) {
               const int64_t width = std::min<int64_t>(int64_t{64} << stage, 512);
@@ -51,4 +57,20 @@ Model vgg(int depth, bool batch_norm, const ModelOptions& options) {
           }};
 }
 
+namespace {
+
+NetworkDescription description_of(int depth, bool batch_norm) {
+  return {.name = name_of(depth, batch_norm),
+          .documentation = "VGG (Simonyan and Zisserman 2015)",
+          .options = {dropout_option(DropoutClassifierOptions().dropout)},
+          .create = [=](const ClassifierOptions& options, const Options& own) {
+            return vgg(depth, batch_norm, with_dropout(options, own));
+          }};
+}
+
+const NetworkRegistration kRegistration{
+    description_of(11, false), description_of(11, true), description_of(13, false), description_of(13, true),
+    description_of(16, false), description_of(16, true), description_of(19, false), description_of(19, true)};
+
+}  // namespace
 }  // namespace tessera::models

@@ -121,7 +121,7 @@ class Reader {
   }
 
   void check_choice(const std::string& value) const {
-    const auto& choices = option_.choices;
+    const auto& choices = field_.choices;
     if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     fail(ErrorCode::invalid_argument, "{}: '{}' has no choice {}{} (choices: {})", assignment_.place,
          field_.path(), quote_toml(value), did_you_mean(value, choices), fmt::join(choices, ", "));

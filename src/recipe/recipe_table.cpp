@@ -22,10 +22,7 @@ std::vector<Option> task_options() {
 }
 
 std::vector<Option> optimizer_options() {
-  return {{.key = "name",
-           .value = std::string("sgd"),
-           .documentation = "The update rule",
-           .choices = optim::optimizers().names()}};
+  return {{.key = "name", .value = std::string("sgd"), .documentation = "The update rule"}};
 }
 
 std::vector<Option> decay_options() {
@@ -37,8 +34,7 @@ std::vector<Option> decay_options() {
 std::vector<Option> schedule_options() {
   return {{.key = "name",
            .value = std::string("constant"),
-           .documentation = "Course of the learning rate, set anew at every step",
-           .choices = optim::schedules().names()}};
+           .documentation = "Course of the learning rate, set anew at every step"}};
 }
 
 std::vector<Option> model_options() {
@@ -177,43 +173,53 @@ RecipeTable::RecipeTable(const std::string& task) {
   add("task", common.task);
   const auto of_task = [&](const std::string& section) {
     for (const train::OptionSection& own : train::tasks().get(task).sections) {
-      if (own.name == section) add(section, own.options);
+      if (own.name != section) continue;
+      add(section, own.options);
+      if (own.choices) add_choices(section, own.choices());
     }
   };
   of_task("task");
   of_task("model");
   add("model", common.model);
   for (const train::OptionSection& own : train::tasks().get(task).sections) {
-    if (own.name != "task" && own.name != "model" && own.name != "train") add(own.name, own.options);
+    if (own.name != "task" && own.name != "model" && own.name != "train") of_task(own.name);
   }
   add("train", common.step);
   of_task("train");
   add("train", common.saving);
   add("optimizer", common.optimizer);
-  add_choices("optimizer", optim::optimizers().all());
+  add_choices("optimizer", choices_of(optim::optimizers()));
   add("optimizer", common.decay);
   add("schedule", common.schedule);
-  add_choices("schedule", optim::schedules().all());
+  add_choices("schedule", choices_of(optim::schedules()));
 }
 
 void RecipeTable::add(const std::string& section, const std::vector<Option>& options) {
   for (const Option& option : options) {
     require(find(section, option.key) == nullptr, ErrorCode::internal, "two options are called '{}.{}'",
             section, option.key);
-    fields_.push_back({section, &option, option.used_by});
+    fields_.push_back(
+        {.section = section, .option = &option, .used_by = option.used_by, .choices = option.choices});
   }
 }
 
-template <typename Description>
-void RecipeTable::add_choices(const std::string& section, const std::vector<const Description*>& choices) {
-  for (const Description* choice : choices) {
-    for (const Option& option : choice->options) {
-      const auto known = std::find_if(fields_.begin(), fields_.end(), [&](const RecipeField& field) {
+// Their options come after the choice.
+void RecipeTable::add_choices(const std::string& section, const std::vector<OptionChoice>& choices) {
+  auto place = &selector(section) - fields_.data();
+  RecipeField& chooser = fields_[static_cast<size_t>(place)];
+  for (const OptionChoice& choice : choices) {
+    chooser.choices.push_back(choice.name);
+    if (!choice.documentation.empty()) chooser.choice_documentation.push_back(choice.documentation);
+  }
+  for (const OptionChoice& choice : choices) {
+    for (const Option& option : *choice.options) {
+      auto known = std::find_if(fields_.begin(), fields_.end(), [&](const RecipeField& field) {
         return field.section == section && field.key() == option.key;
       });
-      RecipeField& field =
-          known != fields_.end() ? *known : fields_.emplace_back(RecipeField{section, &option});
-      field.by_choice.emplace_back(choice->name, &option);
+      if (known == fields_.end()) known = fields_.insert(fields_.begin() + ++place, {section, &option});
+      require(!known->by_choice.empty() || known->option == &option, ErrorCode::internal,
+              "two options are called '{}.{}'", section, option.key);
+      known->by_choice.emplace_back(choice.name, &option);
     }
   }
   for (RecipeField& field : fields_) {

@@ -18,6 +18,8 @@ struct RecipeField {
   std::vector<std::string> used_by = {};
   // The options of those choices, where each has its own.
   std::vector<std::pair<std::string, const Option*>> by_choice = {};
+  std::vector<std::string> choices = {};               // of a text; empty: any
+  std::vector<std::string> choice_documentation = {};  // of each, where they have any
 
   const std::string& key() const { return option->key; }
   std::string path() const { return section + "." + option->key; }
@@ -45,8 +47,8 @@ class RecipeTable {
 
  private:
   void add(const std::string& section, const std::vector<Option>& options);
-  template <typename Description>
-  void add_choices(const std::string& section, const std::vector<const Description*>& choices);
+  // Of the section's first field.
+  void add_choices(const std::string& section, const std::vector<OptionChoice>& choices);
 
   std::vector<RecipeField> fields_;
 };

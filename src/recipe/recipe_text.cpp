@@ -76,11 +76,19 @@ std::string default_text(const RecipeField& field) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
+// "`sgd`, `lars`", or "`idx`: the four files of MNIST; `synthetic`: random images".
+std::string choices_text(const RecipeField& field) {
+  if (field.choice_documentation.size() < field.choices.size()) return code_list(field.choices);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < field.choices.size(); ++i)
+    texts.push_back(fmt::format("`{}`: {}", field.choices[i], field.choice_documentation[i]));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
 std::string reference_row(const RecipeField& field) {
   const Option& option = *field.option;
   std::string meaning = option.documentation;
-  if (!option.choices.empty() && meaning.find('`') == std::string::npos)
-    meaning += ": " + code_list(option.choices);
+  if (!field.choices.empty() && meaning.find('`') == std::string::npos) meaning += ": " + choices_text(field);
   if (!field.used_by.empty()) meaning += ". For " + code_list(field.used_by);
   return fmt::format("| `{}` | {} | {} | {} | {} |\n", field.path(), type_name(option.value),
                      default_text(field), option.limits.describe(), meaning);
@@ -93,12 +101,16 @@ std::string reference_table(const std::vector<const RecipeField*>& fields) {
 }
 
 bool is_of_task(const train::TaskDescription& task, const RecipeField& field) {
-  for (const train::OptionSection& section : task.sections) {
-    for (const Option& option : section.options) {
-      if (&option == field.option) return true;
-    }
-  }
-  return false;
+  const auto holds = [&](const std::vector<Option>& options) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const Option& option) { return &option == field.option; });
+  };
+  return std::any_of(task.sections.begin(), task.sections.end(), [&](const train::OptionSection& section) {
+    if (holds(section.options)) return true;
+    const auto choices = section.choices ? section.choices() : std::vector<OptionChoice>{};
+    return std::any_of(choices.begin(), choices.end(),
+                       [&](const OptionChoice& choice) { return holds(*choice.options); });
+  });
 }
 
 }  // namespace

@@ -66,6 +66,24 @@ class ClickThroughEvaluator : public train::Evaluator {
     return {{"auc", area()}, {"loss", loss / static_cast<double>(std::max<size_t>(said_.size(), 1))}};
   }
 
+  Feeds state() const override {
+    Tensor probabilities(DataType::fp64, {std::ssize(said_)});
+    Tensor happens(DataType::boolean, {std::ssize(said_)});
+    for (size_t i = 0; i < said_.size(); ++i) {
+      probabilities.data<double>()[i] = said_[i].first;
+      happens.data<bool>()[i] = said_[i].second;
+    }
+    return {{"probabilities", probabilities}, {"happens", happens}};
+  }
+  void merge(const Feeds& state) override {
+    const Tensor& probabilities = train::state_tensor(state, "probabilities", DataType::fp64);
+    const Tensor& happens = train::state_tensor(state, "happens", DataType::boolean);
+    require(probabilities.shape() == happens.shape(), ErrorCode::invalid_argument,
+            "{} probabilities of {} rows", probabilities.size(), happens.size());
+    for (int64_t row = 0; row < probabilities.size(); ++row)
+      said_.emplace_back(probabilities.at(row), happens.at(row) != 0);
+  }
+
  private:
   // By ranks (Mann and Whitney 1947), equal probabilities having the mean of theirs.
   double area() const {

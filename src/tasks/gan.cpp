@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
 #include "tessera/report/sections.h"
 
@@ -45,7 +46,8 @@ nn::Measure loss(const std::string& name, Value* logits, double target) {
   return nn::mean_of(name, ops::binary_cross_entropy(logits, targets));
 }
 
-nn::Training training(const GanOptions& options, nn::Context& context, Value* images) {
+nn::Training training(const GanOptions& options, nn::Context& context, Value* given) {
+  Value* images = nn::normalize_images(given, options.images);
   Value* samples = generator(context, options, images->shape()[0]);
   Value* of_samples = discriminator(context, options, samples);
   nn::Training training{.objectives = {loss("generator", of_samples, 1)}};
@@ -59,16 +61,46 @@ nn::Training training(const GanOptions& options, nn::Context& context, Value* im
 // Mean and deviation of each pixel, of pictures in 0..1.
 class Pixels {
  public:
+  // Of bytes, or of values in -1..1.
   void add(const Tensor& pictures, int64_t count) {
+    const bool bytes = pictures.data_type() == DataType::uint8;
     const int64_t size = pictures.size() / pictures.shape()[0];
     sums_.resize(static_cast<size_t>(size));
     squares_.resize(static_cast<size_t>(size));
     for (int64_t i = 0; i < count * size; ++i) {
-      const double value = (pictures.at(i) + 1) / 2;
+      const double value = bytes ? pictures.at(i) / 255 : (pictures.at(i) + 1) / 2;
       sums_[static_cast<size_t>(i % size)] += value;
       squares_[static_cast<size_t>(i % size)] += value * value;
     }
     count_ += static_cast<double>(count);
+  }
+  void add(const Pixels& other) {
+    sums_.resize(std::max(sums_.size(), other.sums_.size()));
+    squares_.resize(sums_.size());
+    for (size_t i = 0; i < other.sums_.size(); ++i) {
+      sums_[i] += other.sums_[i];
+      squares_[i] += other.squares_[i];
+    }
+    count_ += other.count_;
+  }
+  // [2, pixels]: sums and sums of squares; and of how many pictures.
+  void save(Feeds& state, const std::string& name) const {
+    Tensor sums(DataType::fp64, {2, std::ssize(sums_)});
+    std::ranges::copy(sums_, sums.data<double>().begin());
+    std::ranges::copy(squares_, sums.data<double>().begin() + std::ssize(sums_));
+    state[name] = sums;
+    state[name + "_count"] = Tensor::scalar(DataType::fp64, count_);
+  }
+  static Pixels load(const Feeds& state, const std::string& name) {
+    const Tensor& sums = train::state_tensor(state, name, DataType::fp64);
+    require(sums.shape().size() == 2 && sums.shape()[0] == 2, ErrorCode::invalid_argument,
+            "'{}' of another evaluator is {}", name, to_string(sums.shape()));
+    const auto half = sums.data<double>().begin() + sums.shape()[1];
+    Pixels pixels;
+    pixels.sums_.assign(sums.data<double>().begin(), half);
+    pixels.squares_.assign(half, sums.data<double>().end());
+    pixels.count_ = train::state_tensor(state, name + "_count", DataType::fp64).at(0);
+    return pixels;
   }
   size_t size() const { return sums_.size(); }
   double mean(size_t pixel) const { return sums_[pixel] / count_; }
@@ -112,6 +144,18 @@ class GanEvaluator : public train::Evaluator {
     return {{"mean_distance", distance / static_cast<double>(real_.size())}, {"spread", made / real}};
   }
 
+  // Without pictures: each rank has enough of its own.
+  Feeds state() const override {
+    Feeds state;
+    real_.save(state, "real");
+    made_.save(state, "made");
+    return state;
+  }
+  void merge(const Feeds& state) override {
+    real_.add(Pixels::load(state, "real"));
+    made_.add(Pixels::load(state, "made"));
+  }
+
   std::vector<train::ReportSection> sections() const override {
     return {report::gallery_section("Samples", "What the generator makes of noise.", pictures_)};
   }
@@ -126,7 +170,8 @@ class GanEvaluator : public train::Evaluator {
 
 nn::Task gan(const GanOptions& options) {
   const TensorType images{
-      DataType::fp32, {Dimension::symbol("batch"), options.image_size, options.image_size, options.channels}};
+      options.images.type,
+      {Dimension::symbol("batch"), options.image_size, options.image_size, options.channels}};
   return {.name = "gan",
           .network = "dcgan",
           .inputs = {{"images", images}},

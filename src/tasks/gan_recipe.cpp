@@ -30,7 +30,8 @@ train::Workload create(const Options& settings) {
   return {.task = gan({.image_size = settings.integer("data.image_size"),
                        .channels = settings.integer("data.channels"),
                        .noise = settings.integer("model.noise"),
-                       .width = settings.integer("model.width")}),
+                       .width = settings.integer("model.width"),
+                       .images = image_input(settings)}),
           .data = image_data_name(settings),
           .training =
               [settings] {
@@ -53,8 +54,7 @@ const train::TaskRegistration kRegistration(
      .documentation =
          "A generator of pictures and a discriminator, against each other (Radford et al. 2016). Images are "
          "taken to -1..1 by `data.mean` and `data.std` of 0.5; labels are not read.",
-     .sections = {{"model", model_options()}, {"data", image_data_options()}},
-     .complete = complete_image_data,
+     .sections = {{"model", model_options()}, image_data_options()},
      .check = check,
      .create = create});
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
 #include "tessera/report/sections.h"
 
@@ -26,54 +27,48 @@ Rows rows_of(Value* labels) {
   return {classes, ops::cast(ops::equal(labels, classes), DataType::fp32)};
 }
 
-nn::Training training(const models::Model& network, const nn::Loss& loss, nn::Context& context,
-                      const nn::Values& inputs) {
-  Value* logits = network.forward(context, inputs["images"]);
+nn::Training training(const nn::Loss& loss, Value* logits, const nn::Values& inputs) {
   const Rows rows = rows_of(inputs["labels"]);
   Value* hits = ops::equal(ops::argmax(logits), rows.labels);
   return {.objectives = {nn::mean_of("loss", loss.examples(logits, rows.labels), rows.weights)},
           .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), rows.weights)}};
 }
 
-nn::Values evaluation(const models::Model& network, const nn::Loss& loss, nn::Context& context,
-                      const nn::Values& inputs) {
-  Value* logits = ops::cast(network.forward(context, inputs["images"]), DataType::fp32);
+nn::Values evaluation(const nn::Loss& loss, Value* logits, const nn::Values& inputs) {
   const Rows rows = rows_of(inputs["labels"]);
   return {{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
           {"prediction", ops::argmax(logits)},
           {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
 }
 
-// The picture of an example as bytes, as the data set holds it.
+std::vector<uint8_t> pixels_of(const data::Dataset& dataset, int64_t index) {
+  std::vector<uint8_t> pixels(static_cast<size_t>(element_count(dataset.image_shape())));
+  int32_t label = 0;
+  dataset.read(index, pixels, label);
+  return pixels;
+}
+
 report::Picture picture_of(const data::Dataset& dataset, int64_t index) {
   const Shape& shape = dataset.image_shape();
-  std::vector<float> values(static_cast<size_t>(element_count(shape)));
-  int32_t label = 0;
-  dataset.read(index, values, label);
-  report::Picture picture{.height = shape[0], .width = shape[1], .channels = shape[2]};
-  for (const float value : values)
-    picture.pixels.push_back(static_cast<uint8_t>(std::lround(255 * std::clamp(value, 0.0F, 1.0F))));
-  return picture;
+  return {.pixels = pixels_of(dataset, index), .height = shape[0], .width = shape[1], .channels = shape[2]};
 }
 
 // Draws a picture in characters: two pixels by two become one character, the brighter the denser.
 std::vector<std::string> draw(const data::Dataset& dataset, int64_t index) {
   constexpr std::string_view kShades = " .:-=+*#%@";
   const Shape& shape = dataset.image_shape();
-  std::vector<float> pixels(static_cast<size_t>(element_count(shape)));
-  int32_t label = 0;
-  dataset.read(index, pixels, label);
+  const std::vector<uint8_t> pixels = pixels_of(dataset, index);
   const auto at = [&](int64_t row, int64_t column) {  // the mean over channels
     float sum = 0;
     for (int64_t c = 0; c < shape[2]; ++c)
       sum += pixels[static_cast<size_t>((row * shape[1] + column) * shape[2] + c)];
-    return sum / static_cast<float>(shape[2]);
+    return sum / static_cast<float>(255 * shape[2]);
   };
   std::vector<std::string> lines;
   for (int64_t row = 0; row + 1 < shape[0]; row += 2) {
     std::string line;
     for (int64_t column = 0; column < shape[1]; ++column) {
-      const float brightness = std::clamp((at(row, column) + at(row + 1, column)) / 2, 0.0F, 1.0F);
+      const float brightness = (at(row, column) + at(row + 1, column)) / 2;
       line += kShades[static_cast<size_t>(std::lround(brightness * static_cast<float>(kShades.size() - 1)))];
     }
     lines.push_back(line);
@@ -86,18 +81,25 @@ std::vector<std::string> draw(const data::Dataset& dataset, int64_t index) {
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options) {
   const Dimension batch = Dimension::symbol("batch");
   const nn::Loss loss = options.loss;
-  return {.name = "image_classification",
-          .network = network.name,
-          .inputs = {{"images", network.input_type(batch)}, {"labels", {DataType::int32, {batch}}}},
-          .metrics = {{.name = "accuracy", .percent = true, .larger_is_better = true}, {.name = "loss"}},
-          .samples = "images",
-          .training = [=](nn::Context& context,
-                          const nn::Values& inputs) { return training(network, loss, context, inputs); },
-          .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
-            return {{"logits", network.forward(context, inputs["images"])}};
-          },
-          .evaluation = [=](nn::Context& context,
-                            const nn::Values& inputs) { return evaluation(network, loss, context, inputs); }};
+  const auto logits = [network, input = options.images](nn::Context& context, const nn::Values& inputs) {
+    return network.forward(context, nn::normalize_images(inputs["images"], input));
+  };
+  return {
+      .name = "image_classification",
+      .network = network.name,
+      .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
+                 {"labels", {DataType::int32, {batch}}}},
+      .metrics = {{.name = "accuracy", .percent = true, .larger_is_better = true}, {.name = "loss"}},
+      .samples = "images",
+      .training = [=](nn::Context& context,
+                      const nn::Values& inputs) { return training(loss, logits(context, inputs), inputs); },
+      .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
+        return {{"logits", logits(context, inputs)}};
+      },
+      .evaluation =
+          [=](nn::Context& context, const nn::Values& inputs) {
+            return evaluation(loss, ops::cast(logits(context, inputs), DataType::fp32), inputs);
+          }};
 }
 
 void ClassificationEvaluator::add(const data::Batch& batch, const Feeds& outputs) {
@@ -121,6 +123,40 @@ train::Numbers ClassificationEvaluator::results() const {
   }
   const auto count = static_cast<double>(predictions_.size());
   return {{"loss", loss / count}, {"accuracy", static_cast<double>(correct) / count}};
+}
+
+Feeds ClassificationEvaluator::state() const {
+  const Shape shape{std::ssize(predictions_)};
+  Feeds state{{"index", Tensor(DataType::int64, shape)},
+              {"label", Tensor(DataType::int32, shape)},
+              {"predicted", Tensor(DataType::int32, shape)},
+              {"confidence", Tensor(DataType::fp32, shape)},
+              {"loss", Tensor(DataType::fp32, shape)}};
+  for (size_t i = 0; i < predictions_.size(); ++i) {
+    state["index"].data<int64_t>()[i] = predictions_[i].index;
+    state["label"].data<int32_t>()[i] = predictions_[i].label;
+    state["predicted"].data<int32_t>()[i] = predictions_[i].predicted;
+    state["confidence"].data<float>()[i] = predictions_[i].confidence;
+    state["loss"].data<float>()[i] = predictions_[i].loss;
+  }
+  return state;
+}
+
+void ClassificationEvaluator::merge(const Feeds& state) {
+  const Tensor& index = train::state_tensor(state, "index", DataType::int64);
+  const Tensor& label = train::state_tensor(state, "label", DataType::int32);
+  const Tensor& predicted = train::state_tensor(state, "predicted", DataType::int32);
+  const Tensor& confidence = train::state_tensor(state, "confidence", DataType::fp32);
+  const Tensor& loss = train::state_tensor(state, "loss", DataType::fp32);
+  for (const Tensor* column : {&label, &predicted, &confidence, &loss}) {
+    require(column->shape() == index.shape(), ErrorCode::invalid_argument,
+            "the predictions of another evaluator have {} and {} rows", index.size(), column->size());
+  }
+  for (size_t i = 0; i < static_cast<size_t>(index.size()); ++i) {
+    predictions_.push_back({index.data<int64_t>()[i], label.data<int32_t>()[i], predicted.data<int32_t>()[i],
+                            confidence.data<float>()[i], loss.data<float>()[i]});
+  }
+  std::ranges::stable_sort(predictions_, {}, &Prediction::index);
 }
 
 std::vector<train::ReportSection> ClassificationEvaluator::sections() const {

@@ -3,6 +3,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/loader.h"
+#include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/task_registry.h"
 
@@ -12,15 +13,11 @@ namespace tessera::tasks {
 namespace {
 
 models::Model make_network(const Options& settings) {
-  models::ModelOptions options = models::describe(settings.text("model.name")).defaults;
-  options.classes = settings.integer("model.classes");
-  options.image_size = settings.integer("data.image_size");
-  options.channels = settings.integer("data.channels");
-  options.width = settings.get_or("model.width", options.width);
-  options.blocks = settings.get_or("model.blocks", options.blocks);
-  options.hidden = settings.get_or("model.hidden", options.hidden);
-  options.dropout = settings.get_or("model.dropout", options.dropout);
-  return models::create(settings.text("model.name"), options);
+  return models::create(settings.text("model.name"),
+                        {.classes = settings.integer("model.classes"),
+                         .image_size = settings.integer("data.image_size"),
+                         .channels = settings.integer("data.channels")},
+                        settings.section("model"));
 }
 
 std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, data::Split split) {
@@ -40,18 +37,18 @@ train::TestSet make_test_set(const Options& settings) {
 
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
-  return {.task = image_classification(make_network(settings), {.loss = loss}),
-          .data = image_data_name(settings),
-          .training =
-              [settings] {
-                return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
-                                                      image_loading(settings));
-              },
-          .test = [settings] { return make_test_set(settings); }};
+  return {
+      .task = image_classification(make_network(settings), {.loss = loss, .images = image_input(settings)}),
+      .data = image_data_name(settings),
+      .training =
+          [settings] {
+            return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
+                                                  image_loading(settings));
+          },
+      .test = [settings] { return make_test_set(settings); }};
 }
 
 void complete(Options& settings) {
-  complete_image_data(settings);
   if (!settings.has("model.classes")) settings.set("model.classes", settings.integer("data.classes"));
 }
 
@@ -65,40 +62,17 @@ std::vector<Contradiction> check(const Options& settings) {
          fmt::format("the network has {} outputs ('model.classes') for {} classes ('data.classes')", outputs,
                      classes)});
   }
-  if (settings.text("model.name").empty()) found.push_back({{"model.name"}, "'model.name' is empty"});
   return found;
 }
 
 std::vector<Option> model_options() {
   return {
-      {.key = "name",
-       .value = std::string("resnet_small"),
-       .documentation = "Network; `tessera models` lists them"},
+      {.key = "name", .value = std::string("resnet_small"), .documentation = "The network"},
       {.key = "classes",
        .value = int64_t{10},
        .documentation = "Outputs of the network; at least `data.classes`",
        .limits = Limits::between(1, 1e6),
        .unset = "`data.classes`"},
-      {.key = "width",
-       .value = int64_t{16},
-       .documentation = "Channels of the first stage",
-       .limits = Limits::between(1, 65536),
-       .unset = "the model's own"},
-      {.key = "blocks",
-       .value = std::vector<int64_t>{},
-       .documentation = "Residual blocks of each stage",
-       .limits = Limits::between(1, 1000),
-       .unset = "the model's own"},
-      {.key = "hidden",
-       .value = std::vector<int64_t>{},
-       .documentation = "Units of each hidden layer of a perceptron",
-       .limits = Limits::between(1, 1 << 20),
-       .unset = "the model's own"},
-      {.key = "dropout",
-       .value = 0.0,
-       .documentation = "Probability of dropping a unit, where the network has dropout",
-       .limits = Limits::fraction(),
-       .unset = "the model's own"},
   };
 }
 
@@ -114,7 +88,9 @@ std::vector<Option> train_options() {
 const train::TaskRegistration kRegistration(
     {.name = "image_classification",
      .documentation = "One class for each image; test images are measured at the end of an epoch.",
-     .sections = {{"model", model_options()}, {"data", image_data_options()}, {"train", train_options()}},
+     .sections = {{"model", model_options(), [] { return choices_of(models::networks()); }},
+                  image_data_options(),
+                  {"train", train_options()}},
      .complete = complete,
      .check = check,
      .create = create});

@@ -7,17 +7,19 @@
 
 #include "tessera/base/option.h"
 #include "tessera/data/loader.h"
+#include "tessera/nn/images.h"
+#include "tessera/train/task_registry.h"
 
 namespace tessera::tasks {
 
-std::vector<Option> image_data_options();
-// Sets what was left out and depends on other keys.
-void complete_image_data(Options& settings);
+train::OptionSection image_data_options();
 std::vector<Contradiction> check_image_data(const Options& settings);
 
 // Throws Error(io) or Error(invalid_file) naming what is missing or broken, Error(invalid_argument) when the
 // images are not those of the recipe.
 std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split);
+// How the network takes them.
+nn::ImageInput image_input(const Options& settings);
 // Shuffled and augmented as the recipe says.
 data::LoaderOptions image_loading(const Options& settings);
 // Of the same batches in the data's order, the last one filled up.

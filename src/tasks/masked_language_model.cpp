@@ -127,22 +127,27 @@ class GapEvaluator : public train::Evaluator {
  public:
   void add(const data::Batch& batch, const Feeds& outputs) override {
     for (int64_t row = 0; row < batch.samples; ++row) {
-      hits_ += outputs.at("hits").at(row);
-      places_ += outputs.at("places").at(row);
-      ordered_ += outputs.at("ordered").at(row);
+      sums_[kHits] += outputs.at("hits").at(row);
+      sums_[kPlaces] += outputs.at("places").at(row);
+      sums_[kOrdered] += outputs.at("ordered").at(row);
     }
-    rows_ += static_cast<double>(batch.samples);
+    sums_[kRows] += static_cast<double>(batch.samples);
   }
   train::Numbers results() const override {
-    return {{"masked_accuracy", places_ == 0 ? 0 : hits_ / places_},
-            {"order_accuracy", rows_ == 0 ? 0 : ordered_ / rows_}};
+    return {{"masked_accuracy", sums_[kPlaces] == 0 ? 0 : sums_[kHits] / sums_[kPlaces]},
+            {"order_accuracy", sums_[kRows] == 0 ? 0 : sums_[kOrdered] / sums_[kRows]}};
+  }
+  Feeds state() const override { return {{"sums", Tensor::from<double>({kSums}, sums_)}}; }
+  void merge(const Feeds& state) override {
+    const Tensor& others = train::state_tensor(state, "sums", DataType::fp64);
+    require(others.size() == kSums, ErrorCode::invalid_argument, "{} sums of gaps, expected {}",
+            others.size(), int64_t{kSums});
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += others.at(static_cast<int64_t>(i));
   }
 
  private:
-  double hits_ = 0;
-  double places_ = 0;
-  double ordered_ = 0;
-  double rows_ = 0;
+  enum Sum : uint8_t { kHits, kPlaces, kOrdered, kRows, kSums };
+  std::vector<double> sums_ = std::vector<double>(kSums);
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "tasks/prefetch.h"
+
 namespace tessera::tasks {
 
 std::vector<Option> with_row_options(std::vector<Option> options) {
@@ -16,6 +18,7 @@ std::vector<Option> with_row_options(std::vector<Option> options) {
                      .value = true,
                      .documentation = "Whether each epoch visits the rows in a new order",
                      .resuming = Resuming::fixed});
+  options.push_back(prefetch_option());
   return options;
 }
 
@@ -29,10 +32,15 @@ std::vector<Contradiction> check_given(const Options& settings, const std::vecto
 
 train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
                              const Options& settings) {
+  const Prefetch prefetch = prefetch_of(settings);
   const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
                                  .shuffle = settings.boolean("data.shuffle"),
-                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))};
-  const data::RowOptions in_order{.batch_size = loading.batch_size, .shuffle = false, .drop_last = false};
+                                 .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+                                 .workers = prefetch.workers,
+                                 .prefetch = prefetch.batches};
+  data::RowOptions in_order = loading;
+  in_order.shuffle = false;
+  in_order.drop_last = false;
   return {.task = std::move(task),
           .data = std::filesystem::path(settings.text("data.path")).filename().string(),
           .training = [training = rows.training,

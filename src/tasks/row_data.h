@@ -11,7 +11,7 @@
 
 namespace tessera::tasks {
 
-// Those of a task, and then data.test_share and data.shuffle.
+// Those of a task, and then data.test_share, data.shuffle and data.prefetch.
 std::vector<Option> with_row_options(std::vector<Option> options);
 // Keys of texts that must not be empty.
 std::vector<Contradiction> check_given(const Options& settings, const std::vector<std::string>& keys);

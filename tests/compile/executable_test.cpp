@@ -10,7 +10,7 @@
 #include "tessera/compile/host_memory.h"
 #include "tessera/compile/reference_kernel.h"
 #include "tessera/graph/graph.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/ops/functions.h"
 
 #include "support/expect_error.h"
@@ -214,7 +214,7 @@ TEST(Executable, RefusesGraphsWhoseBytesNoPlanCounts) {
 }
 
 TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   const auto step = testing::training_step(model, {.batch = 32});
   const auto executable = compile(*step.graph, Device::null());
   const MemoryPlan& plan = executable->memory_plan();
@@ -257,7 +257,7 @@ TEST(Executable, SaysWhichNodeAKernelFailedAt) {
 }
 
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   const auto step = testing::training_step(model, {.batch = 32});
   const auto plan = [&](std::optional<bool> recompute, int64_t limit = std::numeric_limits<int64_t>::max()) {
     CompileOptions options;
@@ -301,7 +301,7 @@ TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
 
 // Freed memory filled with NaN, and memory never shared, must give the bits of the plan.
 TEST(MemoryPlanOfNetworks, PoisonedAndUnplannedStepsAgreeBitForBit) {
-  const models::Model model = models::create("lenet", models::describe("lenet").defaults);
+  const models::Model model = models::create("lenet");
   const auto step = testing::training_step(model, {.batch = 2, .optimizer = optim::adamw()});
   const auto run = [&](bool plan, bool poison) {
     CompileOptions options;

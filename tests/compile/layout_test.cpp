@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/compile/executable.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/nn/layers.h"
 
 #include "support/compare.h"
@@ -36,7 +36,7 @@ Value* channels_first_layer(nn::Context& context, const std::string& name, Value
 
 // A LeNet as other frameworks write it; ends with the mean over the image, or flattened.
 models::Model channels_first_lenet(bool flattens) {
-  models::ModelOptions options{.classes = 10, .image_size = 12, .channels = 3};
+  models::ClassifierOptions options{.classes = 10, .image_size = 12, .channels = 3};
   return {"channels_first_lenet", options, [flattens](nn::Context& context, Value* x) {
             x = channels_first_layer(context, "conv1", channels_first(x), 6);
             x = channels_first_layer(context, "conv2", x, 8);
@@ -89,7 +89,7 @@ TEST(Layout, ChannelsFirstTrainingStepLearnsTheSame) {
 }
 
 TEST(Layout, ResNet50InferenceHoldsNoTranspose) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   const auto network = models::build(model, 8);
   CompileOptions options;
   options.passes.frozen = true;

@@ -13,11 +13,11 @@
 namespace tessera::data {
 namespace {
 
-using Image = std::vector<float>;
+using Image = std::vector<uint8_t>;
 
 Image counting_image(const Shape& shape) {
   Image image(static_cast<size_t>(element_count(shape)));
-  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i + 1);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<uint8_t>(i % 255 + 1);
   return image;
 }
 
@@ -41,8 +41,7 @@ TEST(Augment, ShiftIsPaddingAndCropping) {
           for (int64_t c = 0; c < 2; ++c) {
             const int64_t from_y = y - down, from_x = x - right;
             const bool inside = from_y >= 0 && from_y < 4 && from_x >= 0 && from_x < 3;
-            const float expected =
-                inside ? original[static_cast<size_t>((from_y * 3 + from_x) * 2 + c)] : 0.0f;
+            const int expected = inside ? original[static_cast<size_t>((from_y * 3 + from_x) * 2 + c)] : 0;
             ASSERT_EQ(moved[static_cast<size_t>((y * 3 + x) * 2 + c)], expected) << down << " " << right;
           }
         }
@@ -53,14 +52,11 @@ TEST(Augment, ShiftIsPaddingAndCropping) {
 
 TEST(Augment, EraseSetsOneRectangle) {
   Image image = counting_image({3, 3, 1});
-  erase(image, {3, 3, 1}, {.top = 1, .left = 0, .height = 2, .width = 2});
-  EXPECT_EQ(image, (Image{1, 2, 3, 0, 0, 6, 0, 0, 9}));
-}
-
-TEST(Augment, NormalizePerChannel) {
-  Image image = {1, 2, 3, 4};
-  normalize(image, Image{1, 2}, Image{2, 4});
-  EXPECT_EQ(image, (Image{0, 0, 1, 0.5f}));
+  erase(image, {3, 3, 1}, {.top = 1, .left = 0, .height = 2, .width = 2}, Image{77});
+  EXPECT_EQ(image, (Image{1, 2, 3, 77, 77, 6, 77, 77, 9}));
+  Image colors = counting_image({1, 3, 2});
+  erase(colors, {1, 3, 2}, {.top = 0, .left = 1, .height = 1, .width = 2}, Image{70, 80});
+  EXPECT_EQ(colors, (Image{1, 2, 70, 80, 70, 80}));
 }
 
 TEST(Augment, MeasuredStatisticsNormalizeTheSet) {
@@ -75,8 +71,7 @@ TEST(Augment, MeasuredStatisticsNormalizeTheSet) {
 
 TEST(Augmenter, DependsOnSeedEpochAndExampleOnly) {
   const Shape shape = {8, 8, 3};
-  const AugmentOptions options{
-      .crop_padding = 2, .horizontal_flip = true, .mean = {0.5f}, .deviation = {2}, .erase_probability = 0.5};
+  const AugmentOptions options{.crop_padding = 2, .horizontal_flip = true, .erase_probability = 0.5};
   const Augmenter augmenter(options, shape);
   const auto result = [&](uint64_t seed, uint64_t epoch, int64_t example) {
     Image image = counting_image(shape);
@@ -113,21 +108,31 @@ TEST(Augmenter, ErasedRectanglesStayInsideAndInRange) {
   for (int64_t i = 0; i < 2000; ++i) {
     Image image = counting_image(shape);
     augmenter.apply(image, 3, 0, i);
-    const auto erased = static_cast<double>(std::count(image.begin(), image.end(), 0.0f)) / 600;
+    const auto erased = static_cast<double>(std::count(image.begin(), image.end(), 0)) / 600;
     EXPECT_GT(erased, 0.05);
     EXPECT_LT(erased, 0.35);
   }
 }
 
-TEST(Augmenter, EvaluationOnlyNormalizes) {
-  const Shape shape = {4, 4, 1};
-  const AugmentOptions options{
-      .crop_padding = 2, .horizontal_flip = true, .mean = {1}, .deviation = {2}, .erase_probability = 1};
-  Image image = counting_image(shape);
-  Image expected = image;
-  Augmenter(options.without_randomness(), shape).apply(image, 1, 2, 3);
-  normalize(expected, Image{1}, Image{2});
-  EXPECT_EQ(image, expected);
+TEST(Augmenter, ErasesWithOneValueForAllChannelsOrWithOneForEach) {
+  const Shape shape = {4, 4, 2};
+  const AugmentOptions options{.erase_probability = 1, .erase_minimum_share = 1, .erase_maximum_share = 1};
+  for (const Image& fill : {Image{9}, Image{90, 200}}) {
+    AugmentOptions with_fill = options;
+    with_fill.erase_fill = fill;
+    Image image = counting_image(shape);
+    Augmenter(with_fill, shape).apply(image, 1, 2, 3);
+    size_t erased = 0;
+    for (size_t i = 0; i < image.size(); ++i)
+      erased += image[i] == fill[i % fill.size()] && image[i] != counting_image(shape)[i] ? 1 : 0;
+    EXPECT_GT(erased, image.size() / 3);  // as much of the whole as its shape allows
+  }
+}
+
+TEST(Augmenter, WithoutOptionsNothingChanges) {
+  Image image = counting_image({4, 4, 1});
+  Augmenter({}, {4, 4, 1}).apply(image, 1, 2, 3);
+  EXPECT_EQ(image, counting_image({4, 4, 1}));
 }
 
 TEST(Augmenter, RefusalsNameTheOption) {
@@ -136,13 +141,11 @@ TEST(Augmenter, RefusalsNameTheOption) {
   EXPECT_ERROR(Augmenter({}, {4, 4}), code, "[4, 4]");
   EXPECT_ERROR(Augmenter({.crop_padding = -1}, shape), code, "crop_padding is -1");
   EXPECT_ERROR(Augmenter({.crop_padding = 5}, shape), code, "crop_padding is 5", "[4, 4, 3]");
-  EXPECT_ERROR(Augmenter({.mean = {1}}, shape), code, "together");
-  EXPECT_ERROR(Augmenter({.mean = {1, 2}, .deviation = {1}}, shape), code, "mean has 2", "3 channels");
-  EXPECT_ERROR(Augmenter({.mean = {1}, .deviation = {0}}, shape), code, "deviation is 0");
   EXPECT_ERROR(Augmenter({.erase_probability = 1.5}, shape), code, "erase_probability is 1.5");
   EXPECT_ERROR(Augmenter({.erase_probability = std::numeric_limits<double>::quiet_NaN()}, shape), code,
                "nan");
   EXPECT_ERROR(Augmenter({.erase_minimum_share = 0.5}, shape), code, "erase shares");
+  EXPECT_ERROR(Augmenter({.erase_fill = {1, 2}}, shape), code, "erase_fill has 2", "3 channels");
 }
 
 }  // namespace

@@ -26,16 +26,16 @@ void write_pair(const TemporaryFolder& folder, const Tensor& images, const Tenso
   write_file(folder / "train-labels-idx1-ubyte.gz", gzip(to_idx(labels)));
 }
 
-TEST(ClassificationDataset, ReadsScaledPixelsAndLabels) {
+TEST(ClassificationDataset, ReadsPixelsAndLabels) {
   const ClassificationDataset dataset(kImages, kLabels);
   EXPECT_EQ(dataset.size(), 2);
   EXPECT_EQ(dataset.image_shape(), (Shape{1, 3, 1}));
   EXPECT_EQ(dataset.class_count(), 5);
   EXPECT_EQ(dataset.class_names()[4], "4");
-  std::vector<float> image(3);
+  std::vector<uint8_t> image(3);
   int32_t label = -1;
   dataset.read(0, image, label);
-  EXPECT_EQ(image, (std::vector<float>{0, 51 / 255.0f, 1}));
+  EXPECT_EQ(image, (std::vector<uint8_t>{0, 51, 255}));
   EXPECT_EQ(label, 4);
 }
 
@@ -108,7 +108,7 @@ TEST(SyntheticDataset, IsFixedByItsSeed) {
   const SyntheticDataset first(options);
   const SyntheticDataset second(options);
   EXPECT_EQ(first.class_count(), 7);
-  std::vector<float> a(60), b(60);
+  std::vector<uint8_t> a(60), b(60);
   std::set<int32_t> labels;
   for (int64_t i = 0; i < first.size(); ++i) {
     int32_t label_a = -1, label_b = -1;

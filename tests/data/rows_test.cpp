@@ -58,6 +58,19 @@ TEST(Rows, AreWrittenIntoMemoryForBatches) {
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(rows_of(*rows.open_into(memory, {})).size(), 10U);
 }
 
+TEST(Rows, AreTheSameWhateverTheNumberOfWorkers) {
+  data::RowOptions options{.batch_size = 3, .drop_last = false, .seed = 5, .workers = 0};
+  const std::vector<int64_t> expected = rows_of(*data::Rows(numbered(50), options).open({.epoch = 4}));
+  for (const int64_t workers : {1, 3}) {
+    for (const int64_t prefetch : {1, 7}) {
+      options.workers = workers;
+      options.prefetch = prefetch;
+      EXPECT_EQ(rows_of(*data::Rows(numbered(50), options).open({.epoch = 4})), expected);
+    }
+  }
+  EXPECT_ERROR(data::Rows(numbered(50), {.workers = 300}), ErrorCode::invalid_argument, "workers is 300");
+}
+
 TEST(Rows, AreShuffledAnewInEachEpochAndGoOnAnywhere) {
   const data::Rows rows(numbered(100), {.batch_size = 10, .seed = 3});
   const std::vector<int64_t> first = rows_of(*rows.open({.epoch = 0}));

@@ -83,7 +83,7 @@ std::set<const Node*> update_launches(const Executable& executable) {
 }
 
 TEST(GroupedClustersPlan, CudaUpdatesAllWeightsInOneLaunch) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   for (const optim::Optimizer& optimizer : {optim::sgd(), optim::adamw(), optim::lars(), optim::lamb()}) {
     for (const Precision precision : {Precision::fp16, Precision::fp32}) {
       // Of so few images that no convolution adds up its result, which leaves clusters of channels behind it.

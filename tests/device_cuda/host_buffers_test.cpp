@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tessera/models/formula.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/train/checkpoint.h"
 
 #include "device_cuda/cuda_case.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tessera/compile/executable.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 
 #include "support/training_step.h"
 
@@ -24,7 +24,7 @@ inline std::unique_ptr<Executable> planned(
 inline std::unique_ptr<Executable> planned_training(
     const std::string& network, int64_t batch, const PassOptions& passes,
     const std::shared_ptr<Device>& device = Device::open("cuda:plan-h100")) {
-  const models::Model model = models::create(network, models::describe(network).defaults);
+  const models::Model model = models::create(network);
   const train::StepGraph step = training_step(model, {.batch = batch, .precision = passes.precision});
   return planned(*step.graph, passes, device);
 }

@@ -76,7 +76,7 @@ TEST(CudaPlan, OfTf32TakesKernelsOfItsOwnForTheFirstConvolution) {
 
 // Weights are converted and multiplied by the factors of their normalizations when they are bound.
 TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   const models::Network network = models::build(model, 8);
   for (const Precision precision : {Precision::fp16, Precision::tf32}) {
     const auto executable = planned(*network.graph, {.precision = precision, .frozen = true});
@@ -201,7 +201,7 @@ TEST(CudaPlan, TrainsInTf32UnlessItIsForbidden) {
 }
 
 TEST(CudaPlan, TheFlagThatHaltsTrainingTakesAtMostOneKernelMore) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
     const auto count = [&](bool halting) {
       const train::StepGraph step =
@@ -237,7 +237,7 @@ TEST(CudaPlan, TakesAttentionOfCudnnInSixteenBitsAndWidthsOfWholeAccesses) {
 }
 
 TEST(CudaPlan, SaysWhatDoesNotFitTheCard) {
-  const models::Model model = models::create("resnet50", models::describe("resnet50").defaults);
+  const models::Model model = models::create("resnet50");
   const train::StepGraph step = training_step(model, {.batch = 100'000});
   EXPECT_ERROR(compile(*step.graph, Device::open("cuda:plan-h100")), ErrorCode::out_of_memory, "TiB",
                "has 80.0 GiB", "fp32[100000, 112, 112, 64] 299.1 GiB", "recompute");

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "tessera/models/formula.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/train/checkpoint.h"
 
 #include "device_cuda/cuda_case.h"

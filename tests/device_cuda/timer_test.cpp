@@ -1,5 +1,5 @@
 // The GPU's own times of runs and of nodes.
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/train/checkpoint.h"
 
 #include "device_cuda/cuda_case.h"

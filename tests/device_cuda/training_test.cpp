@@ -1,6 +1,6 @@
 // Whole training steps on the GPU: as on the reference, and recorded as run plainly.
 #include "tessera/models/formula.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 #include "tessera/train/trainer.h"
 
 #include "device_cuda/cuda_case.h"
@@ -23,7 +23,7 @@ struct TrainingRun {
 
 TrainingRun train(const std::string& name, const std::shared_ptr<Device>& device, Precision precision,
                   bool record, bool recompute = false) {
-  models::ModelOptions model_options = models::describe(name).defaults;
+  models::ClassifierOptions model_options = models::describe(name).defaults;
   model_options.classes = 10;
   const models::Model model = models::create(name, model_options);
   const train::StepGraph step =
@@ -92,7 +92,7 @@ TEST(CudaTraining, RecomputesActivationsWithoutAnotherResult) {
 
 TEST(CudaTraining, IsInTf32UnlessAPrecisionIsNamed) {
   TESSERA_NEEDS_GPU();
-  const models::Model model = models::create("lenet", models::describe("lenet").defaults);
+  const models::Model model = models::create("lenet");
   const nn::Task task = tasks::image_classification(model);
   const train::Trainer trainer(task, {.device = gpu_or_null()});
   EXPECT_EQ(trainer.precision(), tf32_allowed() ? Precision::tf32 : Precision::fp32);
@@ -134,10 +134,10 @@ TEST(CudaTrainer, ReportsEachStepAndStopsWhereItIsTold) {
 
 TEST(CudaTrainer, AFailedStepKeepsTheNextFromChangingAnything) {
   TESSERA_NEEDS_GPU();
-  train::Trainer sound(tiny_linear(), on_gpu());
-  sound.fit(data::Loader(tiny_dataset(), {.batch_size = 8, .shuffle = false}), {.max_steps = 2});
-  train::Trainer broken(tiny_linear(), on_gpu());
-  EXPECT_ERROR(broken.fit(broken_loader(), {}), ErrorCode::not_finite, "step 3", "images");
+  train::Trainer sound(tiny_linear_of_rows(), on_gpu());
+  sound.fit(tiny_rows(), {.max_steps = 2});
+  train::Trainer broken(tiny_linear_of_rows(), on_gpu());
+  EXPECT_ERROR(broken.fit(tiny_rows(/*broken=*/true), {}), ErrorCode::not_finite, "step 3", "images");
   EXPECT_EQ(different_tensors(broken.training_state().tensors, sound.training_state().tensors),
             std::vector<std::string>{});
 }

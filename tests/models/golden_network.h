@@ -7,12 +7,12 @@
 
 #include "tessera/compile/executable.h"
 #include "tessera/models/formula.h"
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 
 namespace tessera::testing {
 
 inline models::Model golden_model(const std::string& name, int64_t classes, int64_t image_size) {
-  models::ModelOptions options = models::describe(name).defaults;
+  models::ClassifierOptions options = models::describe(name).defaults;
   options.classes = classes;
   options.image_size = image_size;
   return models::create(name, options);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tessera/models/model.h"
+#include "tessera/models/registry.h"
 
 #include "support/expect_error.h"
 #include "support/golden.h"
@@ -48,8 +48,7 @@ class Parameters : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Parameters, AreTorchvisions) {
   const nlohmann::json& golden = golden_parameters().at(GetParam());
-  const models::ModelDescription& description = models::describe(own_name(GetParam()));
-  const models::Network network = models::build(description.create(description.defaults), 1);
+  const models::Network network = models::build(models::create(own_name(GetParam())), 1);
   EXPECT_EQ(shapes_of(network.variables, InputRole::parameter), shapes_of(golden.at("parameters")));
   EXPECT_EQ(shapes_of(network.variables, InputRole::state), shapes_of(golden.at("buffers")));
   EXPECT_EQ(models::parameter_count(network.variables), golden.at("total").get<int64_t>());
@@ -63,22 +62,31 @@ INSTANTIATE_TEST_SUITE_P(Models, Parameters, ::testing::ValuesIn([] {
                          [](const auto& test) { return test.param; });
 
 TEST(Models, BuildInBothModesAtAnySymbolicBatch) {
-  for (const models::ModelDescription& description : models::all()) {
-    const models::Model model = description.create(description.defaults);
+  for (const std::string& name : models::networks().names()) {
+    const models::Model model = models::create(name);
     for (const nn::Mode mode : {nn::Mode::inference, nn::Mode::training}) {
       const models::Network network = models::build(model, 2, mode);
       verify(*network.graph);
-      const SymbolicShape logits{2, description.defaults.classes};
-      EXPECT_EQ(network.graph->outputs().at(0).value->shape(), logits) << description.name;
+      const SymbolicShape logits{2, model.options.classes};
+      EXPECT_EQ(network.graph->outputs().at(0).value->shape(), logits) << name;
     }
     const models::Network network = models::build(model, Dimension::symbol("batch"));
-    EXPECT_EQ(network.graph->outputs().at(0).value->shape().front(), Dimension::symbol("batch"))
-        << description.name;
+    EXPECT_EQ(network.graph->outputs().at(0).value->shape().front(), Dimension::symbol("batch")) << name;
   }
 }
 
+TEST(Models, OptionsOfTheirOwnHaveDefaults) {
+  const models::ClassifierOptions digits = models::describe("mlp").defaults;
+  Options own;
+  EXPECT_EQ(models::parameter_count(models::build(models::create("mlp", digits, own), 1).variables),
+            784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+  own.set("hidden", std::vector<int64_t>{20});
+  EXPECT_EQ(models::parameter_count(models::build(models::create("mlp", digits, own), 1).variables),
+            784 * 20 + 20 + 20 * 10 + 10);
+}
+
 TEST(Models, UnknownNamesGetTheNearest) {
-  EXPECT_ERROR(models::create("resnet51", {}), ErrorCode::invalid_argument, "resnet51", "resnet50");
+  EXPECT_ERROR(models::create("resnet51"), ErrorCode::invalid_argument, "resnet51", "resnet50");
   EXPECT_ERROR(models::resnet(20, {}), ErrorCode::invalid_argument, "20", "152");
   EXPECT_ERROR(models::vgg(12, false, {}), ErrorCode::invalid_argument, "12", "19");
 }

@@ -53,7 +53,7 @@ milestones = [2, 4.5]
   EXPECT_EQ(recipe.values.text("model.name"), "mlp");
   EXPECT_EQ(recipe.values.integers("model.hidden"), (std::vector<int64_t>{512, 256}));
   EXPECT_EQ(recipe.values.real("model.dropout"), 0.25);
-  EXPECT_FALSE(recipe.values.has("model.width"));
+  EXPECT_FALSE(recipe.values.has("train.recompute"));
   EXPECT_EQ(recipe.values.integer("train.epochs"), 7);
   EXPECT_EQ(recipe.values.real("optimizer.learning_rate"), 1.0);
   EXPECT_TRUE(recipe.values.boolean("optimizer.nesterov"));
@@ -99,7 +99,7 @@ TEST(Recipe, TellsAChoiceFromOneLeftToTheDevice) {
 TEST(Recipe, PrintsWhatItReadsBack) {
   Recipe recipe = parse(R"(
 [model]
-name = "a \"quoted\" \\ name\n\u0001 caf\u00e9"
+weights = "a \"quoted\" \\ name\n\u0001 caf\u00e9"
 blocks = [2, 2, 2]
 [optimizer]
 name = "adamw"
@@ -112,7 +112,7 @@ final = 0.30000000000000004
   const std::string text = to_toml(recipe);
   EXPECT_EQ(parse_recipe(text, "printed"), recipe) << text;
   EXPECT_NE(text.find("[optimizer]\nname = \"adamw\"\nlearning_rate = 0.001\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("# width: the model's own\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# recompute: those of at most 32 MiB; on a GPU a few\n"), std::string::npos) << text;
 
   recipe.values.set("data.kind", std::string("idx"));
   recipe.values.set("data.path", std::string("somewhere"));
@@ -236,13 +236,13 @@ TEST(Recipe, RefusesTomlThatNestsDeeply) {
 TEST(Recipe, TakesOverrides) {
   const Recipe recipe =
       parse("train.epochs = 3", {"train.epochs=4", "train.epochs=5", "model.hidden=[7]",
-                                 "train.device=cuda:1", "model.weights=2024", "model.name=\"x\"",
+                                 "train.device=cuda:1", "model.weights=2024", "model.name=\"mlp\"",
                                  "data.path=C:\\with space", "optimizer.nesterov=true"});
   EXPECT_EQ(recipe.values.integer("train.epochs"), 5);
   EXPECT_EQ(recipe.values.integers("model.hidden"), std::vector<int64_t>{7});
   EXPECT_EQ(recipe.values.text("train.device"), "cuda:1");
   EXPECT_EQ(recipe.values.text("model.weights"), "2024");
-  EXPECT_EQ(recipe.values.text("model.name"), "x");
+  EXPECT_EQ(recipe.values.text("model.name"), "mlp");
   EXPECT_EQ(recipe.values.text("data.path"), "C:\\with space");
   EXPECT_TRUE(recipe.values.boolean("optimizer.nesterov"));
 }

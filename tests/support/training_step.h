@@ -15,12 +15,13 @@ struct ClassifierStep {
 };
 
 inline train::StepGraph training_step(const models::Model& network, const ClassifierStep& step) {
-  return train::build_training_step(tasks::image_classification(network),
-                                    {.sizes = {{"batch", step.batch}},
-                                     .phase = {.groups = {{.optimizer = step.optimizer}}},
-                                     .precision = step.precision,
-                                     .clip_norm = step.clip_norm,
-                                     .halting = step.halting});
+  return train::build_training_step(
+      tasks::image_classification(network, {.images = {.type = DataType::fp32}}),
+      {.sizes = {{"batch", step.batch}},
+       .phase = {.groups = {{.optimizer = step.optimizer}}},
+       .precision = step.precision,
+       .clip_norm = step.clip_norm,
+       .halting = step.halting});
 }
 
 // The mean loss of a step that ran.

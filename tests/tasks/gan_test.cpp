@@ -24,11 +24,7 @@ std::shared_ptr<const data::Dataset> squares(int64_t count) {
 }
 
 data::Loader loader(int64_t count, bool shuffle) {
-  return {squares(count),
-          {.batch_size = 16,
-           .shuffle = shuffle,
-           .drop_last = shuffle,
-           .augmentation = {.mean = {0.5F}, .deviation = {0.5F}}}};
+  return {squares(count), {.batch_size = 16, .shuffle = shuffle, .drop_last = shuffle}};
 }
 
 train::TrainerOptions small_training() {

@@ -81,7 +81,8 @@ TEST(Golden, GanTrainsAsInPyTorch) {
   for (size_t step = 0; step < kSteps; ++step)
     fields.push_back({{"images", formula::images(numbered("gan.", step), {kBatch, kSize, kSize, 1})}});
   // Ours has sums in another order, and noise and logarithms that are off by some units in the last place.
-  expect_curves("gan.json", tasks::gan({.image_size = kSize, .noise = 8, .width = 4}),
+  expect_curves("gan.json",
+                tasks::gan({.image_size = kSize, .noise = 8, .width = 4, .images = {.type = DataType::fp32}}),
                 {.phases = tasks::gan_phases(optim::adam({.learning_rate = 2e-3, .beta1 = 0.5}))}, fields,
                 kBatch, 40);
 }

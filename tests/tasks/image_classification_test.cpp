@@ -57,8 +57,9 @@ TEST(ImageClassification, FillingRowsCountNothing) {
     std::vector<Tensor> inputs;
     for (const auto& input : graph.inputs()) {
       const Shape shape = input->type().static_shape();
-      inputs.push_back(input->name() == "labels" ? Tensor::from<int32_t>({4}, labels)
-                                                 : Tensor::full(DataType::fp32, shape, 0.1));
+      inputs.push_back(input->name() == "labels"
+                           ? Tensor::from<int32_t>({4}, labels)
+                           : Tensor::full(input->data_type(), shape, input->name() == "images" ? 90 : 0.1));
     }
     std::vector<double> values;
     for (const Tensor& output : run_reference(graph, inputs).outputs) values.push_back(output.at(0));

@@ -287,7 +287,7 @@ TEST(Evaluation, LeavesFillingRowsOutAndReadsTheAverages) {
   train::initialize_variables(*variables, graph.variables, 1);
   const auto executable = compile(*graph.graph, Device::reference());
   executable->bind(variables);
-  const auto outputs = executable->run({{"images", Tensor(DataType::fp32, {2, kTinySize, kTinySize, 1})},
+  const auto outputs = executable->run({{"images", Tensor(DataType::uint8, {2, kTinySize, kTinySize, 1})},
                                         {"labels", Tensor::from<int32_t>({2}, {1, -1})}});
   EXPECT_GT(outputs.at("loss").at(0), 0);
   EXPECT_EQ(outputs.at("loss").at(1), 0);

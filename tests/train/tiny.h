@@ -9,6 +9,7 @@
 
 #include "tessera/base/random.h"
 #include "tessera/data/loader.h"
+#include "tessera/data/rows.h"
 #include "tessera/nn/layers.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/trainer.h"
@@ -45,9 +46,7 @@ inline std::shared_ptr<const data::Dataset> tiny_dataset(int64_t count = 48, uin
 }
 
 inline data::LoaderOptions tiny_loading(int64_t batch = 8) {
-  return {.batch_size = batch,
-          .seed = 11,
-          .augmentation = {.horizontal_flip = false, .mean = {0.3F}, .deviation = {0.3F}}};
+  return {.batch_size = batch, .seed = 11};
 }
 
 inline data::Loader tiny_loader(int64_t batch = 8) {
@@ -61,38 +60,38 @@ inline data::Loader tiny_evaluation(int64_t batch = 8) {
   return {tiny_dataset(45, 4), options};
 }
 
-inline models::ModelOptions tiny_options() {
-  models::ModelOptions options;
-  options.classes = kTinyClasses;
-  options.image_size = kTinySize;
-  options.channels = 1;
-  return options;
+inline nn::ImageInput tiny_images() {
+  return {.mean = {0.3F}, .deviation = {0.3F}};
 }
 
 inline nn::Task tiny_perceptron(double dropout = 0, const nn::Loss& loss = nn::cross_entropy()) {
-  models::ModelOptions options = tiny_options();
-  options.hidden = {12};
-  options.dropout = dropout;
-  return tasks::image_classification(models::mlp(options), {.loss = loss});
+  const models::Model network = models::mlp(
+      {.classes = kTinyClasses, .image_size = kTinySize, .channels = 1, .hidden = {12}, .dropout = dropout});
+  return tasks::image_classification(network, {.loss = loss, .images = tiny_images()});
 }
 
 inline nn::Task tiny_resnet(double dropout = 0) {
-  models::ModelOptions options = tiny_options();
-  options.width = 4;
-  options.blocks = {1, 1};
-  options.dropout = dropout;
-  return tasks::image_classification(models::resnet_small(options));
+  const models::Model network = models::resnet_small({.classes = kTinyClasses,
+                                                      .image_size = kTinySize,
+                                                      .channels = 1,
+                                                      .width = 4,
+                                                      .blocks = {1, 1},
+                                                      .dropout = dropout});
+  return tasks::image_classification(network, {.images = tiny_images()});
 }
 
 // Of a network from images to logits.
-inline nn::Task tiny_task(const std::string& name, std::function<Value*(nn::Context&, Value*)> forward) {
-  return tasks::image_classification(models::Model{name, tiny_options(), std::move(forward)});
+inline nn::Task tiny_task(const std::string& name, std::function<Value*(nn::Context&, Value*)> forward,
+                          const nn::ImageInput& images = tiny_images()) {
+  return tasks::image_classification(models::Model{name, {kTinyClasses, kTinySize, 1}, std::move(forward)},
+                                     {.images = images});
 }
 
-inline nn::Task tiny_linear() {
-  return tiny_task("linear", [](nn::Context& context, Value* x) {
-    return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
-  });
+inline nn::Task tiny_linear(const nn::ImageInput& images = tiny_images()) {
+  return tiny_task(
+      "linear",
+      [](nn::Context& context, Value* x) { return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses); },
+      images);
 }
 
 // An evaluation by an epoch of the loader, which outlives it.
@@ -106,26 +105,18 @@ inline train::Numbers results_on(const data::Loader& loader, train::Trainer& tra
   return evaluator.results();
 }
 
-// Hands out the tiny data with one broken pixel.
-class BrokenDataset : public data::Dataset {
- public:
-  explicit BrokenDataset(int64_t broken) : broken_(broken) {}
-  int64_t size() const override { return whole_->size(); }
-  const Shape& image_shape() const override { return whole_->image_shape(); }
-  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
-  void read(int64_t index, std::span<float> image, int32_t& label) const override {
-    whole_->read(index, image, label);
-    if (index == broken_) image[7] = std::numeric_limits<float>::quiet_NaN();
-  }
+// The tiny data for networks that take images in fp32; a broken one has in its third batch a pixel that is no
+// number.
+inline data::Rows tiny_rows(bool broken = false) {
+  const TinyData data = tiny_data(48);
+  Tensor images = data.images.cast(DataType::fp32).reshape({48, kTinySize, kTinySize, 1});
+  if (broken) images.set(20 * kTinySize * kTinySize + 7, std::numeric_limits<double>::quiet_NaN());
+  return {{{"images", images}, {"labels", data.labels.cast(DataType::int32)}},
+          {.batch_size = 8, .shuffle = false}};
+}
 
- private:
-  std::shared_ptr<const data::Dataset> whole_ = tiny_dataset();
-  int64_t broken_;
-};
-
-// Which meets it in its third batch.
-inline data::Loader broken_loader() {
-  return {std::make_shared<BrokenDataset>(20), {.batch_size = 8, .shuffle = false}};
+inline nn::Task tiny_linear_of_rows() {
+  return tiny_linear({.type = DataType::fp32});
 }
 
 // The names of the tensors that are not bit for bit the same; empty when all are.

@@ -235,12 +235,12 @@ TEST(Trainer, SaysHowFarItCameAndKeepsTheBestWeights) {
 }
 
 // Trains until it throws; the state before the step that threw must be the state after.
-void expect_fails_unchanged(Trainer& trainer, const data::Loader& loader, const FitOptions& given,
+void expect_fails_unchanged(Trainer& trainer, const data::Source& source, const FitOptions& given,
                             std::initializer_list<std::string> words) {
   std::map<std::string, Tensor> before = trainer.training_state().tensors;
   FitOptions options = given;
   options.on_step = [&](const train::StepEvent&) { before = trainer.training_state().tensors; };
-  EXPECT_TRUE(throws_error([&] { trainer.fit(loader, options); }, ErrorCode::not_finite, words));
+  EXPECT_TRUE(throws_error([&] { trainer.fit(source, options); }, ErrorCode::not_finite, words));
   EXPECT_EQ(different_tensors(trainer.training_state().tensors, before), std::vector<std::string>{});
 }
 
@@ -279,14 +279,14 @@ TEST_P(NotFinite, InputsAreNamed) {
   for (const Precision precision : {Precision::fp32, Precision::fp16}) {
     TrainerOptions options = training();
     options.precision = precision;
-    Trainer trainer(tiny_linear(), options);
-    expect_fails_unchanged(trainer, broken_loader(), {}, {"step 3", "nan", "images", "row 4"});
+    Trainer trainer(tiny_linear_of_rows(), options);
+    expect_fails_unchanged(trainer, tiny_rows(/*broken=*/true), {}, {"step 3", "nan", "images", "row 4"});
     // It can go on, with other data.
-    Trainer other(tiny_linear(), options);
-    other.fit(data::Loader(tiny_dataset(), {.batch_size = 8, .shuffle = false}), {.max_steps = 2});
+    Trainer other(tiny_linear_of_rows(), options);
+    other.fit(tiny_rows(), {.max_steps = 2});
     EXPECT_EQ(different_tensors(trainer.training_state().tensors, other.training_state().tensors),
               std::vector<std::string>{});
-    for (Trainer* each : {&trainer, &other}) each->fit(tiny_loader(), {});
+    for (Trainer* each : {&trainer, &other}) each->fit(tiny_rows(), {});
     EXPECT_EQ(different_tensors(trainer.training_state().tensors, other.training_state().tensors),
               std::vector<std::string>{});
   }

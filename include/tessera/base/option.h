@@ -58,6 +58,13 @@ struct Option {
   Resuming resuming = Resuming::asked;
 };
 
+// What an option may choose, and the options that come with it.
+struct OptionChoice {
+  std::string name;
+  std::string documentation;           // one line, or ""
+  const std::vector<Option>* options;  // outlive the choice
+};
+
 // Values by key.
 class Options {
  public:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/base/option.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -52,5 +53,16 @@ class Registry {
   std::string kind_;
   std::map<std::string, Entry> entries_;
 };
+
+// Of entries with options of their own, by name.
+template <typename Entry>
+std::vector<OptionChoice> choices_of(const Registry<Entry>& registry) {
+  std::vector<OptionChoice> choices;
+  for (const Entry* entry : registry.all()) {
+    OptionChoice& choice = choices.emplace_back(OptionChoice{entry->name, "", &entry->options});
+    if constexpr (requires { entry->documentation; }) choice.documentation = entry->documentation;
+  }
+  return choices;
+}
 
 }  // namespace tessera

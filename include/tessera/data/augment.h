@@ -1,4 +1,4 @@
-// Changes to images between reading and batching. All images are fp32 [H, W, C], channels-last.
+// Changes to images between reading and batching. All images are uint8 [H, W, C], channels-last.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace tessera::data {
 
 // Mirrors left and right.
-void flip_horizontally(std::span<float> image, const Shape& shape);
+void flip_horizontally(std::span<uint8_t> image, const Shape& shape);
 
 // Moves the image by (down, right) pixels, either of which may be negative; what comes in from outside is 0.
 // Equal to padding with zeros and cropping to the old size.
-void shift(std::span<float> image, const Shape& shape, int64_t down, int64_t right);
+void shift(std::span<uint8_t> image, const Shape& shape, int64_t down, int64_t right);
 
 struct Rectangle {
   int64_t top = 0;
@@ -23,34 +23,27 @@ struct Rectangle {
   int64_t height = 0;
   int64_t width = 0;
 };
-// Sets a rectangle inside the image to 0.
-void erase(std::span<float> image, const Shape& shape, const Rectangle& area);
-
-// (value - mean[c]) / deviation[c] for each channel c.
-void normalize(std::span<float> image, std::span<const float> mean, std::span<const float> deviation);
+// Sets each channel of a rectangle inside the image to its value of `fill`, [C].
+void erase(std::span<uint8_t> image, const Shape& shape, const Rectangle& area,
+           std::span<const uint8_t> fill);
 
 struct ChannelStatistics {
   std::vector<float> mean;       // [C]
   std::vector<float> deviation;  // [C], of the whole population
 };
-// Over the first `examples` images, or all when there are fewer.
+// Of values in 0..1, over the first `examples` images, or all when there are fewer.
 ChannelStatistics measure_channels(const Dataset& dataset, int64_t examples = 10'000);
 
 // Applied in the order of the members. The defaults change nothing.
 struct AugmentOptions {
   int64_t crop_padding = 0;      // pixels: zeros on every side, then a random crop of the old size
   bool horizontal_flip = false;  // of every second image on average
-  // Per channel, or one number for all; empty: none.
-  std::vector<float> mean = {};
-  std::vector<float> deviation = {};
-  // Random erasing (Zhong et al., 2020) with zeros, the mean if normalized: the area's share of the image is
-  // uniform, the logarithm of its height/width uniform between those of 0.3 and 1/0.3.
+  // Random erasing (Zhong et al., 2020): the area's share of the image is uniform, the logarithm of its
+  // height/width uniform between those of 0.3 and 1/0.3.
   double erase_probability = 0;
   double erase_minimum_share = 0.02;
   double erase_maximum_share = 1.0 / 3;
-
-  // Only what evaluation does too: the normalization.
-  AugmentOptions without_randomness() const;
+  std::vector<uint8_t> erase_fill = {0};  // of each channel, or one for all; the mean disturbs least
 };
 
 // AugmentOptions, checked, for images of one shape. What happens to an image depends only on (seed, epoch,
@@ -60,7 +53,7 @@ class Augmenter {
   // Throws Error(invalid_argument) naming the option that does not fit the shape or its own range.
   Augmenter(const AugmentOptions& options, const Shape& image_shape);
 
-  void apply(std::span<float> image, uint64_t seed, uint64_t epoch, int64_t example) const;
+  void apply(std::span<uint8_t> image, uint64_t seed, uint64_t epoch, int64_t example) const;
 
  private:
   AugmentOptions options_;

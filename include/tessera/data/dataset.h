@@ -21,9 +21,9 @@ class Dataset {
   virtual const std::vector<std::string>& class_names() const = 0;  // name of label 0, 1, ...
   int64_t class_count() const { return static_cast<int64_t>(class_names().size()); }
 
-  // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C values in [0, 1], and its
+  // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C bytes, and its
   // label in [0, class_count()).
-  virtual void read(int64_t index, std::span<float> image, int32_t& label) const = 0;
+  virtual void read(int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;
 };
 
 // The name of a class, or its number where the names end: a network may have more outputs than its data has
@@ -33,7 +33,7 @@ std::string class_name(const std::vector<std::string>& names, int64_t label);
 // Images and labels held in memory.
 class ClassificationDataset : public Dataset {
  public:
-  // images: uint8 [N, H, W] or [N, H, W, C], 255 becoming 1. labels: uint8 or int32 [N]. Without class_names
+  // images: uint8 [N, H, W] or [N, H, W, C]. labels: uint8 or int32 [N]. Without class_names
   // the classes are called "0", "1", ... up to the largest label. Throws Error(invalid_argument) when the
   // counts differ, the set is empty or a label has no class.
   ClassificationDataset(const Tensor& images, const Tensor& labels,
@@ -42,7 +42,7 @@ class ClassificationDataset : public Dataset {
   int64_t size() const override { return images_.shape()[0]; }
   const Shape& image_shape() const override { return image_shape_; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
-  void read(int64_t index, std::span<float> image, int32_t& label) const override;
+  void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
 
   const Tensor& images() const { return images_; }  // uint8 [N, H, W, C]
   const Tensor& labels() const { return labels_; }  // int32 [N]
@@ -87,12 +87,12 @@ class SyntheticDataset : public Dataset {
   int64_t size() const override { return options_.size; }
   const Shape& image_shape() const override { return options_.image_shape; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
-  void read(int64_t index, std::span<float> image, int32_t& label) const override;
+  void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
 
  private:
   SyntheticOptions options_;
   std::vector<std::string> class_names_;
-  Tensor images_;  // fp32 [distinct, H, W, C]
+  Tensor images_;  // uint8 [distinct, H, W, C]
 };
 
 }  // namespace tessera::data

@@ -23,10 +23,11 @@ struct LoaderOptions {
   AugmentOptions augmentation = {};
 };
 
-// Labeled images as a source: "images" fp32 [batch, H, W, C], zeros in rows that only fill, and "labels"
-// int32 [batch], padding_label there. A batch holds the same bits whatever the number of workers. With
-// several ranks a batch of each is a part of one that is as many times larger, so that the order of the
-// examples depends on their number in that way only.
+// Labeled images as a source: "images" uint8 [batch, H, W, C], zeros in rows that only fill, and "labels"
+// int32 [batch], padding_label there. The network's graph scales and normalizes them (nn::normalize_images).
+// A batch holds the same bits whatever the number of workers. With several ranks a batch of each is a part of
+// one that is as many times larger, so that the order of the examples depends on their number in that way
+// only.
 //
 //   Loader loader(dataset, {.batch_size = 128, .seed = 7});
 //   const auto stream = loader.open({.epoch = 0});

@@ -21,6 +21,8 @@ struct RowOptions {
   bool shuffle = true;    // anew in every epoch; otherwise in their order
   bool drop_last = true;  // leave out the last, incomplete batch; otherwise zeros fill it
   uint64_t seed = 0;      // of the order
+  int64_t workers = 1;    // threads that prepare batches; 0: Stream::next() prepares them itself
+  int64_t prefetch = 4;   // batches at most that are ready or in preparation
 };
 
 // Each tensor's first axis counts the examples; a batch holds some of them, by a field of the tensor's name.

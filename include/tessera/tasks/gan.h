@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/nn/images.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/phase.h"
@@ -15,10 +16,11 @@ struct GanOptions {
   int64_t channels = 1;
   int64_t noise = 64;  // numbers that a picture is made of
   int64_t width = 32;  // channels of the layers next to the picture
+  nn::ImageInput images = {.mean = {0.5F}, .deviation = {0.5F}};  // to -1..1, as the generator's are
 };
 
 // Radford et al. 2016 (arXiv:1511.06434) for small pictures: two strided convolutions on each side.
-//   inputs:     images fp32 [batch, size, size, channels], in -1..1
+//   inputs:     images uint8, or as the options say, [batch, size, size, channels]
 //   objectives: discriminator (real pictures against those that the generator makes of noise), generator (how
 //   seldom the
 //               discriminator tells them)

@@ -9,6 +9,7 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/model.h"
+#include "tessera/nn/images.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
@@ -17,13 +18,13 @@ namespace tessera::tasks {
 
 struct ImageClassificationOptions {
   nn::Loss loss = nn::cross_entropy();
+  nn::ImageInput images = {};
 };
 
-//   inputs:     images fp32 [batch, H, W, C], labels int32 [batch]; rows with label -1 only fill the batch
-//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's
-//   served:     logits fp32 [batch, classes]
-//   evaluation: loss fp32 [batch] (what is trained, of each example; 0 in filling rows), prediction int32
-//   [batch],
+//   inputs:     images uint8, or as the options say, [batch, H, W, C], labels int32 [batch]; rows with label
+//   -1 only fill the batch objective:  loss; metric: accuracy, the share of rows whose largest logit is the
+//   label's served:     logits fp32 [batch, classes] evaluation: loss fp32 [batch] (what is trained, of each
+//   example; 0 in filling rows), prediction int32 [batch],
 //               confidence fp32 [batch] (the softmax of the prediction)
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
 
@@ -46,6 +47,8 @@ class ClassificationEvaluator : public train::Evaluator {
 
   void add(const data::Batch& batch, const Feeds& outputs) override;
   train::Numbers results() const override;
+  Feeds state() const override;
+  void merge(const Feeds& state) override;
   // Each picture, drawn in characters, and what it was taken for.
   std::string examples() const override;
   std::vector<train::ReportSection> sections() const override;

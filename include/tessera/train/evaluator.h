@@ -26,11 +26,19 @@ class Evaluator {
   virtual void add(const data::Batch& batch, const Feeds& outputs) = 0;
   // Of all that was added.
   virtual Numbers results() const = 0;
+  // What was added, for merge() by another evaluator of this kind, which saw another part of the data. Both
+  // throw Error(unsupported) where an evaluator has none.
+  virtual Feeds state() const;
+  // As if that had been added here. Throws Error(invalid_argument) when it is of another kind.
+  virtual void merge(const Feeds& state);
   // For a terminal: what the network said of each example.
   virtual std::string examples() const { return {}; }
   // What a report shows of it beside its numbers.
   virtual std::vector<ReportSection> sections() const { return {}; }
 };
+
+// A tensor of another evaluator's state. Throws Error(invalid_argument) when there is none of that type.
+const Tensor& state_tensor(const Feeds& state, const std::string& name, DataType type);
 
 using EvaluatorMaker = std::function<std::unique_ptr<Evaluator>()>;
 

@@ -15,6 +15,9 @@ namespace tessera::train {
 struct OptionSection {
   std::string name;  // "model"
   std::vector<Option> options;
+  // What the first of them chooses from, each with options of its own; asked once all have registered
+  // themselves. Empty: it says itself what it may be.
+  std::function<std::vector<OptionChoice>()> choices = {};
 };
 
 // `settings` hold values by section and key: "model.width".

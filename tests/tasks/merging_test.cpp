@@ -1,0 +1,118 @@
+// What evaluators say of parts of the data, together, is what one says of the whole.
+#include <gtest/gtest.h>
+
+#include "tessera/base/random.h"
+#include "tessera/tasks/click_through.h"
+#include "tessera/tasks/gan.h"
+#include "tessera/tasks/image_classification.h"
+#include "tessera/tasks/masked_language_model.h"
+
+#include "support/expect_error.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kRows = 4;
+constexpr int64_t kBatches = 6;
+
+Tensor random_numbers(uint64_t seed, const Shape& shape) {
+  Tensor tensor(DataType::fp32, shape);
+  const Random random(seed);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, random.uniform(static_cast<uint64_t>(i)));
+  return tensor;
+}
+
+Tensor random_classes(uint64_t seed, int64_t count, DataType type = DataType::int32) {
+  Tensor tensor(type, {count});
+  const Random random(seed);
+  for (int64_t i = 0; i < count; ++i)
+    tensor.set(i, static_cast<double>(random.below(static_cast<uint64_t>(i), 2)));
+  return tensor;
+}
+
+// What every evaluator here reads, of a batch whose last row only fills in the last one.
+struct Evaluated {
+  data::Batch batch;
+  Feeds outputs;
+};
+Evaluated evaluated(int64_t number) {
+  const auto seed = static_cast<uint64_t>(100 * number);
+  Evaluated one;
+  one.batch.samples = number == kBatches - 1 ? kRows - 1 : kRows;
+  for (int64_t row = 0; row < one.batch.samples; ++row) one.batch.indices.push_back(number * kRows + row);
+  one.batch.fields = {{"labels", random_classes(seed, kRows)},
+                      {"images", random_numbers(seed + 1, {kRows, 2, 2, 1})}};
+  one.outputs = {{"loss", random_numbers(seed + 2, {kRows})},
+                 {"prediction", random_classes(seed + 3, kRows)},
+                 {"confidence", random_numbers(seed + 4, {kRows})},
+                 {"probabilities", random_numbers(seed + 5, {kRows})},
+                 {"hits", random_classes(seed + 6, kRows, DataType::fp32)},
+                 {"places", random_numbers(seed + 7, {kRows})},
+                 {"ordered", random_classes(seed + 8, kRows, DataType::fp32)},
+                 {"samples", random_numbers(seed + 9, {kRows, 2, 2, 1})}};
+  return one;
+}
+
+struct EvaluatorCase {
+  const char* name;
+  train::EvaluatorMaker make;
+};
+class Merging : public ::testing::TestWithParam<EvaluatorCase> {};
+INSTANTIATE_TEST_SUITE_P(
+    Evaluators, Merging,
+    ::testing::Values(EvaluatorCase{"ImageClassification", tasks::classification_evaluator()},
+                      EvaluatorCase{"ClickThrough", tasks::click_through_evaluator()},
+                      EvaluatorCase{"Gan", tasks::gan_evaluator()},
+                      EvaluatorCase{"MaskedLanguageModel", tasks::masked_language_model_evaluator()}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(Merging, OfPartsGivesTheResultsOfTheWhole) {
+  const auto whole = GetParam().make();
+  std::vector<std::unique_ptr<train::Evaluator>> parts;
+  for (int part = 0; part < 3; ++part) parts.push_back(GetParam().make());
+  for (int64_t number = 0; number < kBatches; ++number) {
+    const Evaluated one = evaluated(number);
+    whole->add(one.batch, one.outputs);
+    parts[static_cast<size_t>(number % 2)]->add(one.batch, one.outputs);  // the third sees nothing
+  }
+  const auto merged = GetParam().make();
+  for (const size_t part : {2, 1, 0}) merged->merge(parts[part]->state());
+  const train::Numbers results = merged->results();
+  const train::Numbers expected = whole->results();
+  ASSERT_EQ(results.size(), expected.size());
+  // Some dozens of numbers below 1, summed in another order.
+  for (const auto& [name, value] : expected) EXPECT_NEAR(results.at(name), value, 1e-12) << name;
+  EXPECT_NE(parts[0]->results(), expected);
+}
+
+TEST_P(Merging, RefusesWhatIsOfAnotherKind) {
+  EXPECT_ERROR(GetParam().make()->merge({{"other", Tensor::scalar(DataType::fp32, 1)}}),
+               ErrorCode::invalid_argument, "state of another evaluator");
+}
+
+TEST(MergingEvaluators, PutsPredictionsInTheOrderOfTheData) {
+  tasks::ClassificationEvaluator first;
+  tasks::ClassificationEvaluator second;
+  for (int64_t number = 0; number < kBatches; ++number) {
+    const Evaluated one = evaluated(number);
+    (number % 2 == 0 ? first : second).add(one.batch, one.outputs);
+  }
+  second.merge(first.state());
+  for (size_t i = 0; i < second.predictions().size(); ++i)
+    EXPECT_EQ(second.predictions()[i].index, static_cast<int64_t>(i));
+}
+
+// A program's own evaluator need not be of any use to several ranks.
+TEST(MergingEvaluators, IsRefusedByEvaluatorsWithoutAState) {
+  class Counting : public train::Evaluator {
+    void add(const data::Batch&, const Feeds&) override {}
+    train::Numbers results() const override { return {}; }
+  };
+  Counting counting;
+  train::Evaluator& evaluator = counting;
+  EXPECT_ERROR(evaluator.state(), ErrorCode::unsupported, "no state");
+  EXPECT_ERROR(evaluator.merge({}), ErrorCode::unsupported, "cannot be merged");
+}
+
+}  // namespace
+}  // namespace tessera::testing
