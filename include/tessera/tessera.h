@@ -6,6 +6,7 @@
 #include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
 #include "tessera/compile/executable.h"
+#include "tessera/compile/executable_family.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/loader.h"
 #include "tessera/data/rows.h"

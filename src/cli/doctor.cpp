@@ -37,8 +37,13 @@ struct DeviceFinding {
 DeviceFinding look_for(const std::string& name) {
   DeviceFinding finding{.name = name};
   try {
-    finding.description = Device::open(name)->description();
+    std::string fallback;
+    finding.description = Device::open(name, &fallback)->description();
     finding.found = true;
+    if (name == "auto") {
+      finding.detail = device_summary(finding.description, fallback);
+      return finding;
+    }
     finding.detail = finding.description.model;
     for (const auto& [library, version] : finding.description.versions) {
       finding.detail += fmt::format(", {} {}", library, version);
@@ -93,7 +98,7 @@ void add_doctor(CLI::App* command) {
   command->add_flag("--json", *json, "Print the same as JSON");
   command->callback([json] {
     std::vector<DeviceFinding> findings;
-    for (const char* name : {"reference", "null", "cpu", "cuda"}) findings.push_back(look_for(name));
+    for (const char* name : {"reference", "null", "cpu", "cuda", "auto"}) findings.push_back(look_for(name));
     const report::MachineInfo machine = report::read_machine();
     *json ? print_json(machine, findings) : print_text(machine, findings);
   });

@@ -18,6 +18,7 @@ struct ExplainArguments {
   bool dot = false;
   bool text = false;
   bool times = false;
+  std::vector<int64_t> beside = {};  // batches, in the same workspace
 };
 
 // Of nodes with a kernel that runs every time: of all, or of one operator.
@@ -36,8 +37,9 @@ struct Total {
 struct Explanation {
   const Executable& executable;
   DeviceDescription device;
-  std::string fallback;  // why it is no GPU, where that was left to `auto`
-  NodeTimes times;       // empty when not asked for
+  std::string fallback;          // why it is no GPU, where that was left to `auto`
+  NodeTimes times;               // empty when not asked for
+  std::vector<int64_t> batches;  // of the executables in its workspace, itself the first
 
   bool timed() const { return !times.nodes.empty(); }
   double seconds(size_t node) const { return timed() ? times.nodes[node].seconds() : 0; }
@@ -88,8 +90,10 @@ nlohmann::json node_json(const Explanation& explained, size_t index) {
   return json;
 }
 
-nlohmann::json device_json(const DeviceDescription& device) {
+nlohmann::json device_json(const Explanation& explained) {
+  const DeviceDescription& device = explained.device;
   nlohmann::json json = {{"name", device.name}, {"model", device.model}};
+  if (!explained.fallback.empty()) json["fallback"] = explained.fallback;
   if (device.bytes_per_second > 0) json["bytes_per_second"] = device.bytes_per_second;
   for (const auto& [precision, flops] : device.flops_per_second) {
     json["flops_per_second"][std::string(to_string(precision))] = flops;
@@ -108,9 +112,20 @@ nlohmann::json total_json(const Explanation& explained) {
   return json;
 }
 
+nlohmann::json workspace_json(const Explanation& explained) {
+  const std::vector<WorkspaceUse> uses = explained.executable.workspace()->uses();
+  const WorkspaceNeeds needs = needs_of(uses);
+  nlohmann::json json = {{"shared_bytes", needs.shared_bytes},
+                         {"alone_bytes", needs.alone_bytes},
+                         {"executables", nlohmann::json::array()}};
+  for (size_t i = 0; i < uses.size(); ++i)
+    json["executables"].push_back({{"batch", explained.batches[i]}, {"bytes", uses[i].bytes}});
+  return json;
+}
+
 void print_json(const Explanation& explained) {
   const Executable& executable = explained.executable;
-  nlohmann::json json = {{"device", device_json(explained.device)},
+  nlohmann::json json = {{"device", device_json(explained)},
                          {"nodes", nlohmann::json::array()},
                          {"passes", nlohmann::json::array()},
                          {"total", total_json(explained)}};
@@ -128,7 +143,12 @@ void print_json(const Explanation& explained) {
                     {"lower_bound_bytes", plan.lower_bound_bytes},
                     {"variable_bytes", plan.variable_bytes},
                     {"settled_variable_bytes", plan.settled_variable_bytes},
-                    {"persistent_bytes", plan.persistent_bytes}};
+                    {"persistent_bytes", plan.persistent_bytes},
+                    {"derived", nlohmann::json::array()},
+                    {"workspace", workspace_json(explained)}};
+  for (const DerivedValue& value : plan.derived) {
+    json["memory"]["derived"].push_back({{"name", value.name}, {"type", value.type}, {"bytes", value.bytes}});
+  }
   json["compile_seconds"] = executable.compile_seconds();
   fmt::print("{}\n", dump_json(json, 1));
 }
@@ -194,6 +214,35 @@ void print_totals(const Explanation& explained) {
              fmt::join(peaks, ", "));
 }
 
+// The largest of them.
+void print_derived(const MemoryPlan& plan) {
+  if (plan.derived.empty()) return;
+  std::vector<DerivedValue> values = plan.derived;
+  std::stable_sort(values.begin(), values.end(),
+                   [](const DerivedValue& a, const DerivedValue& b) { return a.bytes > b.bytes; });
+  constexpr size_t kShown = 8;
+  fmt::print(
+      "\nMade once of parameters and constants, and shared by all executables over them: {} in {} values\n",
+      format_bytes(static_cast<double>(plan.persistent_bytes)), values.size());
+  for (size_t i = 0; i < std::min(kShown, values.size()); ++i) {
+    fmt::print("  {:>10}  {} {}\n", format_bytes(static_cast<double>(values[i].bytes)), values[i].name,
+               values[i].type);
+  }
+}
+
+void print_workspace(const Explanation& explained) {
+  const std::vector<WorkspaceUse> uses = explained.executable.workspace()->uses();
+  if (uses.size() < 2) return;
+  const WorkspaceNeeds needs = needs_of(uses);
+  fmt::print("\nWorkspace: {} for {} executables, {} if each had its own\n",
+             format_bytes(static_cast<double>(needs.shared_bytes)), uses.size(),
+             format_bytes(static_cast<double>(needs.alone_bytes)));
+  for (size_t i = 0; i < uses.size(); ++i) {
+    fmt::print("  {:>10}  batch {}\n", format_bytes(static_cast<double>(uses[i].bytes)),
+               explained.batches[i]);
+  }
+}
+
 void print_text(const Explanation& explained) {
   const Executable& executable = explained.executable;
   fmt::print("{}\n\nPasses\n", device_summary(explained.device, explained.fallback));
@@ -218,6 +267,8 @@ void print_text(const Explanation& explained) {
     fmt::print("  {:>10}  {} {}\n", format_bytes(static_cast<double>(block->bytes)), block->name,
                block->type);
   }
+  print_derived(plan);
+  print_workspace(explained);
   fmt::print("Compiled in {:.2f} s\n", executable.compile_seconds());
 }
 
@@ -226,6 +277,7 @@ void add_explain(CLI::App* command) {
       "Examples:\n"
       "  tessera explain resnet50 --train --times\n"
       "  tessera explain resnet50 --train --batch 256 --precision fp16 --device cuda:plan-h100\n"
+      "  tessera explain resnet50 --batch 64 --beside 1,8,16 --device cuda:plan-h100\n"
       "  tessera explain lenet --dot | dot -Tsvg > lenet.svg\n"
       "A node's limit is the least time in which the hardware could move its bytes and do its flops; it is\n"
       "known for GPUs, and --times says what share of it each node reached.");
@@ -234,6 +286,11 @@ void add_explain(CLI::App* command) {
   command->add_flag("--json", arguments->json, "Print nodes, candidates and memory as JSON");
   command->add_flag("--dot", arguments->dot, "Print the compiled graph for Graphviz");
   command->add_flag("--text", arguments->text, "Print the compiled graph as text");
+  command
+      ->add_option("--beside", arguments->beside,
+                   "Further batch sizes, as 1,8,64: what their executables need in the same workspace")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   command->add_flag("--times", arguments->times,
                     "Run it, and add each node's time, rates and share of its limit");
   command->callback([arguments] {
@@ -243,7 +300,18 @@ void add_explain(CLI::App* command) {
     } else if (arguments->text) {
       fmt::print("{}", print(compiled.executable->graph()));
     } else {
-      Explanation explained{*compiled.executable, compiled.device->description(), compiled.fallback, {}};
+      Explanation explained{.executable = *compiled.executable,
+                            .device = compiled.device->description(),
+                            .fallback = compiled.fallback,
+                            .times = {},
+                            .batches = {arguments->model.batch}};
+      std::vector<CompiledModel> others;
+      for (const int64_t batch : arguments->beside) {
+        ModelArguments other = arguments->model;
+        other.batch = batch;
+        others.push_back(compile_model(other, compiled.executable->workspace()));
+        explained.batches.push_back(batch);
+      }
       if (arguments->times) {
         make_ready(arguments->model, compiled);
         explained.times = compiled.executable->profile({});

@@ -62,6 +62,8 @@ int exit_code(ErrorCode code) {
       return 7;
     case ErrorCode::not_finite:
       return 8;
+    case ErrorCode::device_fault:
+      return 9;
     case ErrorCode::internal:
       break;
   }
@@ -82,8 +84,8 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", TESSERA_VERSION);
   program.footer(
       "Exit codes: 0 success, 2 wrong use, 3 invalid graph, 4 invalid file, 5 input or output failed,\n"
-      "6 out of memory, 7 unsupported here, 8 the loss became NaN or infinite, 70 a fault of ours,\n"
-      "130 interrupted (training state saved).");
+      "6 out of memory, 7 unsupported here, 8 the loss became NaN or infinite, 9 the device failed,\n"
+      "70 a fault of ours, 130 interrupted (training state saved).");
   for (const CommandDescription* command : commands().all())
     command->add(program.add_subcommand(command->name, command->documentation));
   check_command(argc, argv);

@@ -96,7 +96,7 @@ models::Model make_model(const ModelArguments& arguments) {
   return models::create(arguments.model, options);
 }
 
-CompiledModel compile_model(const ModelArguments& arguments) {
+CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace) {
   CompileOptions compile_options;
   compile_options.passes.precision = parse_precision(arguments.precision);
   compile_options.passes.frozen = !arguments.train;
@@ -124,7 +124,9 @@ CompiledModel compile_model(const ModelArguments& arguments) {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};
   }
-  result.device = Device::open(arguments.device, &result.fallback);
+  result.device =
+      workspace != nullptr ? workspace->device() : Device::open(arguments.device, &result.fallback);
+  compile_options.workspace = std::move(workspace);
   result.executable = compile(*result.step.graph, result.device, compile_options);
   return result;
 }

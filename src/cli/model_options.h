@@ -44,7 +44,8 @@ struct CompiledModel {
   std::string fallback;  // why `auto` took no GPU, or ""
   std::unique_ptr<Executable> executable;
 };
-CompiledModel compile_model(const ModelArguments& arguments);
+// In that workspace, on its device, or in one of its own.
+CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace = nullptr);
 
 // Throws Error(internal) where the model has no such variable.
 Tensor starting_value(const CompiledModel& compiled, const std::string& name);

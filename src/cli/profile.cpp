@@ -150,6 +150,7 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
   }
   double nodes = 0;
   for (const TimeSpan& node : measured.nodes.nodes) nodes += node.seconds() * 1e3;
+  fmt::print("{}\n", device_summary(compiled.device->description(), compiled.fallback));
   fmt::print("{} {} batch {} on {}: run {:.2f} ms (median of {})", arguments.model.model,
              arguments.model.train ? "training" : "inference", arguments.model.batch,
              compiled.device->description().name, median(run), arguments.iterations);

@@ -2,10 +2,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 
 #include <dlfcn.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/log.h"
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -39,28 +41,37 @@ std::shared_ptr<Device> load_plugin(const std::string& backend, const std::strin
   return std::shared_ptr<Device>(plugin->create(options.c_str()));
 }
 
-std::shared_ptr<Device> fastest(std::string& fallback) {
+// Without `fallback` the log says, once, why it is no GPU: where there is one, and it has failed, as a
+// warning.
+std::shared_ptr<Device> fastest(std::string* fallback) {
   try {
     return load_plugin("cuda", "");
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::unsupported) throw;
-    fallback = error.what();
-    return load_plugin("cpu", "");
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::device_fault) throw;
+    static std::once_flag said;
+    if (fallback != nullptr) {
+      *fallback = error.what();
+    } else {
+      std::call_once(said, [&] {
+        const bool failed = error.code() == ErrorCode::device_fault;
+        write_log(failed ? LogLevel::warning : LogLevel::info,
+                  fmt::format("device 'auto' is the CPU, no GPU: {}", error.what()));
+      });
+    }
   }
+  return load_plugin("cpu", "");
 }
 
 }  // namespace
 
 std::shared_ptr<Device> Device::open(const std::string& name, std::string* fallback) {
-  std::string ignored;
-  std::string& reason = fallback != nullptr ? *fallback : ignored;
-  reason.clear();
+  if (fallback != nullptr) fallback->clear();
   const size_t colon = name.find(':');
   const std::string backend = name.substr(0, colon);
   const std::string options = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (backend == "reference") return reference();
   if (backend == "null") return null();
-  if (backend == "auto") return fastest(reason);
+  if (backend == "auto") return fastest(fallback);
   const std::vector<std::string> backends{"auto", "cpu", "cuda", "null", "reference"};
   require(backend == "cpu" || backend == "cuda", ErrorCode::invalid_argument,
           "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),

@@ -10,6 +10,7 @@
 #include "compile/derived_values.h"
 #include "compile/finite.h"
 #include "compile/queue_work.h"
+#include "compile/recorded_run.h"
 #include "compile/run_inputs.h"
 #include "compile/run_outputs.h"
 #include "compile/run_updates.h"
@@ -51,6 +52,7 @@ class PlannedExecutable : public Executable {
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
                          {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
     check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
+    use_ = workspace_->add_use({graph_->name(), plan_.memory.peak_bytes});
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     variables_.emplace(*graph_, schedule_, plan_, device_, queue_);
@@ -65,6 +67,7 @@ class PlannedExecutable : public Executable {
 
   const Graph& graph() const override { return *graph_; }
   const MemoryPlan& memory_plan() const override { return plan_.memory; }
+  const std::shared_ptr<Workspace>& workspace() const override { return workspace_; }
   const std::vector<NodeReport>& nodes() const override { return reports_; }
   const std::vector<PassReport>& passes() const override { return passes_; }
   const std::vector<PhaseReport>& phases() const override { return phases_; }
@@ -160,8 +163,8 @@ class PlannedExecutable : public Executable {
     if (!ran_) run(inputs);
     take(inputs);
     std::vector<Clock::time_point> points;
-    const std::unique_ptr<DeviceTimer> timer =
-        looks_after_nodes() ? nullptr : queue_->timer(steps_.size() + 1);
+    const bool needs_host = looks_after_nodes() || !std::all_of(steps_.begin(), steps_.end(), is_recordable);
+    const std::unique_ptr<DeviceTimer> timer = needs_host ? nullptr : queue_->timer(steps_.size() + 1);
     std::unique_ptr<Recording> recording;
     if (timer != nullptr) recording = queue_->record([&] { run_nodes([&] { timer->mark(); }); });
     if (recording != nullptr) {
@@ -184,12 +187,6 @@ class PlannedExecutable : public Executable {
   }
 
  private:
-  static std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
-    std::vector<Kernel*> pointers;
-    for (const Step& step : steps) pointers.push_back(step.kernel.get());
-    return pointers;
-  }
-
   void end_phase(const char* name) {
     const Clock::time_point begin = phases_.back().time.end;
     phases_.push_back({name, {begin, Clock::now()}});
@@ -201,7 +198,7 @@ class PlannedExecutable : public Executable {
   }
 
   void finish_binding() {
-    recording_.reset();
+    recorded_.reset();
     outputs_->discard();
     ran_ = false;
     try {
@@ -252,7 +249,7 @@ class PlannedExecutable : public Executable {
     reserve_arena(plan_.memory, graph_->name(), *workspace_);
     arena_ = workspace_->memory();
     resolve_runs();
-    recording_.reset();
+    recorded_.reset();
   }
 
   // The memory of a value that is no input of the run.
@@ -311,21 +308,21 @@ class PlannedExecutable : public Executable {
     require(variables_->bound(), ErrorCode::invalid_argument, "graph '{}' runs after bind() or load()",
             graph_->name());
     follow_workspace();
-    if (inputs_->take(inputs)) recording_.reset();
+    if (inputs_->take(inputs)) recorded_.reset();
     variables_->before_run();
   }
 
   // True where the host wants to see what each node made.
   bool looks_after_nodes() const { return options_.check_finite || options_.poison_freed; }
 
-  // Enqueues a run, or runs where the device is the host. The second run makes a recording of the whole,
-  // which it launches, and so do all later ones: the first one lets kernels load what they load once. Returns
-  // whether it was launched; not every device records.
+  // Enqueues a run, or runs where the device is the host. The second run is recorded and then launched, as
+  // are all later ones: the first one lets kernels load what they load once. Returns whether it was launched;
+  // not every device records.
   bool work() {
-    const bool recordable = ran_ && !device_->host_accessible() && !looks_after_nodes();
-    if (recordable && recording_ == nullptr) recording_ = queue_->record([this] { run_nodes([] {}); });
-    if (recording_ != nullptr) {
-      recording_->launch();
+    const bool records = ran_ && !device_->host_accessible() && !looks_after_nodes();
+    if (records && !recorded_.has_value()) recorded_ = RecordedRun::record(*queue_, steps_, run_steps_);
+    if (recorded_.has_value()) {
+      recorded_->launch();
       return true;
     }
     run_nodes([] {});
@@ -337,7 +334,12 @@ class PlannedExecutable : public Executable {
   template <typename Mark>
   void run_nodes(Mark&& mark) {
     mark();
-    for (size_t index = 0; index < steps_.size(); ++index) {
+    run_steps(0, steps_.size(), mark);
+  }
+
+  template <typename Mark>
+  void run_steps(size_t begin, size_t end, Mark&& mark) {
+    for (size_t index = begin; index < end; ++index) {
       steps_[index].run(*queue_);
       if (steps_[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
@@ -345,7 +347,7 @@ class PlannedExecutable : public Executable {
         check_finite(*steps_[index].node, steps_[index].outputs, *queue_);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
-    updates_->apply(memory_in_run_, *variables_);
+    if (end == steps_.size()) updates_->apply(memory_in_run_, *variables_);
   }
 
   void poison(int64_t step) {
@@ -356,6 +358,7 @@ class PlannedExecutable : public Executable {
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Workspace> workspace_;
+  std::shared_ptr<const WorkspaceUse> use_;
   std::shared_ptr<Queue> queue_;  // the workspace's; what it makes comes after it
   CompileOptions options_;
   std::unique_ptr<Graph> graph_;
@@ -378,8 +381,9 @@ class PlannedExecutable : public Executable {
     const Placement& placement = plan_.placements.at(value);
     return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);
   };
+  const RecordedRun::RunSteps run_steps_ = [this](size_t begin, size_t end) { run_steps(begin, end, [] {}); };
   bool ran_ = false;
-  std::unique_ptr<Recording> recording_;
+  std::optional<RecordedRun> recorded_;
 };
 
 }  // namespace

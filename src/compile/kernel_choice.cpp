@@ -5,6 +5,8 @@
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
+#include "compile/kernel_failure.h"
+
 namespace tessera {
 namespace {
 
@@ -42,8 +44,7 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   ChosenKernel choice;
   NodeReport& report = choice.report;
   report.name = node.name();
-  report.operator_name = node.operator_name();
-  if (node.body() != nullptr) report.operator_name += ":" + node.attributes().text("kind");
+  report.operator_name = operator_name_with_kind(node);
   const Cost cost = cost_of(node);
   report.flops = cost.flops;
   report.bytes = cost.bytes;
@@ -51,12 +52,13 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
 
   const bool tuned = tuner != nullptr && device.tunable(node);
   const std::vector<KernelCandidate> all = device.candidates(node);
-  std::vector<const KernelCandidate*> willing;
+  std::vector<WillingCandidate> willing;
   for (const KernelCandidate& candidate : all) {
     if (candidate.only_tuned && !tuned) continue;
-    const std::string refusal = candidate.refusal(request);
-    report.candidates.push_back({candidate.name, refusal, -1});
-    if (refusal.empty()) willing.push_back(&candidate);
+    auto planned = naming_kernel(candidate.name, node, [&] { return candidate.plan(request); });
+    const auto* refusal = std::get_if<Refusal>(&planned);
+    report.candidates.push_back({candidate.name, refusal != nullptr ? refusal->reason : "", -1});
+    if (refusal == nullptr) willing.push_back({&candidate, std::get<KernelMaker>(std::move(planned))});
   }
   if (willing.empty()) {
     std::string refusals;
@@ -66,23 +68,28 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
     fail(ErrorCode::unsupported, "device '{}' has no kernel for {}{}", device.description().name, print(node),
          refusals);
   }
-  const auto is_fallback = [](const KernelCandidate* candidate) { return candidate->fallback; };
-  if (!std::all_of(willing.begin(), willing.end(), is_fallback)) std::erase_if(willing, is_fallback);
+  const auto is_fallback = [](const WillingCandidate& one) { return one.candidate->fallback; };
+  if (std::all_of(willing.begin(), willing.end(), is_fallback)) {
+    willing.resize(1);
+  } else {
+    std::erase_if(willing, is_fallback);
+  }
   std::stable_partition(willing.begin(), willing.end(),
-                        [](const KernelCandidate* candidate) { return !candidate->only_tuned; });
-  const KernelCandidate* winner = willing.front();
+                        [](const WillingCandidate& one) { return !one.candidate->only_tuned; });
+  const WillingCandidate* winner = &willing.front();
   if (tuned && willing.size() > 1) {
     const TuningResult result = tuner->choose(request, willing);
     for (CandidateReport& candidate : report.candidates) {
       const auto time = result.microseconds.find(candidate.name);
       if (time != result.microseconds.end()) candidate.microseconds = time->second;
     }
-    for (const KernelCandidate* candidate : willing) {
-      if (candidate->name == result.winner) winner = candidate;
+    for (const WillingCandidate& one : willing) {
+      if (one.name() == result.winner) winner = &one;
     }
   }
-  report.kernel = winner->name;
-  if (device.executes() || device.plans_kernels()) choice.kernel = winner->create(request);
+  report.kernel = winner->name();
+  if (device.executes() || device.plans_kernels())
+    choice.kernel = naming_kernel(winner->name(), node, winner->make);
   report.choice = {begin, Clock::now()};
   return choice;
 }

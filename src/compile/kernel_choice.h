@@ -15,7 +15,8 @@ struct ChosenKernel {
   NodeReport report;
 };
 
-// Throws Error(unsupported) with every candidate's refusal when none takes the node. `tuner` may be null.
+// Throws Error(unsupported) with every candidate's refusal when none takes the node, and what a candidate
+// throws, with its name and the node's: that is no refusal. `tuner` may be null.
 ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* tuner);
 
 }  // namespace tessera

@@ -1,10 +1,7 @@
 #include "compile/step.h"
 
-#include <fmt/ranges.h>
-
-#include "tessera/base/error.h"
-
 #include "compile/kernel_choice.h"
+#include "compile/kernel_failure.h"
 #include "compile/storage.h"
 
 namespace tessera {
@@ -24,7 +21,6 @@ Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::
   ChosenKernel choice = choose_kernel(request, device, tuner);
   step.kernel = std::move(choice.kernel);
   step.kernel_name = choice.report.kernel;
-  step.operator_name = choice.report.operator_name;
   reports.push_back(std::move(choice.report));
   return step;
 }
@@ -33,14 +29,13 @@ Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::
 
 void Step::run(Queue& queue) {
   if (kernel == nullptr) return;
-  try {
-    kernel->run({inputs, outputs, workspace, queue});
-  } catch (const Error& error) {
-    std::vector<std::string> types;
-    for (const Value* input : node->inputs()) types.push_back(to_string(input->type()));
-    fail(error.code(), "{}\n  in kernel {} of node '{}': {} of {}", error.what(), kernel_name, node->name(),
-         operator_name, fmt::join(types, ", "));
-  }
+  naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue}); });
+}
+
+std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
+  std::vector<Kernel*> pointers;
+  for (const Step& step : steps) pointers.push_back(step.kernel.get());
+  return pointers;
 }
 
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options) {

@@ -15,8 +15,7 @@ struct Step {
   const Node* node = nullptr;
   std::unique_ptr<Kernel> kernel;  // null for an alias, and on a device that makes none
   std::string kernel_name;
-  std::string operator_name;  // with the kind of a fused node
-  std::vector<bool> frozen;   // by input: given once through Kernel::prepare()
+  std::vector<bool> frozen;  // by input: given once through Kernel::prepare()
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
@@ -24,6 +23,8 @@ struct Step {
   // What a kernel throws says of which node it is.
   void run(Queue& queue);
 };
+
+std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps);
 
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options);
 

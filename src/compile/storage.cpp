@@ -77,6 +77,7 @@ class StoragePlanner {
         plan_.placements[output.get()] = {StorageKind::persistent, plan_.persistent.size(), ""};
         plan_.persistent.push_back(output.get());
         plan_.memory.persistent_bytes += output->type().bytes();
+        plan_.memory.derived.push_back({output->name(), to_string(output->type()), output->type().bytes()});
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "tessera/base/clock.h"
@@ -11,6 +12,7 @@
 #include "tessera/base/tensor.h"
 #include "tessera/graph/operator.h"
 
+#include "compile/kernel_failure.h"
 #include "compile/queue_work.h"
 
 namespace tessera {
@@ -150,80 +152,90 @@ std::string Tuner::key_of(const KernelRequest& request) {
   return key;
 }
 
-TuningResult Tuner::choose(const KernelRequest& request,
-                           const std::vector<const KernelCandidate*>& candidates) {
+TuningResult Tuner::choose(const KernelRequest& request, const std::vector<WillingCandidate>& candidates) {
   const std::string key = key_of(request);
   const auto known = results_.find(key);
   if (known != results_.end()) {
     // A candidate that appeared since makes the entry stale.
-    const auto is_timed = [&](const KernelCandidate* c) {
-      return known->second.microseconds.contains(c->name);
+    const auto is_timed = [&](const WillingCandidate& one) {
+      return known->second.microseconds.contains(one.name());
     };
     if (std::all_of(candidates.begin(), candidates.end(), is_timed)) return known->second;
   }
-  if (!measure_ || !device_.executes()) return {candidates.front()->name, {}};
+  if (!measure_ || !device_.executes()) return {candidates.front().name(), {}};
   const std::optional<TuningResult> result = measure(request, candidates);
-  if (!result.has_value()) return {candidates.front()->name, {}};
+  if (!result.has_value()) return {candidates.front().name(), {}};
   results_[key] = *result;
   measured_[key] = *result;
   return *result;
 }
 
 std::optional<TuningResult> Tuner::measure(const KernelRequest& request,
-                                           const std::vector<const KernelCandidate*>& candidates) {
+                                           const std::vector<WillingCandidate>& candidates) {
+  std::string lacking;
   try {
     return measure(request, candidates, Buffers(request.node, device_, *queue_));
   } catch (const Error& error) {
-    log_warning("'{}' is not tuned: {}", request.node.name(), error.what());
-    return std::nullopt;
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    lacking = error.what();
+  } catch (const std::bad_alloc&) {
+    lacking = "the machine has no memory left";
   }
+  log_warning("'{}' is not tuned: {}", request.node.name(), lacking);
+  return std::nullopt;
 }
 
-TuningResult Tuner::measure(const KernelRequest& request,
-                            const std::vector<const KernelCandidate*>& candidates, const Buffers& buffers) {
-  TuningResult result{candidates.front()->name, {}};
+TuningResult Tuner::measure(const KernelRequest& request, const std::vector<WillingCandidate>& candidates,
+                            const Buffers& buffers) {
+  TuningResult result{candidates.front().name(), {}};
   std::vector<Tensor> expected;
   double best = INFINITY;
   const std::shared_ptr<void> cache = device_.allocate(kCacheBytes);
-  for (const KernelCandidate* candidate : candidates) {
+  for (const WillingCandidate& candidate : candidates) {
     // Not measured stays on record as infinitely slow, so that it is not tried again.
-    result.microseconds[candidate->name] = 1e30;
+    result.microseconds[candidate.name()] = 1e30;
     try {
-      const std::unique_ptr<Kernel> kernel = candidate->create(request);
-      const std::shared_ptr<void> workspace =
-          device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
-      for (size_t i = 0; i < request.frozen_inputs.size(); ++i) {
-        if (request.frozen_inputs[i]) kernel->prepare(i, buffers.inputs[i]);
-      }
-      const QueueWork done(*queue_);
-      buffers.forget_outputs(request.node, *queue_);
-      const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get(), *queue_};
-      kernel->run(arguments);  // warm-up
-      queue_->synchronize();
-      const std::vector<Tensor> results = read_outputs(request.node, *queue_, buffers.outputs);
-      if (expected.empty()) {
-        expected = results;
-      } else if (!agree(expected, results)) {
-        log_warning("kernel {} disagrees with {} on {} and is left out", candidate->name,
-                    candidates.front()->name, request.node.name());
+      const std::optional<double> median = naming_kernel(candidate.name(), request.node, [&] {
+        return time(request, candidate, buffers, cache.get(), expected);
+      });
+      if (!median.has_value()) {
+        log_warning("kernel {} disagrees with {} on {} and is left out", candidate.name(),
+                    candidates.front().name(), request.node.name());
         continue;
       }
-      const double median =
-          median_time([&] { queue_->fill(cache.get(), 1, kCacheBytes); }, [&] { kernel->run(arguments); });
-      result.microseconds[candidate->name] = median;
-      if (median < best * (1 - kLeastGain)) {
-        best = median;
-        result.winner = candidate->name;
+      result.microseconds[candidate.name()] = *median;
+      if (*median < best * (1 - kLeastGain)) {
+        best = *median;
+        result.winner = candidate.name();
       }
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
-      // Lack of memory says nothing of the kernel: nothing of this node is remembered.
+      // Nothing of this node is remembered.
       const auto* own = dynamic_cast<const Error*>(&error);
-      if (own != nullptr && own->code() == ErrorCode::out_of_memory) throw;
-      log_warning("kernel {} failed on {} and is left out: {}", candidate->name, request.node.name(),
-                  error.what());
+      if (own != nullptr && is_of_the_machine(own->code())) throw;
+      log_warning("kernel {} is left out: {}", candidate.name(), error.what());
     }
   }
   return result;
+}
+
+std::optional<double> Tuner::time(const KernelRequest& request, const WillingCandidate& candidate,
+                                  const Buffers& buffers, void* cache, std::vector<Tensor>& expected) {
+  const std::unique_ptr<Kernel> kernel = candidate.make();
+  const std::shared_ptr<void> workspace = device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
+  for (size_t i = 0; i < request.frozen_inputs.size(); ++i) {
+    if (request.frozen_inputs[i]) kernel->prepare(i, buffers.inputs[i]);
+  }
+  const QueueWork done(*queue_);
+  buffers.forget_outputs(request.node, *queue_);
+  const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get(), *queue_};
+  kernel->run(arguments);  // warm-up
+  queue_->synchronize();
+  const std::vector<Tensor> results = read_outputs(request.node, *queue_, buffers.outputs);
+  if (expected.empty()) expected = results;
+  if (!agree(expected, results)) return std::nullopt;
+  return median_time([&] { queue_->fill(cache, 1, kCacheBytes); }, [&] { kernel->run(arguments); });
 }
 
 // The device's own clock, where it has one, does not see what the host takes to launch: `before` is still

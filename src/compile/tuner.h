@@ -13,6 +13,13 @@
 
 namespace tessera {
 
+// A candidate that does not refuse, and what makes its kernel.
+struct WillingCandidate {
+  const KernelCandidate* candidate = nullptr;
+  KernelMaker make;
+  const std::string& name() const { return candidate->name; }
+};
+
 class Tuner {
  public:
   // Reads `file` when it exists; a damaged file or one of another version is ignored with a warning. "" for
@@ -21,8 +28,10 @@ class Tuner {
 
   // The remembered result, or a new measurement: outputs checked against the first candidate's, median of
   // several runs with cold caches. A candidate that fails or disagrees is left out with a warning, and one
-  // wins where it is more than noise faster than those before it.
-  TuningResult choose(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates);
+  // wins where it is more than noise faster than those before it. Throws Error(device_fault) naming the
+  // kernel and the node; where memory is lacking the first is taken, with a warning, and nothing is
+  // remembered.
+  TuningResult choose(const KernelRequest& request, const std::vector<WillingCandidate>& candidates);
 
   // Adds what was measured to the file, which is never half written and loses nothing that another process
   // has added meanwhile. What fails is a warning.
@@ -36,9 +45,12 @@ class Tuner {
 
   // None where nothing could be measured, which is not remembered: the device lacked memory.
   std::optional<TuningResult> measure(const KernelRequest& request,
-                                      const std::vector<const KernelCandidate*>& candidates);
-  TuningResult measure(const KernelRequest& request, const std::vector<const KernelCandidate*>& candidates,
+                                      const std::vector<WillingCandidate>& candidates);
+  TuningResult measure(const KernelRequest& request, const std::vector<WillingCandidate>& candidates,
                        const Buffers& buffers);
+  // In microseconds; none where its results are not as expected. The first one's are, from then on.
+  std::optional<double> time(const KernelRequest& request, const WillingCandidate& candidate,
+                             const Buffers& buffers, void* cache, std::vector<Tensor>& expected);
   // In microseconds, of runs of `work`, each with `before` in front of it.
   double median_time(const std::function<void()>& before, const std::function<void()>& work);
 

@@ -159,7 +159,7 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     first_step = std::stoll(state->metadata.at("step"));
     state.reset();
   }
-  const MemoryPlan& memory = trainer.step(training->sizes().front()).memory_plan();
+  const MemoryPlan memory = trainer.step(training->sizes().front()).memory_plan();
   Observer observer(workload.task, recipe, training->batches(0).value_or(0), options.quiet);
   train::FitOptions fit = fit_options(recipe, options, test);
   fit.checkpoints = folder.checkpoints();
@@ -172,7 +172,10 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     }
     const DeviceDescription device = trainer.device().description();
     observer.progress().print(device_summary(device, fallback));
-    if (!options.quiet) observer.progress().print(memory_summary(memory, device.memory_bytes));
+    if (options.quiet) return;
+    observer.progress().print(memory_summary(memory, device.memory_bytes));
+    const std::string shared = workspace_summary(trainer.workspace().uses());
+    if (!shared.empty()) observer.progress().print(shared);
   };
   fit.on_step = [&](const train::StepEvent& event) { observer.step(event); };
   fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer.epoch(row, evaluations); };

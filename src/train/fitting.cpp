@@ -86,15 +86,12 @@ void Fitting::make_schedules() {
 
 // After a run that threw, what was under way is not wanted, and its steps may count again.
 void Fitting::prepare() {
-  for (auto& [key, step] : trainer_.steps_) step.executable->discard();
+  for (auto& [key, steps] : trainer_.steps_) steps.family.discard();
   const std::vector<SymbolBindings> sizes = source_.sizes();
-  trainer_.keep_sizes(sizes);
-  for (const SymbolBindings& size : sizes) {
-    trainer_.declare(size);
-    for (size_t phase = 0; phase < trainer_.phase_count(); ++phase) {
-      trainer_.compiled(phase, true, size);
-      if (trainer_.options_.accumulate > 1) trainer_.compiled(phase, false, size);
-    }
+  for (const SymbolBindings& size : sizes) trainer_.declare(size);
+  for (size_t phase = 0; phase < trainer_.phase_count(); ++phase) {
+    trainer_.steps(phase, true).family.prepare(sizes);
+    if (trainer_.options_.accumulate > 1) trainer_.steps(phase, false).family.prepare(sizes);
   }
 }
 
@@ -184,15 +181,15 @@ Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) 
   Submitted submitted{.sizes = batch.sizes, .samples = batch.samples};
   submitted.learning_rate = rate_input(0, 0, position.step * trainer_.phase(0).repeat).at(0);
   for (const Turn& turn : turns_[slot]) {
-    Submitted::Run run{turn, &trainer_.compiled(turn.phase, turn.updating, batch.sizes),
-                       trainer_.inputs_of(batch)};
+    Trainer::Steps& steps = trainer_.steps(turn.phase, turn.updating);
+    Submitted::Run run{turn, steps.family.at(batch.sizes), steps.names, trainer_.inputs_of(batch)};
     const Phase phase = trainer_.phase(turn.phase);
     for (size_t group = 0; turn.updating && group < phase.groups.size(); ++group) {
       const Tensor rate = rate_input(turn.phase, group, position.step * phase.repeat + turn.repeat);
       run.inputs.emplace(learning_rate_input(phase.groups[group]), rate);
       if (turn.phase == 0 && group == 0) submitted.learning_rate = rate.at(0);
     }
-    run.step->executable->submit(run.inputs);
+    run.executable->submit(run.inputs);
     submitted.runs.push_back(std::move(run));
   }
   submitted.completes_step = slot + 1 == turns_.size();
@@ -207,16 +204,16 @@ void Fitting::receive(const Submitted& submitted) {
   Numbers measures;
   Numbers objectives;
   for (const Submitted::Run& run : submitted.runs) {
-    const Feeds outputs = run.step->executable->receive();
+    const Feeds outputs = run.executable->receive();
     check_finite(submitted, run, outputs);
-    for (const std::string& measure : run.step->measures) {
+    for (const std::string& measure : run.names->measures) {
       const double sum = outputs.at(sum_output(measure)).at(0);
       const double weight = outputs.at(weight_output(measure)).at(0);
       epoch_sums_.add(measure, sum, weight);
       sample_sums_.add(measure, sum, weight);
       measures[measure] = sum / weight;
     }
-    objectives[run.step->objective] = mean_of(outputs, run.step->objective);
+    objectives[run.names->objective] = mean_of(outputs, run.names->objective);
   }
   trainer_.position_ = submitted.position;
   learning_rate_ = submitted.learning_rate;
@@ -258,7 +255,7 @@ void Fitting::check_finite(const Submitted& submitted, const Submitted::Run& run
   const auto explain = [&](const std::string& what) {
     trainer_.explain_not_finite(run.turn.phase, run.turn.updating, submitted.sizes, run.inputs, what);
   };
-  const std::string& objective = run.step->objective;
+  const std::string& objective = run.names->objective;
   const double sum = outputs.at(sum_output(objective)).at(0);
   const double norm = outputs.contains("gradient_norm") ? outputs.at("gradient_norm").at(0) : 0;
   if (!std::isfinite(sum)) explain(fmt::format("the {} is {}", objective, sum));

@@ -34,7 +34,8 @@ class Fitting {
   struct Submitted {
     struct Run {
       Turn turn;
-      Trainer::CompiledStep* step;
+      std::shared_ptr<Executable> executable;
+      std::shared_ptr<const Trainer::StepNames> names;
       Feeds inputs;
     };
     std::vector<Run> runs;

@@ -109,26 +109,25 @@ CompileOptions Trainer::compile_options() const {
   return options;
 }
 
-Trainer::CompiledStep& Trainer::compiled(size_t index, bool updating, const SymbolBindings& sizes) {
-  const auto key = std::tuple{index, updating, sizes};
+// What builds graphs keeps nothing of the trainer, which may be moved.
+Trainer::Steps& Trainer::steps(size_t index, bool updating) {
+  const auto key = std::pair{index, updating};
   if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
-  const StepOptions options = step_options(index, sizes);
-  const StepGraph step =
-      updating ? build_training_step(task_, options) : build_accumulating_step(task_, options);
-  CompiledStep compiled{compile(*step.graph, device_, compile_options()), step.objective, step.measures};
-  compiled.executable->bind(variables_);
-  return steps_.emplace(key, std::move(compiled)).first->second;
-}
-
-// Gives up what was compiled for other sizes: each has buffers of its own for inputs and outputs.
-void Trainer::keep_sizes(const std::vector<SymbolBindings>& sizes) {
-  std::erase_if(steps_, [&](const auto& step) {
-    return std::find(sizes.begin(), sizes.end(), std::get<SymbolBindings>(step.first)) == sizes.end();
-  });
+  const auto names = std::make_shared<StepNames>();
+  const auto build = [task = task_, options = step_options(index, {}), updating,
+                      names](const SymbolBindings& sizes) mutable {
+    options.sizes = sizes;
+    StepGraph step = updating ? build_training_step(task, options) : build_accumulating_step(task, options);
+    *names = {step.objective, step.measures};
+    return std::move(step.graph);
+  };
+  Steps steps{ExecutableFamily(device_, build, compile_options()), names};
+  steps.family.bind(variables_);
+  return steps_.emplace(key, std::move(steps)).first->second;
 }
 
 const Executable& Trainer::step(const SymbolBindings& sizes) {
-  return *compiled(0, true, sizes).executable;
+  return *steps(0, true).family.at(sizes);
 }
 
 int64_t Trainer::parameter_count() const {
@@ -143,9 +142,10 @@ FitResult Trainer::fit(const data::Source& source, const FitOptions& options) {
   return Fitting(*this, source, options).run();
 }
 
-bool Trainer::is_averaged(const nn::Variable& variable) const {
-  return options_.ema_decay > 0 && variable.role == InputRole::parameter &&
-         variables_->contains("ema/" + variable.name);
+std::function<bool(const nn::Variable& variable)> Trainer::is_averaged() const {
+  return [variables = variables_, averages = options_.ema_decay > 0](const nn::Variable& variable) {
+    return averages && variable.role == InputRole::parameter && variables->contains("ema/" + variable.name);
+  };
 }
 
 // What the task reads of a batch, which may hold more.
@@ -213,29 +213,25 @@ void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindin
   fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
-Executable& Trainer::evaluation(const SymbolBindings& sizes) {
-  std::unique_ptr<Executable>& executable = evaluations_[sizes];
-  if (executable == nullptr) {
+ExecutableFamily& Trainer::evaluations() {
+  if (!evaluations_.has_value()) {
     CompileOptions options = compile_options();
     options.passes.frozen = true;
-    const StepGraph graph =
-        build_evaluation(task_, sizes, [&](const nn::Variable& variable) { return is_averaged(variable); });
-    executable = compile(*graph.graph, device_, options);
+    const auto build = [task = task_, averaged = is_averaged()](const SymbolBindings& sizes) {
+      return build_evaluation(task, sizes, averaged).graph;
+    };
+    evaluations_.emplace(device_, build, options);
   }
-  executable->bind(variables_);  // the weights have changed: folded and packed ones are made anew
-  return *executable;
+  return *evaluations_;
 }
 
 int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const std::atomic<bool>* stop) {
   struct Submitted {
     data::Batch batch;
-    Executable* executable;
+    std::shared_ptr<Executable> executable;
   };
-  const std::vector<SymbolBindings> sizes = source.sizes();
-  std::erase_if(evaluations_, [&](const auto& one) {
-    return std::find(sizes.begin(), sizes.end(), one.first) == sizes.end();
-  });
-  std::map<SymbolBindings, Executable*> bound;
+  evaluations().bind(variables_);  // the weights have changed: folded and packed ones are made anew
+  evaluations().prepare(source.sizes());
   // One batch ahead, so that a device has work while the host reads.
   const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {});
   std::optional<Submitted> under_way;
@@ -245,11 +241,10 @@ int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, cons
     samples += one.batch.samples;
   };
   while (std::optional<data::Batch> batch = stream->next()) {
-    Executable*& executable = bound[batch->sizes];
-    if (executable == nullptr) executable = &evaluation(batch->sizes);
+    std::shared_ptr<Executable> executable = evaluations().at(batch->sizes);
     executable->submit(inputs_of(*batch));
     if (under_way.has_value()) receive(*under_way);
-    under_way = {std::move(*batch), executable};
+    under_way = {std::move(*batch), std::move(executable)};
     if (stop != nullptr && stop->load()) break;
   }
   if (under_way.has_value()) receive(*under_way);

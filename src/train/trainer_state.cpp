@@ -53,8 +53,9 @@ void add_missing_weights(const std::vector<nn::Variable>& list, std::map<std::st
 
 Checkpoint Trainer::checkpoint() const {
   Checkpoint result;
+  const auto averaged = is_averaged();
   for (const nn::Variable& variable : network_list_) {
-    const std::string source = is_averaged(variable) ? "ema/" + variable.name : variable.name;
+    const std::string source = averaged(variable) ? "ema/" + variable.name : variable.name;
     result.tensors.emplace(variable.name, nn::to_file_layout(variable, variables_->get(source)));
   }
   result.metadata["model"] = task_.network;
@@ -63,8 +64,9 @@ Checkpoint Trainer::checkpoint() const {
 
 void Trainer::load_weights(const std::filesystem::path& path) {
   write_variables(*variables_, network_list_, load_checkpoint(path).tensors, path.string());
+  const auto averaged = is_averaged();
   for (const nn::Variable& variable : network_list_) {
-    if (is_averaged(variable)) {
+    if (averaged(variable)) {
       variables_->set("ema/" + variable.name, variables_->get(variable.name).cast(DataType::fp32));
     }
   }
@@ -74,7 +76,7 @@ void Trainer::load_weights(const std::filesystem::path& path) {
 
 // What is made of constants once was made of others.
 void Trainer::bind_again() {
-  for (auto& [key, step] : steps_) step.executable->bind(variables_);
+  for (auto& [key, steps] : steps_) steps.family.bind(variables_);
 }
 
 // "adam", or those of all groups in their order.

@@ -79,6 +79,23 @@ class LookTest(ProgramTest):
             self.assertGreaterEqual(plan["memory"]["peak_bytes"], plan["memory"]["lower_bound_bytes"])
         self.assertGreater(sum(node["flops"] for node in plan["nodes"]), 0)
 
+    def test_explain_says_who_shares_a_workspace_and_what_is_made_once(self):
+        memory = json.loads(self.call("explain", "lenet", "--batch", 64, "--beside", "1,8", "--json"))["memory"]
+        workspace = memory["workspace"]
+        self.assertEqual([one["batch"] for one in workspace["executables"]], [64, 1, 8])
+        self.assertEqual(workspace["shared_bytes"], memory["peak_bytes"])
+        self.assertEqual(workspace["alone_bytes"], sum(one["bytes"] for one in workspace["executables"]))
+        for batch in (1, 8):
+            alone = json.loads(self.call("explain", "lenet", "--batch", batch, "--json"))["memory"]["peak_bytes"]
+            self.assertIn({"batch": batch, "bytes": alone}, workspace["executables"])
+        told = self.call("explain", "lenet", "--batch", 64, "--beside", "1,8")
+        self.assertRegex(told, r"Workspace: [^ ]+ .iB for 3 executables, [^ ]+ .iB if each had its own\n +[^ ]+ .iB  batch 64\n")
+        # Of the weights of inference something is made once.
+        plan = json.loads(self.call("explain", "resnet18", "--batch", 1, "--device", "null", "--json"))["memory"]
+        self.assertEqual(sum(value["bytes"] for value in plan["derived"]), plan["persistent_bytes"])
+        self.assertTrue(plan["derived"])
+        self.assertIn(f"in {len(plan['derived'])} values", self.call("explain", "resnet18", "--batch", 1, "--device", "null"))
+
     def test_auto_says_why_it_found_no_gpu(self):
         plugins = self.root / "plugins"
         plugins.mkdir()
@@ -91,6 +108,23 @@ class LookTest(ProgramTest):
             output = subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=True).stdout
             self.assertTrue(output.startswith("device: cpu, "), output)
             self.assertIn(reason, output.splitlines()[0])
+
+        def run(*words):
+            ended = subprocess.run(self.words(*words), env=environment, capture_output=True, text=True, check=True)
+            return ended.stdout, ended.stderr
+
+        # Where results alone go to standard output, once to standard error, or into the JSON.
+        for command in ("eval", "predict"):
+            told = run(command, self.root / "run", "--device", "auto")[1]
+            self.assertEqual(told.count("\n"), 1, told)
+            self.assertIn(f"device 'auto' is the CPU, no GPU: {reason.split(': ', 1)[1]}", told)
+            self.assertEqual(run(command, self.root / "run", "--device", "cpu")[1], "")
+        self.assertIn(reason[2:].split(": ", 1)[1],
+                      json.loads(run("bench", "mlp", "--iterations", 1, "--json")[0])["device_fallback"])
+        self.assertIn(reason[2:].split(": ", 1)[1], json.loads(run("explain", "mlp", "--json")[0])["device"]["fallback"])
+        trace = self.root / "trace.json"
+        self.assertIn(reason, run("profile", "mlp", "--iterations", 1, "--out", trace)[0].splitlines()[0])
+        self.assertIn(reason, run("doctor")[0])
 
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):

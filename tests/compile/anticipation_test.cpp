@@ -30,10 +30,11 @@ class ListeningDevice : public HostMemoryDevice {
   std::vector<KernelCandidate> candidates(const Node& node) const override {
     EXPECT_TRUE(working_);
     EXPECT_TRUE(was_told(node)) << node.name();
-    KernelCandidate candidate{.name = "nothing"};
-    candidate.refusal = [refuses = refuses_](const KernelRequest&) { return refuses ? "no" : ""; };
-    candidate.create = [](const KernelRequest&) { return std::make_unique<Nothing>(); };
-    return {candidate};
+    return {{.name = "nothing",
+             .plan = [refuses = refuses_](const KernelRequest&) -> std::variant<Refusal, KernelMaker> {
+               if (refuses) return Refusal{"no"};
+               return [] { return std::make_unique<Nothing>(); };
+             }}};
   }
 
   bool was_told(const Node& node) const {

@@ -235,9 +235,9 @@ class FailingDevice : public HostMemoryDevice {
         fail(ErrorCode::out_of_memory, "the kernel found no memory");
       }
     };
-    return {{.name = "loops.failing",
-             .refusal = [](const KernelRequest&) { return std::string(); },
-             .create = [](const KernelRequest&) { return std::make_unique<Failing>(); }}};
+    return {{.name = "loops.failing", .plan = [](const KernelRequest&) -> KernelMaker {
+               return [] { return std::make_unique<Failing>(); };
+             }}};
   }
 };
 

@@ -75,7 +75,8 @@ struct Offer {
   bool fallback = false;
   int own_microseconds = 0;  // by the device's clock, if it has one
   bool only_tuned = false;
-  bool lacks_memory = false;  // when it runs
+  std::optional<ErrorCode> fails = {};  // how its kernel cannot be made
+  bool lacks_host_memory = false;
 };
 
 class ClockedQueue : public HostQueue {
@@ -103,14 +104,14 @@ class OfferingDevice : public HostMemoryDevice {
       candidate.name = offer.name;
       candidate.fallback = offer.fallback;
       candidate.only_tuned = offer.only_tuned;
-      candidate.refusal = [asked = asked_](const KernelRequest&) {
+      candidate.plan = [offer, clock = clock_, asked = asked_](const KernelRequest&) -> KernelMaker {
         ++*asked;
-        return std::string();
-      };
-      candidate.create = [offer, clock = clock_](const KernelRequest&) {
-        require(!offer.lacks_memory, ErrorCode::out_of_memory, "{} finds no memory", offer.name);
-        return std::make_unique<SlowAddition>(microseconds(offer.microseconds), offer.addend, offer.writes,
-                                              microseconds(offer.own_microseconds), clock);
+        return [offer, clock] {
+          if (offer.lacks_host_memory) throw std::bad_alloc();
+          if (offer.fails.has_value()) fail(*offer.fails, "{} fails today", offer.name);
+          return std::make_unique<SlowAddition>(microseconds(offer.microseconds), offer.addend, offer.writes,
+                                                microseconds(offer.own_microseconds), clock);
+        };
       };
       result.push_back(std::move(candidate));
     }
@@ -224,16 +225,36 @@ TEST(Tuner, RemembersForEachPrecisionAndOrder) {
   EXPECT_EQ(choose_faster(10, 1000, {}), "second");
 }
 
-// Two processes that tune at once; they would have read the file before either wrote it.
 // Lack of memory says nothing of a kernel: the next process measures it.
 TEST(Tuner, RemembersNothingWhereMemoryWasLacking) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "winners").string();
   const Offer slow{.name = "slow", .microseconds = 2000};
-  EXPECT_EQ(choose({slow, {.name = "fast", .lacks_memory = true}}, file).kernel, "slow");
+  EXPECT_EQ(choose({slow, {.name = "fast", .fails = ErrorCode::out_of_memory}}, file).kernel, "slow");
+  EXPECT_EQ(choose({slow, {.name = "fast", .lacks_host_memory = true}}, file).kernel, "slow");
   EXPECT_EQ(choose({slow, {.name = "fast"}}, file).kernel, "fast");
 }
 
+// Neither does a device that has failed: nothing works on it any more.
+TEST(Tuner, PassesAFaultOfTheDeviceOnAndRemembersNothing) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "winners").string();
+  const Offer slow{.name = "slow", .microseconds = 2000};
+  EXPECT_ERROR(choose({slow, {.name = "fast", .fails = ErrorCode::device_fault}}, file),
+               ErrorCode::device_fault, "fast fails today", "in kernel fast of node 'y': exp of fp32[8]");
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ(choose({slow, {.name = "fast"}}, file).kernel, "fast");
+}
+
+TEST(Tuner, LeavesOutWhatFailsByItself) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "winners").string();
+  const Offer slow{.name = "slow", .microseconds = 2000};
+  EXPECT_EQ(choose({slow, {.name = "fast", .fails = ErrorCode::unsupported}}, file).kernel, "slow");
+  EXPECT_EQ(choose({slow, {.name = "fast"}}, file).kernel, "slow");  // on record
+}
+
+// Two processes that tune at once; they would have read the file before either wrote it.
 TEST(TuningFile, KeepsWhatOthersAddMeanwhile) {
   const TemporaryFolder folder;
   const fs::path file = folder / "new/tuning.json";

@@ -13,7 +13,8 @@ void report(const char* what, const Use& use) {
     use();
     std::fprintf(stderr, "%s: no error\n", what);
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s: %s\n", what, error.what());
+    std::fprintf(stderr, "%s: %s: %s\n", what, error.code() == ErrorCode::device_fault ? "fault" : "else",
+                 error.what());
   }
 }
 
@@ -45,8 +46,10 @@ void report(const char* what, const Use& use) {
 TEST(LostDevice, CudaSaysSoAtEveryUseAndEndsInOrder) {
   TESSERA_NEEDS_GPU();
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(lose_the_context(), ::testing::ExitedWithCode(0),
-              "kernel: .*context is lost.*\ncopy: .*context is lost.*\nmemory: .*context is lost");
+  EXPECT_EXIT(
+      lose_the_context(), ::testing::ExitedWithCode(0),
+      "kernel: fault: .*context is lost.*\ncopy: fault: .*context is lost.*\nmemory: fault: .*context is "
+      "lost");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "support/expect_error.h"
@@ -40,7 +41,7 @@ struct FakeMaker {
   std::atomic<int> loaded{0};
   std::string versions = "card; library 1";
   bool builds = true;
-  bool has_memory = true;
+  std::optional<ErrorCode> machine = {};  // what is wrong with it
   bool saves = true;
   bool reads = true;
 
@@ -48,12 +49,13 @@ struct FakeMaker {
     return {.versions = versions,
             .build = [this](const PlanProblem& problem, int64_t choice) -> std::shared_ptr<CudnnPlan> {
               ++built;
-              require(has_memory, ErrorCode::out_of_memory, "no memory today");
-              require(builds, ErrorCode::unsupported, "no engine today");
+              if (machine.has_value()) fail(*machine, "the machine fails today");
+              backend::refuse_unless(builds, "no engine today");
               return std::make_shared<FakePlan>(SavedPlan{5, saves ? text_of(problem, choice) : ""});
             },
             .load = [this](const PlanProblem&, const SavedPlan& saved) -> std::shared_ptr<CudnnPlan> {
-              require(reads, ErrorCode::unsupported, "of another library");
+              if (machine.has_value()) fail(*machine, "the machine fails today");
+              backend::refuse_unless(reads, "of another library");
               ++loaded;
               return std::make_shared<FakePlan>(saved);
             }};
@@ -100,16 +102,32 @@ TEST_F(PlanCacheTest, BuildsAPlanOnceAndReadsItInTheNextProcess) {
   EXPECT_EQ(fake_.built, 2);
 }
 
-// Lack of memory says nothing of the problem.
-TEST_F(PlanCacheTest, TakesNoLackOfMemoryForARefusal) {
+// They say nothing of the problem. A library that is missing is no refusal either.
+TEST_F(PlanCacheTest, TakesNoLackOfMemoryAndNoFaultForARefusal) {
+  for (const ErrorCode code : {ErrorCode::out_of_memory, ErrorCode::device_fault, ErrorCode::unsupported}) {
+    const auto cache = new_cache();
+    const int64_t choice = static_cast<int64_t>(code);
+    fake_.built = 0;
+    fake_.machine = code;
+    EXPECT_ERROR(cache->get(problem_, choice), code, "the machine fails today");
+    EXPECT_ERROR(cache->get(problem_, choice), code, "the machine fails today");
+    cache->make_ahead(problem_, choice);  // whoever asks for it hears of it
+    fake_.machine.reset();
+    expect_plan(*cache, choice);
+    EXPECT_EQ(fake_.built, 4);
+  }
+}
+
+// Another plan would be built in the place of the one on disk.
+TEST_F(PlanCacheTest, TakesNoFaultForAPlanThatCannotBeRead) {
+  expect_plan(*new_cache());
   const auto cache = new_cache();
-  fake_.has_memory = false;
-  EXPECT_ERROR(cache->get(problem_, 0), ErrorCode::out_of_memory, "no memory today");
-  EXPECT_ERROR(cache->get(problem_, 0), ErrorCode::out_of_memory, "no memory today");
-  cache->make_ahead(problem_, 0);  // whoever asks for it hears of it
-  fake_.has_memory = true;
+  fake_.machine = ErrorCode::device_fault;
+  EXPECT_ERROR(cache->get(problem_, 0), ErrorCode::device_fault, "the machine fails today");
+  fake_.machine.reset();
   expect_plan(*cache);
-  EXPECT_EQ(fake_.built, 4);
+  EXPECT_EQ(fake_.built, 1);
+  EXPECT_EQ(fake_.loaded, 1);
 }
 
 TEST_F(PlanCacheTest, BuildsAnewWhatIsDamagedCutOffOrOfAnotherProblem) {

@@ -126,7 +126,7 @@ void check_kernels(const std::shared_ptr<Device>& device, const KernelProblem& p
   const int threads = omp_get_max_threads();
   omp_set_num_threads(problem.threads);
   for (const KernelCandidate& candidate : device->candidates(*problem.node)) {
-    if (candidate.name == "reference" || (takes && !takes(candidate))) continue;
+    if (candidate.name.starts_with("reference") || (takes && !takes(candidate))) continue;
     if (!candidate.refusal(request).empty()) continue;
     const double amplification = amplification_of(*device, problem, candidate);
     const NonFinite rule = rule_for(problem, amplification);

@@ -16,10 +16,17 @@ enum class ErrorCode {
   invalid_file,      // a foreign file that is truncated, corrupt or of another kind
   io,                // the operating system refused: missing, unwritable, disk full
   out_of_memory,
-  unsupported,  // legal, but no device or kernel can do it
-  not_finite,   // a training step made NaN or infinity
-  internal,     // a broken invariant of ours
+  unsupported,   // legal, but no device or kernel can do it
+  device_fault,  // a device failed while it was used: a lost context, an illegal address, faulty memory
+  not_finite,    // a training step made NaN or infinity
+  internal,      // a broken invariant of ours
 };
+
+// Whether it says nothing of what was tried: elsewhere, or another time, the same may work. Whoever tries
+// several ways, or remembers what failed, passes such errors on.
+inline bool is_of_the_machine(ErrorCode code) {
+  return code == ErrorCode::out_of_memory || code == ErrorCode::device_fault;
+}
 
 class Error : public std::runtime_error {
  public:

@@ -78,11 +78,18 @@ class Device {
   // A new one. Different executables on one device may be used by different threads, each on its own queue.
   virtual std::shared_ptr<Queue> queue() = 0;
 
+  // Called on another thread, it lets that compile and run as the thread that asked: the CPU with as many
+  // threads.
+  virtual std::function<void()> settings_of_thread() const {
+    return [] {};
+  }
+
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
   // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
-  // from this thread from then on. "auto" takes the fastest present; `fallback`, if given, gets why that is
-  // not a GPU, or "". Throws Error(unsupported) that says which library was looked for, where, and what went
-  // wrong.
+  // from this thread from then on. "auto" takes the fastest present; why that is not a GPU goes to
+  // `fallback`, or "", and once in a process to the log where the caller gives none. Throws
+  // Error(unsupported) that says which library was looked for, where, and what went wrong, and
+  // Error(device_fault) of a GPU that has failed.
   static std::shared_ptr<Device> open(const std::string& name, std::string* fallback = nullptr);
   static std::shared_ptr<Device> reference();
   static std::shared_ptr<Device> null();
@@ -94,7 +101,7 @@ std::string device_summary(const DeviceDescription& device, const std::string& f
 
 // What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
 // first.
-inline constexpr int kPluginVersion = 5;
+inline constexpr int kPluginVersion = 6;
 struct Plugin {
   int version = kPluginVersion;
   Device* (*create)(const char* options);  // may throw Error

@@ -85,6 +85,8 @@ class Executable {
   // The graph after the passes; node names are those of the reports.
   virtual const Graph& graph() const = 0;
   virtual const MemoryPlan& memory_plan() const = 0;
+  // In which it runs; Workspace::uses() says with whom.
+  virtual const std::shared_ptr<Workspace>& workspace() const = 0;
   virtual const std::vector<NodeReport>& nodes() const = 0;
   virtual const std::vector<PassReport>& passes() const = 0;
   // One after the other, without gaps.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tessera/base/tensor.h"
@@ -34,6 +35,8 @@ class Kernel {
   // Called when an input that never changes (a frozen weight) is known, before run and again whenever it is
   // bound anew; the kernel may pack it. `run` still receives its pointer.
   virtual void prepare(size_t input, const void* memory) {}
+  // False where each run needs the host, which waits for the queue, perhaps: no recording can hold it.
+  virtual bool recordable() const { return true; }
   virtual void run(const KernelArguments& arguments) = 0;
 };
 
@@ -45,17 +48,31 @@ struct KernelRequest {
   bool tf32 = false;                // fp32 products may round their operands to TF32
 };
 
+// Why a candidate does not run a node.
+struct Refusal {
+  std::string reason;
+};
+
+// Makes the kernel that a candidate has planned: a new one at each call, for the request that was planned
+// for.
+using KernelMaker = std::function<std::unique_ptr<Kernel>()>;
+
 struct KernelCandidate {
   std::string name;  // such as "onednn.convolution" or "loops.cluster"
   // Its rounding errors as a multiple of those of the plain sums: more than 1 where it computes otherwise.
   double rounding_amplification = 1;
-  // Taken only where no other candidate is willing, and never timed beside those.
+  // Taken only where no other candidate is willing, the first of several, and never timed.
   bool fallback = false;
   // Asked and taken by the tuner alone, behind all others: what a refusal costs only a measurement pays back.
   bool only_tuned = false;
-  // Why it cannot run the node; "" when it can.
-  std::function<std::string(const KernelRequest& request)> refusal;
-  std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create;
+  // Finds out, once, what there is to know of the node; the request outlives what is returned. What it throws
+  // is no refusal: the device failed, or memory is lacking, and another candidate must not hide that.
+  std::function<std::variant<Refusal, KernelMaker>(const KernelRequest& request)> plan;
+
+  // Why it does not run the node; "" when it does.
+  std::string refusal(const KernelRequest& request) const;
+  // Plans and makes the kernel. Throws Error(unsupported) with the refusal.
+  std::unique_ptr<Kernel> create(const KernelRequest& request) const;
 };
 
 }  // namespace tessera

@@ -20,6 +20,14 @@ struct MemoryBlock {
   std::string type = {};  // of the value: "fp16[8, 56, 56, 64]"; "" for a kernel's workspace
 };
 
+// What is computed once, of constants and frozen variables; executables over the same variables have it
+// together.
+struct DerivedValue {
+  std::string name;
+  std::string type;  // "fp16[64, 3, 3, 64]"
+  int64_t bytes = 0;
+};
+
 struct MemoryPlan {
   std::vector<MemoryBlock> blocks;
   int64_t alignment = kMemoryAlignment;  // of every block, in bytes
@@ -28,7 +36,9 @@ struct MemoryPlan {
       0;  // the largest sum of blocks alive at one step: no plan of this schedule needs less
   int64_t variable_bytes = 0;          // parameters and states that runs read or write, outside the arena
   int64_t settled_variable_bytes = 0;  // those that only what is computed once reads: see Executable::load()
-  int64_t persistent_bytes = 0;        // what is computed once, when they are bound; outside the arena, too
+  int64_t persistent_bytes = 0;        // of the derived values, which lie outside the arena, too
+  std::vector<DerivedValue> derived =
+      {};  // in the order in which they are computed, when variables are bound
 
   // What runs need.
   int64_t total_bytes() const { return peak_bytes + variable_bytes + persistent_bytes; }

@@ -1,4 +1,4 @@
-// The candidate that every host-accessible device can fall back to: the operator's own reference loop.
+// The candidates that every device can fall back to: the operator's own reference loop.
 #pragma once
 
 #include "tessera/compile/kernel.h"
@@ -7,5 +7,9 @@ namespace tessera {
 
 // Runs the schema's reference loop (double accumulation, one thread) on the device's memory.
 KernelCandidate reference_candidate();
+
+// The same for devices with memory of their own: the host waits for the operands, computes, and gives the
+// results back. A warning says so, once for each operator.
+KernelCandidate host_reference_candidate();
 
 }  // namespace tessera

@@ -8,11 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "tessera/compile/batch_memory.h"
-#include "tessera/compile/executable.h"
+#include "tessera/compile/executable_family.h"
 #include "tessera/compile/variable_check.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/evaluator.h"
@@ -131,16 +130,22 @@ class Trainer {
   // What was asked for, or else the device's own.
   Precision precision() const { return precision_; }
   int64_t parameter_count() const;
-  // The updating step of the first phase at these sizes, compiled.
+  // The updating step of the first phase at these sizes, compiled; valid until the trainer does something
+  // else.
   const Executable& step(const SymbolBindings& sizes);
+  // Of all that it has compiled.
+  const Workspace& workspace() const { return *workspace_; }
 
  private:
   friend class Fitting;
 
-  struct CompiledStep {
-    std::unique_ptr<Executable> executable;
+  struct StepNames {
     std::string objective;
     std::vector<std::string> measures;
+  };
+  struct Steps {
+    ExecutableFamily family;
+    std::shared_ptr<const StepNames> names;  // the same at all sizes; known with the first of them
   };
 
   size_t phase_count() const { return std::max<size_t>(options_.phases.size(), 1); }
@@ -149,16 +154,15 @@ class Trainer {
   bool works_ahead() const;
   StepOptions step_options(size_t index, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
-  CompiledStep& compiled(size_t index, bool updating, const SymbolBindings& sizes);
-  void keep_sizes(const std::vector<SymbolBindings>& sizes);
-  Executable& evaluation(const SymbolBindings& sizes);
+  Steps& steps(size_t index, bool updating);
+  ExecutableFamily& evaluations();
   Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
   void bind_again();
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
-  bool is_averaged(const nn::Variable& variable) const;
+  std::function<bool(const nn::Variable& variable)> is_averaged() const;
   [[noreturn]] void explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
                                        const Feeds& inputs, const std::string& what);
 
@@ -171,10 +175,9 @@ class Trainer {
   std::shared_ptr<Variables> variables_;
   std::shared_ptr<Workspace> workspace_;  // of all that is compiled here: the trainer runs one at a time
   std::shared_ptr<BatchMemory> batch_memory_;
-  std::unique_ptr<VariableCheck> check_;  // of variables_list_, from its first use on
-  std::map<std::tuple<size_t, bool, SymbolBindings>, CompiledStep>
-      steps_;  // by phase, whether it updates, and sizes
-  std::map<SymbolBindings, std::unique_ptr<Executable>> evaluations_;
+  std::unique_ptr<VariableCheck> check_;            // of variables_list_, from its first use on
+  std::map<std::pair<size_t, bool>, Steps> steps_;  // by phase, and whether it updates
+  std::optional<ExecutableFamily> evaluations_;
   bool begun_ = false;  // trained, restored or loaded: what the variables hold matters
   Position position_;
   RunHistory history_;

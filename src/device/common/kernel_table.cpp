@@ -18,21 +18,18 @@ std::string kernel_key(const Node& node) {
   return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
 }
 
-KernelCandidate checked_candidate(
-    const std::string& name, std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
+KernelCandidate checked_candidate(const std::string& name,
+                                  std::function<KernelMaker(const KernelRequest& request)> plan) {
+  using Planned = std::variant<Refusal, KernelMaker>;
   KernelCandidate candidate;
   candidate.name = name;
-  candidate.refusal = [check = std::move(check)](const KernelRequest& request) -> std::string {
+  candidate.plan = [plan = std::move(plan)](const KernelRequest& request) -> Planned {
     try {
-      check(request);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
-      return error.what();
+      return plan(request);
+    } catch (const Refused& refused) {
+      return Refusal{refused.what()};
     }
-    return "";
   };
-  candidate.create = std::move(create);
   return candidate;
 }
 
@@ -40,8 +37,9 @@ KernelCandidate willing_candidate(
     const std::string& name, std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
   KernelCandidate candidate;
   candidate.name = name;
-  candidate.refusal = [](const KernelRequest&) { return std::string(); };
-  candidate.create = std::move(create);
+  candidate.plan = [create = std::move(create)](const KernelRequest& request) {
+    return KernelMaker([create, &request] { return create(request); });
+  };
   return candidate;
 }
 

@@ -1,6 +1,6 @@
 #include "tessera/device/common/pool_geometry.h"
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::backend {
@@ -13,8 +13,8 @@ PoolGeometry make_geometry(const Node& node, const TensorType& x, const TensorTy
   const Shape input = x.static_shape();
   const Shape output = y.static_shape();
   const size_t axes = input.size() - 2;
-  require(axes <= 3, ErrorCode::unsupported, "{} spatial axes", axes);
-  require(element_count(input) > 0, ErrorCode::unsupported, "a tensor without elements");
+  refuse_unless(axes <= 3, "{} spatial axes", axes);
+  refuse_unless(element_count(input) > 0, "a tensor without elements");
   geometry.images = input.front();
   geometry.channels = input.back();
   for (size_t axis = 0; axis < axes; ++axis) {

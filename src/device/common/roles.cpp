@@ -48,7 +48,7 @@ size_t input_index(const Node& node, const Value* value) {
   } else if (value->producer() == nullptr) {
     return value->index();
   }
-  fail(ErrorCode::unsupported, "'{}' is made inside the body", value->name());
+  refuse("'{}' is made inside the body", value->name());
 }
 
 std::optional<size_t> output_index(const Node& node, const Value* value) {

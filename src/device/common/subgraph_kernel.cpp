@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/device/common/workspace_layout.h"
 #include "tessera/graph/operator.h"
 
@@ -27,6 +28,10 @@ class SubgraphKernel : public Kernel {
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
+  bool recordable() const override {
+    return std::all_of(steps_.begin(), steps_.end(),
+                       [](const Step& step) { return step.kernel->recordable(); });
+  }
 
   void prepare(size_t input, const void* memory) override {
     for (Step& step : steps_) {
@@ -136,9 +141,9 @@ class SubgraphKernel : public Kernel {
     std::string refusals;
     for (const KernelCandidate& candidate : candidates(request.node)) {
       if (candidate.only_tuned) continue;
-      const std::string refusal = candidate.refusal(request);
-      if (refusal.empty()) return candidate.create(request);
-      refusals += fmt::format("\n  {}: {}", candidate.name, refusal);
+      const auto planned = candidate.plan(request);
+      if (const auto* make = std::get_if<KernelMaker>(&planned)) return (*make)();
+      refusals += fmt::format("\n  {}: {}", candidate.name, std::get<Refusal>(planned).reason);
     }
     fail(ErrorCode::unsupported, "no kernel takes '{}' inside{}", print(request.node), refusals);
   }
@@ -175,15 +180,14 @@ std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph,
 }
 
 KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
-  const auto check = [](const KernelRequest& request) {
-    require(request.node.body() != nullptr, ErrorCode::unsupported, "the node is not fused");
-  };
-  const auto create = [candidates](const KernelRequest& request) {
-    // The node outlives its kernels, and so does its body.
-    const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
-    return make_subgraph_kernel(body, request, candidates);
-  };
-  return checked_candidate("unfused", check, create);
+  return checked_candidate("unfused", [candidates](const KernelRequest& request) -> KernelMaker {
+    refuse_unless(request.node.body() != nullptr, "the node is not fused");
+    return [candidates, &request] {
+      // The node outlives its kernels, and so does its body.
+      const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
+      return make_subgraph_kernel(body, request, candidates);
+    };
+  });
 }
 
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,

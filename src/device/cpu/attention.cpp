@@ -73,16 +73,16 @@ class CausalAttention : public Kernel {
 
 bool register_rules() {
   for (const auto& [key, rule] : backend::attention_rules()) {
-    CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node& node) {
-                             KernelCandidate candidate =
-                                 backend::rule_candidate("loops." + key, rule, cpu_candidates);
-                             if (!node.attributes().boolean("causal")) return std::vector{candidate};
-                             candidate.create = [make = candidate.create](const KernelRequest& request) {
-                               return std::make_unique<CausalAttention>(
-                                   request.node, make(request), reference_candidate().create(request));
-                             };
-                             return std::vector{candidate};
-                           }});
+    CpuKernelRegistration(
+        {.key = key, .candidates = [key = key, rule = rule](const Node& node) {
+           const KernelCandidate candidate = backend::rule_candidate("loops." + key, rule, cpu_candidates);
+           if (!node.attributes().boolean("causal")) return std::vector{candidate};
+           const auto create = [candidate](const KernelRequest& request) {
+             return std::make_unique<CausalAttention>(request.node, candidate.create(request),
+                                                      reference_candidate().create(request));
+           };
+           return std::vector{backend::willing_candidate(candidate.name, create)};
+         }});
   }
   return true;
 }

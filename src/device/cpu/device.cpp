@@ -99,4 +99,8 @@ std::shared_ptr<void> CpuDevice::allocate(int64_t bytes) {
   return result;
 }
 
+std::function<void()> CpuDevice::settings_of_thread() const {
+  return [threads = omp_get_max_threads()] { omp_set_num_threads(threads); };
+}
+
 }  // namespace tessera::cpu

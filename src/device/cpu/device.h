@@ -13,6 +13,7 @@ class CpuDevice : public HostMemoryDevice {
   PassTarget pass_target(const PassOptions& options) const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
+  std::function<void()> settings_of_thread() const override;
 };
 
 }  // namespace tessera::cpu

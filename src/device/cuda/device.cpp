@@ -33,8 +33,13 @@ std::shared_ptr<Context> context_of(const Key& key) {
   const std::lock_guard lock(mutex);
   if (const auto known = contexts.find(key); known != contexts.end()) return known->second;
   auto context = std::make_shared<Context>(key);
+  if (context->present()) {
+    // Said to be missing now, and not when kernels want them; and torn down after what follows.
+    nvrtc();
+    cublaslt();
+    cudnn_library();
+  }
   if (context->present() && contexts.empty()) {
-    nvrtc();  // loaded first, so that it is torn down after this:
     std::atexit([] {
       for (const auto& [name, open] : contexts) open->modules().stop();
     });

@@ -1,5 +1,7 @@
 #include "device/cuda/kernel_registry.h"
 
+#include "tessera/compile/reference_kernel.h"
+
 #include "device/cuda/expanded.h"
 
 namespace tessera::cuda {
@@ -25,8 +27,11 @@ std::vector<KernelCandidate> cuda_candidates(const Node& node, Context& context)
   if (const CudaKernels* kernels = find_kernels(backend::kernel_key(node))) {
     result = kernels->candidates(node, context);
   }
-  if (node.body() != nullptr || has_rule(node)) result.push_back(expanded_candidate(node, context));
+  const bool expands = node.body() != nullptr || has_rule(node);
+  if (expands) result.push_back(expanded_candidate(node, context));
   if (backend::makes_nothing(node)) result.push_back(backend::nothing_candidate());
+  // So that every graph runs: the nodes of what is expanded come here, too.
+  if (!expands) result.push_back(host_reference_candidate());
   return result;
 }
 

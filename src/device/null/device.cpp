@@ -19,9 +19,8 @@ class NullDevice : public HostMemoryDevice {
                          backend::contraction_pattern("matmul")}};
   }
   std::vector<KernelCandidate> candidates(const Node&) const override {
-    return {{.name = "null",
-             .refusal = [](const KernelRequest&) { return std::string(); },
-             .create = [](const KernelRequest&) { return std::unique_ptr<Kernel>(); }}};
+    return {
+        {.name = "null", .plan = [](const KernelRequest&) { return KernelMaker([] { return nullptr; }); }}};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/compile/kernel.h"
@@ -14,10 +15,16 @@ namespace tessera::backend {
 // The key of a node: its operator's name, or "fused:KIND" for a fused node of that kind.
 std::string kernel_key(const Node& node);
 
-// A candidate that is refused when `check` throws Error(unsupported): its message is the reason.
-KernelCandidate checked_candidate(
-    const std::string& name, std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+// A candidate that refuses where `plan` calls refuse(), with its reason.
+KernelCandidate checked_candidate(const std::string& name,
+                                  std::function<KernelMaker(const KernelRequest& request)> plan);
+// The same for kernels that are made of what `read` finds in the request.
+template <typename K, typename Read>
+KernelCandidate candidate_of(const std::string& name, Read read) {
+  return checked_candidate(name, [read = std::move(read)](const KernelRequest& request) -> KernelMaker {
+    return [found = read(request)] { return std::make_unique<K>(found); };
+  });
+}
 
 // A candidate that takes every node it is asked for.
 KernelCandidate willing_candidate(

@@ -6,15 +6,13 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::cpu {
 namespace {
 
-template <typename... Arguments>
-[[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  fail(ErrorCode::unsupported, format, std::forward<Arguments>(arguments)...);
-}
+using backend::refuse;
 
 bool is_narrow_float(DataType type) {
   return type == DataType::fp16 || type == DataType::bf16;

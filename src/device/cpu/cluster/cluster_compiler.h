@@ -13,7 +13,7 @@ class ClusterCompiler {
   // `capacity`: elements of a tile.
   ClusterCompiler(const Graph& body, int64_t capacity);
 
-  // Throws Error(unsupported) with the refusal.
+  // Refuses what no program does.
   Program compile();
 
  private:

@@ -166,22 +166,9 @@ class ClusterKernel : public Kernel {
 }  // namespace
 
 KernelCandidate cluster_candidate() {
-  // The program that was made to look for a refusal serves the kernel.
-  auto known = std::make_shared<std::optional<CompiledProgram>>();
-  return {.name = "loops.cluster",
-          .refusal =
-              [known](const KernelRequest& request) {
-                *known = compile_cluster(*cluster_body(request.node));
-                return (*known)->refusal;
-              },
-          .create = [known](const KernelRequest& request) -> std::unique_ptr<Kernel> {
-            if (!known->has_value()) *known = compile_cluster(*cluster_body(request.node));
-            CompiledProgram compiled = std::move(**known);
-            known->reset();
-            require(compiled.refusal.empty(), ErrorCode::unsupported, "node '{}': {}", request.node.name(),
-                    compiled.refusal);
-            return std::make_unique<ClusterKernel>(std::move(compiled.program));
-          }};
+  return backend::candidate_of<ClusterKernel>("loops.cluster", [](const KernelRequest& request) {
+    return compile_cluster(*cluster_body(request.node));
+  });
 }
 
 }  // namespace tessera::cpu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cpu/cluster/cluster_compiler.h"
@@ -17,23 +16,17 @@ constexpr int64_t kLargestTile = 2048;
 
 }  // namespace
 
-CompiledProgram compile_cluster(const Graph& body) {
-  try {
-    // The number of registers decides the size of a tile, which decides what needs registers: twice is
-    // enough.
-    Program program = ClusterCompiler(body, kLargestTile / 2).compile();
-    int64_t streams = 0;
-    for (const Slot& slot : program.slots) {
-      streams += slot.kind == Slot::Kind::input || slot.kind == Slot::Kind::output ? slot.bytes : 0;
-    }
-    const int64_t bytes =
-        std::max<int64_t>(program.buffers * program.buffer_bytes / (kLargestTile / 2) + streams, 1);
-    const int64_t capacity = std::clamp(kCacheBytes / bytes / 64 * 64, kSmallestTile, kLargestTile);
-    return {ClusterCompiler(body, capacity).compile(), ""};
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::unsupported) throw;
-    return {{}, error.what()};
+Program compile_cluster(const Graph& body) {
+  // The number of registers decides the size of a tile, which decides what needs registers: twice is enough.
+  const Program program = ClusterCompiler(body, kLargestTile / 2).compile();
+  int64_t streams = 0;
+  for (const Slot& slot : program.slots) {
+    streams += slot.kind == Slot::Kind::input || slot.kind == Slot::Kind::output ? slot.bytes : 0;
   }
+  const int64_t bytes =
+      std::max<int64_t>(program.buffers * program.buffer_bytes / (kLargestTile / 2) + streams, 1);
+  const int64_t capacity = std::clamp(kCacheBytes / bytes / 64 * 64, kSmallestTile, kLargestTile);
+  return ClusterCompiler(body, capacity).compile();
 }
 
 }  // namespace tessera::cpu

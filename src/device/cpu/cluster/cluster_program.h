@@ -80,13 +80,9 @@ struct Program {
   std::vector<int64_t> result_strides;  // per axis of the space; 0 where reduced
 };
 
-struct CompiledProgram {
-  Program program;
-  std::string refusal;  // why there is none; "" when there is
-};
-
 // `body` holds primitives, casts, selects, broadcasts, scalar constants and uniform random numbers of one
-// iteration shape and at most one reduction of values of that shape, whose result nothing in the body reads.
-CompiledProgram compile_cluster(const Graph& body);
+// iteration shape and at most one reduction of values of that shape, whose result nothing in the body reads;
+// what it does not hold is refused.
+Program compile_cluster(const Graph& body);
 
 }  // namespace tessera::cpu

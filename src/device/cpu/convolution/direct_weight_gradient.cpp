@@ -215,11 +215,9 @@ class DirectWeightGradient : public Kernel {
 }  // namespace
 
 KernelCandidate direct_weight_gradient_candidate() {
-  return checked_candidate(
-      "loops.direct_weight_gradient", [](const KernelRequest& request) { read_problem(request.node); },
-      [](const KernelRequest& request) {
-        return std::make_unique<DirectWeightGradient>(read_problem(request.node));
-      });
+  return backend::candidate_of<DirectWeightGradient>(
+      "loops.direct_weight_gradient",
+      [](const KernelRequest& request) { return read_problem(request.node); });
 }
 
 }  // namespace tessera::cpu

@@ -138,9 +138,7 @@ class PointwiseConvolution : public Kernel {
 };
 
 KernelCandidate candidate(Product (*read)(const KernelRequest& request)) {
-  return checked_candidate(
-      "loops.pointwise", [read](const KernelRequest& request) { read(request); },
-      [read](const KernelRequest& request) { return std::make_unique<PointwiseConvolution>(read(request)); });
+  return backend::candidate_of<PointwiseConvolution>("loops.pointwise", read);
 }
 
 }  // namespace

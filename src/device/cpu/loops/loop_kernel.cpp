@@ -23,15 +23,12 @@ class FunctionKernel : public Kernel {
 }  // namespace
 
 LoopRegistration::LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make) {
-  CpuKernelRegistration({.key = key, .candidates = [key, make = std::move(make)](const Node&) {
-                           KernelCandidate candidate;
-                           candidate.name = "loops." + key;
-                           candidate.refusal = [](const KernelRequest&) { return std::string(); };
-                           candidate.create = [make](const KernelRequest& request) {
-                             return std::make_unique<FunctionKernel>(make(request.node));
-                           };
-                           return std::vector<KernelCandidate>{std::move(candidate)};
-                         }});
+  const KernelCandidate candidate =
+      backend::willing_candidate("loops." + key, [make = std::move(make)](const KernelRequest& request) {
+        return std::make_unique<FunctionKernel>(make(request.node));
+      });
+  CpuKernelRegistration(
+      {.key = key, .candidates = [candidate](const Node&) { return std::vector{candidate}; }});
 }
 
 }  // namespace tessera::cpu

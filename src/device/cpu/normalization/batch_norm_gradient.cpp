@@ -107,10 +107,10 @@ class BatchNormGradient : public Kernel {
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {
-  return {checked_candidate(
-      "loops.batch_norm_gradient",
-      [](const KernelRequest& request) { backend::read_batch_norm_gradient(request.node); },
-      [](const KernelRequest& request) { return std::make_unique<BatchNormGradient>(request.node); })};
+  return {checked_candidate("loops.batch_norm_gradient", [](const KernelRequest& request) -> KernelMaker {
+    backend::read_batch_norm_gradient(request.node);
+    return [&node = request.node] { return std::make_unique<BatchNormGradient>(node); };
+  })};
 }
 
 const CpuKernelRegistration kPlain({"batch_norm_gradient", candidates});

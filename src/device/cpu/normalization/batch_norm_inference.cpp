@@ -1,7 +1,7 @@
 // Batch normalization by given statistics with the relu behind it: one pass over memory. The same bits as the
 // result of the training kernel that made the statistics.
-#include "tessera/base/error.h"
 #include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/device/common/roles.h"
 
 #include "device/cpu/kernel_registry.h"
@@ -16,15 +16,15 @@ struct Parts {
   double epsilon = 0;
 };
 
-// Throws Error(unsupported) when the body is not: normalize, relu.
+// Refuses a body that is not: normalize, relu.
 Parts parse(const Node& node) {
   const Node& main = backend::maker_of_role(node, "y");
   backend::check_batch_norm_types(*main.input(0), *main.input(1));
   const Value* result = node.body()->outputs().at(0).value;
   const Node* relu = result->producer();
-  require(node.body()->nodes().size() == 2 && relu != nullptr && relu->operator_name() == "relu" &&
-              relu->input(0) == main.output(),
-          ErrorCode::unsupported, "the body is not a batch normalization and a relu");
+  backend::refuse_unless(node.body()->nodes().size() == 2 && relu != nullptr &&
+                             relu->operator_name() == "relu" && relu->input(0) == main.output(),
+                         "the body is not a batch normalization and a relu");
   return {.x = backend::input_index(node, main.input(0)),
           .scale = backend::input_index(node, main.input(1)),
           .bias = backend::input_index(node, main.input(2)),
@@ -71,9 +71,10 @@ class BatchNormInference : public Kernel {
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {
-  return {checked_candidate(
-      "loops.batch_norm_inference", [](const KernelRequest& request) { parse(request.node); },
-      [](const KernelRequest& request) { return std::make_unique<BatchNormInference>(request.node); })};
+  return {checked_candidate("loops.batch_norm_inference", [](const KernelRequest& request) -> KernelMaker {
+    parse(request.node);
+    return [&node = request.node] { return std::make_unique<BatchNormInference>(node); };
+  })};
 }
 
 const CpuKernelRegistration kFused({"fused:batch_norm_inference", candidates});

@@ -90,9 +90,10 @@ class BatchNormTraining : public Kernel {
 };
 
 std::vector<KernelCandidate> candidates(const Node&) {
-  return {checked_candidate(
-      "loops.batch_norm", [](const KernelRequest& request) { backend::read_batch_norm(request.node); },
-      [](const KernelRequest& request) { return std::make_unique<BatchNormTraining>(request.node); })};
+  return {checked_candidate("loops.batch_norm", [](const KernelRequest& request) -> KernelMaker {
+    backend::read_batch_norm(request.node);
+    return [&node = request.node] { return std::make_unique<BatchNormTraining>(node); };
+  })};
 }
 
 const CpuKernelRegistration kPlain({"batch_norm_training", candidates});

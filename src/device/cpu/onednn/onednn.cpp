@@ -144,7 +144,7 @@ memory::data_type onednn_type(DataType type) {
     case DataType::int32:
       return memory::data_type::s32;
     default:
-      fail(ErrorCode::unsupported, "oneDNN has no type {}", to_string(type));
+      backend::refuse("oneDNN has no type {}", to_string(type));
   }
 }
 
@@ -182,26 +182,22 @@ dnnl::primitive_attr default_attributes() {
 }
 
 // Lack of memory is no refusal: another kernel would not find more, and would give other bits.
-static ErrorCode code_of(const dnnl::error& error) {
-  return error.status == dnnl_out_of_memory ? ErrorCode::out_of_memory : ErrorCode::unsupported;
+template <typename Work>
+static auto refusing(const Work& work) {
+  try {
+    return work();
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_out_of_memory) backend::refuse("oneDNN: {}", error.what());
+    fail(ErrorCode::out_of_memory, "oneDNN: {}", error.what());
+  }
 }
 
 KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner) {
-  const auto check = [planner](const KernelRequest& request) {
-    try {
-      planner(request);
-    } catch (const dnnl::error& error) {
-      fail(code_of(error), "oneDNN: {}", error.what());
-    }
-  };
-  const auto create = [planner](const KernelRequest& request) -> std::unique_ptr<Kernel> {
-    try {
-      return std::make_unique<OnednnKernel>(planner(request), request);
-    } catch (const dnnl::error& error) {
-      fail(code_of(error), "node '{}': oneDNN: {}", request.node.name(), error.what());
-    }
-  };
-  return checked_candidate(name, check, create);
+  return checked_candidate(name, [planner](const KernelRequest& request) -> KernelMaker {
+    return [plan = refusing([&] { return planner(request); }), &request] {
+      return refusing([&] { return std::make_unique<OnednnKernel>(plan, request); });
+    };
+  });
 }
 
 }  // namespace tessera::cpu

@@ -19,7 +19,7 @@ using backend::refuse_unless;
 const dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();
 
-// The type's name in oneDNN. Throws Error(unsupported) for types it does not know (fp64, int64, bool).
+// The type's name in oneDNN. Refuses types that it does not know (fp64, int64, bool).
 dnnl::memory::data_type onednn_type(DataType type);
 
 // The type in which primitives compute on values of `type` on this machine: fp32 where the processor lacks
@@ -50,7 +50,7 @@ struct OnednnPlan {
   std::vector<OnednnOperand> operands;
 };
 
-// Makes a plan, or throws Error(unsupported) saying why there is none.
+// Makes a plan, or refuses, saying why there is none.
 using OnednnPlanner = std::function<OnednnPlan(const KernelRequest& request)>;
 
 KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner);

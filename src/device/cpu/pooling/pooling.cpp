@@ -1,7 +1,7 @@
 // Kernels of max and average pooling and their gradients.
 #include <algorithm>
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/pooling/pooling_loops.h"
@@ -13,8 +13,8 @@ namespace {
 PoolGeometry geometry_of(const Node& node) {
   const PoolGeometry geometry = backend::pool_geometry(node);
   const DataType type = geometry.type;
-  require(type == DataType::fp32 || type == DataType::fp16 || type == DataType::bf16, ErrorCode::unsupported,
-          "no loop for {}", to_string(type));
+  backend::refuse_unless(type == DataType::fp32 || type == DataType::fp16 || type == DataType::bf16,
+                         "no loop for {}", to_string(type));
   return geometry;
 }
 
@@ -41,13 +41,13 @@ class Pooling : public Kernel {
 };
 
 CpuKernels kernels(const std::string& name, bool forward, Loop loop) {
-  const auto check = [](const KernelRequest& request) { geometry_of(request.node); };
-  const auto create = [forward, loop](const KernelRequest& request) -> std::unique_ptr<Kernel> {
-    const PoolGeometry geometry = geometry_of(request.node);
-    return std::make_unique<Pooling>(geometry, forward ? geometry.output_rows() : geometry.input_rows(),
-                                     loop);
+  const auto plan = [forward, loop](const KernelRequest& request) -> KernelMaker {
+    return [geometry = geometry_of(request.node), forward, loop] {
+      const int64_t rows = forward ? geometry.output_rows() : geometry.input_rows();
+      return std::make_unique<Pooling>(geometry, rows, loop);
+    };
   };
-  const KernelCandidate candidate = checked_candidate("loops." + name, check, create);
+  const KernelCandidate candidate = checked_candidate("loops." + name, plan);
   return {.key = name, .candidates = [candidate](const Node&) { return std::vector{candidate}; }};
 }
 

@@ -246,16 +246,12 @@ class WinogradConvolution : public Kernel {
 };
 
 KernelCandidate candidate(Request (*read)(const Node& node)) {
-  return winograd_candidate(
-      [read](const KernelRequest& kernel) {
-        const Request request = read(kernel.node);
-        refuse_few_squares(request.to(),
-                           is_frozen_input(kernel, request.weight) ? kLeastSquaresFrozen : kLeastSquares);
-      },
-      [read](const KernelRequest& kernel) {
-        const Request request = read(kernel.node);
-        return std::make_unique<WinogradConvolution>(request, is_frozen_input(kernel, request.weight));
-      });
+  return winograd_candidate([read](const KernelRequest& kernel) -> KernelMaker {
+    const Request request = read(kernel.node);
+    const bool frozen = is_frozen_input(kernel, request.weight);
+    refuse_few_squares(request.to(), frozen ? kLeastSquaresFrozen : kLeastSquares);
+    return [request, frozen] { return std::make_unique<WinogradConvolution>(request, frozen); };
+  });
 }
 
 }  // namespace

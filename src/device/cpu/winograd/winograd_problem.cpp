@@ -59,10 +59,8 @@ int64_t matrix_stride(int64_t rows, int64_t row_stride) {
   return round_up(rows * row_stride, kCacheLine) + kCacheLine;
 }
 
-KernelCandidate winograd_candidate(
-    std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create) {
-  KernelCandidate candidate = checked_candidate("loops.winograd", std::move(check), std::move(create));
+KernelCandidate winograd_candidate(std::function<KernelMaker(const KernelRequest& request)> plan) {
+  KernelCandidate candidate = checked_candidate("loops.winograd", std::move(plan));
   candidate.rounding_amplification = kRoundingAmplification;
   return candidate;
 }

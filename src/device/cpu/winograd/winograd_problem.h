@@ -12,7 +12,7 @@
 
 namespace tessera::cpu {
 
-// Throws Error(unsupported), saying why, for a convolution that is not of 3 x 3, dense, fp32.
+// Refuses, saying why, a convolution that is not of 3 x 3, dense, fp32.
 void refuse_unless_winograd(const ConvolutionProblem& problem, DataType type);
 // The same when squares over `covered` (N, C, height, width) are so few that transforming a filter as large
 // as the images costs more than it saves.
@@ -28,8 +28,6 @@ int64_t count_squares(const dnnl::memory::dims& covered);
 int64_t matrix_stride(int64_t rows, int64_t row_stride);
 
 // "loops.winograd".
-KernelCandidate winograd_candidate(
-    std::function<void(const KernelRequest& request)> check,
-    std::function<std::unique_ptr<Kernel>(const KernelRequest& request)> create);
+KernelCandidate winograd_candidate(std::function<KernelMaker(const KernelRequest& request)> plan);
 
 }  // namespace tessera::cpu

@@ -159,10 +159,10 @@ class WinogradWeightGradient : public Kernel {
 }  // namespace
 
 KernelCandidate winograd_weight_gradient_candidate() {
-  return winograd_candidate([](const KernelRequest& request) { read_problem(request.node); },
-                            [](const KernelRequest& request) {
-                              return std::make_unique<WinogradWeightGradient>(read_problem(request.node));
-                            });
+  return winograd_candidate([](const KernelRequest& request) -> KernelMaker {
+    return
+        [problem = read_problem(request.node)] { return std::make_unique<WinogradWeightGradient>(problem); };
+  });
 }
 
 }  // namespace tessera::cpu

@@ -1,5 +1,6 @@
 // Attention in 16 bits and its gradient by cuDNN, which keeps the scores on the chip. For what it refuses,
 // products and clusters (backend::attention_rules) come behind.
+#include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
@@ -92,15 +93,13 @@ class CudnnAttention : public Kernel {
 };
 
 std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
-  const auto check = [&context](const KernelRequest& request) {
-    plan_of(context, make_problem(request, context.traits()).plan_problem(), 0);
-  };
-  const auto create = [&context](const KernelRequest& request) {
+  const auto plan = [&context](const KernelRequest& request) -> KernelMaker {
     const AttentionProblem problem = make_problem(request, context.traits());
-    return std::make_unique<CudnnAttention>(signature_of(problem.gradient),
-                                            plan_of(context, problem.plan_problem(), 0));
+    return [&signature = signature_of(problem.gradient), plan = plan_of(context, problem.plan_problem(), 0)] {
+      return std::make_unique<CudnnAttention>(signature, plan);
+    };
   };
-  return {backend::checked_candidate("cudnn." + node.operator_name(), check, create)};
+  return {backend::checked_candidate("cudnn." + node.operator_name(), plan)};
 }
 
 void make_ahead(const KernelRequest& request, bool, Context& context) {

@@ -8,14 +8,10 @@ namespace tessera::cuda {
 namespace {
 
 std::vector<KernelCandidate> candidates(const Node&, Context& context) {
-  const auto program = [&context](const KernelRequest& request) {
-    return print_cluster(*backend::cluster_body(request.node), context.traits());
+  const auto program = [](const KernelRequest& request, const GpuTraits& gpu) {
+    return print_cluster(*backend::cluster_body(request.node), gpu);
   };
-  return {backend::checked_candidate(
-      "generated.cluster", [program](const KernelRequest& request) { program(request); },
-      [program, &context](const KernelRequest& request) {
-        return make_generated_kernel(context, program(request));
-      })};
+  return {generated_candidate("cluster", context, program)};
 }
 
 bool register_clusters() {

@@ -126,11 +126,12 @@ std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram
 KernelCandidate generated_candidate(
     const std::string& name, Context& context,
     const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make) {
-  const auto check = [make, &context](const KernelRequest& request) { make(request, context.traits()); };
-  const auto create = [make, &context](const KernelRequest& request) {
-    return make_generated_kernel(context, make(request, context.traits()));
-  };
-  return backend::checked_candidate("generated." + name, check, create);
+  return backend::checked_candidate("generated." + name,
+                                    [make, &context](const KernelRequest& request) -> KernelMaker {
+                                      return [program = make(request, context.traits()), &context] {
+                                        return make_generated_kernel(context, program);
+                                      };
+                                    });
 }
 
 GeneratedRegistration::GeneratedRegistration(

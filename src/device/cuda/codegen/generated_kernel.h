@@ -73,13 +73,12 @@ struct GeneratedProgram {
 
 std::unique_ptr<Kernel> make_generated_kernel(Context& context, GeneratedProgram program);
 
-// "generated.NAME". `make` throws Error(unsupported) for a request that it refuses.
+// "generated.NAME". `make` may refuse (device/common/refusal.h).
 KernelCandidate generated_candidate(
     const std::string& name, Context& context,
     const std::function<GeneratedProgram(const KernelRequest& request, const GpuTraits& gpu)>& make);
 
-// Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` throws
-// Error(unsupported) for a node that it refuses.
+// Offers "generated.NAME" for an operator, or for a fused node whose key is "fused:NAME". `make` may refuse.
 struct GeneratedRegistration {
   GeneratedRegistration(
       const std::string& key,
@@ -88,7 +87,7 @@ struct GeneratedRegistration {
                         std::function<GeneratedProgram(const Node& node, const GpuTraits& gpu)> make);
 };
 
-// Throws Error(unsupported) for types that the templates on the Tensor Cores do not take: they take those of
+// Refuses types that the templates on the Tensor Cores do not take: they take those of
 // 16 bits, and fp32 where its products may be in TF32.
 void refuse_unless_multiplied(DataType type, bool tf32);
 

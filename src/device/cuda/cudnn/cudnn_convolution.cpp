@@ -158,19 +158,18 @@ class CudnnConvolution : public Kernel {
 constexpr int64_t kPlans = 8;
 
 KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
-  const auto check = [&context, choice](const KernelRequest& request) {
+  const auto plan = [&context, choice](const KernelRequest& request) -> KernelMaker {
     const ConvolutionCall call = make_call(request);
     const auto first = plan_of(context, call.problem.plan_problem(), 0);
     refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
     if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
-  };
-  const auto create = [&context, choice](const KernelRequest& request) {
-    ConvolutionCall call = make_call(request);
-    auto plan = plan_of(context, call.problem.plan_problem(), choice);
-    return std::make_unique<CudnnConvolution>(std::move(call), std::move(plan));
+    // The others take long to build: when they are timed.
+    return [&context, choice, call] {
+      return std::make_unique<CudnnConvolution>(call, plan_of(context, call.problem.plan_problem(), choice));
+    };
   };
   const std::string name = choice == 0 ? "cudnn.convolution" : fmt::format("cudnn.convolution#{}", choice);
-  KernelCandidate candidate = backend::checked_candidate(name, check, create);
+  KernelCandidate candidate = backend::checked_candidate(name, plan);
   candidate.only_tuned = choice > 0;
   return candidate;
 }

@@ -18,7 +18,7 @@ namespace tessera::cuda {
 namespace fe = cudnn_frontend;
 using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// Throws Error(unsupported) for types that cuDNN does not compute with.
+// Refuses types that cuDNN does not compute with.
 fe::DataType_t cudnn_type(DataType type);
 
 class CudnnGraph : public fe::graph::Graph {
@@ -32,7 +32,7 @@ class CudnnGraph : public fe::graph::Graph {
 
  private:
   // What cuDNN's frontend adds to the operands of the problem.
-  PlanTensors own_tensors() const;
+  PlanTensors own_tensors(const Context& context) const;
 };
 
 }  // namespace tessera::cuda

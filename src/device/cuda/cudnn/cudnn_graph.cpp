@@ -4,17 +4,20 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/device/common/workspace_layout.h"
 
 #include "device/cuda/cudnn/cudnn_frontend_graph.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
+#include "device/cuda/runtime/status.h"
 
 namespace cudnn_frontend {
 // cudnn-frontend looks its functions up here.
@@ -24,17 +27,27 @@ void* cudnn_dlhandle = nullptr;
 namespace tessera::cuda {
 namespace {
 
-void require_good(fe::error_t status, std::string_view what) {
-  require(status.is_good(), ErrorCode::unsupported, "cuDNN {}: {}", what, status.get_message());
+// cuDNN gives one reason of several, and takes a GPU that has failed for a plan that does not suit it.
+[[noreturn]] void fail_by_cudnn(const Context& context, std::string_view what, std::string_view message) {
+  context.check_sound();
+  const ErrorCode code = cudnn_error_code(message);
+  if (code == ErrorCode::unsupported) backend::refuse("cuDNN {}: {}", what, message);
+  fail(code, "cuDNN {}: {}", what, message);
+}
+
+void require_good(const Context& context, const fe::error_t& status, std::string_view what) {
+  if (status.is_bad()) fail_by_cudnn(context, what, status.err_msg);
 }
 
 cudnnHandle_t new_handle(const Context& context) {
   cudnn_version();  // loads cuDNN
   context.enter();
   cudnnHandle_t handle = nullptr;
-  require(fe::detail::create_handle(&handle) == CUDNN_STATUS_SUCCESS, ErrorCode::unsupported,
-          "cuDNN cannot be started on {}", context.traits().model);
-  return handle;
+  const cudnnStatus_t status = fe::detail::create_handle(&handle);
+  if (status == CUDNN_STATUS_SUCCESS) return handle;
+  context.check_sound();
+  const std::string name = fe::detail::get_error_string(status);
+  fail(cudnn_error_code(name), "cuDNN cannot be started on {}: {}", context.traits().model, name);
 }
 
 // Handles that nobody uses: kept for the next user, as they are slow to make.
@@ -162,8 +175,9 @@ class BuiltPlan : public CudnnPlan {
     void* rest = space == nullptr ? nullptr : space + tensor_bytes();
     const fe::error_t status = fe::detail::execute(handle, plan_.get(), pointers, numbers, rest);
     if (status.is_bad())
-      require_good(status,
-                   fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)));
+      fail_by_cudnn(context_,
+                    fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)),
+                    status.err_msg);
   }
 
  private:
@@ -183,7 +197,7 @@ void set_words(PlanTensors::Space& space, const std::vector<float>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
     uint32_t value = 0;
     std::memcpy(&value, &words[i], sizeof value);
-    require(i == 0 || value == space.value, ErrorCode::unsupported, "cuDNN asks for an array from the host");
+    backend::refuse_unless(i == 0 || value == space.value, "cuDNN asks for an array from the host");
     space.value = value;
   }
 }
@@ -201,7 +215,7 @@ fe::DataType_t cudnn_type(DataType type) {
     case DataType::bf16:
       return fe::DataType_t::BFLOAT16;
     default:
-      fail(ErrorCode::unsupported, "cuDNN does not compute with {}", to_string(type));
+      backend::refuse("cuDNN does not compute with {}", to_string(type));
   }
 }
 
@@ -215,9 +229,9 @@ void CudnnGraph::set_type(DataType type) {
 
 std::shared_ptr<CudnnPlan> CudnnGraph::build(Context& context, const PlanProblem& problem, int64_t choice,
                                              cudnnHandle_t handle) {
-  require_good(validate(), "refuses the graph");
-  require_good(build_operation_graph(handle), "cannot describe it");
-  require_good(create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "has no plan");
+  require_good(context, validate(), "refuses the graph");
+  require_good(context, build_operation_graph(handle), "cannot describe it");
+  require_good(context, create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "has no plan");
   const std::vector<fe::NumericalNote_t> forbidden = forbidden_notes(problem);
   deselect_numeric_notes(forbidden);
   std::vector<int64_t> allowed;
@@ -226,22 +240,24 @@ std::shared_ptr<CudnnPlan> CudnnGraph::build(Context& context, const PlanProblem
   }
   const auto choices = static_cast<int64_t>(allowed.size());
   if (choice == 0) {
-    require_good(check_support(handle), "supports no engine for it");
-    require_good(build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE), "cannot build a plan");
+    require_good(context, check_support(handle), "supports no engine for it");
+    require_good(context, build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE),
+                 "cannot build a plan");
   } else {
-    require(choice < choices, ErrorCode::unsupported, "cuDNN names {} plans", choices);
-    require_good(build_plan_at_index(handle, allowed[static_cast<size_t>(choice)]), "cannot build this plan");
+    backend::refuse_unless(choice < choices, "cuDNN names {} plans", choices);
+    require_good(context, build_plan_at_index(handle, allowed[static_cast<size_t>(choice)]),
+                 "cannot build this plan");
   }
   // A plan knows of all its operands; the graph is not needed to run it.
   const auto built = plans.execution_plans.at(static_cast<size_t>(plans.candidate));
-  return std::make_shared<BuiltPlan>(context, built, own_tensors(), choices);
+  return std::make_shared<BuiltPlan>(context, built, own_tensors(context), choices);
 }
 
-PlanTensors CudnnGraph::own_tensors() const {
+PlanTensors CudnnGraph::own_tensors(const Context& context) const {
   PlanTensors tensors;
   tensors.bytes = get_fe_workspace_size_subtree();
   std::unordered_map<int64_t, pass_by_values_t> scalars;
-  require_good(collect_pass_by_value_tensors_subtree(scalars), "has other scalars than known");
+  require_good(context, collect_pass_by_value_tensors_subtree(scalars), "has other scalars than known");
   for (const auto& [number, value] : scalars) {
     PlanTensors::Scalar scalar{.number = number};
     std::visit([&](const auto& typed) { std::memcpy(&scalar.bits, &typed, sizeof typed); }, value);
@@ -250,12 +266,13 @@ PlanTensors CudnnGraph::own_tensors() const {
   // By number: what is to be done (0 a copy from the host, 1 zeros, 2 nothing), where, and the copy's words.
   std::unordered_map<int64_t, std::tuple<int64_t, int64_t, std::vector<float>>> spaces;
   int64_t offset = 0;
-  require_good(collect_tensors_in_workspace_subtree(spaces, offset), "has another workspace than known");
+  require_good(context, collect_tensors_in_workspace_subtree(spaces, offset),
+               "has another workspace than known");
   for (const auto& [number, description] : spaces) {
     const auto& [action, begin, words] = description;
     PlanTensors::Space space{.number = number, .offset = begin};
-    require(action == 0 || action == 2, ErrorCode::unsupported, "cuDNN {} wants zeros in its workspace",
-            cudnn_version());
+    backend::refuse_unless(action == 0 || action == 2, "cuDNN {} wants zeros in its workspace",
+                           cudnn_version());
     if (action == 0) set_words(space, words);
     tensors.spaces.push_back(space);
   }
@@ -265,29 +282,47 @@ PlanTensors CudnnGraph::own_tensors() const {
   return tensors;
 }
 
+// cudnn-frontend throws from some of its functions where others return a status.
+template <typename Make>
+static std::shared_ptr<CudnnPlan> made_by_cudnn(const Context& context, const Make& make) {
+  try {
+    return make();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_by_cudnn(context, "has no plan", error.what());
+  }
+}
+
 std::shared_ptr<CudnnPlan> build_cudnn_plan(Context& context, const PlanProblem& problem, int64_t choice) {
   const BuildingHandle handle(context);
-  CudnnGraph graph;
-  graph.set_sm_version(context.traits().architecture);  // or cudnn-frontend asks CUDA's runtime library
-  problem.describe(graph);
-  return graph.build(context, problem, choice, handle.get());
+  return made_by_cudnn(context, [&] {
+    CudnnGraph graph;
+    graph.set_sm_version(context.traits().architecture);  // or cudnn-frontend asks CUDA's runtime library
+    problem.describe(graph);
+    return graph.build(context, problem, choice, handle.get());
+  });
 }
 
 std::shared_ptr<CudnnPlan> load_cudnn_plan(Context& context, const PlanProblem& problem,
                                            const SavedPlan& saved) {
   auto parsed = parse_plan_with_tensors(saved.text);
-  require(parsed.has_value(), ErrorCode::unsupported, "the saved plan's tensors cannot be read");
+  backend::refuse_unless(parsed.has_value(), "the saved plan's tensors cannot be read");
   const BuildingHandle handle(context);
-  std::shared_ptr<fe::ExecutionPlan> plan;
-  require_good(fe::detail::create_cudnn_execution_plan(plan, parsed->plan, handle.get()),
-               "cannot read a plan");
-  std::vector<fe::NumericalNote_t> notes;
-  for (const cudnnBackendNumericalNote_t note : plan->getAllNumericNotes()) {
-    notes.push_back(fe::detail::convert_from_cudnn_type(note));
-  }
-  require(!share_one(notes, forbidden_notes(problem)), ErrorCode::unsupported,
-          "the saved plan is one that is left out");
-  return std::make_shared<BuiltPlan>(context, std::move(plan), std::move(parsed->tensors), saved.choices);
+  return made_by_cudnn(context, [&]() -> std::shared_ptr<CudnnPlan> {
+    std::shared_ptr<fe::ExecutionPlan> plan;
+    require_good(context, fe::detail::create_cudnn_execution_plan(plan, parsed->plan, handle.get()),
+                 "cannot read a plan");
+    std::vector<fe::NumericalNote_t> notes;
+    for (const cudnnBackendNumericalNote_t note : plan->getAllNumericNotes()) {
+      notes.push_back(fe::detail::convert_from_cudnn_type(note));
+    }
+    backend::refuse_unless(!share_one(notes, forbidden_notes(problem)),
+                           "the saved plan is one that is left out");
+    return std::make_shared<BuiltPlan>(context, std::move(plan), std::move(parsed->tensors), saved.choices);
+  });
 }
 
 std::string cudnn_version() {

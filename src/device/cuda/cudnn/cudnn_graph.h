@@ -23,7 +23,7 @@ struct PlanProblem {
   bool without_tensor_cores = false;  // they round fp32 operands
   bool without_varying_sums = true;   // they add in no fixed order
   bool without_narrow_sums = true;    // they keep partial sums in 16 bits
-  // Adds the problem's tensors and operations. Throws Error(unsupported) for what cuDNN has no words for.
+  // Adds the problem's tensors and operations. Refuses what cuDNN has no words for.
   std::function<void(CudnnGraph& graph)> describe;
 };
 
@@ -53,11 +53,10 @@ class CudnnPlan {
 };
 
 // Builds the plan that the heuristics name in place `choice`, with 0 the first that is supported; plans that
-// the problem leaves out are not counted. Throws Error(unsupported) with cuDNN's reason. May be called by
-// several threads.
+// the problem leaves out are not counted. Refuses with cuDNN's reason (device/common/refusal.h). May be
+// called by several threads.
 std::shared_ptr<CudnnPlan> build_cudnn_plan(Context& context, const PlanProblem& problem, int64_t choice);
-// The same plan again from what was saved. Throws Error(unsupported) for what cuDNN does not take, or what is
-// now left out.
+// The same plan again from what was saved. Refuses what cuDNN does not take, or what is now left out.
 std::shared_ptr<CudnnPlan> load_cudnn_plan(Context& context, const PlanProblem& problem,
                                            const SavedPlan& saved);
 

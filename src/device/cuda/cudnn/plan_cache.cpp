@@ -2,10 +2,9 @@
 
 #include <charconv>
 #include <exception>
-#include <new>
 #include <optional>
 
-#include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 
 namespace tessera::cuda {
 namespace {
@@ -32,7 +31,7 @@ std::optional<SavedPlan> from_bytes(const std::string& bytes) {
 std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t choice) {
   const std::shared_future<Outcome> outcome = begin(problem, choice);
   const Outcome& made = outcome.get();
-  require(made.plan != nullptr, ErrorCode::unsupported, "{}", made.refusal);
+  if (made.plan == nullptr) backend::refuse("{}", made.refusal);
   return made.plan;
 }
 
@@ -60,7 +59,8 @@ std::shared_future<PlanCache::Outcome> PlanCache::begin(const PlanProblem& probl
   try {
     promise.set_value(make(problem, choice, key));
   } catch (...) {
-    // Lack of memory says nothing of the problem: who waits hears of it, and the next one tries again.
+    // Lack of memory and a fault of the GPU say nothing of the problem: who waits hears of it, and the next
+    // one tries again.
     promise.set_exception(std::current_exception());
     const std::lock_guard lock(mutex_);
     outcomes_.erase(key);
@@ -76,13 +76,8 @@ PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, c
     outcome.plan = maker_.build(problem, choice);
     const SavedPlan saved = outcome.plan->saved();
     if (!saved.text.empty()) files_.write(key, to_bytes(saved));
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::out_of_memory) throw;
-    outcome.refusal = error.what();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    outcome.refusal = fmt::format("cuDNN: {}", error.what());
+  } catch (const backend::Refused& refused) {
+    outcome.refusal = refused.what();
   }
   return outcome;
 }
@@ -91,11 +86,7 @@ PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, c
 std::shared_ptr<CudnnPlan> PlanCache::load(const PlanProblem& problem, const std::string& key) const {
   const std::optional<SavedPlan> saved = from_bytes(files_.read(key));
   if (!saved.has_value()) return nullptr;
-  try {
-    return maker_.load(problem, *saved);
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+  return backend::unless_refused([&] { return maker_.load(problem, *saved); }).value_or(nullptr);
 }
 
 PlanMaker cudnn_maker(Context& context) {

@@ -13,8 +13,8 @@
 
 namespace tessera::cuda {
 
-// What makes plans: cuDNN on some GPU. Both throw Error(unsupported) with the reason, and are called by
-// several threads.
+// What makes plans: cuDNN on some GPU. Both refuse, saying why (device/common/refusal.h); what else they
+// throw is of the machine. Called by several threads.
 struct PlanMaker {
   // All that a plan depends on beside its problem: the card and the libraries' versions.
   std::string versions;
@@ -27,8 +27,8 @@ class PlanCache {
  public:
   PlanCache(PlanMaker maker, CacheFiles files) : maker_(std::move(maker)), files_(std::move(files)) {}
 
-  // From memory, from the files, or built and then kept in both. Throws Error(unsupported) with the reason
-  // for which it could not be built, which is not kept on disk.
+  // From memory, from the files, or built and then kept in both. Refuses with the reason for which it could
+  // not be built, which is not kept on disk. Throws what else went wrong, which is not kept at all.
   std::shared_ptr<CudnnPlan> get(const PlanProblem& problem, int64_t choice);
   // The same before it is needed. Returns at once where another thread is making the plan.
   void make_ahead(const PlanProblem& problem, int64_t choice);
@@ -59,8 +59,8 @@ PlanMaker cudnn_maker(Context& context);
 // The GPU's plans by cuDNN, kept in the standard folder.
 PlanCache& plans_of(Context& context);
 
-// The GPU's plan for a problem; null where the card is only planned for, and cuDNN cannot be asked. Throws
-// Error(unsupported) with cuDNN's reason.
+// The GPU's plan for a problem; null where the card is only planned for, and cuDNN cannot be asked. Refuses
+// with cuDNN's reason.
 std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice);
 
 }  // namespace tessera::cuda

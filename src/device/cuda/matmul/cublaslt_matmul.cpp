@@ -1,9 +1,12 @@
 // Matrix products by cuBLASLt, with bias, residual and activation in its epilogue; plain loops for what it
 // refuses.
 #include <map>
+#include <memory>
 #include <mutex>
+#include <type_traits>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
@@ -11,6 +14,7 @@
 #include "device/cuda/matmul/matmul_problem.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
+#include "device/cuda/runtime/status.h"
 
 namespace tessera::cuda {
 namespace {
@@ -43,20 +47,28 @@ cudaDataType_t lt_type(DataType type) {
   }
 }
 
+// Of what is asked before the kernel is made: what cuBLASLt does not do is a refusal.
+void check_taken(cublasStatus_t status, const std::string& what) {
+  if (status != CUBLAS_STATUS_SUCCESS && error_code(status) == ErrorCode::unsupported)
+    backend::refuse("cuBLASLt: {} failed: {}", what, cublaslt().cublasLtGetStatusString_(status));
+  check(status, what);
+}
+
 // Descriptors live as long as the kernel.
 class Layout {
  public:
   Layout(DataType type, uint64_t rows, uint64_t columns, int64_t batch, int64_t batch_stride) {
-    check(cublaslt().cublasLtMatrixLayoutCreate_(&layout_, lt_type(type), rows, columns,
-                                                 static_cast<int64_t>(rows)),
-          "describing a matrix");
+    check_taken(cublaslt().cublasLtMatrixLayoutCreate_(&layout_, lt_type(type), rows, columns,
+                                                       static_cast<int64_t>(rows)),
+                "describing a matrix");
     const auto count = static_cast<int32_t>(batch);
-    check(cublaslt().cublasLtMatrixLayoutSetAttribute_(layout_, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                                       sizeof(count)),
-          "setting the batch");
-    check(cublaslt().cublasLtMatrixLayoutSetAttribute_(layout_, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                       &batch_stride, sizeof(batch_stride)),
-          "setting the batch's stride");
+    check_taken(cublaslt().cublasLtMatrixLayoutSetAttribute_(layout_, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                             &count, sizeof(count)),
+                "setting the batch");
+    check_taken(
+        cublaslt().cublasLtMatrixLayoutSetAttribute_(layout_, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                     &batch_stride, sizeof(batch_stride)),
+        "setting the batch's stride");
   }
   ~Layout() { cublaslt().cublasLtMatrixLayoutDestroy_(layout_); }
   Layout(const Layout&) = delete;
@@ -67,10 +79,16 @@ class Layout {
   cublasLtMatrixLayout_t layout_ = nullptr;
 };
 
-// Row-major matrices are the transposes of column-major ones, so cuBLASLt is asked for y^T = b^T a^T.
-class LtMatmul : public Kernel {
+struct DestroyOperation {
+  void operator()(cublasLtMatmulDesc_t operation) const { cublaslt().cublasLtMatmulDescDestroy_(operation); }
+};
+
+// A product with the algorithm for it. Row-major matrices are the transposes of column-major ones, so
+// cuBLASLt is asked for y^T = b^T a^T.
+class LtProduct {
  public:
-  LtMatmul(Context& context, const MatmulProblem& problem)
+  // Refuses what cuBLASLt does not do.
+  LtProduct(Context& context, const MatmulProblem& problem)
       : context_(context),
         problem_(problem),
         b_(problem.type, problem.transpose_b ? problem.k : problem.n,
@@ -81,11 +99,10 @@ class LtMatmul : public Kernel {
     describe();
     choose();
   }
-  ~LtMatmul() override { cublaslt().cublasLtMatmulDescDestroy_(operation_); }
 
-  int64_t workspace_bytes() const override { return static_cast<int64_t>(workspace_bytes_); }
+  int64_t workspace_bytes() const { return static_cast<int64_t>(workspace_bytes_); }
 
-  void run(const KernelArguments& arguments) override {
+  void run(const KernelArguments& arguments) {
     context_.enter();
     if (problem_.bias.has_value()) {
       const void* bias = arguments.inputs[*problem_.bias];
@@ -98,18 +115,19 @@ class LtMatmul : public Kernel {
     const float narrow_ones[] = {1.0F, 0.0F};
     const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
     const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
-    check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_, alpha, arguments.inputs[problem_.b],
-                                     b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
-                                     arguments.outputs[0], y_.get(), &algorithm_, arguments.workspace,
-                                     workspace_bytes_, stream_of(arguments.queue)),
+    check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_.get(), alpha,
+                                     arguments.inputs[problem_.b], b_.get(), arguments.inputs[problem_.a],
+                                     a_.get(), beta, c, y_.get(), arguments.outputs[0], y_.get(), &algorithm_,
+                                     arguments.workspace, workspace_bytes_, stream_of(arguments.queue)),
           "a matrix product");
   }
 
  private:
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    check(cublaslt().cublasLtMatmulDescSetAttribute_(operation_, attribute, &value, sizeof(value)),
-          "describing a product");
+    check_taken(
+        cublaslt().cublasLtMatmulDescSetAttribute_(operation_.get(), attribute, &value, sizeof(value)),
+        "describing a product");
   }
 
   void describe() {
@@ -118,7 +136,9 @@ class LtMatmul : public Kernel {
                                         : fast                          ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                         : CUBLAS_COMPUTE_32F;
     const cudaDataType_t scale = problem_.type == DataType::fp64 ? CUDA_R_64F : CUDA_R_32F;
-    check(cublaslt().cublasLtMatmulDescCreate_(&operation_, compute, scale), "describing a product");
+    cublasLtMatmulDesc_t operation = nullptr;
+    check_taken(cublaslt().cublasLtMatmulDescCreate_(&operation, compute, scale), "describing a product");
+    operation_.reset(operation);
     set(CUBLASLT_MATMUL_DESC_TRANSA, problem_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, problem_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     const bool bias = problem_.bias.has_value();
@@ -130,7 +150,7 @@ class LtMatmul : public Kernel {
 
   void choose() {
     cublasLtMatmulPreference_t preference = nullptr;
-    check(cublaslt().cublasLtMatmulPreferenceCreate_(&preference), "creating a preference");
+    check_taken(cublaslt().cublasLtMatmulPreferenceCreate_(&preference), "creating a preference");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       cublaslt().cublasLtMatmulPreferenceSetAttribute_(preference, attribute, &value, sizeof(value));
     };
@@ -143,11 +163,11 @@ class LtMatmul : public Kernel {
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     const cublasStatus_t status =
-        cublaslt().cublasLtMatmulAlgoGetHeuristic_(handle_of(context_), operation_, b_.get(), a_.get(),
+        cublaslt().cublasLtMatmulAlgoGetHeuristic_(handle_of(context_), operation_.get(), b_.get(), a_.get(),
                                                    y_.get(), y_.get(), preference, 1, &result, &found);
     cublaslt().cublasLtMatmulPreferenceDestroy_(preference);
-    check(status, "looking for an algorithm");
-    require(found > 0, ErrorCode::unsupported, "cuBLASLt has no algorithm for it");
+    check_taken(status, "looking for an algorithm");
+    backend::refuse_unless(found > 0, "cuBLASLt has no algorithm for it");
     algorithm_ = result.algo;
     workspace_bytes_ = result.workspaceSize;
   }
@@ -157,9 +177,19 @@ class LtMatmul : public Kernel {
   Layout b_;
   Layout a_;
   Layout y_;
-  cublasLtMatmulDesc_t operation_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, DestroyOperation> operation_;
   cublasLtMatmulAlgo_t algorithm_{};
   size_t workspace_bytes_ = 0;
+};
+
+class LtMatmul : public Kernel {
+ public:
+  explicit LtMatmul(std::shared_ptr<LtProduct> product) : product_(std::move(product)) {}
+  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
+  void run(const KernelArguments& arguments) override { product_->run(arguments); }
+
+ private:
+  std::shared_ptr<LtProduct> product_;
 };
 
 // In the place of cuBLASLt's where the GPU is not there: books the largest workspace that an algorithm may
@@ -173,12 +203,15 @@ class AbsentMatmul : public Kernel {
 };
 
 KernelCandidate lt_candidate(Context& context) {
-  const auto create = [&context](const KernelRequest& request) -> std::unique_ptr<Kernel> {
-    const MatmulProblem problem = make_matmul_problem(request);
-    if (!context.present()) return std::make_unique<AbsentMatmul>();
-    return std::make_unique<LtMatmul>(context, problem);
-  };
-  return backend::checked_candidate("cublaslt.matmul", create, create);
+  return backend::checked_candidate("cublaslt.matmul",
+                                    [&context](const KernelRequest& request) -> KernelMaker {
+                                      const MatmulProblem problem = make_matmul_problem(request);
+                                      if (!context.present())
+                                        return [] { return std::make_unique<AbsentMatmul>(); };
+                                      return [product = std::make_shared<LtProduct>(context, problem)] {
+                                        return std::make_unique<LtMatmul>(product);
+                                      };
+                                    });
 }
 
 std::vector<KernelCandidate> single(const Node&, Context& context) {

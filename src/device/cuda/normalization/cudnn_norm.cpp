@@ -205,18 +205,16 @@ const CudaKernelRegistration kLayerNormGradient(layer_norms("layer_norm_gradient
 }  // namespace
 
 KernelCandidate cudnn_norm_candidate(const Node& node, Context& context) {
-  const auto check = [&context](const KernelRequest& request) {
-    plan_of(context, make_call(request).problem.plan_problem(), 0);
-  };
-  const auto create = [&context](const KernelRequest& request) {
-    NormCall call = make_call(request);
-    auto plan = plan_of(context, call.problem.plan_problem(), 0);
-    return std::make_unique<CudnnNorm>(std::move(call), context, std::move(plan));
+  const auto plan = [&context](const KernelRequest& request) -> KernelMaker {
+    const NormCall call = make_call(request);
+    return [call, &context, plan = plan_of(context, call.problem.plan_problem(), 0)] {
+      return std::make_unique<CudnnNorm>(call, context, plan);
+    };
   };
   const std::string key = backend::kernel_key(node);
   const std::string norm = key.starts_with("layer_norm") ? "layer_norm" : "batch_norm";
   const std::string name = "cudnn." + norm + (key.ends_with("_gradient") ? "_gradient" : "");
-  KernelCandidate candidate = backend::checked_candidate(name, check, create);
+  KernelCandidate candidate = backend::checked_candidate(name, plan);
   candidate.only_tuned = !comes_first(node);
   return candidate;
 }

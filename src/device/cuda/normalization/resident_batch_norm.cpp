@@ -131,15 +131,14 @@ using ProgramOf = GeneratedProgram (*)(const Node& node, const ResidentProblem& 
 
 std::vector<KernelCandidate> candidates(const std::string& name, const Node& node, Context& context,
                                         ProblemOf problem_of_node, ProgramOf program_of) {
-  const auto program = [&context, problem_of_node, program_of](const KernelRequest& request) {
+  const auto plan = [&context, problem_of_node, program_of](const KernelRequest& request) -> KernelMaker {
     const ResidentProblem problem = problem_of_node(request.node, context.traits());
-    return program_of(request.node, problem, resident_plan(problem, context.traits()));
+    const ResidentPlan resident = resident_plan(problem, context.traits());
+    return [program = program_of(request.node, problem, resident), &context] {
+      return make_generated_kernel(context, program);
+    };
   };
-  return {backend::checked_candidate("resident." + name, program,
-                                     [&context, program](const KernelRequest& request) {
-                                       return make_generated_kernel(context, program(request));
-                                     }),
-          cudnn_norm_candidate(node, context)};
+  return {backend::checked_candidate("resident." + name, plan), cudnn_norm_candidate(node, context)};
 }
 
 std::vector<KernelCandidate> forward_candidates(const Node& node, Context& context) {

@@ -7,7 +7,7 @@
 
 namespace tessera::cuda {
 
-// Throws Error(out_of_memory) or Error(unsupported) saying what failed and what to do about it.
+// Throws an Error of the status's code (status.h) saying what failed and what to do about it.
 void check(CUresult status, const std::string& what);
 void check(nvrtcResult status, const std::string& what);
 void check(cublasStatus_t status, const std::string& what);

@@ -12,6 +12,7 @@
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/driver_memory.h"
 #include "device/cuda/runtime/queue.h"
+#include "device/cuda/runtime/status.h"
 
 namespace tessera::cuda {
 namespace {
@@ -99,6 +100,15 @@ Context::~Context() {
 
 void Context::enter() const {
   check(driver().cuCtxSetCurrent_(context_), "entering the GPU's context");
+}
+
+// The driver says it again at every call; nobody works on this stream, so that the wait is none.
+void Context::check_sound() const {
+  enter();
+  const CUresult status = driver().cuStreamSynchronize_(stream_);
+  // A recording that is being made may forbid to ask.
+  if (status != CUDA_SUCCESS && error_code(status) == ErrorCode::device_fault)
+    check(status, "looking after the GPU");
 }
 
 void Context::copy_from_host(void* device, const void* host, int64_t bytes) const {

@@ -34,7 +34,7 @@ struct GpuTraits {
 
 class Context {
  public:
-  // A GPU of this machine. Throws Error(unsupported) that says what was looked for.
+  // A GPU of this machine. Throws Error(unsupported) that says what was looked for, and Error(device_fault).
   explicit Context(int ordinal);
   // A card that is not there, for plans: "a100", "h100", "h200" or "b200". Throws Error(invalid_argument).
   explicit Context(const std::string& card);
@@ -48,6 +48,8 @@ class Context {
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.
   void enter() const;
+  // Throws Error(device_fault) where the GPU has failed: for those whose own word for it says less.
+  void check_sound() const;
 
   // Done when they return; ordered with no queue's work.
   void copy_from_host(void* device, const void* host, int64_t bytes) const;

@@ -1,0 +1,124 @@
+#include "device/cuda/runtime/status.h"
+
+#include <algorithm>
+
+namespace tessera::cuda {
+namespace {
+
+struct Meaning {
+  CUresult status;
+  ErrorCode code;
+  std::string_view advice = "";
+};
+
+constexpr std::string_view kFullMemory =
+    "the GPU's memory is full: choose a smaller batch, or end what else uses it";
+constexpr std::string_view kOldDriver = "the driver is too old for CUDA 13: update it";
+constexpr std::string_view kLostContext =
+    "a kernel failed and the GPU's context is lost: start the process again; compute-sanitizer finds the "
+    "kernel";
+constexpr std::string_view kBrokenGpu =
+    "the GPU reports a hardware fault: start the process again on another one";
+
+// After a fault every call in the context fails with the same status, also those that ask for memory.
+constexpr Meaning kMeanings[] = {
+    {CUDA_ERROR_OUT_OF_MEMORY, ErrorCode::out_of_memory, kFullMemory},
+
+    {CUDA_ERROR_NOT_INITIALIZED, ErrorCode::unsupported},
+    {CUDA_ERROR_STUB_LIBRARY, ErrorCode::unsupported,
+     "the library is a stub of the toolkit: install NVIDIA's driver"},
+    {CUDA_ERROR_NO_DEVICE, ErrorCode::unsupported, "there is no GPU that the driver can use"},
+    {CUDA_ERROR_INVALID_DEVICE, ErrorCode::unsupported, "there is no GPU of that number"},
+    {CUDA_ERROR_DEVICE_UNAVAILABLE, ErrorCode::unsupported, "another process holds the GPU exclusively"},
+    {CUDA_ERROR_DEVICE_NOT_LICENSED, ErrorCode::unsupported},
+    {CUDA_ERROR_OPERATING_SYSTEM, ErrorCode::unsupported},
+    {CUDA_ERROR_NOT_PERMITTED, ErrorCode::unsupported},
+    {CUDA_ERROR_NOT_SUPPORTED, ErrorCode::unsupported},
+    {CUDA_ERROR_SYSTEM_NOT_READY, ErrorCode::unsupported,
+     "the machine's GPUs are not ready: the fabric manager may not run"},
+    {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, ErrorCode::unsupported, kOldDriver},
+    {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, ErrorCode::unsupported, kOldDriver},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, ErrorCode::unsupported, kOldDriver},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, ErrorCode::unsupported, kOldDriver},
+
+    // They leave the context as it was.
+    {CUDA_ERROR_INVALID_VALUE, ErrorCode::internal},
+    {CUDA_ERROR_INVALID_HANDLE, ErrorCode::internal},
+    {CUDA_ERROR_INVALID_CONTEXT, ErrorCode::internal},
+    {CUDA_ERROR_INVALID_IMAGE, ErrorCode::internal},
+    {CUDA_ERROR_INVALID_PTX, ErrorCode::internal},
+    {CUDA_ERROR_NOT_FOUND, ErrorCode::internal},
+    {CUDA_ERROR_NOT_READY, ErrorCode::internal},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, ErrorCode::internal},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, ErrorCode::internal},
+    {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, ErrorCode::internal},
+
+    {CUDA_ERROR_ILLEGAL_ADDRESS, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_LAUNCH_FAILED, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_INVALID_ADDRESS_SPACE, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_INVALID_PC, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_ASSERT, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, ErrorCode::device_fault, kLostContext},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, ErrorCode::device_fault, kBrokenGpu},
+    {CUDA_ERROR_NVLINK_UNCORRECTABLE, ErrorCode::device_fault, kBrokenGpu},
+    {CUDA_ERROR_HARDWARE_STACK_ERROR, ErrorCode::device_fault, kBrokenGpu},
+};
+
+const Meaning* find_meaning(CUresult status) {
+  const auto* found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                   [&](const Meaning& one) { return one.status == status; });
+  return found == std::end(kMeanings) ? nullptr : found;
+}
+
+}  // namespace
+
+ErrorCode error_code(CUresult status) {
+  const Meaning* meaning = find_meaning(status);
+  return meaning != nullptr ? meaning->code : ErrorCode::device_fault;
+}
+
+std::string_view advice_for(CUresult status) {
+  const Meaning* meaning = find_meaning(status);
+  return meaning != nullptr ? meaning->advice : "";
+}
+
+// It works on the host alone.
+ErrorCode error_code(nvrtcResult status) {
+  return status == NVRTC_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::internal;
+}
+
+ErrorCode error_code(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return ErrorCode::out_of_memory;
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+    case CUBLAS_STATUS_INVALID_VALUE:  // of a product that it has no words for
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::device_fault;
+  }
+}
+
+ErrorCode cudnn_error_code(std::string_view message) {
+  const auto names = [&](std::initializer_list<std::string_view> texts) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](std::string_view text) { return message.find(text) != std::string_view::npos; });
+  };
+  if (names({"CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_NOT_INITIALIZED"}))
+    return ErrorCode::device_fault;
+  if (names({"ALLOCATION_FAILED", "ALLOC_FAILED", "out of memory", "CUDA_ERROR_OUT_OF_MEMORY",
+             "cudaErrorMemoryAllocation"}))
+    return ErrorCode::out_of_memory;
+  return ErrorCode::unsupported;
+}
+
+}  // namespace tessera::cuda

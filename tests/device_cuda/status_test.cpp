@@ -1,0 +1,68 @@
+// Which error a status of NVIDIA's libraries is.
+#include "device/cuda/runtime/status.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::cuda {
+namespace {
+
+TEST(DriverStatus, TellsLackOfMemoryMissingGpusAndFaultsApart) {
+  EXPECT_EQ(error_code(CUDA_ERROR_OUT_OF_MEMORY), ErrorCode::out_of_memory);
+  for (const CUresult status :
+       {CUDA_ERROR_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_DEVICE_UNAVAILABLE,
+        CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE,
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_STUB_LIBRARY,
+        CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_NOT_SUPPORTED,
+        CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_DEVICE_NOT_LICENSED})
+    EXPECT_EQ(error_code(status), ErrorCode::unsupported) << status;
+  for (const CUresult status :
+       {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUDA_ERROR_INVALID_PC, CUDA_ERROR_ASSERT, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_HARDWARE_STACK_ERROR}) {
+    EXPECT_EQ(error_code(status), ErrorCode::device_fault) << status;
+    EXPECT_NE(advice_for(status), "") << status;
+  }
+  for (const CUresult status : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_FOUND,
+                                CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED})
+    EXPECT_EQ(error_code(status), ErrorCode::internal) << status;
+}
+
+// A newer driver has statuses that this was not built with.
+TEST(DriverStatus, WhatIsNotKnownIsAFault) {
+  EXPECT_EQ(error_code(CUDA_ERROR_UNKNOWN), ErrorCode::device_fault);
+  EXPECT_EQ(error_code(static_cast<CUresult>(1234)), ErrorCode::device_fault);
+  EXPECT_EQ(advice_for(static_cast<CUresult>(1234)), "");
+}
+
+TEST(CublasStatus, RefusesOnlyWhatItDoesNotDo) {
+  EXPECT_EQ(error_code(CUBLAS_STATUS_ALLOC_FAILED), ErrorCode::out_of_memory);
+  for (const cublasStatus_t status :
+       {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_ARCH_MISMATCH, CUBLAS_STATUS_INVALID_VALUE})
+    EXPECT_EQ(error_code(status), ErrorCode::unsupported) << status;
+  for (const cublasStatus_t status : {CUBLAS_STATUS_EXECUTION_FAILED, CUBLAS_STATUS_INTERNAL_ERROR,
+                                      CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_MAPPING_ERROR})
+    EXPECT_EQ(error_code(status), ErrorCode::device_fault) << status;
+}
+
+TEST(CudnnStatus, IsReadFromMessages) {
+  const auto code = [](const char* text) { return cudnn_error_code(text); };
+  for (const char* text : {"No valid engine configs for Conv_",
+                           "x failed with message: , and code: CUDNN_STATUS_NOT_SUPPORTED_SHAPE",
+                           "finalize cudnn_status: CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER",
+                           "cudnn_status: CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED",
+                           "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"})
+    EXPECT_EQ(code(text), ErrorCode::unsupported) << text;
+  for (const char* text :
+       {"and code: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
+        "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+        "cudaMalloc failed with cudaErrorMemoryAllocation: out of memory"})
+    EXPECT_EQ(code(text), ErrorCode::out_of_memory) << text;
+  for (const char* text : {"and code: CUDNN_STATUS_EXECUTION_FAILED",
+                           "CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER", "CUDNN_STATUS_NOT_INITIALIZED",
+                           "CUDNN_STATUS_ALLOC_FAILED after CUDNN_STATUS_EXECUTION_FAILED_CUDART"})
+    EXPECT_EQ(code(text), ErrorCode::device_fault) << text;
+}
+
+}  // namespace
+}  // namespace tessera::cuda
