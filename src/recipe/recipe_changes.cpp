@@ -44,7 +44,9 @@ std::vector<train::SettingChange> changes_on_resume(const Recipe& begun, const R
     changes.push_back({.key = field.path(), .before = before, .after = after});
     const std::string difference = fmt::format("{} = {} (now {})", field.path(), before, after);
     if (field.option->resuming == Resuming::fixed) fixed.push_back(difference);
-    if (field.option->resuming == Resuming::asked && !asked.contains(field.path()))
+    // What had no effect before comes with a choice, which was asked for or is in the list itself.
+    const bool is_new = !table.has_effect(begun, field);
+    if (field.option->resuming == Resuming::asked && !is_new && !asked.contains(field.path()))
       unasked.push_back(difference);
   }
   require(fixed.empty(), ErrorCode::invalid_argument,

@@ -61,6 +61,14 @@ TEST(Resuming, KeysWithoutEffectDoNotCount) {
   EXPECT_EQ(changed({"optimizer.beta1=0.5", "schedule.gamma=0.5"}, {}), Lines{});
 }
 
+// Its options had other defaults, of other optimizers, while they had no effect.
+TEST(Resuming, WhatComesWithAChoiceNeedsNotBeAskedFor) {
+  const std::vector<std::string> overrides = {"optimizer.name=adam", "optimizer.learning_rate=0.1"};
+  EXPECT_EQ(changed(overrides, {"optimizer.name"}).front(), "optimizer.name: \"sgd\" -> \"adam\"");
+  EXPECT_ERROR(changed(overrides, {}), ErrorCode::invalid_argument,
+               "optimizer.name = \"sgd\" (now \"adam\")");
+}
+
 TEST(Resuming, OverridesNameTheirKeys) {
   EXPECT_EQ(overridden_keys({"train.epochs=3", "data.path=a=b", "train.epochs=4"}),
             (std::set<std::string>{"data.path", "train.epochs"}));
