@@ -141,12 +141,17 @@ class GapEvaluator : public train::Evaluator {
   void merge(const Feeds& state) override {
     const Tensor& others = train::state_tensor(state, "sums", DataType::fp64);
     require(others.size() == kSums, ErrorCode::invalid_argument, "{} sums of gaps, expected {}",
-            others.size(), int64_t{kSums});
+            others.size(), kSums);
     for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += others.at(static_cast<int64_t>(i));
   }
 
  private:
-  enum Sum : uint8_t { kHits, kPlaces, kOrdered, kRows, kSums };
+  // Places in the tensor that `state` gives.
+  static constexpr size_t kHits = 0;
+  static constexpr size_t kPlaces = 1;
+  static constexpr size_t kOrdered = 2;
+  static constexpr size_t kRows = 3;
+  static constexpr int64_t kSums = 4;
   std::vector<double> sums_ = std::vector<double>(kSums);
 };
 
