@@ -28,8 +28,8 @@ TEST(DriverStatus, TellsLackOfMemoryMissingGpusAndFaultsApart) {
     EXPECT_EQ(error_code(status), ErrorCode::internal) << status;
 }
 
-// A newer driver has statuses that this was not built with. Beyond 1023, the most that the bits of those that it
-// was built with hold, C++ knows no value of the type.
+// A newer driver has statuses that this was not built with. Beyond 1023, the most that the bits of those that
+// it was built with hold, C++ knows no value of the type.
 TEST(DriverStatus, WhatIsNotKnownIsAFault) {
   const auto unknown = static_cast<CUresult>(1020);
   EXPECT_EQ(error_code(CUDA_ERROR_UNKNOWN), ErrorCode::device_fault);
