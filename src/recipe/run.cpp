@@ -131,6 +131,14 @@ void evaluate_anew(train::Trainer& trainer, const train::TestSet& test, train::F
   trainer.evaluate(*test.source, *result.evaluations.front());
 }
 
+// The recipe's options with the phases in which the task is trained.
+train::TrainerOptions trainer_options_of(const Recipe& recipe, const train::Workload& workload,
+                                         std::string* fallback = nullptr) {
+  train::TrainerOptions options = make_trainer_options(recipe, fallback);
+  if (workload.phases) options.phases = workload.phases(options.optimizer);
+  return options;
+}
+
 }  // namespace
 
 RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
@@ -147,8 +155,7 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   const std::shared_ptr<const data::Source> training = workload.training();
   const train::TestSet test = workload.test();
   std::string fallback;
-  train::TrainerOptions trainer_options = make_trainer_options(recipe, &fallback);
-  if (workload.phases) trainer_options.phases = workload.phases(trainer_options.optimizer);
+  train::TrainerOptions trainer_options = trainer_options_of(recipe, workload, &fallback);
   trainer_options.sizes = training->sizes().front();
   train::Trainer trainer(workload.task, trainer_options);
   const std::string& weights = recipe.values.text("model.weights");
@@ -206,7 +213,7 @@ FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std:
   const Recipe recipe = parse_recipe(read_text_file(path), path.string(), overrides, &warnings);
   check_recipe_files(recipe);
   train::Workload workload = make_workload(recipe);
-  train::Trainer trainer(workload.task, make_trainer_options(recipe));
+  train::Trainer trainer(workload.task, trainer_options_of(recipe, workload));
   trainer.load_weights(folder / "model.safetensors");
   return {std::move(workload), std::move(trainer)};
 }

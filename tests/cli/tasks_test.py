@@ -50,6 +50,11 @@ class TasksTest(ProgramTest):
             self.assertEqual(tensors[0], tensors[1], name)
             self.assertIn(f"test_{number}", json.loads((stopped / "summary.json").read_text()))
 
+    def test_eval_of_what_is_trained_in_phases(self):
+        gan = self.train_recipe("gan", "gan")
+        summary = json.loads((gan / "summary.json").read_text())
+        self.assertAlmostEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"], places=4)
+
     def test_what_recipes_of_tables_refuse(self):
         recipe = ROOT / "recipes/flights.toml"
         words = ["train", recipe, "--out", self.root / "refused", "--set", f"data.path={self.root / 'table.csv'}"]
