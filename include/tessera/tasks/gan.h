@@ -21,9 +21,8 @@ struct GanOptions {
 
 // Radford et al. 2016 (arXiv:1511.06434) for small pictures: two strided convolutions on each side.
 //   inputs:     images uint8, or as the options say, [batch, size, size, channels]
-//   objectives: discriminator (real pictures against those that the generator makes of noise), generator (how
-//   seldom the
-//               discriminator tells them)
+//   objectives: discriminator (real pictures against those that the generator makes of noise)
+//               generator (how seldom the discriminator tells them)
 //   served:     samples, pictures in -1..1, as many as the batch has
 nn::Task gan(const GanOptions& options = {});
 

@@ -21,11 +21,13 @@ struct ImageClassificationOptions {
   nn::ImageInput images = {};
 };
 
-//   inputs:     images uint8, or as the options say, [batch, H, W, C], labels int32 [batch]; rows with label
-//   -1 only fill the batch objective:  loss; metric: accuracy, the share of rows whose largest logit is the
-//   label's served:     logits fp32 [batch, classes] evaluation: loss fp32 [batch] (what is trained, of each
-//   example; 0 in filling rows), prediction int32 [batch],
-//               confidence fp32 [batch] (the softmax of the prediction)
+//   inputs:     images uint8, or as the options say, [batch, H, W, C]
+//               labels int32 [batch]; rows with label -1 only fill the batch
+//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's
+//   served:     logits fp32 [batch, classes]
+//   evaluation: loss fp32 [batch], what is trained, of each example; 0 in filling rows
+//               prediction int32 [batch]
+//               confidence fp32 [batch], the softmax of the prediction
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
 
 // One example and what the network said of it.

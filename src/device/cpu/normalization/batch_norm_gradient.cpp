@@ -13,8 +13,8 @@ namespace {
 
 class BatchNormGradient : public Kernel {
  public:
-  explicit BatchNormGradient(const Node& node)
-      : parts_(backend::read_batch_norm_gradient(node)), rows_(node.input(parts_.x)->type()) {
+  BatchNormGradient(const Node& node, const backend::BatchNormGradientBody& parts)
+      : parts_(parts), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(4 * rows_.channels);
     sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
     summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
@@ -108,8 +108,9 @@ class BatchNormGradient : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate("loops.batch_norm_gradient", [](const KernelRequest& request) -> KernelMaker {
-    backend::read_batch_norm_gradient(request.node);
-    return [&node = request.node] { return std::make_unique<BatchNormGradient>(node); };
+    return [&node = request.node, parts = backend::read_batch_norm_gradient(request.node)] {
+      return std::make_unique<BatchNormGradient>(node, parts);
+    };
   })};
 }
 

@@ -35,7 +35,8 @@ Parts parse(const Node& node) {
 
 class BatchNormInference : public Kernel {
  public:
-  explicit BatchNormInference(const Node& node) : parts_(parse(node)), rows_(node.input(parts_.x)->type()) {
+  BatchNormInference(const Node& node, const Parts& parts)
+      : parts_(parts), rows_(node.input(parts_.x)->type()) {
     factor_ = workspace_.book<float>(rows_.channels);
   }
 
@@ -72,8 +73,9 @@ class BatchNormInference : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate("loops.batch_norm_inference", [](const KernelRequest& request) -> KernelMaker {
-    parse(request.node);
-    return [&node = request.node] { return std::make_unique<BatchNormInference>(node); };
+    return [&node = request.node, parts = parse(request.node)] {
+      return std::make_unique<BatchNormInference>(node, parts);
+    };
   })};
 }
 

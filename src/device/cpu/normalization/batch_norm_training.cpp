@@ -11,8 +11,8 @@ namespace {
 
 class BatchNormTraining : public Kernel {
  public:
-  explicit BatchNormTraining(const Node& node)
-      : parts_(backend::read_batch_norm(node)), rows_(node.input(parts_.x)->type()) {
+  BatchNormTraining(const Node& node, const backend::BatchNormBody& parts)
+      : parts_(parts), rows_(node.input(parts_.x)->type()) {
     coefficients_ = workspace_.book<float>(3 * rows_.channels);
     sums_ = workspace_.book<double>(2 * rows_.blocks.count() * rows_.channels);
     summed_ = workspace_.book<float>(2 * rows_.blocks.parts * rows_.channels);
@@ -91,8 +91,9 @@ class BatchNormTraining : public Kernel {
 
 std::vector<KernelCandidate> candidates(const Node&) {
   return {checked_candidate("loops.batch_norm", [](const KernelRequest& request) -> KernelMaker {
-    backend::read_batch_norm(request.node);
-    return [&node = request.node] { return std::make_unique<BatchNormTraining>(node); };
+    return [&node = request.node, parts = backend::read_batch_norm(request.node)] {
+      return std::make_unique<BatchNormTraining>(node, parts);
+    };
   })};
 }
 
