@@ -66,5 +66,20 @@ TEST(CudnnStatus, IsReadFromMessages) {
     EXPECT_EQ(code(text), ErrorCode::device_fault) << text;
 }
 
+// As cuDNN 9 words the refusal of a grouped convolution in bf16; it gives conditions of its source for
+// reasons.
+TEST(CudnnStatus, IsNotReadFromReasons) {
+  EXPECT_EQ(cudnn_error_code(
+                "No valid engine configs for ConvBwdFilter_\n"
+                "{\"engineId\":2,\"smVersion\":900,\"knobChoices\":{}}\n"
+                "Warning: CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN; Reason: is_group_conv\n"
+                "Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: (CUDNN_STATUS_NOT_INITIALIZED == status) || "
+                "(CUDNN_STATUS_NOT_SUPPORTED == ((status) / 1000 * 1000))\n"),
+            ErrorCode::unsupported);
+  EXPECT_EQ(cudnn_error_code("Warning: CUDNN_STATUS_NOT_SUPPORTED; Reason: is_group_conv\n"
+                             "Error: CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER; Reason: cuStatus\n"),
+            ErrorCode::device_fault);
+}
+
 }  // namespace
 }  // namespace tessera::cuda

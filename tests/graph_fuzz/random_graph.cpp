@@ -126,14 +126,16 @@ bool Generator::compute(const Node& node) {
   return true;
 }
 
-// What has no gradient must not reach the loss, nor what is made of it.
+// What has no gradient must not reach the loss, nor what is made of it. Nothing flows back into a source, so
+// that it needs none, but dropout hands on that of its operand.
 void Generator::spread_flat(const Node& node) {
-  const bool flat = (!node.schema().gradient && !node.schema().decompose) ||
-                    (node.operator_name() == "cast" && !is_floating(node.input(0)->data_type())) ||
-                    std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Value* value) {
-                      return is_floating(value->data_type()) && flat_.contains(value);
-                    });
-  if (!flat || node.schema().operator_class == OperatorClass::source) return;
+  const bool is_source = node.schema().operator_class == OperatorClass::source;
+  const bool has_none = (!node.schema().gradient && !node.schema().decompose) ||
+                        (node.operator_name() == "cast" && !is_floating(node.input(0)->data_type()));
+  const bool of_flat = std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Value* value) {
+    return is_floating(value->data_type()) && flat_.contains(value);
+  });
+  if (!of_flat && (is_source || !has_none)) return;
   for (const auto& output : node.outputs()) flat_.insert(output.get());
 }
 

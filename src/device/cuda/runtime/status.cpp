@@ -1,6 +1,7 @@
 #include "device/cuda/runtime/status.h"
 
 #include <algorithm>
+#include <string>
 
 namespace tessera::cuda {
 namespace {
@@ -108,10 +109,23 @@ ErrorCode error_code(cublasStatus_t status) {
   }
 }
 
+// The message without what its lines give as reasons: those quote conditions of cuDNN's source, with statuses
+// that nothing returned, such as "(CUDNN_STATUS_NOT_INITIALIZED == status) || ...".
+static std::string without_reasons(std::string_view message) {
+  std::string kept;
+  while (!message.empty()) {
+    const std::string_view line = message.substr(0, message.find('\n'));
+    kept.append(line.substr(0, line.find("Reason:"))).append("\n");
+    message.remove_prefix(std::min(line.size() + 1, message.size()));
+  }
+  return kept;
+}
+
 ErrorCode cudnn_error_code(std::string_view message) {
+  const std::string statuses = without_reasons(message);
   const auto names = [&](std::initializer_list<std::string_view> texts) {
     return std::any_of(texts.begin(), texts.end(),
-                       [&](std::string_view text) { return message.find(text) != std::string_view::npos; });
+                       [&](std::string_view text) { return statuses.find(text) != std::string::npos; });
   };
   if (names({"CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_NOT_INITIALIZED"}))
     return ErrorCode::device_fault;
