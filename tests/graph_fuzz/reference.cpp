@@ -110,24 +110,37 @@ class Interpreter {
         const bool wide = type == DataType::fp32;
         move(outputs[i], in_tf32 && wide ? 2 * kTf32Unit : relative_error(type, shake_), kShareOfLargest,
              absolute_error(type));
-        if (node.operator_name() == "batch_norm_gradient" && i == 0)
-          move_cancelled(outputs[i], inputs, node.attributes().real("epsilon"));
+        if (node.operator_name().ends_with("_norm_gradient") && i == 0)
+          move_cancelled(outputs[i], node, inputs);
       }
       values[node.output(i)] = std::move(outputs[i]);
     }
   }
 
-  // Of one row the gradient of a batch norm is zero: a difference of equal terms, which kernels round before.
-  void move_cancelled(Tensor& gradient, const std::vector<const Tensor*>& inputs, double epsilon) {
+  // Over one element the gradient of a norm is zero: a difference of equal terms, which kernels round before.
+  void move_cancelled(Tensor& gradient, const Node& node, const std::vector<const Tensor*>& inputs) {
     const double relative = relative_error(gradient.data_type(), shake_);
-    const int64_t channels = inputs[2]->size();
+    const Tensor& scale = *inputs[2];
     for (int64_t i = 0; i < gradient.size(); ++i) {
       if (gradient.at(i) != 0) continue;
       const double unit = 2.0 * random_.uniform(drawn_++) - 1;
-      const double term =
-          inputs[0]->at(i) * inputs[2]->at(i % channels) / std::sqrt(inputs[4]->at(i % channels) + epsilon);
+      const double term = inputs[0]->at(i) * scale.at(i % scale.size()) * inverse_deviation(node, inputs, i);
       if (std::isfinite(term)) gradient.set(i, unit * relative * term);
     }
+  }
+
+  // By which a norm's gradient multiplies element i. Their last operand is it, by rows or by groups of
+  // channels; batch norm's is the variance by channels.
+  static double inverse_deviation(const Node& node, const std::vector<const Tensor*>& inputs, int64_t i) {
+    const Tensor& last = *inputs[4];
+    if (node.operator_name() == "batch_norm_gradient")
+      return 1 / std::sqrt(last.at(i % last.size()) + node.attributes().real("epsilon"));
+    const Tensor& x = *inputs[1];
+    if (node.operator_name() == "layer_norm_gradient") return last.at(i / (x.size() / last.size()));
+    const int64_t channels = x.shape().back();
+    const int64_t groups = node.attributes().integer("groups");
+    const int64_t image = i / (x.size() / x.shape()[0]);
+    return last.at(image * groups + i % channels / (channels / groups));
   }
 
   // Zeros stay: they are products with zero and what masks leave, in every kernel.
