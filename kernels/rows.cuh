@@ -1,4 +1,4 @@
-// Work along one axis of [outer, extent, inner]: softmax, cross-entropy, argmax, top-k. One block a row.
+// Work along one axis of [outer, extent, inner]: softmax, cross-entropy, argmax, top-k, running sums. One block a row.
 #pragma once
 
 #include "reduce.cuh"
@@ -159,6 +159,58 @@ __device__ void top_k(const T* x, T* values, int32* indices, int64 rows, int64 e
       if (threadIdx.x != 0) continue;
       values[row * k + j] = x[row * extent + last.index];
       indices[row * k + j] = static_cast<int32>(last.index);
+    }
+  }
+}
+
+// Running sums of rows whose elements lie beside each other: a block walks along a row with all its threads.
+template <typename T, bool exclusive, bool reverse>
+__device__ void cumulative_sum(const T* x, T* y, int64 rows, int64 extent) {
+  using A = Accumulator<T>;
+  __shared__ A warp_sums[kRowThreads / 32];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    A carried = 0;  // the sum of what the block has walked over
+    for (int64 first = 0; first < extent; first += kRowThreads) {
+      const int64 i = first + threadIdx.x;
+      const int64 place = row * extent + (reverse ? extent - 1 - i : i);
+      A sum = i < extent ? A(widen(x[place])) : A(0);
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const A earlier = __shfl_up_sync(0xffffffffu, sum, step);
+        if (lane >= step) sum += earlier;
+      }
+      const A before = __shfl_up_sync(0xffffffffu, sum, 1);
+      if (lane == 31) warp_sums[warp] = sum;
+      __syncthreads();
+      A start = carried;
+#pragma unroll
+      for (int other = 0; other < kRowThreads / 32; ++other) {
+        if (other < warp) start += warp_sums[other];
+        carried += warp_sums[other];
+      }
+      __syncthreads();
+      if (i >= extent) continue;
+      const A own = exclusive ? (lane == 0 ? A(0) : before) : sum;
+      y[place] = finish<T>(start + own, 1);
+    }
+  }
+}
+
+// The same where `inner` elements lie between those of a row: a thread a row, so that neighbors read neighbors.
+template <typename T, bool exclusive, bool reverse>
+__device__ void cumulative_sum_of_columns(const T* x, T* y, int64 rows, int64 extent, int64 inner) {
+  using A = Accumulator<T>;
+  for (int64 row = blockIdx.x * int64{kRowThreads} + threadIdx.x; row < rows;
+       row += gridDim.x * int64{kRowThreads}) {
+    const int64 start = row_start(row, extent, inner);
+    A sum = 0;
+    for (int64 step = 0; step < extent; ++step) {
+      const int64 place = start + (reverse ? extent - 1 - step : step) * inner;
+      const A before = sum;
+      sum += A(widen(x[place]));
+      y[place] = finish<T>(exclusive ? before : sum, 1);
     }
   }
 }

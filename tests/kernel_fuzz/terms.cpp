@@ -17,6 +17,12 @@ int64_t reduced(const Tensor& input, const Tensor& output) {
   return output.size() == 0 ? 1 : std::max<int64_t>(1, input.size() / output.size());
 }
 
+// Of the axis that the node names.
+int64_t extent_along(const Node& node, const Shape& shape) {
+  const int64_t axis = node.attributes().integer("axis");
+  return shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis)];
+}
+
 // The largest difference between numbers of one row of the last axis.
 double largest_range(const Tensor& rows, int64_t axis) {
   const Shape& shape = rows.shape();
@@ -82,11 +88,11 @@ std::optional<Problem> problem_of(const Node& node, const Inputs& inputs,
     return Problem{element_count(node.attributes().integers("window")), largest(*inputs[0])};
   if (name == "scatter_add" || name == "combine_rows")
     return Problem{std::max<int64_t>(elements(0), 1), largest(*inputs[1])};
+  if (name == "cumulative_sum")
+    return Problem{std::max<int64_t>(extent_along(node, inputs[0]->shape()), 1), largest(*inputs[0])};
   if (name == "softmax" || name == "log_softmax") {
     const int64_t axis = node.attributes().integer("axis");
-    const Shape& shape = inputs[0]->shape();
-    const int64_t extent =
-        shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis)];
+    const int64_t extent = extent_along(node, inputs[0]->shape());
     return Problem{std::max<int64_t>(extent, 1), name == "softmax" ? 1 : largest_range(*inputs[0], axis)};
   }
   if (name == "cross_entropy") return Problem{inputs[0]->shape()[1], largest_range(*inputs[0], 1)};

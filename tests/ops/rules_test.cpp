@@ -63,6 +63,32 @@ TEST(Reductions, SumSixteenBitTypesWithoutLosingSmallTerms) {
   }
 }
 
+TEST(Reductions, RunningSumsKeepElementsOutOfTheirOwnAndStartFromEitherEnd) {
+  Bench bench;
+  Value* x = bench.in(fp32({2, 3}, {1, 2, 3, 10, 20, 30}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x)), (std::vector<double>{1, 3, 6, 10, 30, 60}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.exclusive = true})), (std::vector<double>{0, 1, 3, 0, 10, 30}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.reverse = true})), (std::vector<double>{6, 5, 3, 60, 50, 30}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.axis = 0, .exclusive = true, .reverse = true})),
+            (std::vector<double>{10, 20, 30, 0, 0, 0}));
+}
+
+TEST(Reductions, RunningSumsSaturateWhereTheTypeEndsAndComeBack) {
+  Bench bench;
+  Value* x = bench.in(Tensor::from_doubles(DataType::int8, {4}, std::vector<double>{100, 100, -120, 1}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x)), (std::vector<double>{100, 127, 80, 81}));
+}
+
+TEST(Reductions, RunningSumsStayNotANumberAfterOne) {
+  Bench bench;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Value* x = bench.in(fp32({4}, {1, kInfinity, -kInfinity, 2}));
+  const std::vector<double> sums = bench.run(ops::cumulative_sum(x));
+  EXPECT_EQ(sums[1], kInfinity);
+  EXPECT_TRUE(std::isnan(sums[2]));
+  EXPECT_TRUE(std::isnan(sums[3]));
+}
+
 TEST(Reductions, OfNothing) {
   Bench bench;
   Value* x = bench.in(fp32({2, 0}, {}));

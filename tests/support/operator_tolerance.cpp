@@ -115,14 +115,15 @@ int64_t summed_terms(const Node& node) {
     const Shape k = shape_of(node.input(2));
     return std::max(q[q.size() - 2], k[k.size() - 2]) + q.back() + x.back();
   }
+  const bool along_axis = name.ends_with("softmax") || name == "cumulative_sum";
+  if (along_axis) {
+    const int64_t axis = attributes.integer("axis");
+    return x[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis)];
+  }
   if (node.schema().operator_class == OperatorClass::reduction && !selects(name))
     return elements_of(node.input(0)) / std::max<int64_t>(1, elements_of(node.output()));
   if (name == "average_pool") return element_count(attributes.integers("window"));
   if (name.ends_with("pool_gradient")) return overlapping_windows(attributes.integers("window"), attributes);
-  if (name.ends_with("softmax")) {
-    const int64_t axis = attributes.integer("axis");
-    return x[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis)];
-  }
   if (name.starts_with("cross_entropy")) return x.back();
   if (name == "batch_norm_training" || name == "batch_norm_gradient")
     return elements_of(node.input(0)) / x.back();

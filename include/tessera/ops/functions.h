@@ -98,6 +98,14 @@ Value* reduce_min(Value* x, const ReduceOptions& options = {});
 Value* reduce_product(Value* x, const ReduceOptions& options = {});
 Value* argmax(Value* x, int64_t axis = -1, bool keep_dimensions = false);  // int32, the first of equals
 
+// Running sums along an axis; negative from the end.
+struct CumulativeSumOptions {
+  int64_t axis = -1;
+  bool exclusive = false;  // an element is left out of its own sum
+  bool reverse = false;    // from the last element on
+};
+Value* cumulative_sum(Value* x, const CumulativeSumOptions& options = {});
+
 // [..., M, K] x [..., K, N]; leading axes broadcast; a transposed operand is stored the other way round.
 struct MatmulOptions {
   bool transpose_a = false;

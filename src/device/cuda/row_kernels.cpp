@@ -1,8 +1,9 @@
-// softmax, cross-entropy, argmax and top-k: one block a row.
+// softmax, cross-entropy, argmax, top-k and running sums: one block a row.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "tessera/base/rounding.h"
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 
@@ -55,6 +56,19 @@ GeneratedProgram top_k(const Node& node, const GpuTraits&) {
                                view.extent, node.attributes().integer("k")));
 }
 
+GeneratedProgram cumulative_sum(const Node& node, const GpuTraits&) {
+  const auto view =
+      backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
+  const int64_t rows = view.extent == 0 ? 0 : view.outer * view.inner;
+  const std::string options = fmt::format("<{}, {}, {}>", type_of(node, 0), node.attributes().boolean("exclusive"),
+                                          node.attributes().boolean("reverse"));
+  if (view.inner == 1)
+    return over_rows(node, rows, fmt::format("cumulative_sum{}(x0, y0, {}, {});", options, rows, view.extent));
+  return over_rows(node, quotient_rounded_up(rows, int64_t{kRowThreads}),
+                   fmt::format("cumulative_sum_of_columns{}(x0, y0, {}, {}, {});", options, rows, view.extent,
+                               view.inner));
+}
+
 const GeneratedRegistration kSoftmax("softmax",
                                      [](const Node& node, const GpuTraits&) { return softmax(node, false); });
 const GeneratedRegistration kLogSoftmax("log_softmax", [](const Node& node, const GpuTraits&) {
@@ -69,6 +83,7 @@ const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient",
                                                   });
 const GeneratedRegistration kArgmax("argmax", argmax);
 const GeneratedRegistration kTopK("top_k", top_k);
+const GeneratedRegistration kCumulativeSum("cumulative_sum", cumulative_sum);
 
 }  // namespace
 }  // namespace tessera::cuda
