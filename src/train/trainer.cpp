@@ -32,7 +32,32 @@ std::vector<nn::Variable> network_variables(const nn::Task& task, const SymbolBi
   return variables;
 }
 
+Phase phase_of(const TrainerOptions& options, size_t index) {
+  if (options.phases.empty()) return {.groups = {{.optimizer = options.optimizer}}};
+  Phase phase = options.phases.at(index);
+  // What several phases keep must have names that differ.
+  if (phase.name.empty() && options.phases.size() > 1) phase.name = phase.objective;
+  return phase;
+}
+
+// Steps are submitted before the one ahead of them was looked at.
+bool is_ahead(const Device& device) {
+  return !device.host_accessible();
+}
+
 }  // namespace
+
+StepOptions step_options(const TrainerOptions& options, const Device& device, size_t phase,
+                         const SymbolBindings& sizes) {
+  return {.sizes = sizes,
+          .phase = phase_of(options, phase),
+          .precision = options.precision.value_or(device.training_precision()),
+          .accumulate = options.accumulate,
+          .clip_norm = options.clip_norm,
+          .ema_decay = options.ema_decay,
+          .decay_all = options.decay_all,
+          .halting = is_ahead(device)};
+}
 
 Trainer::Trainer(nn::Task task, TrainerOptions options)
     : task_(std::move(task)),
@@ -48,11 +73,7 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
 }
 
 Phase Trainer::phase(size_t index) const {
-  if (options_.phases.empty()) return {.groups = {{.optimizer = options_.optimizer}}};
-  Phase phase = options_.phases.at(index);
-  // What several phases keep must have names that differ.
-  if (phase.name.empty() && options_.phases.size() > 1) phase.name = phase.objective;
-  return phase;
+  return phase_of(options_, index);
 }
 
 // Makes the variables of all steps at these sizes that are not there yet.
@@ -85,19 +106,11 @@ void Trainer::declare(const SymbolBindings& sizes) {
 }
 
 StepOptions Trainer::step_options(size_t index, const SymbolBindings& sizes) const {
-  return {.sizes = sizes,
-          .phase = phase(index),
-          .precision = precision_,
-          .accumulate = options_.accumulate,
-          .clip_norm = options_.clip_norm,
-          .ema_decay = options_.ema_decay,
-          .decay_all = options_.decay_all,
-          .halting = works_ahead()};
+  return train::step_options(options_, *device_, index, sizes);
 }
 
-// Steps are submitted before the one ahead of them was looked at.
 bool Trainer::works_ahead() const {
-  return !device_->host_accessible();
+  return is_ahead(*device_);
 }
 
 CompileOptions Trainer::compile_options() const {

@@ -39,6 +39,11 @@ struct TrainerOptions {
   SymbolBindings sizes = {};
 };
 
+// What the steps of such a trainer are built with: those of a phase, by its place, at these sizes on that
+// device.
+StepOptions step_options(const TrainerOptions& options, const Device& device, size_t phase,
+                         const SymbolBindings& sizes);
+
 // Where a run stands.
 struct Position {
   int64_t epoch = 0;
