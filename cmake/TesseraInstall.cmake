@@ -15,7 +15,7 @@ if(TARGET tessera_cuda)
   install(TARGETS tessera_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 
-install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+tessera_install_headers()
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera"
         FILES_MATCHING PATTERN "*.toml")
 

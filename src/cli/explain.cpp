@@ -2,18 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/dot.h"
 #include "tessera/compile/limit.h"
 
 #include "cli/json.h"
-#include "cli/model_options.h"
+#include "cli/recipe_step.h"
 
 namespace tessera::cli {
 namespace {
 
 struct ExplainArguments {
   ModelArguments model;
+  RecipeArguments recipe;
   bool json = false;
   bool dot = false;
   bool text = false;
@@ -272,12 +274,55 @@ void print_text(const Explanation& explained) {
   fmt::print("Compiled in {:.2f} s\n", executable.compile_seconds());
 }
 
+CompiledModel compile_explained(const ExplainArguments& arguments, const ModelArguments& model,
+                                std::shared_ptr<Workspace> workspace = nullptr) {
+  if (is_recipe_file(model.model)) return compile_recipe(model, arguments.recipe, std::move(workspace));
+  require(arguments.recipe.changes.empty() && arguments.recipe.phase.empty(), ErrorCode::invalid_argument,
+          "--set and --phase are of a recipe, and '{}' is none", model.model);
+  return compile_model(model, std::move(workspace));
+}
+
+void explain(const ExplainArguments& arguments) {
+  const CompiledModel compiled = compile_explained(arguments, arguments.model);
+  if (arguments.dot) {
+    fmt::print("{}", to_dot(compiled.executable->graph()));
+    return;
+  }
+  if (arguments.text) {
+    fmt::print("{}", print(compiled.executable->graph()));
+    return;
+  }
+  Explanation explained{.executable = *compiled.executable,
+                        .device = compiled.device->description(),
+                        .fallback = compiled.fallback,
+                        .times = {},
+                        .batches = {compiled.batch}};
+  std::vector<CompiledModel> others;
+  for (const int64_t batch : arguments.beside) {
+    ModelArguments other = arguments.model;
+    other.batch = batch;
+    other.batch_given = true;
+    others.push_back(compile_explained(arguments, other, compiled.executable->workspace()));
+    explained.batches.push_back(batch);
+  }
+  if (arguments.times) {
+    if (is_recipe_file(arguments.model.model)) {
+      make_recipe_ready(arguments.model, arguments.recipe, compiled);
+    } else {
+      make_ready(arguments.model, compiled);
+    }
+    explained.times = compiled.executable->profile({});
+  }
+  arguments.json ? print_json(explained) : print_text(explained);
+}
+
 void add_explain(CLI::App* command) {
   command->footer(
       "Examples:\n"
       "  tessera explain resnet50 --train --times\n"
       "  tessera explain resnet50 --train --batch 256 --precision fp16 --device cuda:plan-h100\n"
       "  tessera explain resnet50 --batch 64 --beside 1,8,16 --device cuda:plan-h100\n"
+      "  tessera explain recipes/gan.toml --train --phase generator\n"
       "  tessera explain lenet --dot | dot -Tsvg > lenet.svg\n"
       "A node's limit is the least time in which the hardware could move its bytes and do its flops; it is\n"
       "known for GPUs, and --times says what share of it each node reached.");
@@ -291,34 +336,16 @@ void add_explain(CLI::App* command) {
                    "Further batch sizes, as 1,8,64: what their executables need in the same workspace")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--set", arguments->recipe.changes,
+                   "Change a value of the recipe: --set train.accumulate=2 (may be repeated)")
+      ->allow_extra_args(false);
+  command->add_option(
+      "--phase", arguments->recipe.phase,
+      "Of a recipe whose task trains in several: which one --train shows, the first unless said");
   command->add_flag("--times", arguments->times,
                     "Run it, and add each node's time, rates and share of its limit");
-  command->callback([arguments] {
-    CompiledModel compiled = compile_model(arguments->model);
-    if (arguments->dot) {
-      fmt::print("{}", to_dot(compiled.executable->graph()));
-    } else if (arguments->text) {
-      fmt::print("{}", print(compiled.executable->graph()));
-    } else {
-      Explanation explained{.executable = *compiled.executable,
-                            .device = compiled.device->description(),
-                            .fallback = compiled.fallback,
-                            .times = {},
-                            .batches = {arguments->model.batch}};
-      std::vector<CompiledModel> others;
-      for (const int64_t batch : arguments->beside) {
-        ModelArguments other = arguments->model;
-        other.batch = batch;
-        others.push_back(compile_model(other, compiled.executable->workspace()));
-        explained.batches.push_back(batch);
-      }
-      if (arguments->times) {
-        make_ready(arguments->model, compiled);
-        explained.times = compiled.executable->profile({});
-      }
-      arguments->json ? print_json(explained) : print_text(explained);
-    }
-  });
+  command->callback([arguments] { explain(*arguments); });
 }
 
 const CommandRegistration kRegistration(

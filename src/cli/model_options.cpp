@@ -56,6 +56,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->required();
   command.add_option("--batch", arguments.batch, "Images of one step")
       ->capture_default_str()
+      ->each([&arguments](const std::string&) { arguments.batch_given = true; })
       ->check(CLI::PositiveNumber);
   command.add_flag("--train", arguments.train,
                    "The whole training step (forward, backward, SGD with momentum) instead of inference");
@@ -96,7 +97,7 @@ models::Model make_model(const ModelArguments& arguments) {
   return models::create(arguments.model, options);
 }
 
-CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace) {
+CompileOptions compile_options_of(const ModelArguments& arguments) {
   CompileOptions compile_options;
   compile_options.passes.precision = parse_precision(arguments.precision);
   compile_options.passes.frozen = !arguments.train;
@@ -105,8 +106,13 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
   compile_options.pipeline.disabled = {arguments.disabled_passes.begin(), arguments.disabled_passes.end()};
   compile_options.tune = arguments.tune;
   compile_options.tuning_file = arguments.tuning_file;
+  return compile_options;
+}
 
+CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace) {
+  CompileOptions compile_options = compile_options_of(arguments);
   CompiledModel result;
+  result.batch = arguments.batch;
   if (is_graph_file(arguments.model)) {
     require(!arguments.train, ErrorCode::invalid_argument, "--train: '{}' is no network", arguments.model);
     result.step.graph = parse_graph(read_text_file(arguments.model), arguments.model);

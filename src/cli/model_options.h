@@ -16,6 +16,7 @@ namespace tessera::cli {
 struct ModelArguments {
   std::string model;
   int64_t batch = 32;
+  bool batch_given = false;
   bool train = false;
   std::string device = "auto";
   std::string precision = "fp32";
@@ -37,12 +38,15 @@ models::Model make_model(const ModelArguments& arguments);
 // Of the training step that they compile.
 inline constexpr double kLearningRate = 1e-4;
 
+CompileOptions compile_options_of(const ModelArguments& arguments);
+
 // The training step or the inference graph, compiled, with its variables' starting values.
 struct CompiledModel {
   train::StepGraph step;
   std::shared_ptr<Device> device;
   std::string fallback;  // why `auto` took no GPU, or ""
   std::unique_ptr<Executable> executable;
+  int64_t batch = 0;
 };
 // In that workspace, on its device, or in one of its own.
 CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace = nullptr);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tessera/data/safetensors.h"
 #include "tessera/recipe/run.h"
 
 #include "cli/run_options.h"
@@ -7,25 +8,50 @@
 namespace tessera::cli {
 namespace {
 
-void run_predict(const RunArguments& arguments, int64_t count) {
-  std::vector<std::string> overrides = overrides_of(arguments);
-  overrides.push_back(fmt::format("data.test_images={}", count));
-  recipe::FinishedRun run = recipe::open_run(arguments.folder, overrides);
-  const train::TestSet test = run.workload.test();
-  const auto evaluator = test.evaluator();
-  run.trainer.evaluate(*test.source, *evaluator);
-  fmt::print("{}", evaluator->examples());
+struct PredictArguments {
+  RunArguments run;
+  int64_t count = 10;
+  bool all = false;
+  std::string out;
+};
+
+train::PredictionSet predictions_of(const train::Workload& workload) {
+  if (workload.predictions) return workload.predictions();
+  return {workload.test().source, train::plain_prediction_text(workload.task.samples)};
+}
+
+void run_predict(const PredictArguments& arguments) {
+  recipe::FinishedRun run = recipe::open_run(arguments.run.folder, overrides_of(arguments.run));
+  const train::PredictionSet set = predictions_of(run.workload);
+  const train::EvaluationLimits limits{.samples = arguments.all ? 0 : arguments.count};
+  if (arguments.out.empty()) {
+    const auto text = set.text();
+    run.trainer.predict(
+        *set.source,
+        [&](const data::Batch& batch, const Feeds& outputs) { fmt::print("{}", text->tell(batch, outputs)); },
+        limits);
+    fmt::print("{}", text->summary());
+    return;
+  }
+  const Feeds outputs = run.trainer.predict(*set.source, limits);
+  data::write_safetensors(arguments.out, outputs);
+  for (const auto& [name, tensor] : outputs)
+    fmt::print("{}: {}{}\n", name, to_string(tensor.data_type()), to_string(tensor.shape()));
 }
 
 void add_predict(CLI::App* command) {
-  command->footer("Example: tessera predict runs/quickstart --count 10");
-  auto arguments = std::make_shared<RunArguments>();
-  auto count = std::make_shared<int64_t>(10);
-  add_run_arguments(*command, *arguments);
-  command->add_option("--count", *count, "How many examples")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->callback([arguments, count] { run_predict(*arguments, *count); });
+  command->footer(
+      "Examples: tessera predict runs/quickstart --count 10\n"
+      "          tessera predict runs/quickstart --all --out logits.safetensors");
+  auto arguments = std::make_shared<PredictArguments>();
+  add_run_arguments(*command, arguments->run);
+  CLI::Option* count = command->add_option("--count", arguments->count, "How many examples, the first ones")
+                           ->capture_default_str()
+                           ->check(CLI::PositiveNumber);
+  command->add_flag("--all", arguments->all, "All examples")->excludes(count);
+  command->add_option("--out", arguments->out,
+                      "Write what the network serves, by name, to this safetensors file, and tell nothing");
+  command->callback([arguments] { run_predict(*arguments); });
 }
 
 const CommandRegistration kRegistration({.name = "predict",

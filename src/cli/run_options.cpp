@@ -4,7 +4,7 @@ namespace tessera::cli {
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("run", arguments.folder, "Folder that `tessera train --out` filled")->required();
-  command.add_option("--data", arguments.data, "Folder of the images, if not the recipe's");
+  command.add_option("--data", arguments.data, "The data's file or folder, if not the recipe's");
   command.add_option("--device", arguments.device,
                      "auto, cpu, cuda, cuda:1 or reference, if not the recipe's");
 }

@@ -121,7 +121,7 @@ bool fuse_elementwise(Graph& graph, const PassContext& context) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty()) continue;
     if (!reads_data(members)) continue;
     FreeNodes(graph, members);
-    fuse_nodes(graph, "cluster", members, visible_values(members));
+    fuse_nodes(graph, kClusterKind, members, visible_values(members));
     changed = true;
   }
   if (changed) erase_unread(graph);

@@ -65,7 +65,7 @@ bool reads_whole_input(const Node& node) {
 bool is_groupable(const Node& node) {
   if (!is_flat(node) || reads_whole_input(node)) return false;
   if (node.operator_name() != "fused") return is_primitive(node);
-  if (node.attributes().text("kind") != "cluster") return false;
+  if (node.attributes().text("kind") != kClusterKind) return false;
   const auto& members = node.body()->nodes();
   return std::all_of(members.begin(), members.end(), [](const auto& member) {
     return member->operator_name() == "constant" || member->operator_name() == "broadcast_to" ||
@@ -153,7 +153,7 @@ class Groups {
 // The members of a group are clusters: constants are in their bodies.
 Node* as_cluster(Graph& graph, Node* node) {
   if (node->operator_name() == "fused") return node;
-  return fuse_nodes(graph, "cluster", {node}, visible_values({node}));
+  return fuse_nodes(graph, kClusterKind, {node}, visible_values({node}));
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ bool group_clusters(Graph& graph, const PassContext& context) {
       Groups(graph, context.options.frozen).members(graph, context.target.values_per_group);
   for (std::vector<Node*> members : groups) {
     for (Node*& node : members) node = as_cluster(graph, node);
-    fuse_nodes(graph, "clusters", members, visible_values(members));
+    fuse_nodes(graph, kClustersKind, members, visible_values(members));
   }
   return !groups.empty();
 }

@@ -9,6 +9,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 #include "tessera/base/text.h"
+#include "tessera/compile/device.h"
 #include "tessera/optim/registry.h"
 #include "tessera/train/task_registry.h"
 
@@ -195,6 +196,8 @@ Assignment parse_override(const RecipeTable& table, const std::string& text) {
 
 bool is_device_name(std::string_view name) {
   if (name == "auto" || name == "cpu" || name == "cuda" || name == "reference") return true;
+  const std::string_view backend = name.substr(0, name.find(':'));
+  if (backend != "cpu" && backend != "cuda") return Device::has_plugin(std::string(backend));
   if (!name.starts_with("cuda:") || name.size() > 8) return false;
   const std::string_view number = name.substr(5);
   return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;

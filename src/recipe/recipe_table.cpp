@@ -71,7 +71,8 @@ std::vector<Option> step_options() {
        .resuming = Resuming::fixed},
       {.key = "device",
        .value = std::string("auto"),
-       .documentation = "`auto` (the fastest present), `cpu`, `cuda`, `cuda:N` or `reference`",
+       .documentation =
+           "`auto` (the fastest present), `cpu`, `cuda`, `cuda:N`, `reference` or a plug-in's name",
        .resuming = Resuming::free},
       {.key = "threads",
        .value = int64_t{0},

@@ -134,8 +134,8 @@ void evaluate_anew(train::Trainer& trainer, const train::TestSet& test, train::F
 // The recipe's options with the phases in which the task is trained.
 train::TrainerOptions trainer_options_of(const Recipe& recipe, const train::Workload& workload,
                                          std::string* fallback = nullptr) {
-  train::TrainerOptions options = make_trainer_options(recipe, fallback);
-  if (workload.phases) options.phases = workload.phases(options.optimizer);
+  train::TrainerOptions options = plan_training(recipe, workload);
+  options.device = open_device(recipe, fallback);
   return options;
 }
 

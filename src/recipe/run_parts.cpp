@@ -7,12 +7,20 @@
 namespace tessera::recipe {
 namespace {
 
-// The processor is opened anew with the threads asked for, be it named or the fastest present.
-std::shared_ptr<Device> open_device(const Options& values, std::string* fallback) {
-  std::shared_ptr<Device> device = Device::open(values.text("train.device"), fallback);
-  const int64_t threads = values.integer("train.threads");
-  const bool chooses = threads > 0 && device->description().name == "cpu";
-  return chooses ? Device::open(fmt::format("cpu:threads={}", threads)) : device;
+train::TrainerOptions without_device(const Recipe& recipe) {
+  const Options& values = recipe.values;
+  const optim::OptimizerDescription& optimizer = optim::optimizers().get(values.text("optimizer.name"));
+  train::TrainerOptions options{.optimizer = optimizer.create(values.section("optimizer")),
+                                .seed = static_cast<uint64_t>(values.integer("train.seed")),
+                                .accumulate = values.integer("train.accumulate"),
+                                .clip_norm = values.real("train.clip_norm"),
+                                .ema_decay = values.real("train.ema_decay"),
+                                .decay_all = values.boolean("optimizer.decay_all"),
+                                .deterministic = values.boolean("train.deterministic")};
+  if (values.text("train.precision") != "auto")
+    options.precision = parse_precision(values.text("train.precision"));
+  if (values.has("train.recompute")) options.recompute = values.boolean("train.recompute");
+  return options;
 }
 
 }  // namespace
@@ -26,20 +34,24 @@ optim::Schedule make_schedule(const Recipe& recipe, int64_t total_steps, int64_t
   return schedule.create(recipe.values.section("schedule"), total_steps, steps_per_epoch);
 }
 
-train::TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fallback) {
+// The processor is opened anew with the threads asked for, be it named or the fastest present.
+std::shared_ptr<Device> open_device(const Recipe& recipe, std::string* fallback) {
   const Options& values = recipe.values;
-  const optim::OptimizerDescription& optimizer = optim::optimizers().get(values.text("optimizer.name"));
-  train::TrainerOptions options{.optimizer = optimizer.create(values.section("optimizer")),
-                                .device = open_device(values, fallback),
-                                .seed = static_cast<uint64_t>(values.integer("train.seed")),
-                                .accumulate = values.integer("train.accumulate"),
-                                .clip_norm = values.real("train.clip_norm"),
-                                .ema_decay = values.real("train.ema_decay"),
-                                .decay_all = values.boolean("optimizer.decay_all"),
-                                .deterministic = values.boolean("train.deterministic")};
-  if (values.text("train.precision") != "auto")
-    options.precision = parse_precision(values.text("train.precision"));
-  if (values.has("train.recompute")) options.recompute = values.boolean("train.recompute");
+  std::shared_ptr<Device> device = Device::open(values.text("train.device"), fallback);
+  const int64_t threads = values.integer("train.threads");
+  const bool chooses = threads > 0 && device->description().name == "cpu";
+  return chooses ? Device::open(fmt::format("cpu:threads={}", threads)) : device;
+}
+
+train::TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fallback) {
+  train::TrainerOptions options = without_device(recipe);
+  options.device = open_device(recipe, fallback);
+  return options;
+}
+
+train::TrainerOptions plan_training(const Recipe& recipe, const train::Workload& workload) {
+  train::TrainerOptions options = without_device(recipe);
+  if (workload.phases) options.phases = workload.phases(options.optimizer);
   return options;
 }
 

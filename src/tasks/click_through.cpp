@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
 
@@ -105,6 +107,29 @@ class ClickThroughEvaluator : public train::Evaluator {
   std::vector<std::pair<double, bool>> said_;
 };
 
+class ClickThroughText : public train::PredictionText {
+ public:
+  std::string summary() const override {
+    return labeled_ == 0 ? "" : fmt::format("{} of {} on the right side of 50 %\n", right_, labeled_);
+  }
+
+ private:
+  std::string example(const train::Example& one) override {
+    const double probability = one.outputs.at("probabilities").at(one.row);
+    std::string text = fmt::format("row {}: {:.1f} %", one.number, 100 * probability);
+    if (const auto labels = one.batch.fields.find("labels"); labels != one.batch.fields.end()) {
+      const bool happens = labels->second.at(one.row) > 0.5;
+      ++labeled_;
+      right_ += happens == (probability > 0.5) ? 1 : 0;
+      text += happens ? ", and it happened" : ", and it did not happen";
+    }
+    return text + "\n";
+  }
+
+  int64_t labeled_ = 0;
+  int64_t right_ = 0;
+};
+
 }  // namespace
 
 nn::Task click_through(const ClickThroughOptions& options) {
@@ -130,6 +155,10 @@ nn::Task click_through(const ClickThroughOptions& options) {
 
 train::EvaluatorMaker click_through_evaluator() {
   return [] { return std::make_unique<ClickThroughEvaluator>(); };
+}
+
+train::PredictionTextMaker click_through_text() {
+  return [] { return std::make_unique<ClickThroughText>(); };
 }
 
 }  // namespace tessera::tasks

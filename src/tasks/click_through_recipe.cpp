@@ -45,7 +45,7 @@ std::vector<Option> data_options() {
 }
 
 train::Workload create(const Options& settings) {
-  ClickThroughTable table =
+  const ClickThroughTable table =
       read_click_through_table(settings.text("data.path"), {.categories = settings.texts("data.categories"),
                                                             .numbers = settings.texts("data.numbers"),
                                                             .label = settings.text("data.label"),
@@ -55,7 +55,11 @@ train::Workload create(const Options& settings) {
                                  .numbers = std::ssize(settings.texts("data.numbers")),
                                  .width = settings.integer("model.width"),
                                  .hidden = settings.integers("model.hidden")});
-  return row_workload(std::move(task), std::move(table.rows), click_through_evaluator(), settings);
+  train::Workload workload = row_workload(std::move(task), table.rows, click_through_evaluator(), settings);
+  workload.predictions = [test = table.rows.test, settings]() -> train::PredictionSet {
+    return {rows_in_order(test, settings), click_through_text()};
+  };
+  return workload;
 }
 
 std::vector<Contradiction> check(const Options& settings) {

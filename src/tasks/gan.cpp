@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
 #include "tessera/report/sections.h"
+
+#include "tasks/drawing.h"
 
 namespace tessera::tasks {
 namespace {
@@ -114,22 +118,26 @@ class Pixels {
   double count_ = 0;
 };
 
+// Of samples in -1..1.
+report::Picture picture_of(const Tensor& samples, int64_t row) {
+  report::Picture picture{
+      .height = samples.shape()[1], .width = samples.shape()[2], .channels = samples.shape()[3]};
+  const int64_t size = samples.size() / samples.shape()[0];
+  for (int64_t i = row * size; i < (row + 1) * size; ++i) {
+    const double shade = 255 * std::clamp((samples.at(i) + 1) / 2, 0.0, 1.0);
+    picture.pixels.push_back(static_cast<uint8_t>(std::lround(shade)));
+  }
+  return picture;
+}
+
 class GanEvaluator : public train::Evaluator {
  public:
   void add(const data::Batch& batch, const Feeds& outputs) override {
     const Tensor& samples = outputs.at("samples");
     real_.add(batch.fields.at("images"), batch.samples);
     made_.add(samples, batch.samples);
-    const int64_t size = samples.size() / samples.shape()[0];
-    for (int64_t row = 0; row < batch.samples && pictures_.size() < kShown; ++row) {
-      report::Picture picture{
-          .height = samples.shape()[1], .width = samples.shape()[2], .channels = samples.shape()[3]};
-      for (int64_t i = row * size; i < (row + 1) * size; ++i) {
-        const double shade = 255 * std::clamp((samples.at(i) + 1) / 2, 0.0, 1.0);
-        picture.pixels.push_back(static_cast<uint8_t>(std::lround(shade)));
-      }
-      pictures_.push_back(std::move(picture));
-    }
+    for (int64_t row = 0; row < batch.samples && pictures_.size() < kShown; ++row)
+      pictures_.push_back(picture_of(samples, row));
   }
 
   train::Numbers results() const override {
@@ -166,6 +174,13 @@ class GanEvaluator : public train::Evaluator {
   std::vector<report::Picture> pictures_;
 };
 
+class GanText : public train::PredictionText {
+  std::string example(const train::Example& one) override {
+    const report::Picture picture = picture_of(one.outputs.at("samples"), one.row);
+    return draw(picture) + fmt::format("sample {}\n\n", one.number);
+  }
+};
+
 }  // namespace
 
 nn::Task gan(const GanOptions& options) {
@@ -200,6 +215,10 @@ std::vector<train::Phase> gan_phases(const optim::Optimizer& optimizer) {
 
 train::EvaluatorMaker gan_evaluator() {
   return [] { return std::make_unique<GanEvaluator>(); };
+}
+
+train::PredictionTextMaker gan_text() {
+  return [] { return std::make_unique<GanText>(); };
 }
 
 }  // namespace tessera::tasks

@@ -20,10 +20,17 @@ std::vector<Option> model_options() {
            .limits = Limits::between(1, 65536)}};
 }
 
+std::shared_ptr<const data::Source> test_images(const Options& settings) {
+  return std::make_shared<data::Loader>(image_dataset(settings, data::Split::test),
+                                        without_randomness(image_loading(settings)));
+}
+
 train::TestSet make_test_set(const Options& settings) {
-  const auto dataset = image_dataset(settings, data::Split::test);
-  return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
-          gan_evaluator()};
+  return {test_images(settings), gan_evaluator()};
+}
+
+train::PredictionSet make_predictions(const Options& settings) {
+  return {test_images(settings), gan_text()};
 }
 
 train::Workload create(const Options& settings) {
@@ -39,7 +46,8 @@ train::Workload create(const Options& settings) {
                                                       image_loading(settings));
               },
           .test = [settings] { return make_test_set(settings); },
-          .phases = gan_phases};
+          .phases = gan_phases,
+          .predictions = [settings] { return make_predictions(settings); }};
 }
 
 std::vector<Contradiction> check(const Options& settings) {

@@ -1,11 +1,6 @@
 #include "tessera/tasks/image_classification.h"
 
 #include <algorithm>
-#include <cmath>
-#include <span>
-#include <string_view>
-
-#include <fmt/format.h>
 
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
@@ -51,29 +46,6 @@ std::vector<uint8_t> pixels_of(const data::Dataset& dataset, int64_t index) {
 report::Picture picture_of(const data::Dataset& dataset, int64_t index) {
   const Shape& shape = dataset.image_shape();
   return {.pixels = pixels_of(dataset, index), .height = shape[0], .width = shape[1], .channels = shape[2]};
-}
-
-// Draws a picture in characters: two pixels by two become one character, the brighter the denser.
-std::vector<std::string> draw(const data::Dataset& dataset, int64_t index) {
-  constexpr std::string_view kShades = " .:-=+*#%@";
-  const Shape& shape = dataset.image_shape();
-  const std::vector<uint8_t> pixels = pixels_of(dataset, index);
-  const auto at = [&](int64_t row, int64_t column) {  // the mean over channels
-    float sum = 0;
-    for (int64_t c = 0; c < shape[2]; ++c)
-      sum += pixels[static_cast<size_t>((row * shape[1] + column) * shape[2] + c)];
-    return sum / static_cast<float>(255 * shape[2]);
-  };
-  std::vector<std::string> lines;
-  for (int64_t row = 0; row + 1 < shape[0]; row += 2) {
-    std::string line;
-    for (int64_t column = 0; column < shape[1]; ++column) {
-      const float brightness = (at(row, column) + at(row + 1, column)) / 2;
-      line += kShades[static_cast<size_t>(std::lround(brightness * static_cast<float>(kShades.size() - 1)))];
-    }
-    lines.push_back(line);
-  }
-  return lines;
 }
 
 }  // namespace
@@ -184,25 +156,6 @@ std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
   }
   sections.push_back(report::mistakes_section(classes, mistakes));
   return sections;
-}
-
-std::string ClassificationEvaluator::examples() const {
-  const std::vector<std::string> classes =
-      dataset_ != nullptr ? dataset_->class_names() : std::vector<std::string>{};
-  const auto name = [&](int32_t label) { return data::class_name(classes, label); };
-  std::string text;
-  int64_t correct = 0;
-  for (const Prediction& prediction : predictions_) {
-    const bool right = prediction.predicted == prediction.label;
-    correct += right ? 1 : 0;
-    if (dataset_ != nullptr) {
-      for (const std::string& line : draw(*dataset_, prediction.index)) text += "  " + line + "\n";
-    }
-    text += fmt::format("image {}: {} ({:.1f} %){}\n\n", prediction.index, name(prediction.predicted),
-                        100 * prediction.confidence,
-                        right ? "" : fmt::format(", wrong: it is {}", name(prediction.label)));
-  }
-  return text + fmt::format("{} of {} right\n", correct, predictions_.size());
 }
 
 train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset) {

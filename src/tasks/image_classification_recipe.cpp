@@ -35,6 +35,12 @@ train::TestSet make_test_set(const Options& settings) {
           classification_evaluator(dataset)};
 }
 
+train::PredictionSet make_predictions(const Options& settings) {
+  const auto dataset = labeled_dataset(settings, data::Split::test);
+  return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
+          classification_text(dataset->class_names())};
+}
+
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
   return {
@@ -45,7 +51,8 @@ train::Workload create(const Options& settings) {
             return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
                                                   image_loading(settings));
           },
-      .test = [settings] { return make_test_set(settings); }};
+      .test = [settings] { return make_test_set(settings); },
+      .predictions = [settings] { return make_predictions(settings); }};
 }
 
 void complete(Options& settings) {

@@ -43,14 +43,19 @@ std::vector<Option> data_options() {
 train::Workload create(const Options& settings) {
   const int64_t tokens = settings.integer("data.tokens");
   const Tensor windows = data::read_byte_windows(settings.text("data.path"), tokens);
-  return row_workload(masked_language_model({.tokens = tokens,
-                                             .width = settings.integer("model.width"),
-                                             .heads = settings.integer("model.heads"),
-                                             .layers = settings.integer("model.layers"),
-                                             .dropout = settings.real("model.dropout"),
-                                             .masked = settings.real("data.masked")}),
-                      data::hold_out({{"tokens", windows}}, settings.real("data.test_share")),
-                      masked_language_model_evaluator(), settings);
+  const MaskedLanguageModelOptions options{.tokens = tokens,
+                                           .width = settings.integer("model.width"),
+                                           .heads = settings.integer("model.heads"),
+                                           .layers = settings.integer("model.layers"),
+                                           .dropout = settings.real("model.dropout"),
+                                           .masked = settings.real("data.masked")};
+  const data::HeldOut rows = data::hold_out({{"tokens", windows}}, settings.real("data.test_share"));
+  train::Workload workload =
+      row_workload(masked_language_model(options), rows, masked_language_model_evaluator(), settings);
+  workload.predictions = [test = rows.test.at("tokens"), options, settings]() -> train::PredictionSet {
+    return {rows_in_order(with_gaps(test, options), settings), masked_language_model_text(options)};
+  };
+  return workload;
 }
 
 std::vector<Contradiction> check(const Options& settings) {

@@ -7,6 +7,18 @@
 #include "tasks/prefetch.h"
 
 namespace tessera::tasks {
+namespace {
+
+data::RowOptions loading_of(const Options& settings) {
+  const Prefetch prefetch = prefetch_of(settings);
+  return {.batch_size = settings.integer("train.batch"),
+          .shuffle = settings.boolean("data.shuffle"),
+          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+          .workers = prefetch.workers,
+          .prefetch = prefetch.batches};
+}
+
+}  // namespace
 
 std::vector<Option> with_row_options(std::vector<Option> options) {
   options.push_back({.key = "test_share",
@@ -30,23 +42,22 @@ std::vector<Contradiction> check_given(const Options& settings, const std::vecto
   return found;
 }
 
-train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
-                             const Options& settings) {
-  const Prefetch prefetch = prefetch_of(settings);
-  const data::RowOptions loading{.batch_size = settings.integer("train.batch"),
-                                 .shuffle = settings.boolean("data.shuffle"),
-                                 .seed = static_cast<uint64_t>(settings.integer("train.seed")),
-                                 .workers = prefetch.workers,
-                                 .prefetch = prefetch.batches};
-  data::RowOptions in_order = loading;
+std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& settings) {
+  data::RowOptions in_order = loading_of(settings);
   in_order.shuffle = false;
   in_order.drop_last = false;
+  return std::make_shared<data::Rows>(std::move(rows), in_order);
+}
+
+train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
+                             const Options& settings) {
   return {.task = std::move(task),
           .data = std::filesystem::path(settings.text("data.path")).filename().string(),
           .training = [training = rows.training,
-                       loading] { return std::make_shared<data::Rows>(training, loading); },
-          .test = [test = rows.test, in_order, evaluator = std::move(evaluator)]() -> train::TestSet {
-            return {std::make_shared<data::Rows>(test, in_order), evaluator};
+                       loading =
+                           loading_of(settings)] { return std::make_shared<data::Rows>(training, loading); },
+          .test = [test = rows.test, settings, evaluator = std::move(evaluator)]() -> train::TestSet {
+            return {rows_in_order(test, settings), evaluator};
           }};
 }
 

@@ -15,6 +15,8 @@ namespace tessera::tasks {
 std::vector<Option> with_row_options(std::vector<Option> options);
 // Keys of texts that must not be empty.
 std::vector<Contradiction> check_given(const Options& settings, const std::vector<std::string>& keys);
+// A source of the rows in their order, the last batch filled up, in batches as the recipe says.
+std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& settings);
 // Trains on rows and tests on the others, in batches as the recipe says; named after data.path.
 train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
                              const Options& settings);

@@ -323,7 +323,7 @@ std::optional<EvaluationRow> Fitting::evaluate(size_t index) {
   const EvaluationPlan& plan = options_.evaluations[index];
   if (stopped()) return std::nullopt;
   std::unique_ptr<Evaluator> evaluator = plan.evaluator();
-  trainer_.evaluate(*plan.source, *evaluator, options_.stop);
+  trainer_.evaluate(*plan.source, *evaluator, {.samples = plan.samples, .stop = options_.stop});
   if (stopped()) return std::nullopt;
   EvaluationRow row{.name = plan.name,
                     .step = trainer_.position_.step,

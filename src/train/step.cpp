@@ -335,11 +335,13 @@ StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& optio
   return StepBuilder(task, options).build(false);
 }
 
-StepGraph build_evaluation(const nn::Task& task, const SymbolBindings& sizes,
-                           const std::function<bool(const nn::Variable&)>& averaged) {
-  const auto& build = task.evaluation ? task.evaluation : task.inference;
-  require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to evaluate", task.name);
-  auto graph = std::make_unique<Graph>(task.network + "_evaluation");
+StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
+                       const std::function<bool(const nn::Variable&)>& averaged) {
+  const bool evaluates = reading == Reading::evaluation;
+  const auto& build = evaluates && task.evaluation ? task.evaluation : task.inference;
+  require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to {}", task.name,
+          evaluates ? "evaluate" : "serve");
+  auto graph = std::make_unique<Graph>(task.network + (evaluates ? "_evaluation" : "_inference"));
   nn::Context context(*graph, nn::Mode::inference);
   const nn::Values inputs = nn::add_inputs(*graph, task, sizes);
   for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);

@@ -1,6 +1,7 @@
 #include "tessera/train/trainer.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -31,7 +32,32 @@ std::vector<nn::Variable> network_variables(const nn::Task& task, const SymbolBi
   return variables;
 }
 
+Phase phase_of(const TrainerOptions& options, size_t index) {
+  if (options.phases.empty()) return {.groups = {{.optimizer = options.optimizer}}};
+  Phase phase = options.phases.at(index);
+  // What several phases keep must have names that differ.
+  if (phase.name.empty() && options.phases.size() > 1) phase.name = phase.objective;
+  return phase;
+}
+
+// Steps are submitted before the one ahead of them was looked at.
+bool is_ahead(const Device& device) {
+  return !device.host_accessible();
+}
+
 }  // namespace
+
+StepOptions step_options(const TrainerOptions& options, const Device& device, size_t phase,
+                         const SymbolBindings& sizes) {
+  return {.sizes = sizes,
+          .phase = phase_of(options, phase),
+          .precision = options.precision.value_or(device.training_precision()),
+          .accumulate = options.accumulate,
+          .clip_norm = options.clip_norm,
+          .ema_decay = options.ema_decay,
+          .decay_all = options.decay_all,
+          .halting = is_ahead(device)};
+}
 
 Trainer::Trainer(nn::Task task, TrainerOptions options)
     : task_(std::move(task)),
@@ -47,11 +73,7 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
 }
 
 Phase Trainer::phase(size_t index) const {
-  if (options_.phases.empty()) return {.groups = {{.optimizer = options_.optimizer}}};
-  Phase phase = options_.phases.at(index);
-  // What several phases keep must have names that differ.
-  if (phase.name.empty() && options_.phases.size() > 1) phase.name = phase.objective;
-  return phase;
+  return phase_of(options_, index);
 }
 
 // Makes the variables of all steps at these sizes that are not there yet.
@@ -68,7 +90,8 @@ void Trainer::declare(const SymbolBindings& sizes) {
     }
   }
   const bool is_served = task_.inference || task_.evaluation;
-  network_list_ = is_served ? build_evaluation(task_, sizes).variables : network_variables(task_, sizes);
+  network_list_ =
+      is_served ? build_frozen(task_, Reading::evaluation, sizes).variables : network_variables(task_, sizes);
   for (const nn::Variable& variable : variables_list_) {
     if (variables_->contains(variable.name)) {
       if (variables_->shape(variable.name) == variable.shape) continue;
@@ -83,19 +106,11 @@ void Trainer::declare(const SymbolBindings& sizes) {
 }
 
 StepOptions Trainer::step_options(size_t index, const SymbolBindings& sizes) const {
-  return {.sizes = sizes,
-          .phase = phase(index),
-          .precision = precision_,
-          .accumulate = options_.accumulate,
-          .clip_norm = options_.clip_norm,
-          .ema_decay = options_.ema_decay,
-          .decay_all = options_.decay_all,
-          .halting = works_ahead()};
+  return train::step_options(options_, *device_, index, sizes);
 }
 
-// Steps are submitted before the one ahead of them was looked at.
 bool Trainer::works_ahead() const {
-  return !device_->host_accessible();
+  return is_ahead(*device_);
 }
 
 CompileOptions Trainer::compile_options() const {
@@ -213,39 +228,75 @@ void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindin
   fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
-ExecutableFamily& Trainer::evaluations() {
-  if (!evaluations_.has_value()) {
-    CompileOptions options = compile_options();
-    options.passes.frozen = true;
-    const auto build = [task = task_, averaged = is_averaged()](const SymbolBindings& sizes) {
-      return build_evaluation(task, sizes, averaged).graph;
-    };
-    evaluations_.emplace(device_, build, options);
-  }
-  return *evaluations_;
+ExecutableFamily& Trainer::frozen(Reading reading) {
+  // Evaluators that read what is served do so from the same executables.
+  if (!task_.evaluation && task_.inference) reading = Reading::inference;
+  const auto known = frozen_.find(reading);
+  if (known != frozen_.end()) return known->second;
+  CompileOptions options = compile_options();
+  options.passes.frozen = true;
+  const auto build = [task = task_, reading, averaged = is_averaged()](const SymbolBindings& sizes) {
+    return build_frozen(task, reading, sizes, averaged).graph;
+  };
+  return frozen_.emplace(reading, ExecutableFamily(device_, build, options)).first->second;
 }
 
-int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const std::atomic<bool>* stop) {
+int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits) {
+  const auto receive = [&](const data::Batch& batch, const Feeds& outputs) { evaluator.add(batch, outputs); };
+  return pass(Reading::evaluation, source, receive, limits);
+}
+
+int64_t Trainer::predict(const data::Source& source, const OutputReceiver& receive,
+                         const EvaluationLimits& limits) {
+  return pass(Reading::inference, source, receive, limits);
+}
+
+Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limits) {
+  PredictionTable table;
+  const auto receive = [&](const data::Batch& batch, const Feeds& outputs) {
+    // The first axis of what a task is given counts the examples.
+    const Feeds inputs = inputs_of(batch);
+    const bool counted = !inputs.empty() && !inputs.begin()->second.shape().empty();
+    table.add(batch, outputs, counted ? inputs.begin()->second.shape()[0] : batch.samples);
+  };
+  pass(Reading::inference, source, receive, limits);
+  return table.outputs();
+}
+
+int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputReceiver& receive_outputs,
+                      const EvaluationLimits& limits) {
   struct Submitted {
     data::Batch batch;
     std::shared_ptr<Executable> executable;
   };
-  evaluations().bind(variables_);  // the weights have changed: folded and packed ones are made anew
-  evaluations().prepare(source.sizes());
+  require(limits.samples > 0 || limits.stop != nullptr || source.batches(0).has_value(),
+          ErrorCode::invalid_argument, "the data of {} does not end: say how many {} are wanted", task_.name,
+          task_.samples);
+  ExecutableFamily& family = frozen(reading);
+  family.bind(variables_);  // the weights have changed: folded and packed ones are made anew
+  family.prepare(source.sizes());
   // One batch ahead, so that a device has work while the host reads.
   const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {});
   std::optional<Submitted> under_way;
   int64_t samples = 0;
   const auto receive = [&](const Submitted& one) {
-    evaluator.add(one.batch, one.executable->receive());
+    receive_outputs(one.batch, one.executable->receive());
     samples += one.batch.samples;
   };
-  while (std::optional<data::Batch> batch = stream->next()) {
-    std::shared_ptr<Executable> executable = evaluations().at(batch->sizes);
+  int64_t left = limits.samples > 0 ? limits.samples : std::numeric_limits<int64_t>::max();
+  while (left > 0) {
+    std::optional<data::Batch> batch = stream->next();
+    if (!batch.has_value()) break;
+    std::shared_ptr<Executable> executable = family.at(batch->sizes);
     executable->submit(inputs_of(*batch));
     if (under_way.has_value()) receive(*under_way);
+    // What is beyond the limit fills the batch, as what is beyond the end of the data does.
+    batch->samples = std::min(batch->samples, left);
+    if (std::ssize(batch->indices) > batch->samples)
+      batch->indices.resize(static_cast<size_t>(batch->samples));
+    left -= batch->samples;
     under_way = {std::move(*batch), std::move(executable)};
-    if (stop != nullptr && stop->load()) break;
+    if (limits.stop != nullptr && limits.stop->load()) break;
   }
   if (under_way.has_value()) receive(*under_way);
   return samples;

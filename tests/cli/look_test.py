@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from program import ProgramTest
+from program import ROOT, ProgramTest
 
 COMMANDS = ("train", "eval", "predict", "bench", "explain", "profile", "doctor", "models")
 
@@ -176,6 +176,44 @@ class LookTest(ProgramTest):
         text = self.call("explain", "lenet", "--batch", 2, "--times")
         self.assertIn("Operators", text)
         self.assertNotIn("limit", text)
+
+    def test_explain_a_recipe(self):
+        def plan(recipe, *words):
+            return json.loads(self.call("explain", recipe, "--device", "null", "--json", *words))
+
+        served, trained = plan(self.recipe), plan(self.recipe, "--train")
+        self.assertLess(len(served["nodes"]), len(trained["nodes"]))
+        self.assertEqual(served["memory"]["workspace"]["executables"][0]["batch"], 16)
+        # The averages of the weights, and a larger batch.
+        averaged = plan(self.recipe, "--train", "--set", "train.ema_decay=0.9")
+        self.assertGreater(averaged["memory"]["variable_bytes"], trained["memory"]["variable_bytes"])
+        larger = plan(self.recipe, "--train", "--batch", 64)
+        self.assertGreater(larger["memory"]["peak_bytes"], trained["memory"]["peak_bytes"])
+        self.assertEqual(plan(self.recipe, "--train", "--set", "train.batch=64")["nodes"], larger["nodes"])
+        beside = plan(self.recipe, "--beside", "1,8")["memory"]["workspace"]["executables"]
+        self.assertEqual([one["batch"] for one in beside], [16, 1, 8])
+        for words in (["--train"], []):
+            timed = json.loads(self.call("explain", self.recipe, *words, "--times", "--device", "cpu", "--json"))
+            self.assertGreater(timed["total"]["microseconds"], 0)
+
+    def test_explain_recipes_without_their_data(self):
+        def names(*words):
+            told = self.call("explain", ROOT / "recipes/gan.toml", "--set", "data.path=nowhere", "--train",
+                             "--device", "null", "--text", *words)
+            return "discriminator.conv1.weight/" in told, "generator.fc.weight/" in told
+
+        # Moments of the optimizer: of the parameters that the phase trains.
+        self.assertEqual(names(), (True, False))
+        self.assertEqual(names("--phase", "generator"), (False, True))
+        gan = ROOT / "recipes/gan.toml"
+        self.refuses(["explain", gan, "--train", "--phase", "generater"], 2, "did you mean 'generator'", "discriminator")
+        self.refuses(["explain", gan, "--phase", "generator"], 2, "--train")
+        self.refuses(["explain", gan, "--image-size", 32], 2, "data.image_size")
+        self.refuses(["explain", gan, "--set", "train.bach=3"], 2, "did you mean 'batch'")
+        self.refuses(["explain", "lenet", "--set", "train.batch=3"], 2, "lenet")
+        # How many embeddings there are the table says.
+        self.refuses(["explain", ROOT / "recipes/flights.toml", "--set", "data.path=nowhere.csv"], 5, "nowhere.csv")
+        self.refuses(["bench", gan], 2, "gan.toml")
 
     def test_explain_a_graph_from_a_file(self):
         file = self.root / "sum.graph"

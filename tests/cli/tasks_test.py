@@ -55,6 +55,20 @@ class TasksTest(ProgramTest):
         summary = json.loads((gan / "summary.json").read_text())
         self.assertAlmostEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"], places=4)
 
+    def test_predictions_of_what_each_serves(self):
+        rates = r"(?s)^row 0: \d+\.\d %, and it (happened|did not happen)\n.*\d of 3 on the right side of 50 %\n$"
+        texts = r"(?s)^row 0:\n  [ a-z_]+\n  .*\nrow 2:\n.*\n\d+ of \d+ gaps filled with what was there\n$"
+        pictures = r"(?s)^(  .{28}\n){14}sample 0\n\n.*sample 2\n\n$"
+        for name, told, served, numbers in (("flights", rates, r"probabilities: fp32\[7\]", 7),
+                                   ("fortunes", texts, r"logits: fp32\[7, 64, 257\]", 7 * 64 * 257),
+                                   ("gan", pictures, r"samples: fp32\[7, 28, 28, 1\]", 7 * 28 * 28)):
+            run = self.train_recipe(name, name, "--set", "train.batch=32")
+            self.assertRegex(self.call("predict", run, "--count", 3), told)
+            file = self.root / f"{name}.safetensors"
+            self.assertRegex(self.call("predict", run, "--count", 7, "--out", file), f"^{served}\n$")
+            self.assertEqual(len(checkpoint(file)[1]), 4 * numbers)
+            self.assertGreater(len(set(checkpoint(file)[1])), 1)  # not one number alone
+
     def test_what_recipes_of_tables_refuse(self):
         recipe = ROOT / "recipes/flights.toml"
         words = ["train", recipe, "--out", self.root / "refused", "--set", f"data.path={self.root / 'table.csv'}"]

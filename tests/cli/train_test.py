@@ -1,9 +1,10 @@
 """Training from the shell: train, eval, predict, stop, resume."""
 
 import json
+import struct
 import unittest
 
-from program import ProgramTest, tree
+from program import ProgramTest, checkpoint, tree
 
 
 class TrainTest(ProgramTest):
@@ -30,8 +31,27 @@ class TrainTest(ProgramTest):
         self.assertAlmostEqual(json.loads(self.call("eval", out, "--json", "--device", "reference"))["loss"],
                                result["loss"], places=4)
         self.assertIn("of 3 right", self.call("predict", out, "--count", 3))
+        told = self.call("predict", out, "--all")
+        self.assertEqual(told.count("\nimage ") + told.startswith("image "), 40)
+        self.assertIn(f"{round(40 * result['accuracy'])} of 40 right", told)
+        self.assertEqual(json.loads(self.call("eval", out, "--json", "--count", 17))["images"], 17)
         # A second training does not write over the first.
         self.refuses(["train", self.recipe, "--out", out], 5, "holds a run already", "--resume")
+
+    def test_predictions_in_a_file(self):
+        self.train("run", "--quiet")
+        file = self.root / "logits.safetensors"
+        self.assertEqual(self.call("predict", self.root / "run", "--all", "--out", file), "logits: fp32[40, 3]\n")
+        every = checkpoint(file)[1]
+        self.assertEqual(len(every), 40 * 3 * 4)
+        self.call("predict", self.root / "run", "--count", 17, "--out", file)  # of two batches
+        self.assertEqual(checkpoint(file)[1], every[:17 * 3 * 4])
+        logits = struct.unpack("<120f", every)
+        told = self.call("predict", self.root / "run", "--all").split("\n")
+        said = [line.split(": ")[1].split(" ")[0] for line in told if line.startswith("image ")]
+        self.assertEqual(said, [str(max(range(3), key=lambda i: logits[3 * row + i])) for row in range(40)])
+        self.refuses(["predict", self.root / "run", "--all", "--count", 3], 2, "--all", "--count")
+        self.refuses(["predict", self.root / "run", "--out", self.root / "none" / "file"], 5, self.root / "none")
 
     def test_the_same_recipe_gives_the_same_bytes(self):
         self.train("first", "--quiet")

@@ -57,5 +57,30 @@ TEST_F(Candidates, FindOutOnceWhatTheirKernelsAreMadeOf) {
   EXPECT_EQ(readings, 1);
 }
 
+struct Entry {
+  std::string key;
+};
+
+// What is neither an operator nor made by a fusion is reached by no node.
+TEST(KernelTable, RefusesKeysOfNothing) {
+  const std::vector<FusionPattern> patterns{{.kind = "convolution_statistics"}};
+  KernelTable<Entry> table;
+  for (const char* key : {"exp", "fused", "fused:cluster", "fused:clusters", "fused:convolution_statistics",
+                          "fused:convolution_weight_gradient"}) {
+    table.add({key});
+  }
+  table.check(patterns);
+  EXPECT_ERROR(table.check({}), ErrorCode::internal, "'fused:convolution_statistics'");
+  for (const auto& [misspelt, meant] :
+       std::map<std::string, std::string>{{"matmull", "matmul"},
+                                          {"fused:clustre", "fused:cluster"},
+                                          {"fused:convolution_statistic", "fused:convolution_statistics"}}) {
+    KernelTable<Entry> wrong;
+    wrong.add({misspelt});
+    EXPECT_ERROR(wrong.check(patterns), ErrorCode::internal, "'" + misspelt + "', which no node is",
+                 "did you mean '" + meant + "'");
+  }
+}
+
 }  // namespace
 }  // namespace tessera::backend

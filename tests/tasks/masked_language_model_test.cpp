@@ -1,5 +1,8 @@
 #include "tessera/tasks/masked_language_model.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tessera/data/rows.h"
@@ -55,6 +58,50 @@ TEST(MaskedLanguageModel, FillsGapsAndTellsTheOrder) {
   EXPECT_GT(after.at("masked_accuracy"), 0.7);
   EXPECT_GT(after.at("order_accuracy"), 0.9);
   EXPECT_EQ(measure(), after) << "the same gaps at each evaluation";
+}
+
+// What it serves fills gaps as well as what an evaluator reads of it.
+TEST(MaskedLanguageModel, ServesWhatGapsAreFilledWith) {
+  train::Trainer trainer(small_task(), small_training());
+  trainer.fit(data::Rows(counting(600), {.batch_size = 20}), {.epochs = 15});
+  const tasks::MaskedLanguageModelOptions options{
+      .tokens = kTokens, .vocabulary = kVocabulary, .masked = 0.2};
+  const Feeds rows = tasks::with_gaps(counting(60).at("tokens"), options);
+  const data::Rows source(rows, {.batch_size = 25, .shuffle = false, .drop_last = false});
+  const Tensor logits = trainer.predict(source).at("logits");
+  ASSERT_EQ(logits.shape(), (Shape{60, kTokens, kVocabulary + 1}));
+  int64_t gaps = 0;
+  int64_t hits = 0;
+  for (int64_t place = 0; place < 60 * kTokens; ++place) {
+    if (rows.at("tokens").at(place) != kVocabulary) {
+      EXPECT_EQ(rows.at("tokens").at(place), rows.at("labels").at(place));
+      continue;
+    }
+    ++gaps;
+    const auto first = logits.data<float>().begin() + place * (kVocabulary + 1);
+    const auto best = std::max_element(first, first + kVocabulary + 1);
+    hits += best - first == static_cast<int64_t>(rows.at("labels").at(place)) ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(gaps), 0.2 * 60 * kTokens, 40);  // four deviations
+  EXPECT_GT(static_cast<double>(hits), 0.7 * static_cast<double>(gaps));
+
+  const auto text = tasks::masked_language_model_text(options)();
+  trainer.predict(source,
+                  [&](const data::Batch& batch, const Feeds& outputs) { text->tell(batch, outputs); });
+  EXPECT_EQ(text->summary(), fmt::format("{} of {} gaps filled with what was there\n", hits, gaps));
+}
+
+TEST(MaskedLanguageModel, ShowsTextWithItsGapsAndFilled) {
+  const std::vector<int32_t> labels{'a', '\n', 200, 'd'};
+  const data::Batch batch{.fields = {{"tokens", Tensor::from<int32_t>({1, 4}, {'a', '\n', 200, 256})},
+                                     {"labels", Tensor::from<int32_t>({1, 4}, labels)}},
+                          .samples = 1,
+                          .indices = {5}};
+  Tensor logits(DataType::fp32, {1, 4, 257});
+  logits.set(3 * 257 + 'x', 1);
+  const auto text = tasks::masked_language_model_text({.tokens = 4})();
+  EXPECT_EQ(text->tell(batch, {{"logits", logits}}), "row 5:\n  a ._\n  a .x\n");
+  EXPECT_EQ(text->summary(), "0 of 1 gaps filled with what was there\n");
 }
 
 TEST(MaskedLanguageModel, ResumesToTheSameBits) {

@@ -50,8 +50,10 @@ class RoomsTest(TreeTest):
         self.assert_fails("check_rooms", "is no file of the project")
 
     def test_umbrella(self):
-        self.write("src/base/bad.cpp", '#include "tessera/tessera.h"\n')
-        self.assert_fails("check_rooms", "umbrella")
+        for name in ("tessera", "extend"):
+            self.write(f"include/tessera/{name}.h", "")
+            self.write("src/base/bad.cpp", f'#include "tessera/{name}.h"\n')
+            self.assert_fails("check_rooms", "umbrella")
 
     def test_use_against_the_order(self):
         self.write("src/base/CMakeLists.txt", "tessera_room(base USES graph)\n")

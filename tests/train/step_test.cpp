@@ -276,9 +276,9 @@ TEST(LossScale, WhatOverflowedWhileAccumulatingIsDropped) {
 }
 
 TEST(Evaluation, LeavesFillingRowsOutAndReadsTheAverages) {
-  const StepGraph graph = train::build_evaluation(
-      tiny_perceptron(), {{"batch", 2}},
-      [](const nn::Variable& variable) { return variable.role == InputRole::parameter; });
+  const StepGraph graph =
+      train::build_frozen(tiny_perceptron(), train::Reading::evaluation, {{"batch", 2}},
+                          [](const nn::Variable& variable) { return variable.role == InputRole::parameter; });
   std::vector<std::string> names;
   for (const nn::Variable& variable : graph.variables) names.push_back(variable.name);
   EXPECT_EQ(names,

@@ -86,11 +86,13 @@ class Device {
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
   // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
-  // from this thread from then on. "auto" takes the fastest present; why that is not a GPU goes to
-  // `fallback`, or "", and once in a process to the log where the caller gives none. Throws
-  // Error(unsupported) that says which library was looked for, where, and what went wrong, and
-  // Error(device_fault) of a GPU that has failed.
+  // from this thread from then on. Any other name is that of a plug-in (tessera/compile/backend.h). "auto"
+  // takes the fastest present; why that is not a GPU goes to `fallback`, or "", and once in a process to the
+  // log where the caller gives none. Throws Error(unsupported) that says which library was looked for, where,
+  // and what went wrong, and Error(device_fault) of a GPU that has failed.
   static std::shared_ptr<Device> open(const std::string& name, std::string* fallback = nullptr);
+  // Whether there is a plug-in of that name, be it of use or not; a name is of a-z, 0-9 and _.
+  static bool has_plugin(const std::string& backend);
   static std::shared_ptr<Device> reference();
   static std::shared_ptr<Device> null();
   static std::shared_ptr<Device> cpu() { return open("cpu"); }
@@ -98,14 +100,5 @@ class Device {
 
 // "device: cpu, AMD EPYC ..., 2 threads", and for people why it is not a GPU where `fallback` says so.
 std::string device_summary(const DeviceDescription& device, const std::string& fallback = "");
-
-// What a plug-in library exports under the name kPluginEntry, with C linkage; the host checks the version
-// first.
-inline constexpr int kPluginVersion = 6;
-struct Plugin {
-  int version = kPluginVersion;
-  Device* (*create)(const char* options);  // may throw Error
-};
-inline constexpr const char* kPluginEntry = "tessera_plugin";
 
 }  // namespace tessera

@@ -13,6 +13,11 @@
 
 namespace tessera {
 
+// Kinds of the fused nodes that no device's pattern makes: elementwise work, and several such that do not
+// depend on each other.
+inline constexpr const char* kClusterKind = "cluster";
+inline constexpr const char* kClustersKind = "clusters";
+
 using NodeSet = std::unordered_set<const Node*>;
 
 // Replaces `members` by one node of operator "fused" whose attribute `kind` is the given one and whose body

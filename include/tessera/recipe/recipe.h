@@ -27,8 +27,8 @@ struct Recipe {
 // text that is no TOML value is taken as a string). `name` stands in the messages. Throws
 // Error(invalid_argument) that names the line or the override, what is wrong with it and the nearest valid
 // name, on bad TOML, unknown keys, wrong types, values out of range and values that contradict each other.
-// Touches no file. `warnings`, if given, gets a line for each key that has no effect on the optimizer or
-// schedule chosen.
+// Touches no file, but looks whether there is a plug-in of the device's name. `warnings`, if given, gets a
+// line for each key that has no effect on the optimizer or schedule chosen.
 Recipe parse_recipe(std::string_view text, std::string_view name,
                     const std::vector<std::string>& overrides = {},
                     std::vector<std::string>* warnings = nullptr);

@@ -43,8 +43,12 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options);
 train::Workload make_workload(const Recipe& recipe);
 // Of so many steps in all, so many of them in an epoch.
 optim::Schedule make_schedule(const Recipe& recipe, int64_t total_steps, int64_t steps_per_epoch);
-// `fallback`, if given, gets why `auto` took no GPU (Device::open).
+// The one that the recipe names, with its threads. `fallback`, if given, gets why `auto` took no GPU
+// (Device::open).
+std::shared_ptr<Device> open_device(const Recipe& recipe, std::string* fallback = nullptr);
 train::TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fallback = nullptr);
+// The same in the phases of the recipe's task, on no device yet.
+train::TrainerOptions plan_training(const Recipe& recipe, const train::Workload& workload);
 
 // The workload of the recipe that a run was made from, with the weights it left: a trainer ready to evaluate.
 struct FinishedRun {

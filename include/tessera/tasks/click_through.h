@@ -10,6 +10,7 @@
 #include "tessera/data/rows.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
+#include "tessera/train/prediction.h"
 
 namespace tessera::tasks {
 
@@ -47,5 +48,8 @@ ClickThroughTable read_click_through_table(const std::filesystem::path& path,
 // "auc", the area under the receiver operating characteristic: how often one that happens is thought likelier
 // than one that does not, ties counting half; and "loss".
 train::EvaluatorMaker click_through_evaluator();
+
+// How likely each is, and whether it happened where the batches have labels.
+train::PredictionTextMaker click_through_text();
 
 }  // namespace tessera::tasks

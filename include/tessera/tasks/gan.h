@@ -8,6 +8,7 @@
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/phase.h"
+#include "tessera/train/prediction.h"
 
 namespace tessera::tasks {
 
@@ -33,5 +34,8 @@ std::vector<train::Phase> gan_phases(const optim::Optimizer& optimizer);
 // and "spread", the mean deviation of a pixel among the samples as a share of that in the data, which falls
 // to 0 where the generator always makes the same; pictures in 0..1. For the report a grid of samples.
 train::EvaluatorMaker gan_evaluator();
+
+// Each sample, drawn in characters.
+train::PredictionTextMaker gan_text();
 
 }  // namespace tessera::tasks

@@ -13,6 +13,7 @@
 #include "tessera/nn/loss.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
+#include "tessera/train/prediction.h"
 
 namespace tessera::tasks {
 
@@ -51,8 +52,6 @@ class ClassificationEvaluator : public train::Evaluator {
   train::Numbers results() const override;
   Feeds state() const override;
   void merge(const Feeds& state) override;
-  // Each picture, drawn in characters, and what it was taken for.
-  std::string examples() const override;
   std::vector<train::ReportSection> sections() const override;
 
   const std::vector<Prediction>& predictions() const { return predictions_; }  // in the order of the data
@@ -64,5 +63,9 @@ class ClassificationEvaluator : public train::Evaluator {
 
 // Makes such evaluators of one data set.
 train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset = nullptr);
+
+// Each picture, of bytes, drawn in characters; what it was taken for; and how many were taken for what they
+// are, where the batches have labels. A class without a name is called by its number.
+train::PredictionTextMaker classification_text(std::vector<std::string> class_names = {});
 
 }  // namespace tessera::tasks

@@ -5,6 +5,7 @@
 
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
+#include "tessera/train/prediction.h"
 
 namespace tessera::tasks {
 
@@ -32,5 +33,12 @@ nn::Task masked_language_model(const MaskedLanguageModelOptions& options = {});
 // "masked_accuracy", how many places are filled with what was there, and "order_accuracy"; masks and
 // exchanges are the same at each evaluation.
 train::EvaluatorMaker masked_language_model_evaluator();
+
+// For prediction: "tokens" with the mask in the options' share of places, the same ones at each call, and
+// "labels", what was there. tokens: int32 [rows, tokens] of the vocabulary.
+Feeds with_gaps(const Tensor& tokens, const MaskedLanguageModelOptions& options);
+// Of such rows of bytes: the text with its gaps and as the network fills them, and how many gaps were filled
+// with what was there.
+train::PredictionTextMaker masked_language_model_text(const MaskedLanguageModelOptions& options);
 
 }  // namespace tessera::tasks

@@ -31,8 +31,6 @@ class Evaluator {
   virtual Feeds state() const;
   // As if that had been added here. Throws Error(invalid_argument) when it is of another kind.
   virtual void merge(const Feeds& state);
-  // For a terminal: what the network said of each example.
-  virtual std::string examples() const { return {}; }
   // What a report shows of it beside its numbers.
   virtual std::vector<ReportSection> sections() const { return {}; }
 };

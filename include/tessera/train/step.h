@@ -61,11 +61,14 @@ StepGraph build_training_step(const nn::Task& task, const StepOptions& options);
 // step takes and clears.
 StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& options);
 
+// What of a network is read that is not trained: what an evaluator reads, or what is served.
+enum class Reading { evaluation, inference };
+
 // inputs:  those of the task that are read
-// outputs: what its `evaluation`, or else its `inference`, gives
+// outputs: what its `evaluation`, or else its `inference`, gives; the latter alone where that is asked for
 // Parameters that are `averaged` are their moving averages, named "ema/<parameter>". Throws
 // Error(invalid_argument) when the task has neither.
-StepGraph build_evaluation(const nn::Task& task, const SymbolBindings& sizes,
-                           const std::function<bool(const nn::Variable&)>& averaged = {});
+StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
+                       const std::function<bool(const nn::Variable&)>& averaged = {});
 
 }  // namespace tessera::train

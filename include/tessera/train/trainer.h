@@ -16,6 +16,7 @@
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/history.h"
+#include "tessera/train/prediction.h"
 #include "tessera/train/step.h"
 
 namespace tessera::train {
@@ -37,6 +38,11 @@ struct TrainerOptions {
   // Of the task's symbols, for states whose shape depends on them; symbols that are left out are 1.
   SymbolBindings sizes = {};
 };
+
+// What the steps of such a trainer are built with: those of a phase, by its place, at these sizes on that
+// device.
+StepOptions step_options(const TrainerOptions& options, const Device& device, size_t phase,
+                         const SymbolBindings& sizes);
 
 // Where a run stands.
 struct Position {
@@ -60,6 +66,7 @@ struct EvaluationPlan {
   EvaluatorMaker evaluator = {};
   int64_t every_epochs = 1;  // 0: not by epochs; after the last in any case
   int64_t every_steps = 0;   // 0: not by steps
+  int64_t samples = 0;       // the first so many; 0: all
 };
 
 struct FitOptions {
@@ -110,9 +117,16 @@ class Trainer {
   // epoch, and before anything is saved, a variable that is not finite is found as well.
   FitResult fit(const data::Source& source, const FitOptions& options);
 
-  // One pass over an epoch of the source; returns how many samples it saw. Breaks off, with what it has, when
-  // `stop` is set.
-  int64_t evaluate(const data::Source& source, Evaluator& evaluator, const std::atomic<bool>* stop = nullptr);
+  // One pass over an epoch of the source; returns how many samples it saw. Throws Error(invalid_argument)
+  // where the source does not end and nothing limits the pass.
+  int64_t evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits = {});
+
+  // The same of what the task serves, its `inference`, for whoever receives it. Throws
+  // Error(invalid_argument) when the task serves nothing.
+  int64_t predict(const data::Source& source, const OutputReceiver& receive,
+                  const EvaluationLimits& limits = {});
+  // All of it, by name: [samples, ...]. Throws as PredictionTable::add().
+  Feeds predict(const data::Source& source, const EvaluationLimits& limits = {});
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.
@@ -155,7 +169,9 @@ class Trainer {
   StepOptions step_options(size_t index, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
   Steps& steps(size_t index, bool updating);
-  ExecutableFamily& evaluations();
+  ExecutableFamily& frozen(Reading reading);
+  int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
+               const EvaluationLimits& limits);
   Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
@@ -177,7 +193,7 @@ class Trainer {
   std::shared_ptr<BatchMemory> batch_memory_;
   std::unique_ptr<VariableCheck> check_;            // of variables_list_, from its first use on
   std::map<std::pair<size_t, bool>, Steps> steps_;  // by phase, and whether it updates
-  std::optional<ExecutableFamily> evaluations_;
+  std::map<Reading, ExecutableFamily> frozen_;      // of the network alone, as it was last bound
   bool begun_ = false;  // trained, restored or loaded: what the variables hold matters
   Position position_;
   RunHistory history_;

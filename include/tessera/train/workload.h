@@ -10,6 +10,7 @@
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/phase.h"
+#include "tessera/train/prediction.h"
 
 namespace tessera::train {
 
@@ -19,7 +20,13 @@ struct TestSet {
   EvaluatorMaker evaluator;
 };
 
-// The data is opened when it is asked for: a finished run needs no training data. Both throw Error(io) or
+// What a network is asked, and how people read its answers.
+struct PredictionSet {
+  std::shared_ptr<const data::Source> source;
+  PredictionTextMaker text;
+};
+
+// The data is opened when it is asked for: a finished run needs no training data. All throw Error(io) or
 // Error(invalid_file) naming what is missing or broken.
 struct Workload {
   nn::Task task;
@@ -28,6 +35,8 @@ struct Workload {
   std::function<TestSet()> test;
   // How it is trained, by optimizers like the one given; empty: in one phase, of all parameters.
   std::function<std::vector<Phase>(const optim::Optimizer& optimizer)> phases = {};
+  // What a finished run shows of what it serves; empty: what it gives for test data, in numbers.
+  std::function<PredictionSet()> predictions = {};
 };
 
 }  // namespace tessera::train

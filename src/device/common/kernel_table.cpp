@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "tessera/base/text.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
 
 namespace tessera::backend {
 namespace {
@@ -16,6 +19,20 @@ class Nothing : public Kernel {
 
 std::string kernel_key(const Node& node) {
   return node.body() == nullptr ? node.operator_name() : "fused:" + node.attributes().text("kind");
+}
+
+void check_kernel_keys(const std::vector<std::string>& keys, const std::vector<FusionPattern>& patterns) {
+  std::vector<std::string> known{std::string("fused:") + kClusterKind, std::string("fused:") + kClustersKind};
+  for (const FusionPattern& pattern : patterns) known.push_back("fused:" + pattern.kind);
+  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {
+    known.push_back(schema->name);
+    // As fuse_input_casts makes them.
+    known.push_back("fused:" + schema->name);
+  }
+  for (const std::string& key : keys) {
+    require(std::ranges::find(known, key) != known.end(), ErrorCode::internal,
+            "kernels are registered for '{}', which no node is{}", key, did_you_mean(key, known));
+  }
 }
 
 KernelCandidate checked_candidate(const std::string& name,

@@ -17,6 +17,10 @@ CpuKernelRegistration::CpuKernelRegistration(CpuKernels kernels) {
   table().add(std::move(kernels));
 }
 
+void check_kernels(const std::vector<FusionPattern>& patterns) {
+  table().check(patterns);
+}
+
 const CpuKernels* find_kernels(const std::string& key) {
   return table().find(key);
 }

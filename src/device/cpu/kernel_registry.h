@@ -27,6 +27,9 @@ struct CpuKernelRegistration {
   explicit CpuKernelRegistration(CpuKernels kernels);
 };
 
+// KernelTable::check() of all that is registered.
+void check_kernels(const std::vector<FusionPattern>& patterns);
+
 // The kernels of a key, or null.
 const CpuKernels* find_kernels(const std::string& key);
 

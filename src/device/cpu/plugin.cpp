@@ -2,10 +2,13 @@
 #include <string_view>
 
 #include <omp.h>
+#include <tessera/interface_version.h>
 
 #include "tessera/base/error.h"
+#include "tessera/compile/backend.h"
 
 #include "device/cpu/device.h"
+#include "device/cpu/kernel_registry.h"
 
 namespace {
 
@@ -26,13 +29,15 @@ tessera::Device* create(const char* text) {
                      "device 'cpu:{}': expected cpu:threads=N with N from 1 to {}", options, kMostThreads);
     omp_set_num_threads(threads);
   }
-  return new tessera::cpu::CpuDevice;
+  auto device = std::make_unique<tessera::cpu::CpuDevice>();
+  tessera::cpu::check_kernels(device->pass_target({}).patterns);
+  return device.release();
 }
 
 }  // namespace
 
 extern "C" {
-// Found by name when the library is loaded (tessera/compile/device.h).
-extern tessera::Plugin tessera_plugin;
-tessera::Plugin tessera_plugin = {.version = tessera::kPluginVersion, .create = create};
+// Found by name when the library is loaded (tessera/compile/backend.h).
+extern tessera::Backend tessera_backend;
+tessera::Backend tessera_backend = {TESSERA_INTERFACE_VERSION, create};
 }

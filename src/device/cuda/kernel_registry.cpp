@@ -18,6 +18,10 @@ CudaKernelRegistration::CudaKernelRegistration(CudaKernels kernels) {
   table().add(std::move(kernels));
 }
 
+void check_kernels(const std::vector<FusionPattern>& patterns) {
+  table().check(patterns);
+}
+
 const CudaKernels* find_kernels(const std::string& key) {
   return table().find(key);
 }

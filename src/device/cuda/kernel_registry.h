@@ -31,6 +31,9 @@ struct CudaKernelRegistration {
   explicit CudaKernelRegistration(CudaKernels kernels);
 };
 
+// KernelTable::check() of all that is registered.
+void check_kernels(const std::vector<FusionPattern>& patterns);
+
 // The kernels of a key, or null.
 const CudaKernels* find_kernels(const std::string& key);
 

@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/compile/kernel.h"
+#include "tessera/passes/fusion_pattern.h"
 
 namespace tessera::backend {
 
@@ -38,6 +40,10 @@ bool makes_nothing(const Node& node);
 // "nothing", for such nodes that no other candidate takes: does nothing.
 KernelCandidate nothing_candidate();
 
+// Throws Error(internal) naming a key that no node has: neither an operator nor "fused:" before the kind of a
+// pattern, of a cluster or of an operator that takes its neighbors in.
+void check_kernel_keys(const std::vector<std::string>& keys, const std::vector<FusionPattern>& patterns);
+
 // Entry: what the backend keeps for an operator; has a member `key`.
 template <typename Entry>
 class KernelTable {
@@ -47,6 +53,13 @@ class KernelTable {
     const std::string key = entry.key;
     require(entries_.emplace(key, std::move(entry)).second, ErrorCode::internal,
             "kernels of '{}' are registered twice", key);
+  }
+  // Once all have registered themselves, with all patterns that the device ever brings: a kernel that no node
+  // would reach was misspelt. Throws as check_kernel_keys().
+  void check(const std::vector<FusionPattern>& patterns) const {
+    std::vector<std::string> keys;
+    for (const auto& [key, entry] : entries_) keys.push_back(key);
+    check_kernel_keys(keys, patterns);
   }
   // Null when there is none.
   const Entry* find(const std::string& key) const {

@@ -1,0 +1,134 @@
+# Which headers are whose. tools/interfaces holds the lists against what the headers include; only the first two are
+# installed, and what is in none is this tree's own.
+
+# For those who write operators, kernels, fusion patterns and backends: what tessera/extend.h reaches.
+set(TESSERA_EXTENSION_HEADERS
+    tessera/base/clock.h
+    tessera/base/data_type.h
+    tessera/base/error.h
+    tessera/base/half.h
+    tessera/base/log.h
+    tessera/base/random.h
+    tessera/base/rounding.h
+    tessera/base/shape.h
+    tessera/base/tensor.h
+    tessera/base/text.h
+    tessera/compile/backend.h
+    tessera/compile/device.h
+    tessera/compile/host_memory.h
+    tessera/compile/kernel.h
+    tessera/compile/queue.h
+    tessera/compile/reference_kernel.h
+    tessera/device/common/kernel_table.h
+    tessera/device/common/refusal.h
+    tessera/device/common/roles.h
+    tessera/device/common/workspace_layout.h
+    tessera/extend.h
+    tessera/graph/attributes.h
+    tessera/graph/dimension.h
+    tessera/graph/graph.h
+    tessera/graph/operand_places.h
+    tessera/graph/operator.h
+    tessera/graph/tensor_type.h
+    tessera/ops/functions.h
+    tessera/passes/fuse.h
+    tessera/passes/fusion_pattern.h
+    tessera/passes/pass.h)
+
+# For users: what tessera/tessera.h reaches beside those.
+set(TESSERA_USER_HEADERS
+    tessera/base/file.h
+    tessera/base/option.h
+    tessera/base/registry.h
+    tessera/compile/batch_memory.h
+    tessera/compile/device_tensor.h
+    tessera/compile/executable.h
+    tessera/compile/executable_family.h
+    tessera/compile/feeds.h
+    tessera/compile/memory_plan.h
+    tessera/compile/variable_check.h
+    tessera/compile/variables.h
+    tessera/compile/workspace.h
+    tessera/data/augment.h
+    tessera/data/csv.h
+    tessera/data/dataset.h
+    tessera/data/loader.h
+    tessera/data/registry.h
+    tessera/data/rows.h
+    tessera/data/safetensors.h
+    tessera/data/source.h
+    tessera/data/text.h
+    tessera/graph/field.h
+    tessera/models/model.h
+    tessera/models/registry.h
+    tessera/nn/context.h
+    tessera/nn/images.h
+    tessera/nn/initializer.h
+    tessera/nn/layers.h
+    tessera/nn/loss.h
+    tessera/nn/task.h
+    tessera/ops/expression.h
+    tessera/optim/optimizer.h
+    tessera/optim/registry.h
+    tessera/optim/schedule.h
+    tessera/passes/differentiate.h
+    tessera/recipe/recipe.h
+    tessera/recipe/run.h
+    tessera/report/sections.h
+    tessera/tasks/click_through.h
+    tessera/tasks/gan.h
+    tessera/tasks/image_classification.h
+    tessera/tasks/masked_language_model.h
+    tessera/tessera.h
+    tessera/train/checkpoint.h
+    tessera/train/evaluator.h
+    tessera/train/history.h
+    tessera/train/phase.h
+    tessera/train/prediction.h
+    tessera/train/step.h
+    tessera/train/task_registry.h
+    tessera/train/trainer.h
+    tessera/train/workload.h)
+
+# What the plug-ins of this tree include beside the extension's.
+set(TESSERA_BACKEND_HEADERS
+    tessera/device/common/attention_rules.h
+    tessera/device/common/batch_norm_patterns.h
+    tessera/device/common/channel_order.h
+    tessera/device/common/cluster_body.h
+    tessera/device/common/contraction_pattern.h
+    tessera/device/common/convolution_patterns.h
+    tessera/device/common/normalization_rules.h
+    tessera/device/common/pool_geometry.h
+    tessera/device/common/strided_move.h
+    tessera/device/common/subgraph_kernel.h
+    tessera/passes/batch_norm_expression.h)
+
+# tessera/interface_version.h: a number of the text that plug-ins are built against. It is written anew, and its readers
+# compiled, only where that text has changed; now too, for tools that read sources before anything is built.
+set(TESSERA_INTERFACE_FOLDER "${CMAKE_BINARY_DIR}/interface")
+set(TESSERA_INTERFACE_VERSION_HEADER "${TESSERA_INTERFACE_FOLDER}/tessera/interface_version.h")
+set(INTERFACE_HEADERS ${TESSERA_EXTENSION_HEADERS} ${TESSERA_BACKEND_HEADERS})
+set(INTERFACE_FILES ${INTERFACE_HEADERS})
+list(TRANSFORM INTERFACE_FILES PREPEND "${CMAKE_SOURCE_DIR}/include/")
+set(INTERFACE_COMMAND "${CMAKE_COMMAND}" "-DHEADERS=${INTERFACE_HEADERS}" "-DFOLDER=${CMAKE_SOURCE_DIR}/include"
+                      "-DOUTPUT=${TESSERA_INTERFACE_VERSION_HEADER}" -P "${CMAKE_CURRENT_LIST_DIR}/InterfaceVersion.cmake")
+add_custom_command(OUTPUT "${TESSERA_INTERFACE_VERSION_HEADER}" COMMAND ${INTERFACE_COMMAND}
+                   DEPENDS ${INTERFACE_FILES} "${CMAKE_CURRENT_LIST_DIR}/InterfaceVersion.cmake" VERBATIM)
+add_custom_target(tessera_interface_version DEPENDS "${TESSERA_INTERFACE_VERSION_HEADER}")
+execute_process(COMMAND ${INTERFACE_COMMAND} COMMAND_ERROR_IS_FATAL ANY)
+
+# tessera_knows_interface_version(TARGET): may include <tessera/interface_version.h>.
+function(tessera_knows_interface_version TARGET)
+  target_include_directories(${TARGET} PRIVATE "${TESSERA_INTERFACE_FOLDER}")
+  add_dependencies(${TARGET} tessera_interface_version)
+endfunction()
+
+# tessera_install_headers(): those of the interfaces, in the folders that they have here.
+function(tessera_install_headers)
+  foreach(HEADER IN LISTS TESSERA_USER_HEADERS TESSERA_EXTENSION_HEADERS)
+    get_filename_component(FOLDER "${HEADER}" DIRECTORY)
+    install(FILES "${CMAKE_SOURCE_DIR}/include/${HEADER}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${FOLDER}")
+  endforeach()
+  install(FILES "${TESSERA_INTERFACE_VERSION_HEADER}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera")
+endfunction()

@@ -1,0 +1,72 @@
+// What a classifier says of images, for a terminal.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/tasks/image_classification.h"
+
+#include "tasks/drawing.h"
+
+namespace tessera::tasks {
+namespace {
+
+report::Picture picture_of(const Tensor& images, int64_t row) {
+  const Shape& shape = images.shape();
+  const auto size = static_cast<size_t>(images.size() / shape[0]);
+  const auto pixels = images.data<uint8_t>().subspan(static_cast<size_t>(row) * size, size);
+  return {
+      .pixels = {pixels.begin(), pixels.end()}, .height = shape[1], .width = shape[2], .channels = shape[3]};
+}
+
+class ClassificationText : public train::PredictionText {
+ public:
+  explicit ClassificationText(std::vector<std::string> classes) : classes_(std::move(classes)) {}
+
+  std::string summary() const override {
+    return labeled_ == 0 ? "" : fmt::format("{} of {} right\n", right_, labeled_);
+  }
+
+ private:
+  std::string example(const train::Example& one) override {
+    std::string text;
+    const Feeds& fields = one.batch.fields;
+    const auto images = fields.find("images");
+    if (images != fields.end() && images->second.data_type() == DataType::uint8)
+      text = draw(picture_of(images->second, one.row));
+    const auto [best, confidence] = best_of(one.outputs.at("logits"), one.row);
+    text += fmt::format("image {}: {} ({:.1f} %)", one.number, data::class_name(classes_, best),
+                        100 * confidence);
+    if (const auto labels = fields.find("labels"); labels != fields.end()) {
+      const auto label = static_cast<int64_t>(labels->second.at(one.row));
+      ++labeled_;
+      right_ += best == label ? 1 : 0;
+      if (best != label) text += fmt::format(", wrong: it is {}", data::class_name(classes_, label));
+    }
+    return text + "\n\n";
+  }
+
+  // The class of the largest logit, the first of equal ones, and its softmax.
+  static std::pair<int64_t, double> best_of(const Tensor& logits, int64_t row) {
+    const int64_t classes = logits.shape()[1];
+    const auto at = [&](int64_t i) { return logits.at(row * classes + i); };
+    int64_t best = 0;
+    for (int64_t i = 1; i < classes; ++i) {
+      if (at(i) > at(best)) best = i;
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < classes; ++i) sum += std::exp(at(i) - at(best));
+    return {best, 1 / sum};
+  }
+
+  std::vector<std::string> classes_;
+  int64_t labeled_ = 0;
+  int64_t right_ = 0;
+};
+
+}  // namespace
+
+train::PredictionTextMaker classification_text(std::vector<std::string> class_names) {
+  return [names = std::move(class_names)] { return std::make_unique<ClassificationText>(names); };
+}
+
+}  // namespace tessera::tasks

@@ -1,0 +1,77 @@
+// What a masked language model fills gaps with, for a terminal.
+#include <fmt/format.h>
+
+#include "tessera/base/random.h"
+#include "tessera/tasks/masked_language_model.h"
+
+namespace tessera::tasks {
+namespace {
+
+constexpr uint64_t kGapsSeed = 1;
+
+// One character for each token: what cannot be shown is a dot, a gap a low line.
+char shown(int64_t token, int64_t mask) {
+  if (token == mask) return '_';
+  if (token == '\n' || token == '\t') return ' ';
+  return token >= ' ' && token <= '~' ? static_cast<char>(token) : '.';
+}
+
+class GapText : public train::PredictionText {
+ public:
+  explicit GapText(int64_t mask) : mask_(mask) {}
+
+  std::string summary() const override {
+    return fmt::format("{} of {} gaps filled with what was there\n", hits_, gaps_);
+  }
+
+ private:
+  std::string example(const train::Example& one) override {
+    const Tensor& tokens = one.batch.fields.at("tokens");
+    const Tensor& labels = one.batch.fields.at("labels");
+    const int64_t length = tokens.shape()[1];
+    std::string given;
+    std::string filled;
+    for (int64_t place = one.row * length; place < (one.row + 1) * length; ++place) {
+      const auto token = static_cast<int64_t>(tokens.at(place));
+      given += shown(token, mask_);
+      const int64_t said = token == mask_ ? likeliest(one.outputs.at("logits"), place) : token;
+      filled += shown(said, mask_);
+      if (token != mask_) continue;
+      ++gaps_;
+      hits_ += said == static_cast<int64_t>(labels.at(place)) ? 1 : 0;
+    }
+    return fmt::format("row {}:\n  {}\n  {}\n", one.number, given, filled);
+  }
+
+  // Of logits [batch, tokens, vocabulary + 1] at one place.
+  static int64_t likeliest(const Tensor& logits, int64_t place) {
+    const int64_t classes = logits.shape()[2];
+    int64_t best = 0;
+    for (int64_t i = 1; i < classes; ++i) {
+      if (logits.at(place * classes + i) > logits.at(place * classes + best)) best = i;
+    }
+    return best;
+  }
+
+  int64_t mask_;
+  int64_t gaps_ = 0;
+  int64_t hits_ = 0;
+};
+
+}  // namespace
+
+Feeds with_gaps(const Tensor& tokens, const MaskedLanguageModelOptions& options) {
+  Tensor given = tokens.clone();
+  const Random random(kGapsSeed);
+  for (int64_t place = 0; place < given.size(); ++place) {
+    if (random.uniform(static_cast<uint64_t>(place)) < options.masked)
+      given.set(place, static_cast<double>(options.vocabulary));
+  }
+  return {{"tokens", given}, {"labels", tokens}};
+}
+
+train::PredictionTextMaker masked_language_model_text(const MaskedLanguageModelOptions& options) {
+  return [mask = options.vocabulary] { return std::make_unique<GapText>(mask); };
+}
+
+}  // namespace tessera::tasks

@@ -1,0 +1,90 @@
+import shutil
+import subprocess
+import unittest
+
+from tree import ROOT, TreeTest
+
+
+class InterfacesTest(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.list("extend.h graph.h", "task.h tessera.h", "pattern.h")
+        self.write("include/tessera/tessera.h", '#include "tessera/task.h"\n')
+        self.write("include/tessera/extend.h", '#include "tessera/graph.h"\n')
+        self.write("include/tessera/task.h", '#include "tessera/graph.h"\n')
+        for name in ("graph", "pattern", "internal"):
+            self.write(f"include/tessera/{name}.h", "")
+        self.write("src/cpu/CMakeLists.txt", "tessera_plugin(cpu USES common)\n")
+        self.write("src/cpu/device.cpp", '#include "tessera/pattern.h"\n#include "tessera/graph.h"\n')
+        self.write("src/train/CMakeLists.txt", "tessera_room(train)\n")
+        self.write("src/train/trainer.cpp", '#include "tessera/internal.h"\n')
+        self.write("examples/train.cpp", "#include <tessera/tessera.h>\n#include <tessera/interface_version.h>\n")
+
+    def list(self, extension, user, backend):
+        lists = {"EXTENSION": extension, "USER": user, "BACKEND": backend}
+        text = [f"set(TESSERA_{name}_HEADERS\n    " + "\n    ".join(f"tessera/{one}" for one in headers.split()) + ")\n"
+                for name, headers in lists.items()]
+        self.write("cmake/TesseraInterfaces.cmake", "".join(text))
+
+    def test_as_listed(self):
+        self.assertIn("6 headers, 1 of them internal", self.assert_passes("interfaces"))
+        listed = self.assert_passes("interfaces", "--list").split("\n")
+        self.assertIn("backend    tessera/pattern.h", listed)
+        self.assertIn("internal   tessera/internal.h", listed)
+
+    def test_an_interface_that_grows(self):
+        self.write("include/tessera/task.h", '#include "tessera/internal.h"\n')
+        self.assert_fails("interfaces", "tessera/internal.h is of the users' interface (tessera/tessera.h), and not listed")
+        self.write("include/tessera/task.h", "")
+        self.write("include/tessera/graph.h", '#include "tessera/internal.h"\n')
+        self.assert_fails("interfaces", "tessera/internal.h is of the extension interface")
+
+    def test_what_is_not_reached(self):
+        self.list("extend.h graph.h internal.h", "task.h tessera.h", "pattern.h")
+        self.assert_fails("interfaces", "tessera/internal.h is listed, and the extension interface")
+        self.list("extend.h graph.h", "task.h tessera.h", "internal.h pattern.h")
+        self.assert_fails("interfaces", "tessera/internal.h is listed, and the backends does not reach it")
+
+    def test_a_plug_in_that_reads_more(self):
+        self.write("src/cpu/device.cpp", '#include "tessera/pattern.h"\n#include "tessera/internal.h"\n')
+        self.assert_fails("interfaces", "src/cpu/device.cpp: tessera/internal.h is neither of the extension interface")
+        self.write("src/cpu/device.cpp", '#include "tessera/pattern.h"\n')
+        self.write("include/tessera/pattern.h", '#include "tessera/internal.h"\n')
+        self.assert_fails("interfaces", "tessera/internal.h is of the backends, and not listed")
+
+    def test_what_users_cannot_include(self):
+        self.write("tests/consumer/main.cpp", "#include <tessera/internal.h>\n")
+        self.assert_fails("interfaces", "tests/consumer/main.cpp: tessera/internal.h is not installed")
+
+    def test_the_lists_themselves(self):
+        self.list("graph.h extend.h", "task.h tessera.h", "pattern.h")
+        self.assert_fails("interfaces", "EXTENSION are not in the order")
+        self.list("extend.h graph.h gone.h", "task.h tessera.h", "pattern.h")
+        self.assert_fails("interfaces", "there is no tessera/gone.h")
+
+
+class InterfaceVersionTest(TreeTest):
+    """The number follows what headers say, and not how they say it."""
+
+    def version(self, text, name="a.h"):
+        self.write(f"include/tessera/{name}", text)
+        output = self.root / "version.h"
+        subprocess.run(["cmake", f"-DHEADERS=tessera/{name}", f"-DFOLDER={self.root}/include", f"-DOUTPUT={output}", "-P",
+                        ROOT / "cmake/InterfaceVersion.cmake"], check=True)
+        words = output.read_text().split("#define TESSERA_INTERFACE_VERSION ")[1]
+        self.assertRegex(words, r'^"[0-9a-f]{12}"\n$')
+        return words
+
+    @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
+    def test_version(self):
+        text = "// A pair.\nstruct Pair {\n  int first;\n  int second[2];  // two; of them\n};\n"
+        before = self.version(text)
+        self.assertEqual(self.version(text.replace("// A pair.", "// Two [of] them; \"said\" at length.")), before)
+        self.assertEqual(self.version(text.replace("{\n  int first", "\n{ int   first")), before)
+        self.assertNotEqual(self.version(text.replace("first", "third")), before)
+        self.assertNotEqual(self.version(text.replace("[2]", "[3]")), before)
+        self.assertNotEqual(self.version(text, "b.h"), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
