@@ -218,23 +218,53 @@ __device__ inline T op_sigmoid(T x) {
   return 1 / (1 + op_exp(-x));
 }
 
-// cast: to integers truncated towards zero and saturated, NaN to 0.
-template <typename T, typename F>
+// An integer within the limits of T.
+template <typename T>
+struct Saturated {
+  static __device__ T of(int64 x) {
+    return static_cast<T>(x < Limits<T>::lowest    ? Limits<T>::lowest
+                          : x > Limits<T>::highest ? Limits<T>::highest
+                                                   : x);
+  }
+  static __device__ T of(uint64 x) {
+    constexpr uint64 highest = static_cast<uint64>(Limits<T>::highest);
+    return static_cast<T>(x > highest ? highest : x);
+  }
+};
+template <>
+struct Saturated<uint64> {
+  static __device__ uint64 of(int64 x) { return x < 0 ? 0 : static_cast<uint64>(x); }
+  static __device__ uint64 of(uint64 x) { return x; }
+};
+// The limits in double, truncation towards zero: both of 64-bit integers lie at powers of two that a double
+// holds, but the upper one itself is too large.
+template <typename T>
+__device__ inline T truncated(double x) {
+  if constexpr (sizeof(T) == 8 && static_cast<T>(-1) > 0) {
+    return x < 1 ? 0 : x >= 0x1p64 ? ~T(0) : static_cast<T>(x);
+  } else {
+    if (x < static_cast<double>(Limits<T>::lowest)) return static_cast<T>(Limits<T>::lowest);
+    if (x >= static_cast<double>(Limits<T>::highest)) return static_cast<T>(Limits<T>::highest);
+    return static_cast<T>(static_cast<int64>(x));
+  }
+}
+
+// cast: to integers truncated towards zero and saturated, NaN to 0. Where it does not saturate, integers keep
+// the lowest bits, and what an 8-bit floating type cannot hold becomes infinity or NaN.
+template <typename T, bool saturate = true, typename F>
 __device__ inline Lane<T> op_cast(F x) {
-  if constexpr (IsFloating<T>::value) {
+  if constexpr (IsFloat8<T>::value) {
+    return widen(Encoder<T, saturate>::of(static_cast<float>(x)));
+  } else if constexpr (IsFloating<T>::value) {
     return rounded<T>(static_cast<Lane<T>>(x));
   } else if constexpr (IsFloating<F>::value) {
-    if (is_nan(x)) return 0;
-    // Both limits of int64 lie at powers of two that a double holds; the upper one itself is too large.
-    const double wide = trunc(static_cast<double>(x));
-    if (wide < static_cast<double>(Limits<T>::lowest)) return static_cast<T>(Limits<T>::lowest);
-    if (wide >= static_cast<double>(Limits<T>::highest)) return static_cast<T>(Limits<T>::highest);
-    return static_cast<T>(static_cast<int64>(wide));
+    return is_nan(x) ? T(0) : truncated<T>(trunc(static_cast<double>(x)));
+  } else if constexpr (!saturate) {
+    return static_cast<T>(x);
+  } else if constexpr (sizeof(F) == 8 && static_cast<F>(-1) > 0) {
+    return Saturated<T>::of(static_cast<uint64>(x));
   } else {
-    const int64 wide = static_cast<int64>(x);
-    return static_cast<T>(wide < Limits<T>::lowest    ? Limits<T>::lowest
-                          : wide > Limits<T>::highest ? Limits<T>::highest
-                                                      : wide);
+    return Saturated<T>::of(static_cast<int64>(x));
   }
 }
 template <typename F>

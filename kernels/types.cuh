@@ -5,6 +5,8 @@ namespace tessera {
 
 using int8 = signed char;
 using uint8 = unsigned char;
+using int16 = short;
+using uint16 = unsigned short;
 using int32 = int;
 using int64 = long long;
 using uint32 = unsigned int;
@@ -17,10 +19,67 @@ struct bfloat16 {
   unsigned short bits;
 };
 
-// The type of a value in a register. 16-bit numbers are computed in float and rounded when they are stored.
+// 8-bit floating formats, as include/tessera/base/narrow_float.h has them: a sign, an exponent and a
+// fraction. `highest`, `infinity` and `nan` are codes without sign; where there is no negative zero its code
+// is the only NaN.
+template <int Exponent, int Fraction, int Bias, uint32 Highest, uint32 Infinity, uint32 Nan,
+          bool NegativeZero>
+struct Float8 {
+  static constexpr int fraction = Fraction, bias = Bias;
+  static constexpr uint32 highest = Highest, infinity = Infinity, nan = Nan;
+  static constexpr bool negative_zero = NegativeZero;
+  uint8 bits;
+};
+struct fp8_e4m3fn : Float8<4, 3, 7, 0x7e, 0x7f, 0x7f, true> {};
+struct fp8_e4m3fnuz : Float8<4, 3, 8, 0x7f, 0x80, 0x80, false> {};
+struct fp8_e5m2 : Float8<5, 2, 15, 0x7b, 0x7c, 0x7e, true> {};
+struct fp8_e5m2fnuz : Float8<5, 2, 16, 0x7f, 0x80, 0x80, false> {};
+// A power of two.
+struct fp8_e8m0 {
+  uint8 bits;
+};
+
+template <typename T>
+struct IsFloat8 {
+  static constexpr bool value = false;
+};
+template <>
+struct IsFloat8<fp8_e4m3fn> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat8<fp8_e4m3fnuz> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat8<fp8_e5m2> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat8<fp8_e5m2fnuz> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsFloat8<fp8_e8m0> {
+  static constexpr bool value = true;
+};
+
+template <bool floats>
+struct LaneIf {
+  template <typename T>
+  using type = T;
+};
+template <>
+struct LaneIf<true> {
+  template <typename T>
+  using type = float;
+};
+
+// The type of a value in a register. Numbers of 16 bits and fewer are computed in float and rounded when they
+// are stored.
 template <typename T>
 struct LaneOf {
-  using type = T;
+  using type = typename LaneIf<IsFloat8<T>::value>::template type<T>;
 };
 template <>
 struct LaneOf<half> {
@@ -41,15 +100,89 @@ __device__ inline float widen(half x) {
 __device__ inline float widen(bfloat16 x) {
   return __uint_as_float(static_cast<uint32>(x.bits) << 16);
 }
-template <typename T>
-__device__ inline T widen(T x) {
-  return x;
+template <int Exponent, int Fraction, int Bias, uint32 Highest, uint32 Infinity, uint32 Nan,
+          bool NegativeZero>
+__device__ inline float widen_float8(
+    Float8<Exponent, Fraction, Bias, Highest, Infinity, Nan, NegativeZero> x) {
+  const uint32 sign = x.bits & 0x80u;
+  const uint32 magnitude = x.bits & 0x7fu;
+  if (!NegativeZero && magnitude == 0 && sign != 0) return __uint_as_float(0x7fc00000u);
+  if (magnitude > Highest)
+    return __uint_as_float((sign << 24) |
+                           (Infinity != Nan && magnitude == Infinity ? 0x7f800000u : 0x7fc00000u));
+  const uint32 exponent = magnitude >> Fraction;
+  const uint32 digits = (magnitude & ((1u << Fraction) - 1)) | (exponent == 0 ? 0u : 1u << Fraction);
+  const int power = static_cast<int>(exponent == 0 ? 1 : exponent) - Bias - Fraction;
+  const float unit = __uint_as_float(static_cast<uint32>(power + 127) << 23);
+  return __uint_as_float(__float_as_uint(static_cast<float>(digits) * unit) | (sign << 24));
 }
+__device__ inline float widen_float8(fp8_e8m0 x) {
+  if (x.bits == 0xff) return __uint_as_float(0x7fc00000u);
+  return __uint_as_float(x.bits == 0 ? 0x400000u : static_cast<uint32>(x.bits) << 23);
+}
+template <typename T>
+__device__ inline auto widen(T x) -> typename LaneOf<T>::type {
+  if constexpr (IsFloat8<T>::value) {
+    return widen_float8(x);
+  } else {
+    return x;
+  }
+}
+
+// Rounded to nearest even; what is too large becomes the highest number, or infinity or NaN.
+template <typename T, bool saturate>
+__device__ inline T encode(float value) {
+  const uint32 word = __float_as_uint(value);
+  const uint32 sign = (word >> 24) & 0x80u;
+  const uint32 magnitude = word & 0x7fffffffu;
+  const auto with_sign = [&](uint32 code) {
+    T y;
+    y.bits = static_cast<uint8>(!T::negative_zero && (code == 0 || code == T::nan) ? code : code | sign);
+    return y;
+  };
+  if (magnitude > 0x7f800000u) return with_sign(T::nan);
+  const T beyond = with_sign(saturate ? T::highest : T::infinity);
+  if (magnitude == 0x7f800000u) return beyond;
+  const int exponent = static_cast<int>(magnitude >> 23) - 127;
+  constexpr int least = 1 - T::bias;
+  const uint32 digits = (magnitude & 0x7fffffu) | (exponent == -127 ? 0u : 0x800000u);
+  const int dropped = 23 - T::fraction + (exponent < least ? least - exponent : 0);
+  if (dropped > 24) return with_sign(0);  // less than half of the least number
+  const uint32 rounded = (digits + (1u << (dropped - 1)) - 1 + ((digits >> dropped) & 1u)) >> dropped;
+  const uint32 above = static_cast<uint32>((exponent < least ? least : exponent) - least);
+  const uint32 code = (above << T::fraction) + rounded;
+  return code > T::highest ? beyond : with_sign(code);
+}
+// To the nearest power of two, the greater of two; the sign does not count.
+template <bool saturate>
+__device__ inline fp8_e8m0 encode_power_of_two(float value) {
+  const uint32 magnitude = __float_as_uint(value) & 0x7fffffffu;
+  const uint32 exponent = magnitude >> 23;
+  const uint32 fraction = magnitude & 0x7fffffu;
+  const uint32 rounded = exponent + (fraction > 0x400000u || (fraction == 0x400000u && exponent > 0) ? 1 : 0);
+  fp8_e8m0 y;
+  y.bits = static_cast<uint8>(exponent == 0xff ? 0xff : saturate && rounded == 0xff ? 0xfe : rounded);
+  return y;
+}
+template <typename T, bool saturate>
+struct Encoder {
+  static __device__ T of(float x) { return encode<T, saturate>(x); }
+};
+template <bool saturate>
+struct Encoder<fp8_e8m0, saturate> {
+  static __device__ fp8_e8m0 of(float x) { return encode_power_of_two<saturate>(x); }
+};
 
 // From a register to storage.
 template <typename T>
 struct Store {
-  static __device__ T narrow(Lane<T> x) { return x; }
+  static __device__ T narrow(Lane<T> x) {
+    if constexpr (IsFloat8<T>::value) {
+      return Encoder<T, false>::of(x);
+    } else {
+      return x;
+    }
+  }
 };
 template <>
 struct Store<half> {
@@ -131,6 +264,18 @@ struct Limits<uint8> {
   static constexpr int64 lowest = 0, highest = 255;
 };
 template <>
+struct Limits<int16> {
+  static constexpr int64 lowest = -32768, highest = 32767;
+};
+template <>
+struct Limits<uint16> {
+  static constexpr int64 lowest = 0, highest = 65535;
+};
+template <>
+struct Limits<uint32> {
+  static constexpr int64 lowest = 0, highest = 4294967295LL;
+};
+template <>
 struct Limits<int32> {
   static constexpr int64 lowest = -2147483647LL - 1, highest = 2147483647LL;
 };
@@ -145,7 +290,7 @@ struct Limits<bool> {
 
 template <typename T>
 struct IsFloating {
-  static constexpr bool value = false;
+  static constexpr bool value = IsFloat8<T>::value;
 };
 template <>
 struct IsFloating<float> {

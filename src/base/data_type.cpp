@@ -7,51 +7,36 @@
 #include "tessera/base/text.h"
 
 namespace tessera {
+namespace {
 
-std::string_view to_string(DataType type) {
-  switch (type) {
-    case DataType::fp32:
-      return "fp32";
-    case DataType::fp64:
-      return "fp64";
-    case DataType::fp16:
-      return "fp16";
-    case DataType::bf16:
-      return "bf16";
-    case DataType::int8:
-      return "int8";
-    case DataType::uint8:
-      return "uint8";
-    case DataType::int32:
-      return "int32";
-    case DataType::int64:
-      return "int64";
-    case DataType::boolean:
-      return "bool";
+constexpr bool in_the_order_of_the_enumeration() {
+  for (size_t i = 0; i < std::size(kTypeTraits); ++i) {
+    if (kTypeTraits[i].type != static_cast<DataType>(i)) return false;
   }
-  return "?";
+  return true;
 }
+static_assert(in_the_order_of_the_enumeration());
+
+}  // namespace
 
 DataType parse_data_type(std::string_view text) {
   std::vector<std::string> names;
-  for (DataType type : kAllDataTypes) {
-    if (to_string(type) == text) return type;
-    names.emplace_back(to_string(type));
+  for (const TypeTraits& traits : kTypeTraits) {
+    if (traits.name == text) return traits.type;
+    names.emplace_back(traits.name);
   }
   fail(ErrorCode::invalid_argument, "'{}' is not a data type{} (the types are {})", text,
        did_you_mean(text, names), fmt::join(names, ", "));
 }
 
 size_t size_of(DataType type) {
-  return dispatch(type, []<typename T>() { return sizeof(T); });
+  require(!is_packed(type), ErrorCode::invalid_argument, "an element of {} is less than a byte",
+          to_string(type));
+  return static_cast<size_t>(bits_of(type)) / 8;
 }
 
-bool is_floating(DataType type) {
-  return type == DataType::fp32 || type == DataType::fp64 || type == DataType::fp16 || type == DataType::bf16;
-}
-
-bool is_integer(DataType type) {
-  return !is_floating(type) && type != DataType::boolean;
+void fail_not_computed(DataType type) {
+  fail(ErrorCode::invalid_argument, "nothing is computed in {}: cast it first", to_string(type));
 }
 
 }  // namespace tessera

@@ -1,11 +1,10 @@
 #include "tessera/base/tensor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
+#include "tessera/base/elements.h"
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
@@ -15,49 +14,16 @@ namespace {
 
 constexpr size_t kAlignment = kMemoryAlignment;
 
-size_t checked_bytes(DataType type, const Shape& shape) {
-  return static_cast<size_t>(tensor_bytes(shape, size_of(type)));
-}
-
-template <typename T>
-double load(const void* memory, int64_t index) {
-  const T value = static_cast<const T*>(memory)[index];
-  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-    return static_cast<float>(value);
-  } else {
-    return static_cast<double>(value);
-  }
-}
-
-template <typename T>
-void store(void* memory, int64_t index, double value) {
-  T& target = static_cast<T*>(memory)[index];
-  if constexpr (std::is_same_v<T, bool>) {
-    target = value != 0;
-  } else if constexpr (std::is_integral_v<T>) {
-    // Saturating, so that every double has a defined result.
-    constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr auto kHigh = static_cast<double>(std::numeric_limits<T>::max());
-    if (std::isnan(value)) {
-      target = 0;
-    } else if (value <= kLow) {
-      target = std::numeric_limits<T>::min();
-    } else if (value >= kHigh) {
-      target = std::numeric_limits<T>::max();
-    } else {
-      target = static_cast<T>(value);
-    }
-  } else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-    target = T(static_cast<float>(value));
-  } else {
-    target = static_cast<T>(value);
-  }
-}
-
 }  // namespace
 
+int64_t tensor_bytes(DataType type, const Shape& shape) {
+  if (!is_packed(type)) return tensor_bytes(shape, size_of(type));
+  tensor_bytes(shape, 1);  // no more elements than bytes may be
+  return bytes_of(type, element_count(shape));
+}
+
 Tensor::Tensor(DataType type, Shape shape) : type_(type), shape_(std::move(shape)) {
-  const size_t bytes = checked_bytes(type_, shape_);
+  const auto bytes = static_cast<size_t>(tensor_bytes(type_, shape_));
   const size_t rounded = std::max(round_up(bytes, kAlignment), kAlignment);
   void* memory = std::aligned_alloc(kAlignment, rounded);
   require(memory != nullptr, ErrorCode::out_of_memory, "cannot allocate {} for a tensor {}{}",
@@ -67,7 +33,7 @@ Tensor::Tensor(DataType type, Shape shape) : type_(type), shape_(std::move(shape
 }
 
 Tensor Tensor::share(DataType type, Shape shape, std::shared_ptr<void> memory) {
-  checked_bytes(type, shape);
+  tensor_bytes(type, shape);
   Tensor result;
   result.type_ = type;
   result.shape_ = std::move(shape);
@@ -86,27 +52,25 @@ Tensor Tensor::full(DataType type, Shape shape, double value) {
 }
 
 double Tensor::at(int64_t index) const {
-  return dispatch(type_, [&]<typename T>() { return load<T>(raw(), index); });
+  double value = 0;
+  load_elements(type_, raw(), index, {&value, 1});
+  return value;
 }
 
 void Tensor::set(int64_t index, double value) {
-  dispatch(type_, [&]<typename T>() { store<T>(raw(), index, value); });
+  store_elements(type_, raw(), index, {&value, 1}, /*saturate=*/false);
 }
 
 std::vector<double> Tensor::to_doubles() const {
   std::vector<double> values(static_cast<size_t>(size()));
-  dispatch(type_, [&]<typename T>() {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = load<T>(raw(), static_cast<int64_t>(i));
-  });
+  load_elements(type_, raw(), 0, values);
   return values;
 }
 
 Tensor Tensor::from_doubles(DataType type, Shape shape, std::span<const double> values) {
   Tensor result(type, std::move(shape));
   check_value_count(result.shape(), values.size());
-  dispatch(type, [&]<typename T>() {
-    for (size_t i = 0; i < values.size(); ++i) store<T>(result.raw(), static_cast<int64_t>(i), values[i]);
-  });
+  store_elements(type, result.raw(), 0, values, /*saturate=*/false);
   return result;
 }
 
@@ -117,8 +81,19 @@ Tensor Tensor::clone() const {
   return result;
 }
 
-Tensor Tensor::cast(DataType type) const {
-  return type == type_ ? clone() : from_doubles(type, shape_, to_doubles());
+Tensor Tensor::cast(DataType type, bool saturate) const {
+  if (type == type_) return clone();
+  Tensor result(type, shape_);
+  cast_elements(type_, raw(), type, result.raw(), size(), saturate);
+  return result;
+}
+
+Tensor Tensor::parts() const {
+  require(is_complex(type_), ErrorCode::invalid_argument, "{} has no parts", tessera::to_string(type_));
+  Tensor result = *this;
+  result.type_ = type_ == DataType::complex64 ? DataType::fp32 : DataType::fp64;
+  result.shape_.push_back(2);
+  return result;
 }
 
 Tensor Tensor::reshape(Shape shape) const {

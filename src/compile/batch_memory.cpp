@@ -3,7 +3,7 @@
 namespace tessera {
 
 Tensor BatchMemory::tensor(DataType type, const Shape& shape) const {
-  const int64_t bytes = tensor_bytes(shape, size_of(type));
+  const int64_t bytes = tensor_bytes(type, shape);
   std::shared_ptr<void> block;
   {
     const std::lock_guard lock(pool_->mutex);

@@ -5,7 +5,7 @@
 namespace tessera {
 
 DeviceTensor DeviceTensor::allocate(std::shared_ptr<Device> device, DataType type, Shape shape) {
-  std::shared_ptr<void> memory = device->allocate(tensor_bytes(shape, size_of(type)));
+  std::shared_ptr<void> memory = device->allocate(tensor_bytes(type, shape));
   return wrap(std::move(device), type, std::move(shape), std::move(memory));
 }
 
@@ -33,7 +33,7 @@ DeviceTensor DeviceTensor::from_host(std::shared_ptr<Device> device, const Tenso
 }
 
 int64_t DeviceTensor::bytes() const {
-  return tensor_bytes(shape_, size_of(type_));
+  return tensor_bytes(type_, shape_);
 }
 
 Tensor DeviceTensor::to_host() const {

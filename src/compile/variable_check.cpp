@@ -1,5 +1,6 @@
 #include "tessera/compile/variable_check.h"
 
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera {
@@ -9,7 +10,9 @@ namespace {
 // shape.
 Value* finite_or_zero(Value* variable) {
   Value* elements = ops::reshape(variable, {variable->type().element_count()});
-  return ops::reduce_min(ops::cast(ops::is_finite(elements), DataType::fp32));
+  const bool is_computed = kFloatingTypes.contains(elements->data_type());
+  Value* numbers = is_computed ? elements : ops::cast(elements, DataType::fp32);
+  return ops::reduce_min(ops::cast(ops::is_finite(numbers), DataType::fp32));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ int64_t Variables::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t total = 0;
   for (const auto& [name, entry] : entries_) {
-    total += element_count(entry.shape) * static_cast<int64_t>(size_of(entry.type));
+    total += bytes_of(entry.type, element_count(entry.shape));
   }
   return total;
 }

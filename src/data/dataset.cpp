@@ -17,9 +17,9 @@ std::vector<std::string> numbered_classes(int64_t count) {
 }
 
 Tensor labels_as_int32(const Tensor& labels) {
-  require(labels.data_type() == DataType::uint8 || labels.data_type() == DataType::int32,
-          ErrorCode::invalid_argument, "labels must be uint8 or int32, got {}",
-          to_string(labels.data_type()));
+  const DataType type = labels.data_type();
+  require(type == DataType::uint8 || type == DataType::int16 || type == DataType::int32,
+          ErrorCode::invalid_argument, "labels must be uint8, int16 or int32, got {}", to_string(type));
   require(labels.shape().size() == 1, ErrorCode::invalid_argument, "labels must have shape [N], got {}",
           to_string(labels.shape()));
   return labels.cast(DataType::int32);

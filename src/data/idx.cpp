@@ -18,7 +18,7 @@ struct ElementCode {
   DataType type;  // of the tensor
 };
 constexpr ElementCode kElementCodes[] = {
-    {0x08, 1, DataType::uint8}, {0x09, 1, DataType::int8}, {0x0B, 2, DataType::int32},
+    {0x08, 1, DataType::uint8}, {0x09, 1, DataType::int8}, {0x0B, 2, DataType::int16},
     {0x0C, 4, DataType::int32}, {0x0D, 4, DataType::fp32}, {0x0E, 8, DataType::fp64},
 };
 
@@ -81,18 +81,14 @@ template <typename Word, typename Element>
 void convert(const std::byte* source, std::span<Element> target) {
   for (size_t i = 0; i < target.size(); ++i) {
     const auto word = load_big_endian<Word>(source + i * sizeof(Word));
-    if constexpr (sizeof(Element) == sizeof(Word)) {
-      target[i] = std::bit_cast<Element>(word);
-    } else {
-      target[i] = static_cast<std::make_signed_t<Word>>(word);
-    }
+    target[i] = std::bit_cast<Element>(word);
   }
 }
 
 void convert_elements(uint8_t code, const std::byte* source, Tensor& target) {
   switch (code) {
     case 0x0B:
-      return convert<uint16_t>(source, target.data<int32_t>());
+      return convert<uint16_t>(source, target.data<int16_t>());
     case 0x0C:
       return convert<uint32_t>(source, target.data<int32_t>());
     case 0x0D:
@@ -131,9 +127,8 @@ Tensor read_idx(const std::filesystem::path& path, uint64_t maximum_bytes) {
 
 std::vector<std::byte> to_idx(const Tensor& tensor) {
   const auto* element =
-      std::find_if(std::begin(kElementCodes), std::end(kElementCodes), [&](const ElementCode& candidate) {
-        return candidate.type == tensor.data_type() && candidate.bytes == size_of(tensor.data_type());
-      });
+      std::find_if(std::begin(kElementCodes), std::end(kElementCodes),
+                   [&](const ElementCode& candidate) { return candidate.type == tensor.data_type(); });
   require(element != std::end(kElementCodes), ErrorCode::invalid_argument, "IDX has no element type for {}",
           to_string(tensor.data_type()));
   require(!tensor.shape().empty() && tensor.shape().size() <= 255, ErrorCode::invalid_argument,

@@ -98,10 +98,13 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
             path.string(), kMetadataKey);
     require(tensor.defined(), ErrorCode::invalid_argument, "{}: tensor '{}' has no contents", path.string(),
             name);
+    require(tensor.size() * bits_of(tensor.data_type()) % 8 == 0, ErrorCode::invalid_argument,
+            "{}: tensor '{}': {} of shape {} ends within a byte, which the format does not allow",
+            path.string(), name, to_string(tensor.data_type()), to_string(tensor.shape()));
     order.push_back(name);
   }
   std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
-    return size_of(tensors.at(a).data_type()) > size_of(tensors.at(b).data_type());
+    return bits_of(tensors.at(a).data_type()) > bits_of(tensors.at(b).data_type());
   });
 
   SafetensorsHeader header;

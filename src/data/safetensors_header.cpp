@@ -17,16 +17,33 @@ using Json = nlohmann::json;
 
 constexpr size_t kLargestRank = 64;
 constexpr std::pair<std::string_view, DataType> kTypeNames[] = {
-    {"F64", DataType::fp64},  {"I64", DataType::int64}, {"F32", DataType::fp32},
-    {"I32", DataType::int32}, {"F16", DataType::fp16},  {"BF16", DataType::bf16},
-    {"I8", DataType::int8},   {"U8", DataType::uint8},  {"BOOL", DataType::boolean},
+    {"F64", DataType::fp64},
+    {"C64", DataType::complex64},
+    {"I64", DataType::int64},
+    {"U64", DataType::uint64},
+    {"F32", DataType::fp32},
+    {"I32", DataType::int32},
+    {"U32", DataType::uint32},
+    {"F16", DataType::fp16},
+    {"BF16", DataType::bf16},
+    {"I16", DataType::int16},
+    {"U16", DataType::uint16},
+    {"F8_E4M3", DataType::fp8_e4m3fn},
+    {"F8_E4M3FNUZ", DataType::fp8_e4m3fnuz},
+    {"F8_E5M2", DataType::fp8_e5m2},
+    {"F8_E5M2FNUZ", DataType::fp8_e5m2fnuz},
+    {"F8_E8M0", DataType::fp8_e8m0},
+    {"I8", DataType::int8},
+    {"U8", DataType::uint8},
+    {"BOOL", DataType::boolean},
+    {"F4", DataType::fp4_e2m1},
 };
 
 std::string_view type_name(DataType type) {
   for (const auto& [text, candidate] : kTypeNames) {
     if (candidate == type) return text;
   }
-  fail(ErrorCode::internal, "safetensors has no name for {}", to_string(type));
+  fail(ErrorCode::invalid_argument, "a safetensors file cannot hold {}", to_string(type));
 }
 
 // Long or odd text from a file, made fit for a message.
@@ -104,15 +121,18 @@ class HeaderParser {
     }
     SafetensorsEntry entry;
     entry.type = parse_type(key, json);
-    uint64_t bytes = size_of(entry.type);
+    auto bits = static_cast<uint64_t>(bits_of(entry.type));
     for (uint64_t extent : parse_numbers(key, json, "shape")) {
       // An empty axis counts as one, so that the product of the others cannot overflow unseen.
-      require(!__builtin_mul_overflow(bytes, std::max<uint64_t>(extent, 1), &bytes) &&
-                  bytes <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
+      require(!__builtin_mul_overflow(bits, std::max<uint64_t>(extent, 1), &bits) &&
+                  bits <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
               ErrorCode::invalid_file, "{}: tensor {}: its shape overflows 64 bits", name_, in_quotes(key));
       entry.shape.push_back(static_cast<int64_t>(extent));
     }
-    if (element_count(entry.shape) == 0) bytes = 0;
+    if (element_count(entry.shape) == 0) bits = 0;
+    require(bits % 8 == 0, ErrorCode::invalid_file, "{}: tensor {}: {} of shape {} ends within a byte", name_,
+            in_quotes(key), to_string(entry.type), to_string(entry.shape));
+    const uint64_t bytes = bits / 8;
 
     const std::vector<uint64_t> offsets = parse_numbers(key, json, "data_offsets");
     require(offsets.size() == 2, ErrorCode::invalid_file,
@@ -130,7 +150,7 @@ class HeaderParser {
     require(entry.end - entry.begin == bytes, ErrorCode::invalid_file,
             "{}: tensor {}: {} of shape {} takes {} bytes, its offsets span {}", name_, in_quotes(key),
             to_string(entry.type), to_string(entry.shape), bytes, entry.end - entry.begin);
-    require(entry.begin % size_of(entry.type) == 0, ErrorCode::invalid_file,
+    require(entry.begin % static_cast<uint64_t>(bytes_of(entry.type, 1)) == 0, ErrorCode::invalid_file,
             "{}: tensor {}: offset {} is not aligned for {}", name_, in_quotes(key), entry.begin,
             to_string(entry.type));
   }

@@ -1,7 +1,6 @@
 #include "graph/initial_value.h"
 
-#include <cstring>
-
+#include "tessera/base/elements.h"
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -17,17 +16,16 @@ void check_initial_value(InputRole role, const std::string& name, const TensorTy
 
 Tensor spread(const Tensor& element, const Shape& shape) {
   Tensor result(element.data_type(), shape);
-  const size_t bytes = element.bytes();
-  for (size_t offset = 0; offset < result.bytes(); offset += bytes)
-    std::memcpy(static_cast<char*>(result.raw()) + offset, element.raw(), bytes);
+  for (int64_t i = 0; i < result.size(); ++i)
+    copy_run(element.data_type(), element.raw(), 0, result.raw(), i, 1);
   return result;
 }
 
 bool is_spread(const Tensor& tensor) {
   if (tensor.size() == 0) return false;
-  const size_t rest = tensor.bytes() - size_of(tensor.data_type());
-  const auto* memory = static_cast<const char*>(tensor.raw());
-  return std::memcmp(memory, memory + size_of(tensor.data_type()), rest) == 0;
+  Tensor first(tensor.data_type(), {1});
+  copy_run(tensor.data_type(), tensor.raw(), 0, first.raw(), 0, 1);
+  return spread(first, tensor.shape()).identical(tensor);
 }
 
 }  // namespace tessera

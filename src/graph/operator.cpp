@@ -36,8 +36,10 @@ void check_inputs(const OperatorSchema& schema, const OperandPlaces& places,
   std::map<std::string, DataType> variables;
   for (size_t i = 0; i < types.size(); ++i) {
     const InputSpecification& input = schema.operand(places.specification(i));
-    require(input.types.contains(types[i].data_type), ErrorCode::invalid_graph, "input '{}' may not be {}",
-            input.name, to_string(types[i].data_type));
+    require(
+        input.types.contains(types[i].data_type), ErrorCode::invalid_graph, "input '{}' may not be {}{}",
+        input.name, to_string(types[i].data_type),
+        kComputedTypes.contains(types[i].data_type) ? "" : ", in which nothing is computed: cast it first");
     if (input.type_variable.empty()) continue;
     const auto [known, added] = variables.emplace(input.type_variable, types[i].data_type);
     require(added || known->second == types[i].data_type, ErrorCode::invalid_graph,

@@ -161,9 +161,12 @@ class Parser {
     return shape;
   }
 
-  int64_t parse_integer() {
+  int64_t parse_integer() { return parse_whole<int64_t>(); }
+
+  template <typename Integer>
+  Integer parse_whole() {
     const std::string text = lexer_.expect(TokenKind::number, "an integer");
-    int64_t value = 0;
+    Integer value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
       lexer_.fail_here("'{}' is not an integer", text);
@@ -212,6 +215,11 @@ class Parser {
   void parse_element(Tensor& tensor, int64_t index) {
     if (tensor.data_type() == DataType::int64) {
       tensor.data<int64_t>()[static_cast<size_t>(index)] = parse_integer();
+    } else if (tensor.data_type() == DataType::uint64) {
+      tensor.data<uint64_t>()[static_cast<size_t>(index)] = parse_whole<uint64_t>();
+    } else if (is_complex(tensor.data_type())) {
+      Tensor parts = tensor.parts();
+      for (int64_t part : {0, 1}) parts.set(2 * index + part, parse_real());
     } else {
       tensor.set(index, parse_real());
     }

@@ -30,9 +30,12 @@ std::string print_quoted(const std::string& text) {
 }
 
 std::string print_element(const Tensor& tensor, int64_t index) {
-  if (tensor.data_type() == DataType::int64)
-    return std::to_string(tensor.data<int64_t>()[static_cast<size_t>(index)]);
-  return print_real(tensor.at(index));
+  const DataType type = tensor.data_type();
+  if (type == DataType::int64) return std::to_string(tensor.data<int64_t>()[static_cast<size_t>(index)]);
+  if (type == DataType::uint64) return std::to_string(tensor.data<uint64_t>()[static_cast<size_t>(index)]);
+  if (!is_complex(type)) return print_real(tensor.at(index));
+  const Tensor parts = tensor.parts();
+  return print_real(parts.at(2 * index)) + " " + print_real(parts.at(2 * index + 1));
 }
 
 std::string print_elements(const Tensor& tensor) {

@@ -26,8 +26,9 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
 };
 
 constexpr std::pair<TypeSet, const char*> kTypeSets[] = {
-    {kFloatingTypes, "floating"}, {kIndexTypes, "index"}, {kIntegerTypes, "integer"},
-    {kNumericTypes, "numeric"},   {kAnyTypes, "any"},
+    {kFloatingTypes, "floating"}, {kIndexTypes, "index"},       {kIntegerTypes, "integer"},
+    {kNumericTypes, "numeric"},   {kComputedTypes, "computed"}, {kRealTypes, "real"},
+    {kAnyTypes, "any"},
 };
 
 std::string describe(TypeSet types) {
@@ -106,7 +107,8 @@ std::string operators_markdown() {
       "[adding_an_operator.md](adding_an_operator.md).\n\n"
       "Types: *floating* is fp32, fp64, fp16, bf16; *index* is int32, int64; *integer* is int8, uint8, "
       "int32, "
-      "int64;\n*numeric* is floating or integer; *any* is numeric or bool. An attribute without a default is "
+      "int64;\n*numeric* is floating or integer; *computed* is numeric or bool; *real* is any that is not "
+      "complex; *any* are all\n[element types](graph_text.md). An attribute without a default is "
       "required.\n\n"
       "Neighboring elementwise operators and the reductions behind them become clusters, which compute in "
       "fp32 and "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/graph/graph.h"
+#include "tessera/passes/pass.h"
 
 namespace tessera::passes {
 
@@ -11,5 +12,7 @@ bool ends_cluster(const Node& node);
 bool is_free(const Node& node);
 // Whether the node may stand anywhere in a cluster.
 bool is_elementwise(const Node& node);
+// Whether the device's clusters take the node's types.
+bool is_taken(const Node& node, const PassTarget& target);
 
 }  // namespace tessera::passes

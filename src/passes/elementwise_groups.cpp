@@ -25,6 +25,14 @@ bool is_elementwise(const Node& node) {
          (node.schema().traits.joins_clusters && !is_free(node));
 }
 
+bool is_taken(const Node& node, const PassTarget& target) {
+  const auto is_computed = [](const Value* value) { return kComputedTypes.contains(value->data_type()); };
+  const bool common = std::all_of(node.inputs().begin(), node.inputs().end(), is_computed) &&
+                      std::all_of(node.outputs().begin(), node.outputs().end(),
+                                  [&](const auto& output) { return is_computed(output.get()); });
+  return common || (target.clusters_take && target.clusters_take(node));
+}
+
 ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& context)
     : most_reductions_(static_cast<size_t>(context.target.reductions_per_cluster)) {
   for (const auto& node : graph.nodes()) {
@@ -37,7 +45,7 @@ ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& cont
     if (ends_cluster(*node)) {
       own.shape = &node->input(0)->shape();
       own.reductions = {node.get()};
-    } else if (is_elementwise(*node)) {
+    } else if (is_elementwise(*node) && is_taken(*node, context.target)) {
       own.shape = &node->output()->shape();
     }
     own.position = order_.insert(order_.end(), index);
@@ -52,7 +60,7 @@ ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& cont
     }
   }
   for (Index node = nodes_.size(); node-- > 0;) {
-    if (is_elementwise(*nodes_[node])) join_readers(node);
+    if (is_elementwise(*nodes_[node]) && is_taken(*nodes_[node], context.target)) join_readers(node);
   }
   if (most_reductions_ > 1) join_reductions_of_one_value(graph);
   if (context.target.values_per_joined_cluster > 0)

@@ -16,7 +16,7 @@ namespace {
 bool rounds_an_input(const Node& cast) {
   const Value* x = cast.input(0);
   return x->producer() == nullptr && x->role() == InputRole::input && x->data_type() == DataType::fp32 &&
-         size_of(cast.output()->data_type()) == 2 && !cast.output()->is_output_or_update();
+         is_half(cast.output()->data_type()) && !cast.output()->is_output_or_update();
 }
 
 // As the image alone: weights are no input of a graph, but a test's may be.

@@ -62,9 +62,9 @@ bool reads_whole_input(const Node& node) {
   });
 }
 
-bool is_groupable(const Node& node) {
+bool is_groupable(const Node& node, const PassTarget& target) {
   if (!is_flat(node) || reads_whole_input(node)) return false;
-  if (node.operator_name() != "fused") return is_primitive(node);
+  if (node.operator_name() != "fused") return is_primitive(node) && is_taken(node, target);
   if (node.attributes().text("kind") != kClusterKind) return false;
   const auto& members = node.body()->nodes();
   return std::all_of(members.begin(), members.end(), [](const auto& member) {
@@ -75,10 +75,11 @@ bool is_groupable(const Node& node) {
 
 class Groups {
  public:
-  Groups(const Graph& graph, bool frozen) : settled_(settled_values(graph, frozen)) {
+  Groups(const Graph& graph, const PassContext& context)
+      : settled_(settled_values(graph, context.options.frozen)) {
     for (const auto& node : graph.nodes()) {
       if (settled_.contains(node->output()) || !is_read(*node)) continue;
-      if (is_groupable(*node)) groupable_.insert(node.get());
+      if (is_groupable(*node, context.target)) groupable_.insert(node.get());
     }
     find_ancestors(graph);
     find_descendants(graph);
@@ -161,7 +162,7 @@ Node* as_cluster(Graph& graph, Node* node) {
 bool group_clusters(Graph& graph, const PassContext& context) {
   if (context.target.values_per_group == 0) return false;
   const std::vector<std::vector<Node*>> groups =
-      Groups(graph, context.options.frozen).members(graph, context.target.values_per_group);
+      Groups(graph, context).members(graph, context.target.values_per_group);
   for (std::vector<Node*> members : groups) {
     for (Node*& node : members) node = as_cluster(graph, node);
     fuse_nodes(graph, kClustersKind, members, visible_values(members));

@@ -77,10 +77,10 @@ Value* merge_movement(const Node& node) {
   // A widening cast that is narrowed again.
   if (name == "cast" && is(before, "cast") && before->input(0)->type() == node.output()->type()) {
     const DataType middle = node.input(0)->data_type();
-    const bool widened =
-        middle == DataType::fp64 || (middle == DataType::fp32 && is_floating(node.output()->data_type()) &&
-                                     node.output()->data_type() != DataType::fp64);
-    if (widened && is_floating(node.output()->data_type())) return before->input(0);
+    const DataType type = node.output()->data_type();
+    const bool widened = middle == DataType::fp64 || (middle == DataType::fp32 && type != DataType::fp64);
+    // Of narrower types a cast may saturate what was infinite.
+    if (widened && kFloatingTypes.contains(type)) return before->input(0);
   }
   return nullptr;
 }

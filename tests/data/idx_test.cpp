@@ -41,7 +41,7 @@ TEST(Idx, BytesAreAsTheFormatSays) {
   const Tensor image = parse_idx(bytes_of({0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 2, 7, 9}), "file");
   EXPECT_TRUE(image.identical(Tensor::from<uint8_t>({1, 2}, {7, 9})));
   const Tensor shorts = parse_idx(bytes_of({0, 0, 0x0B, 1, 0, 0, 0, 2, 1, 2, 0xff, 0xfe}), "file");
-  EXPECT_TRUE(shorts.identical(Tensor::from<int32_t>({2}, {0x0102, -2})));
+  EXPECT_TRUE(shorts.identical(Tensor::from<int16_t>({2}, {0x0102, -2})));
   const Tensor real = parse_idx(bytes_of({0, 0, 0x0D, 1, 0, 0, 0, 1, 0x3f, 0x80, 0, 0}), "file");
   EXPECT_TRUE(real.identical(Tensor::from<float>({1}, {1.0f})));
 }

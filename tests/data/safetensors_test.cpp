@@ -28,6 +28,7 @@ Bytes file_with(const std::string& header, size_t data_bytes) {
 std::map<std::string, Tensor> one_of_each_type() {
   std::map<std::string, Tensor> tensors;
   for (DataType type : kAllDataTypes) {
+    if (type == DataType::complex128 || (is_packed(type) && is_integer(type))) continue;  // not of the format
     const std::vector<double> values = {0, 1, 1, 0, 1, 1};
     tensors["weight." + std::string(to_string(type))] = Tensor::from_doubles(type, {2, 3}, values);
   }
@@ -61,7 +62,8 @@ TEST(Safetensors, EveryTensorIsAlignedInTheFile) {
   std::memcpy(&header_bytes, bytes.data(), 8);
   EXPECT_EQ(header_bytes % 8, 0u);
   const SafetensorsFile file = SafetensorsFile::parse(bytes, "a");
-  for (const auto& [name, entry] : file.entries()) EXPECT_EQ(entry.begin % size_of(entry.type), 0u) << name;
+  for (const auto& [name, entry] : file.entries())
+    EXPECT_EQ(entry.begin % static_cast<uint64_t>(bytes_of(entry.type, 1)), 0u) << name;
 }
 
 TEST(Safetensors, ReadsWhatPythonWrote) {
@@ -84,6 +86,41 @@ TEST(Safetensors, ReadsWhatPythonWrote) {
   EXPECT_EQ(file.read("layer.BOOL").to_doubles(), (std::vector<double>{0, 0, 0, 0, 1, 1}));
   EXPECT_EQ(file.read("empty").shape(), (Shape{0, 4}));
   EXPECT_EQ(file.read("scalar").at(0), 7);
+}
+
+TEST(Safetensors, ReadsTheOtherTypesThatPythonWrote) {
+  const auto file = SafetensorsFile::open(TESSERA_TEST_FOLDER "/golden/narrow.safetensors");
+  ASSERT_EQ(file.entries().size(), 11u);
+  const std::vector<double> values{-3, -2, -1, 0, 1, 2};
+  const std::tuple<const char*, DataType, double, double> cases[] = {
+      {"I16", DataType::int16, 1e4, 0},
+      {"U16", DataType::uint16, 1, 65000},
+      {"U32", DataType::uint32, 1, 4e9},
+      {"float8_e4m3fn", DataType::fp8_e4m3fn, 1, 0},
+      {"float8_e4m3fnuz", DataType::fp8_e4m3fnuz, 1, 0},
+      {"float8_e5m2", DataType::fp8_e5m2, 1, 0},
+      {"float8_e5m2fnuz", DataType::fp8_e5m2fnuz, 1, 0},
+      {"float4_e2m1fn_x2", DataType::fp4_e2m1, 1, 0}};
+  for (const auto& [name, type, factor, offset] : cases) {
+    const Tensor tensor = file.read(name);
+    EXPECT_EQ(tensor.data_type(), type) << name;
+    ASSERT_EQ(tensor.size(), 6) << name;
+    for (size_t i = 0; i < 6; ++i)
+      EXPECT_EQ(tensor.at(static_cast<int64_t>(i)), values[i] * factor + offset) << name;
+  }
+  EXPECT_EQ(file.read("U64").data<uint64_t>()[5], 10'000'000'005u);
+  EXPECT_EQ(file.read("C64").parts().at(11), 4);
+  EXPECT_EQ(file.read("float8_e8m0fnu").to_doubles(), (std::vector<double>{0.125, 0.25, 0.5, 1, 2, 4}));
+}
+
+TEST(Safetensors, WhatTheFormatLacksIsNotWritten) {
+  const testing::TemporaryFolder folder;
+  EXPECT_ERROR(write_safetensors(folder / "a.safetensors", {{"q", Tensor(DataType::int4, {2})}}),
+               ErrorCode::invalid_argument, "int4");
+  EXPECT_ERROR(write_safetensors(folder / "a.safetensors", {{"q", Tensor(DataType::fp4_e2m1, {3})}}),
+               ErrorCode::invalid_argument, "'q'", "within a byte");
+  const std::string header = R"({"q":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})";
+  EXPECT_ERROR(SafetensorsFile::parse(file_with(header, 2), "a"), ErrorCode::invalid_file, "within a byte");
 }
 
 TEST(Safetensors, AnUnknownNameSuggestsTheNearest) {
@@ -129,7 +166,7 @@ TEST(Safetensors, FaultyHeadersAreRefused) {
       {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8, "overflows"},
       {R"({"a":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}})", 0, "overflows"},
       {R"({"a":{"dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,8]}})", 8, "natural number"},
-      {R"({"a":{"dtype":"C64","shape":[1],"data_offsets":[0,8]}})", 8, "'C64' is unknown"},
+      {R"({"a":{"dtype":"F6_E2M3","shape":[1],"data_offsets":[0,8]}})", 8, "'F6_E2M3' is unknown"},
       {R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", 8, "dtype is missing"},
       {R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8, "shape is missing"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", 8, "has 1 numbers"},

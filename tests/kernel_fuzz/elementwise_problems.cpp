@@ -21,7 +21,10 @@ Shape broadcast_from(Draw& draw, const Shape& shape) {
 
 Attributes attributes_of(ProblemMaker& maker, const OperatorSchema& schema, const OperatorExample& example) {
   Attributes attributes = example.attributes;
-  if (schema.name == "cast") attributes.set("type", maker.type_of(kAnyTypes));
+  if (schema.name == "cast") {
+    attributes.set("type", maker.type_of(kRealTypes));
+    attributes.set("saturate", maker.draw().chance(70));
+  }
   return attributes;
 }
 

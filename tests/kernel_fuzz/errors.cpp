@@ -39,7 +39,7 @@ Errors errors_within(const Tensor& output, const Tolerance& tolerance) {
 Tolerance primitive_tolerance(const Tensor& output, const Inputs& inputs) {
   const DataType type = output.data_type();
   if (!is_floating(type)) return {};
-  const double a = size_of(type) == 2 ? unit_roundoff(DataType::fp32) : unit_roundoff(type);
+  const double a = is_half(type) ? unit_roundoff(DataType::fp32) : unit_roundoff(type);
   double magnitude = largest(output);
   for (const Tensor* input : inputs) magnitude = std::max(magnitude, largest(*input));
   return {least_spacing(type) + 8 * a * std::min(magnitude, 1.0), 2 * unit_roundoff(type) + 8 * a};

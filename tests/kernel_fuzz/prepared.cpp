@@ -23,7 +23,7 @@ bool holds_weight_gradient(const Node& node) {
 bool is_tried(const KernelProblem& problem, const KernelCandidate& candidate) {
   const size_t number = candidate.name.find('#');
   if (number == std::string::npos) return true;
-  const bool short_type = size_of(problem.node->output()->data_type()) == 2;
+  const bool short_type = is_half(problem.node->output()->data_type());
   if (short_type && holds_weight_gradient(*problem.node)) return false;
   constexpr size_t kOthers = 7;
   const size_t one = 1 + std::hash<std::string>()(problem.description()) % kOthers;

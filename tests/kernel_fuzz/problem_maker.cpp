@@ -38,7 +38,7 @@ DataType ProblemMaker::type_of(TypeSet types) {
   if (types.contains(DataType::fp32) && draw_.chance(45)) return DataType::fp32;
   std::vector<DataType> list;
   for (const DataType type : kAllDataTypes) {
-    if (types.contains(type)) list.push_back(type);
+    if (types.contains(type) && !is_complex(type)) list.push_back(type);
   }
   return draw_.pick(list);
 }

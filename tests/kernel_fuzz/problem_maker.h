@@ -21,7 +21,8 @@ class ProblemMaker {
   Draw& draw() { return draw_; }
   Graph& graph() { return *graph_; }
 
-  // One of the types, fp32 more often than any other where it is among them.
+  // One of the types, fp32 more often than any other where it is among them; no complex one, whose elements
+  // are no single numbers to compare.
   DataType type_of(TypeSet types);
   DataType floating();
   // Of so many axes and at most about so many elements; seldom one without elements.

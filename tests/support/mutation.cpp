@@ -117,7 +117,7 @@ class Mutator {
     const Tensor& own = subject_.honest[i];
     const DataType type = own.data_type();
     if (!is_floating(type)) return;
-    if (size_of(type) == 2) {
+    if (is_half(type)) {
       if (rounding_errors(own, subject_.exact[i]).elements < kFewestRounded) return;
       const Tensor nearest = subject_.exact[i].cast(type);
       const Tensor lower = truncated(subject_.exact[i], type);
@@ -158,7 +158,7 @@ class Mutator {
     for (const auto& node : subject_.graph.nodes()) {
       if (node->schema().operator_class != OperatorClass::contraction) continue;
       const DataType type = node->input(0)->data_type();
-      if (!is_floating(type) || size_of(type) == 2 || node->input(0)->type().element_count() == 0) continue;
+      if (!is_floating(type) || is_half(type) || node->input(0)->type().element_count() == 0) continue;
       const int digits = wrong_digits(type, subject_.tf32);
       add_fault(Mutation::wrong_rounding,
                 {.text = "too few digits in what enters " + print(*node),

@@ -8,11 +8,14 @@
 
 namespace tessera::testing {
 
-// Uniform in [low, high]; whole numbers for integer types, 0 and 1 for booleans.
+// Uniform in [low, high] as far as the type goes; whole numbers for integer types, 0 and 1 for booleans.
 inline Tensor random_tensor(DataType type, const Shape& shape, double low, double high, uint64_t seed) {
   Tensor result(type, shape);
   const Random random(seed);
-  if (type == DataType::uint8) low = std::max(low, 0.0);
+  if (!is_complex(type)) {
+    low = std::max(low, traits_of(type).lowest);
+    high = std::min(high, traits_of(type).highest);
+  }
   for (int64_t i = 0; i < result.size(); ++i) {
     const double unit = random.uniform(static_cast<uint64_t>(i));
     if (is_floating(type)) {

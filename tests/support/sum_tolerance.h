@@ -81,7 +81,7 @@ struct SummedProducts {
 // The sums over `count` such results, rounded to `type` before they are added or not: devices do either.
 inline SummedTerms summed_statistics(const SummedProducts& products, DataType type, int64_t count) {
   constexpr double kNearest = 0x1p-11, kCutOff = 0x1p-10;  // of a factor, in parts of it
-  const double rounding = size_of(type) == 2 ? unit_roundoff(type) : 0;
+  const double rounding = is_half(type) ? unit_roundoff(type) : 0;
   const bool cut_off = products.factors == Factors::cut_off;
   const double factors = products.factors == Factors::exact ? 0 : cut_off ? 2 * kCutOff : kNearest;
   return {.count = count,

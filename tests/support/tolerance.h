@@ -56,7 +56,7 @@ inline double least_spacing(DataType type) {
 inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, const Problem& problem = {}) {
   if (!is_floating(type)) return {};
   const double u = unit_roundoff(type);
-  const double a = size_of(type) == 2 ? unit_roundoff(DataType::fp32) : u;
+  const double a = is_half(type) ? unit_roundoff(DataType::fp32) : u;
   const auto n = static_cast<double>(problem.terms);
   const double m = problem.magnitude;
   // Device and reference each round once to the type, half a unit in the last place, and may fall to
@@ -107,7 +107,7 @@ struct Units {
 
 inline Units units_of(DataType type) {
   const double u = unit_roundoff(type);
-  return {u, size_of(type) == 2 ? unit_roundoff(DataType::fp32) : u, least_spacing(type)};
+  return {u, is_half(type) ? unit_roundoff(DataType::fp32) : u, least_spacing(type)};
 }
 
 }  // namespace detail

@@ -16,7 +16,13 @@ namespace tessera {
 // Of the memory of tensors, and of all that kernels are given, in bytes.
 inline constexpr int64_t kMemoryAlignment = 64;
 
-// Copies share the memory; clone() makes an independent tensor.
+// Bytes of a tensor: elements narrower than a byte are packed. Throws as tensor_bytes() of an extent and the
+// bytes of an element does.
+int64_t tensor_bytes(DataType type, const Shape& shape);
+
+// Elements of less than 8 bits lie packed, the first in the lowest bits of a byte, the last byte filled up
+// with zeros; those of complex types as real and imaginary part. Copies share the memory; clone() makes an
+// independent tensor.
 class Tensor {
  public:
   Tensor() = default;
@@ -43,7 +49,7 @@ class Tensor {
   DataType data_type() const { return type_; }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return element_count(shape_); }  // elements
-  size_t bytes() const { return static_cast<size_t>(size()) * size_of(type_); }
+  size_t bytes() const { return static_cast<size_t>(bytes_of(type_, size())); }
   bool defined() const { return memory_ != nullptr; }
 
   void* raw() { return memory_.get(); }
@@ -62,14 +68,20 @@ class Tensor {
     return {static_cast<const T*>(raw()), static_cast<size_t>(size())};
   }
 
-  // Any element as double (int64 beyond 2^53 rounds), and back with rounding and, for integers, truncation.
+  // Any element as double (64-bit integers beyond 2^53 round), and back with rounding and, for integers,
+  // truncation and saturation; what a floating type cannot hold becomes infinity or NaN. See elements.h.
   double at(int64_t index) const;
   void set(int64_t index, double value);
   std::vector<double> to_doubles() const;
   static Tensor from_doubles(DataType type, Shape shape, std::span<const double> values);
 
   Tensor clone() const;
-  Tensor cast(DataType type) const;
+  // As the operator `cast`: what 8-bit floating types and integers cannot hold becomes what is nearest, or,
+  // without saturation, infinity or NaN, and of an integer the lowest bits.
+  Tensor cast(DataType type, bool saturate = true) const;
+  // Real and imaginary parts along one more axis, in the same memory. Throws Error(invalid_argument) unless
+  // the type is complex.
+  Tensor parts() const;
   // The same memory under another shape of equal element count.
   Tensor reshape(Shape shape) const;
   // Same type, shape and bits.

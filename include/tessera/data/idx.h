@@ -14,9 +14,9 @@
 
 namespace tessera::data {
 
-// The tensor that the bytes hold; gzip is recognised. Element types: 0x08 uint8, 0x09 int8, 0x0B int16
-// (returned as int32, there being no int16 tensor), 0x0C int32, 0x0D fp32, 0x0E fp64. `name` stands in the
-// messages. Throws Error(invalid_file) that says what was expected and what was found.
+// The tensor that the bytes hold; gzip is recognised. Element types: 0x08 uint8, 0x09 int8, 0x0B int16,
+// 0x0C int32, 0x0D fp32, 0x0E fp64. `name` stands in the messages. Throws Error(invalid_file) that says what
+// was expected and what was found.
 Tensor parse_idx(std::span<const std::byte> bytes, std::string_view name,
                  uint64_t maximum_bytes = kMaximumFileBytes);
 

@@ -18,7 +18,7 @@
 
 namespace tessera::data {
 
-// One tensor of a file: dtypes F32, F64, F16, BF16, I8, U8, I32, I64 and BOOL.
+// One tensor of a file: of every dtype but the 6-bit ones. int2, int4, uint4 and complex128 are none.
 struct SafetensorsEntry {
   DataType type = DataType::fp32;
   Shape shape;
@@ -60,7 +60,8 @@ class SafetensorsFile {
 
 // Writes the tensors through AtomicFile: the file appears complete or not at all. Larger element types come
 // first and then names in order, so that every tensor is aligned and equal contents give equal bytes. Throws
-// Error(invalid_argument) for an undefined tensor, a name that is not UTF-8 or is "__metadata__", and
+// Error(invalid_argument) for an undefined tensor, a type that the format lacks, packed elements that do not
+// fill their last byte, a name that is not UTF-8 or is "__metadata__", and
 // Error(io) when the file cannot be written.
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

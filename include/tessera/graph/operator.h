@@ -15,7 +15,8 @@
 
 namespace tessera {
 
-// A set of data types, one bit each.
+// A set of data types, one bit each. An operator says by such sets which types it takes; a device may refuse
+// some of them.
 struct TypeSet {
   uint32_t bits = 0;
   constexpr TypeSet() = default;
@@ -28,6 +29,11 @@ struct TypeSet {
     result.bits = bits | other.bits;
     return result;
   }
+  constexpr TypeSet operator-(TypeSet other) const {
+    TypeSet result;
+    result.bits = bits & ~other.bits;
+    return result;
+  }
 };
 
 inline constexpr TypeSet kFloatingTypes{DataType::fp32, DataType::fp64, DataType::fp16, DataType::bf16};
@@ -35,7 +41,15 @@ inline constexpr TypeSet kIndexTypes{DataType::int32, DataType::int64};
 inline constexpr TypeSet kIntegerTypes{DataType::int8, DataType::uint8, DataType::int32, DataType::int64};
 inline constexpr TypeSet kNumericTypes = kFloatingTypes | kIntegerTypes;
 inline constexpr TypeSet kBooleanTypes{DataType::boolean};
-inline constexpr TypeSet kAnyTypes = kNumericTypes | kBooleanTypes;
+// Those that arithmetic and comparisons know. The others are stored, moved and cast.
+inline constexpr TypeSet kComputedTypes = kNumericTypes | kBooleanTypes;
+inline constexpr TypeSet kComplexTypes{DataType::complex64, DataType::complex128};
+inline constexpr TypeSet kAnyTypes = [] {
+  TypeSet all;
+  for (DataType type : kAllDataTypes) all = all | TypeSet{type};
+  return all;
+}();
+inline constexpr TypeSet kRealTypes = kAnyTypes - kComplexTypes;  // what a cast takes
 
 struct InputSpecification {
   std::string name;

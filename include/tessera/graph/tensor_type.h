@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tessera/base/data_type.h"
+#include "tessera/base/tensor.h"
 #include "tessera/graph/dimension.h"
 
 namespace tessera {
@@ -19,7 +19,7 @@ struct TensorType {
   Shape static_shape() const { return to_static(shape); }
   int64_t element_count() const { return tessera::element_count(static_shape()); }
   // Also throws what tensor_bytes() does.
-  int64_t bytes() const { return tensor_bytes(static_shape(), size_of(data_type)); }
+  int64_t bytes() const { return tensor_bytes(data_type, static_shape()); }
 };
 
 // Throws Error(invalid_graph) unless a graph may hold such a tensor: at most kMaximumRank axes, and where the

@@ -50,6 +50,8 @@ struct PassTarget {
   // the largest whose copies are together at most this share of all that the graph's nodes write.
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   double recompute_share = 0;
+  // Whether the device's clusters take a node beside those in whose types operators compute. Unset: no other.
+  std::function<bool(const Node& node)> clusters_take = {};
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.
   int reductions_per_cluster = 1;
   // Small clusters of one iteration shape that do not depend on each other are joined while they read and

@@ -14,6 +14,7 @@
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/contraction_pattern.h"
 
+#include "device/cpu/cluster/cluster_kernel.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/runtime/memory_limit.h"
@@ -68,6 +69,7 @@ PassTarget CpuDevice::pass_target(const PassOptions&) const {
                      backend::batch_norm_pattern(),
                      backend::contraction_pattern("convolution", {.takes_activation = takes_activation}),
                      backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
+  target.clusters_take = clusters_take;
   target.recompute_limit_bytes = kMostlyCachedBytes;
   return target;
 }

@@ -90,6 +90,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.takes_wide_image = [context = context_](const Node& node) {
     return takes_wide_image(node, context->traits());
   };
+  target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;
   // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is

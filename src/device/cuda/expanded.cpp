@@ -62,6 +62,7 @@ bool has_rule(const Node& node) {
 
 KernelCandidate expanded_candidate(const Node& node, Context& context) {
   PassTarget target;
+  target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_joined_cluster = 48;
   return backend::rule_candidate(

@@ -16,7 +16,7 @@ namespace {
 bool is_worth_statistics_of_cudnn(const Node& convolution) {
   constexpr int64_t kLeastBytes = int64_t{96} << 20;
   const TensorType& y = convolution.output()->type();
-  return size_of(y.data_type) == 2 && y.bytes() >= kLeastBytes;
+  return is_half(y.data_type) && y.bytes() >= kLeastBytes;
 }
 
 FusionPattern alternative(FusionPattern pattern) {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 
@@ -17,6 +18,8 @@ constexpr int kThreads = 256;
 
 // Movement knows no types, only sizes.
 std::string unit_type(DataType type) {
+  backend::refuse_unless(!is_packed(type) && size_of(type) <= 8, "there is no kernel that moves {}",
+                         to_string(type));
   switch (size_of(type)) {
     case 1:
       return "uint8";

@@ -1,4 +1,4 @@
-#include <cstring>
+#include "tessera/base/elements.h"
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/movement/strided.h"
@@ -9,17 +9,15 @@ namespace {
 void reference(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const Shape& shape = output.shape();
-  const size_t size = size_of(output.data_type());
   const auto condition = call.inputs[0]->data<bool>();
-  auto* target = static_cast<std::byte*>(output.raw());
+  int64_t position = 0;
   walk(shape,
        {broadcast_strides(call.inputs[0]->shape(), shape), broadcast_strides(call.inputs[1]->shape(), shape),
         broadcast_strides(call.inputs[2]->shape(), shape)},
        [&](const std::vector<int64_t>& offsets) {
          const size_t chosen = condition[static_cast<size_t>(offsets[0])] ? 1 : 2;
-         const auto* source = static_cast<const std::byte*>(call.inputs[chosen]->raw());
-         std::memcpy(target, source + static_cast<size_t>(offsets[chosen]) * size, size);
-         target += size;
+         copy_run(output.data_type(), call.inputs[chosen]->raw(), offsets[chosen], output.raw(), position++,
+                  1);
        });
 }
 

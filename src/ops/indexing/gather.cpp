@@ -1,5 +1,4 @@
-#include <cstring>
-
+#include "tessera/base/elements.h"
 #include "tessera/ops/functions.h"
 
 #include "ops/axes.h"
@@ -26,15 +25,13 @@ void reference(const ReferenceCall& call) {
   const std::vector<int64_t> rows = read_indices(*call.inputs[1], table.shape()[axis], call.node);
   // table: [outer, extent, inner], output: [outer, rows, inner]
   const int64_t inner = row_major_strides(table.shape())[axis];
-  const size_t bytes = static_cast<size_t>(inner) * size_of(table.data_type());
   const int64_t extent = table.shape()[axis];
   const int64_t outer = rows.empty() || inner == 0 ? 0 : output.size() / inner / std::ssize(rows);
-  const auto* source = static_cast<const std::byte*>(table.raw());
-  auto* target = static_cast<std::byte*>(output.raw());
+  int64_t position = 0;
   for (int64_t block = 0; block < outer; ++block) {
     for (const int64_t row : rows) {
-      std::memcpy(target, source + static_cast<size_t>(block * extent + row) * bytes, bytes);
-      target += bytes;
+      copy_run(table.data_type(), table.raw(), (block * extent + row) * inner, output.raw(), position, inner);
+      position += inner;
     }
   }
 }

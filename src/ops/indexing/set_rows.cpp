@@ -1,5 +1,4 @@
-#include <cstring>
-
+#include "tessera/base/elements.h"
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -24,16 +23,14 @@ void reference(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   output = call.inputs[0]->clone();
   const int64_t extent = output.shape()[0];
-  const size_t bytes = extent == 0 ? 0 : output.bytes() / static_cast<size_t>(extent);
-  const auto* rows = static_cast<const std::byte*>(call.inputs[2]->raw());
-  auto* target = static_cast<std::byte*>(output.raw());
+  const int64_t width = extent == 0 ? 0 : output.size() / extent;
+  const Tensor& rows = *call.inputs[2];
   for (int64_t place = 0; place < indices.size(); ++place) {
     const auto index = static_cast<int64_t>(indices.at(place));
     require(index < extent, ErrorCode::invalid_argument,
             "set_rows '{}': index {} at place {} is not in [0, {})", call.node.name(), index, place, extent);
     if (index < 0) continue;
-    std::memcpy(target + static_cast<size_t>(index) * bytes, rows + static_cast<size_t>(place) * bytes,
-                bytes);
+    copy_run(rows.data_type(), rows.raw(), place * width, output.raw(), index * width, width);
   }
 }
 

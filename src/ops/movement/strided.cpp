@@ -1,6 +1,6 @@
 #include "ops/movement/strided.h"
 
-#include <cstring>
+#include "tessera/base/elements.h"
 
 namespace tessera::ops {
 
@@ -16,12 +16,9 @@ std::vector<int64_t> broadcast_strides(const Shape& own, const Shape& target) {
 
 void copy_elements(const Tensor& source, const StridedView& from, Tensor& target, const StridedView& to,
                    const Shape& shape) {
-  const size_t size = size_of(target.data_type());
-  const auto* input = static_cast<const std::byte*>(source.raw());
-  auto* output = static_cast<std::byte*>(target.raw());
   walk(shape, {from.strides, to.strides}, [&](const std::vector<int64_t>& offsets) {
-    std::memcpy(output + static_cast<size_t>(to.offset + offsets[1]) * size,
-                input + static_cast<size_t>(from.offset + offsets[0]) * size, size);
+    copy_run(target.data_type(), source.raw(), from.offset + offsets[0], target.raw(), to.offset + offsets[1],
+             1);
   });
 }
 

@@ -35,7 +35,7 @@ struct StridedView {
   std::vector<int64_t> strides;
 };
 
-// target[to] = source[from] for every index of `shape`. Moves bytes, so that every type is exact.
+// target[to] = source[from] for every index of `shape`. Moves bits, so that every type is exact.
 void copy_elements(const Tensor& source, const StridedView& from, Tensor& target, const StridedView& to,
                    const Shape& shape);
 

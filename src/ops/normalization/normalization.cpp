@@ -15,7 +15,7 @@ NormalizationGroups empty_groups(const Shape& x, int64_t statistics, int64_t cha
 }  // namespace
 
 DataType statistics_type(DataType x) {
-  return size_of(x) == 2 ? DataType::fp32 : x;
+  return is_half(x) ? DataType::fp32 : x;
 }
 
 NormalizationGroups batch_norm_groups(const Shape& x) {

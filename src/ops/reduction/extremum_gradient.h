@@ -13,7 +13,7 @@ inline Value* extremum_gradient(Value* x, Value* y, Value* dy, const std::vector
   Value* winner = equal(x, reshape(y, dy->shape()));
   // Ties are counted in fp32 or wider: fp16 ends at 65504.
   const DataType type = x->data_type();
-  const DataType wide = size_of(type) == 2 ? DataType::fp32 : type;
+  const DataType wide = is_half(type) ? DataType::fp32 : type;
   Value* winners = reduce_sum(cast(winner, wide), {.axes = axes, .keep_dimensions = true});
   Value* share = cast(divide(cast(dy, wide), winners), type);
   return select(winner, share, constant_like(share, 0));

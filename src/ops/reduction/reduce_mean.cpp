@@ -6,7 +6,7 @@ namespace {
 // dy / count; in 16-bit types by way of fp32, because the count may be beyond 65504, fp16's largest number.
 Value* gradient(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
   const DataType type = x->data_type();
-  const DataType wide = size_of(type) == 2 ? DataType::fp32 : type;
+  const DataType wide = is_half(type) ? DataType::fp32 : type;
   Value* share = divide(cast(dy, wide), axes_element_count(x, axes, wide));
   return broadcast_to(cast(share, type), x->shape());
 }

@@ -8,7 +8,7 @@ namespace {
 Value* gradient(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
   const ReduceOptions options{.axes = axes, .keep_dimensions = true};
   const DataType type = x->data_type();
-  const DataType wide = size_of(type) == 2 ? DataType::fp32 : type;
+  const DataType wide = is_half(type) ? DataType::fp32 : type;
   Value* zero = constant_like(x, 0);
   Value* is_zero = equal(x, zero);
   Value* product = reduce_product(select(is_zero, constant_like(x, 1), x), options);

@@ -12,7 +12,8 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   call.require(stream >= 0 && stream <= std::numeric_limits<uint32_t>::max(),
                "the stream must be in [0, 2^32), got " + std::to_string(stream));
   const DataType type = call.attributes.data_type("type");
-  call.require(is_floating(type), "the type must be floating, got " + std::string(to_string(type)));
+  call.require(kFloatingTypes.contains(type),
+               "the type must be floating, got " + std::string(to_string(type)));
   return {{type, call.attributes.shape("shape")}};
 }
 

@@ -4,7 +4,7 @@ namespace tessera::ops {
 namespace {
 
 // As many bits as the type holds, so that rounding cannot make a 1.
-int bits_of(DataType type) {
+int random_bits(DataType type) {
   return type == DataType::fp16 ? 11 : type == DataType::bf16 ? 8 : 24;
 }
 
@@ -15,7 +15,7 @@ const OperatorRegistration kRegistration{random_operator({
         "counter (i/4, stream, step), cut to its upper 24 bits (11 for fp16, 8 for bf16), where the input "
         "`counter` is {seed, step}.",
     .number = [](const Random& random, uint64_t index, DataType type) -> double {
-      return uniform_of(random.word(index), bits_of(type));
+      return uniform_of(random.word(index), random_bits(type));
     },
     .joins_clusters = true,
 })};

@@ -14,10 +14,6 @@ namespace {
 
 using backend::refuse;
 
-bool is_narrow_float(DataType type) {
-  return type == DataType::fp16 || type == DataType::bf16;
-}
-
 bool is_dense(const IterationSpace& space, const std::vector<int64_t>& strides) {
   return strides == row_major_strides(space.extents);
 }
@@ -32,6 +28,7 @@ bool all_zero(const std::vector<int64_t>& strides, size_t count) {
 ClusterCompiler::ClusterCompiler(const Graph& body, int64_t capacity) : body_(body), capacity_(capacity) {}
 
 Program ClusterCompiler::compile() {
+  check_types();
   find_shape();
   make_inputs();
   for (const auto& node : body_.nodes()) add_node(*node);
@@ -39,6 +36,16 @@ Program ClusterCompiler::compile() {
   assign_buffers();
   note_accesses();
   return std::move(program_);
+}
+
+void ClusterCompiler::check_types() const {
+  const auto check = [](const Value* value) {
+    if (!has_lane(value->data_type())) refuse("clusters have no loops for {}", to_string(value->data_type()));
+  };
+  for (const auto& input : body_.inputs()) check(input.get());
+  for (const auto& node : body_.nodes()) {
+    for (const auto& output : node->outputs()) check(output.get());
+  }
 }
 
 void ClusterCompiler::find_shape() {
@@ -212,7 +219,7 @@ void ClusterCompiler::add_node(const Node& node) {
     // What overflows the narrow type is not finite there.
     if (name == "is_finite") operands[0] = round(operands[0], node.input(0)->data_type(), false);
     item = add_primitive(name, lane, lane_of(value->data_type()), operands);
-    if (!is_narrow_float(value->data_type())) item = round(item, value->data_type(), false);
+    if (!is_half(value->data_type())) item = round(item, value->data_type(), false);
   }
   // The last instruction may write right into memory if it is this node's: a cast may need none.
   const bool own = program_.body.size() > instructions_before && program_.body.back().out == item.slot;
@@ -234,13 +241,16 @@ ClusterCompiler::Item ClusterCompiler::add_cast(const Node& node) {
   const DataType to = node.output()->data_type();
   if (to == from) return operand;
   if (to == DataType::boolean) return add_primitive("is_nonzero", operand.lane, Lane::f32, {operand});
+  const bool saturate = node.attributes().boolean("saturate");
   Item item = operand;
   if (lane_of(to) != operand.lane) {
-    item = add_loop(find_conversion(operand.lane, lane_of(to)), lane_of(to), operand.rate, {operand});
+    item =
+        add_loop(find_conversion(operand.lane, lane_of(to), saturate), lane_of(to), operand.rate, {operand});
   }
   // A store rounds by itself.
-  if (is_narrow_float(to) && (node.output()->uses().empty() || from == DataType::boolean)) return item;
-  return round(item, to, true);
+  if (is_half(to) && (node.output()->uses().empty() || from == DataType::boolean)) return item;
+  // What a floating type holds beyond the limits of an integer one is saturated whatever the cast says.
+  return round(item, to, saturate || (is_floating(from) && is_integer(to)));
 }
 
 ClusterCompiler::Item ClusterCompiler::add_random(const Node& node) {

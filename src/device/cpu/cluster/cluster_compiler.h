@@ -26,6 +26,7 @@ class ClusterCompiler {
     Rate rate = Rate::tile;
   };
 
+  void check_types() const;
   void find_shape();
   void make_inputs();
   void add_constant(const Node& node);

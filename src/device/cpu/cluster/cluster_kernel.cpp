@@ -165,6 +165,15 @@ class ClusterKernel : public Kernel {
 
 }  // namespace
 
+bool clusters_take(const Node& node) {
+  const auto& inputs = node.inputs();
+  const auto& outputs = node.outputs();
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const Value* value) { return has_lane(value->data_type()); }) &&
+         std::all_of(outputs.begin(), outputs.end(),
+                     [](const auto& value) { return has_lane(value->data_type()); });
+}
+
 KernelCandidate cluster_candidate() {
   return backend::candidate_of<ClusterKernel>("loops.cluster", [](const KernelRequest& request) {
     return compile_cluster(*cluster_body(request.node));

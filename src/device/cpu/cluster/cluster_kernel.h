@@ -12,4 +12,7 @@ namespace tessera::cpu {
 // "loops.cluster": takes fused nodes of kind "cluster", single elementwise nodes and single reductions.
 KernelCandidate cluster_candidate();
 
+// Whether there are registers for all that the node reads and makes.
+bool clusters_take(const Node& node);
+
 }  // namespace tessera::cpu

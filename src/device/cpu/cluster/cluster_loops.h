@@ -13,10 +13,13 @@
 namespace tessera::cpu {
 
 // How a register (a tile in the first-level cache) holds elements. fp16, bf16 and booleans (0 and 1) are
-// computed in f32, small integers in i32.
+// computed in f32, as 8-bit floats are, small integers in i32, and uint32 in i64.
 enum class Lane : uint8_t { f32, f64, i32, i64 };
 
+// Of the types that have one.
 Lane lane_of(DataType type);
+// Not those of elements narrower than a byte, complex ones, and uint64.
+bool has_lane(DataType type);
 int64_t lane_bytes(Lane lane);
 // The data type whose memory is a register as it stands.
 DataType storage_of(Lane lane);
@@ -35,10 +38,11 @@ std::vector<std::string> loop_names();
 // From memory of a data type to its register, and back with rounding.
 Loop find_load(DataType type);
 Loop find_store(DataType type);
-// Between registers, as `cast` does it: truncating and saturating towards integers.
-Loop find_conversion(Lane from, Lane to);
-// Rounds a register to what the data type can hold; null where every value is held. Casts saturate,
-// arithmetic wraps.
+// Between registers, as `cast` does it: truncating and saturating towards integers. Without saturation an
+// integer keeps its lowest bits.
+Loop find_conversion(Lane from, Lane to, bool saturate = true);
+// Rounds a register to what the data type can hold; null where every value is held. Casts saturate unless
+// they say otherwise, arithmetic wraps.
 Loop find_rounding(DataType type, bool saturate);
 
 // out[i] = random number of index first + i, uniform in [0, 1) with that many bits, bit-equal to the

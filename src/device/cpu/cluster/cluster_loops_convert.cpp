@@ -3,12 +3,16 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/cluster/cluster_loops_convert.cpp"
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "tessera/base/narrow_float.h"
 
 #include "device/cpu/cluster/cluster_loop_tables.h"
 
@@ -43,8 +47,9 @@ HWY_INLINE To convert(From value) {
   } else if constexpr (std::is_same_v<To, float> && std::is_same_v<From, int64_t>) {
     return static_cast<float>(static_cast<double>(value));  // rounds twice, as Tensor::cast
   } else if constexpr (std::is_integral_v<To> && sizeof(To) < sizeof(From)) {
-    if (value < std::numeric_limits<To>::min()) return std::numeric_limits<To>::min();
-    return value > std::numeric_limits<To>::max() ? std::numeric_limits<To>::max() : static_cast<To>(value);
+    if (std::cmp_less(value, std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    const bool beyond = std::cmp_greater(value, std::numeric_limits<To>::max());
+    return beyond ? std::numeric_limits<To>::max() : static_cast<To>(value);
   } else {
     return static_cast<To>(value);
   }
@@ -111,7 +116,60 @@ void wrap_store_loop(void* out, const void* const* in, int64_t n) {
   for (int64_t i = 0; i < n; ++i) target[i] = static_cast<Memory>(source[i]);
 }
 
+// 8-bit floats: registers hold their values, which memory has as codes.
+template <DataType kType>
+void load_narrow_loop(void* out, const void* const* in, int64_t n) {
+  static constexpr std::array<float, 256> kValues = narrow_values(kType);
+  const auto* source = static_cast<const uint8_t*>(in[0]);
+  auto* target = static_cast<float*>(out);
+  for (int64_t i = 0; i < n; ++i) target[i] = kValues[source[i]];
+}
+
+template <DataType kType>
+void store_narrow_loop(void* out, const void* const* in, int64_t n) {
+  const auto* source = static_cast<const float*>(in[0]);
+  auto* target = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < n; ++i) target[i] = encode_narrow(kType, source[i], /*saturate=*/false);
+}
+
+template <DataType kType, bool kSaturate>
+void round_narrow_loop(void* out, const void* const* in, int64_t n) {
+  const auto* source = static_cast<const float*>(in[0]);
+  auto* target = static_cast<float*>(out);
+  for (int64_t i = 0; i < n; ++i)
+    target[i] = decode_narrow(kType, encode_narrow(kType, source[i], kSaturate));
+}
+
+struct NarrowLoops {
+  Loop load;
+  Loop store;
+  Loop round;
+  Loop saturate;
+};
+
+template <DataType kType>
+constexpr NarrowLoops kNarrowLoops = {&load_narrow_loop<kType>, &store_narrow_loop<kType>,
+                                      &round_narrow_loop<kType, false>, &round_narrow_loop<kType, true>};
+
+const NarrowLoops* narrow_loops(DataType type) {
+  switch (type) {
+    case DataType::fp8_e4m3fn:
+      return &kNarrowLoops<DataType::fp8_e4m3fn>;
+    case DataType::fp8_e4m3fnuz:
+      return &kNarrowLoops<DataType::fp8_e4m3fnuz>;
+    case DataType::fp8_e5m2:
+      return &kNarrowLoops<DataType::fp8_e5m2>;
+    case DataType::fp8_e5m2fnuz:
+      return &kNarrowLoops<DataType::fp8_e5m2fnuz>;
+    case DataType::fp8_e8m0:
+      return &kNarrowLoops<DataType::fp8_e8m0>;
+    default:
+      return nullptr;
+  }
+}
+
 Loop load_loop(DataType type) {
+  if (const NarrowLoops* narrow = narrow_loops(type)) return narrow->load;
   switch (type) {
     case DataType::fp32:
       return &convert_loop<float, float>;
@@ -131,11 +189,19 @@ Loop load_loop(DataType type) {
       return &convert_loop<int64_t, int64_t>;
     case DataType::boolean:
       return &convert_loop<bool, float>;
+    case DataType::int16:
+      return &convert_loop<int16_t, int32_t>;
+    case DataType::uint16:
+      return &convert_loop<uint16_t, int32_t>;
+    case DataType::uint32:
+      return &convert_loop<uint32_t, int64_t>;
+    default:
+      return nullptr;
   }
-  return nullptr;
 }
 
 Loop store_loop(DataType type) {
+  if (const NarrowLoops* narrow = narrow_loops(type)) return narrow->store;
   switch (type) {
     case DataType::fp32:
       return &convert_loop<float, float>;
@@ -155,8 +221,15 @@ Loop store_loop(DataType type) {
       return &convert_loop<int64_t, int64_t>;
     case DataType::boolean:
       return &convert_loop<float, bool>;
+    case DataType::int16:
+      return &wrap_store_loop<int32_t, int16_t>;
+    case DataType::uint16:
+      return &wrap_store_loop<int32_t, uint16_t>;
+    case DataType::uint32:
+      return &wrap_store_loop<int64_t, uint32_t>;
+    default:
+      return nullptr;
   }
-  return nullptr;
 }
 
 template <class From>
@@ -174,7 +247,8 @@ Loop conversion_from(Lane to) {
   return nullptr;
 }
 
-Loop conversion_loop(Lane from, Lane to) {
+Loop conversion_loop(Lane from, Lane to, bool saturate) {
+  if (from == Lane::i64 && to == Lane::i32 && !saturate) return &wrap_store_loop<int64_t, int32_t>;
   switch (from) {
     case Lane::f32:
       return conversion_from<float>(to);
@@ -189,6 +263,7 @@ Loop conversion_loop(Lane from, Lane to) {
 }
 
 Loop rounding_loop(DataType type, bool saturate) {
+  if (const NarrowLoops* narrow = narrow_loops(type)) return saturate ? narrow->saturate : narrow->round;
   switch (type) {
     case DataType::fp16:
       return &round_float16;
@@ -198,6 +273,12 @@ Loop rounding_loop(DataType type, bool saturate) {
       return saturate ? &round_loop<int32_t, int8_t, false> : &round_loop<int32_t, int8_t, true>;
     case DataType::uint8:
       return saturate ? &round_loop<int32_t, uint8_t, false> : &round_loop<int32_t, uint8_t, true>;
+    case DataType::int16:
+      return saturate ? &round_loop<int32_t, int16_t, false> : &round_loop<int32_t, int16_t, true>;
+    case DataType::uint16:
+      return saturate ? &round_loop<int32_t, uint16_t, false> : &round_loop<int32_t, uint16_t, true>;
+    case DataType::uint32:
+      return saturate ? &round_loop<int64_t, uint32_t, false> : &round_loop<int64_t, uint32_t, true>;
     default:
       return nullptr;
   }
@@ -222,8 +303,8 @@ Loop find_load(DataType type) {
 Loop find_store(DataType type) {
   return HWY_DYNAMIC_DISPATCH(store_loop)(type);
 }
-Loop find_conversion(Lane from, Lane to) {
-  return HWY_DYNAMIC_DISPATCH(conversion_loop)(from, to);
+Loop find_conversion(Lane from, Lane to, bool saturate) {
+  return HWY_DYNAMIC_DISPATCH(conversion_loop)(from, to, saturate);
 }
 Loop find_rounding(DataType type, bool saturate) {
   return HWY_DYNAMIC_DISPATCH(rounding_loop)(type, saturate);
@@ -242,13 +323,20 @@ Lane lane_of(DataType type) {
       return Lane::f64;
     case DataType::int8:
     case DataType::uint8:
+    case DataType::int16:
+    case DataType::uint16:
     case DataType::int32:
       return Lane::i32;
+    case DataType::uint32:
     case DataType::int64:
       return Lane::i64;
     default:
       return Lane::f32;
   }
+}
+
+bool has_lane(DataType type) {
+  return find_load(type) != nullptr;
 }
 
 int64_t lane_bytes(Lane lane) {

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "tessera/device/common/refusal.h"
+
 #include "device/cpu/kernel_registry.h"
 
 namespace tessera::cpu {
@@ -23,9 +25,11 @@ class FunctionKernel : public Kernel {
 }  // namespace
 
 LoopRegistration::LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make) {
-  const KernelCandidate candidate =
-      backend::willing_candidate("loops." + key, [make = std::move(make)](const KernelRequest& request) {
-        return std::make_unique<FunctionKernel>(make(request.node));
+  const KernelCandidate candidate = backend::candidate_of<FunctionKernel>(
+      "loops." + key, [make = std::move(make)](const KernelRequest& request) {
+        for (const Value* input : request.node.inputs())
+          backend::refuse_unless(!is_packed(input->data_type()), "loops move no parts of bytes");
+        return make(request.node);
       });
   CpuKernelRegistration(
       {.key = key, .candidates = [candidate](const Node&) { return std::vector{candidate}; }});

@@ -22,7 +22,8 @@ struct LoopKernel {
 };
 
 // Offers "loops.KEY" for an operator. `make` is called once for each node and works out all that shapes and
-// attributes decide; it takes every node that the operator's schema allows.
+// attributes decide; it takes every node that the operator's schema allows, but for elements
+// narrower than a byte, which are refused before.
 struct LoopRegistration {
   LoopRegistration(const std::string& key, std::function<LoopKernel(const Node& node)> make);
 };

@@ -67,7 +67,7 @@ LoopKernel scatter_add(const Node& node) {
   const int64_t extent = node.output()->type().static_shape()[0];
   const int64_t results = node.output()->type().element_count();
   const int64_t inner = extent == 0 ? 0 : results / extent;
-  const bool narrow = size_of(type) == 2;
+  const bool narrow = is_half(type);
   LoopKernel kernel;
   kernel.workspace_bytes = narrow ? (results + rows * inner) * 4 : 0;
   kernel.run = [=](const KernelArguments& arguments) {

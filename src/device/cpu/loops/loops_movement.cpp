@@ -1,5 +1,6 @@
 // transpose, reshape, concat, split, slice and pad: strided copies.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,15 @@ LoopFunction copies(const Node& node) {
   };
 }
 
+// Every element with the bytes of one: what was filled already is copied behind itself.
+void fill(char* out, int64_t count, const void* element, size_t bytes) {
+  if (count == 0) return;
+  const size_t total = static_cast<size_t>(count) * bytes;
+  std::memcpy(out, element, bytes);
+  for (size_t done = bytes; done < total; done *= 2)
+    std::memcpy(out + done, out, std::min(done, total - done));
+}
+
 LoopKernel move(const Node& node) {
   return {.run = copies(node)};
 }
@@ -48,11 +58,10 @@ LoopKernel pad(const Node& node) {
   const int64_t elements = node.output()->type().element_count();
   const Tensor value = Tensor::scalar(node.input(0)->data_type(), node.attributes().real("value"));
   return {.run = [copy = copies(node), elements, value](const KernelArguments& arguments) {
-    dispatch(value.data_type(), [&]<typename T>() {
-      T* out = static_cast<T*>(arguments.outputs[0]);
-      const T padding = value.data<T>()[0];
-      for_each_part(part_count(elements), elements,
-                    [&](int64_t, int64_t begin, int64_t end) { std::fill(out + begin, out + end, padding); });
+    const size_t bytes = value.bytes();
+    auto* out = static_cast<char*>(arguments.outputs[0]);
+    for_each_part(part_count(elements), elements, [&](int64_t, int64_t begin, int64_t end) {
+      fill(out + static_cast<size_t>(begin) * bytes, end - begin, value.raw(), bytes);
     });
     copy(arguments);
   }};

@@ -11,6 +11,11 @@ namespace {
 // A dense copy is cut into pieces of this many elements for the threads.
 constexpr int64_t kPiece = int64_t{1} << 14;
 
+// An element of two doubles.
+struct Sixteen {
+  uint64_t halves[2];
+};
+
 }  // namespace
 
 StridedCopy::StridedCopy(const Shape& shape, StridedView from, StridedView to, int64_t element_bytes)
@@ -55,8 +60,10 @@ void StridedCopy::run(const void* source, void* target) const {
       return run_typed(static_cast<const uint16_t*>(source), static_cast<uint16_t*>(target));
     case 4:
       return run_typed(static_cast<const uint32_t*>(source), static_cast<uint32_t*>(target));
-    default:
+    case 8:
       return run_typed(static_cast<const uint64_t*>(source), static_cast<uint64_t*>(target));
+    default:
+      return run_typed(static_cast<const Sixteen*>(source), static_cast<Sixteen*>(target));
   }
 }
 

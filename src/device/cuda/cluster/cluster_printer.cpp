@@ -44,23 +44,36 @@ std::string literal(const Tensor& value) {
   if (type == DataType::boolean) return value.at(0) != 0 ? "true" : "false";
   if (type == DataType::int64)
     return fmt::format("static_cast<int64>({:#x}ULL)", static_cast<uint64_t>(value.data<int64_t>()[0]));
+  if (type == DataType::uint64) return fmt::format("{:#x}ULL", value.data<uint64_t>()[0]);
   if (is_integer(type)) return fmt::format("{}", static_cast<int64_t>(value.at(0)));
   if (type == DataType::fp64)
     return fmt::format("__longlong_as_double({:#x}LL)", std::bit_cast<uint64_t>(value.at(0)));
   return fmt::format("__uint_as_float({:#x}u)", std::bit_cast<uint32_t>(static_cast<float>(value.at(0))));
 }
 
-int bits_of(DataType type) {
+int random_bits(DataType type) {
   return type == DataType::fp16 ? 11 : type == DataType::bf16 ? 8 : 24;
 }
 
 }  // namespace
 
 ClusterPrinter::ClusterPrinter(const Graph& body) : body_(body) {
+  check_types();
   find_reductions();
   find_shape();
   find_operands();
   choose_vector();
+}
+
+void ClusterPrinter::check_types() const {
+  const auto check = [](const Value* value) {
+    refuse_unless(has_device_type(value->data_type()), "clusters have no registers for {}",
+                  to_string(value->data_type()));
+  };
+  for (const auto& input : body_.inputs()) check(input.get());
+  for (const auto& node : body_.nodes()) {
+    for (const auto& output : node->outputs()) check(output.get());
+  }
 }
 
 void ClusterPrinter::find_reductions() {
@@ -242,7 +255,9 @@ std::string ClusterPrinter::expression(const Node& node) const {
   if (name == "cast") {
     if (node.output()->data_type() == DataType::boolean)
       return fmt::format("op_is_nonzero({})", name_of(node.input(0)));
-    return fmt::format("op_cast<{}>({})", device_type(node.output()->data_type()), name_of(node.input(0)));
+    const char* saturate = node.attributes().boolean("saturate") ? "" : ", false";
+    return fmt::format("op_cast<{}{}>({})", device_type(node.output()->data_type()), saturate,
+                       name_of(node.input(0)));
   }
   if (name == "is_finite") {
     // What overflows a narrow type is not finite there.
@@ -267,7 +282,7 @@ std::string ClusterPrinter::prologue() const {
   for (const auto& node : body_.nodes()) {
     if (!node->schema().traits.random) continue;
     text += fmt::format("    float u{0}[V]; uniform<{1}, V>(x{2}, {3}u, e, u{0});\n",
-                        numbers_.at(node->output()), bits_of(node->output()->data_type()),
+                        numbers_.at(node->output()), random_bits(node->output()->data_type()),
                         node->input(0)->index(), static_cast<uint32_t>(node->attributes().integer("stream")));
   }
   return text;

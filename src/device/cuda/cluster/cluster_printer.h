@@ -49,6 +49,7 @@ class ClusterPrinter {
     bool pack = false;     // the innermost axis is walked through
   };
 
+  void check_types() const;
   void find_reductions();
   void find_shape();
   void find_operands();

@@ -209,4 +209,13 @@ GeneratedProgram print_cluster(const Graph& body, const GpuTraits& gpu) {
   return program;
 }
 
+bool clusters_take(const Node& node) {
+  const auto& inputs = node.inputs();
+  const auto& outputs = node.outputs();
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const Value* value) { return has_device_type(value->data_type()); }) &&
+         std::all_of(outputs.begin(), outputs.end(),
+                     [](const auto& value) { return has_device_type(value->data_type()); });
+}
+
 }  // namespace tessera::cuda

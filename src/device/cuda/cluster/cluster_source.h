@@ -14,4 +14,7 @@ inline constexpr int kReductionsOfACluster = 8;
 // Error(unsupported) with the reason for any other body.
 GeneratedProgram print_cluster(const Graph& body, const GpuTraits& gpu);
 
+// Whether kernels know the types of all that the node reads and makes.
+bool clusters_take(const Node& node);
+
 }  // namespace tessera::cuda

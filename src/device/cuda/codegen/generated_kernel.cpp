@@ -180,7 +180,12 @@ std::string float_literal(double value) {
   return fmt::format("static_cast<float>({:a})", value);
 }
 
+bool has_device_type(DataType type) {
+  return !is_packed(type) && !is_complex(type);
+}
+
 std::string device_type(DataType type) {
+  backend::refuse_unless(has_device_type(type), "there is no kernel for {}", to_string(type));
   switch (type) {
     case DataType::fp32:
       return "float";

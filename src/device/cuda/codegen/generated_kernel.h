@@ -91,7 +91,9 @@ struct GeneratedRegistration {
 // 16 bits, and fp32 where its products may be in TF32.
 void refuse_unless_multiplied(DataType type, bool tf32);
 
-// The type's name in kernels/types.cuh.
+// Whether kernels have a name for the type: not for elements narrower than a byte and complex ones.
+bool has_device_type(DataType type);
+// The type's name in kernels/types.cuh. Refuses types that have none.
 std::string device_type(DataType type);
 // The number as float32.
 std::string float_literal(double value);
