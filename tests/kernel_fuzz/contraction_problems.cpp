@@ -146,6 +146,13 @@ void make_matmul(ProblemMaker& maker) {
   };
   append(a, m, k, options.transpose_a);
   append(b, k, n, options.transpose_b);
+  if (draw.chance(15)) {
+    constexpr TypeSet kBytes{DataType::int8, DataType::uint8};
+    const double most = draw.chance(50) ? 255 : 9;
+    Value* left = maker.input(maker.type_of(kBytes), a, -most, most);
+    ops::matmul(left, maker.input(maker.type_of(kBytes), b, -most, most), options);
+    return;
+  }
   const DataType type = maker.floating();
   ops::matmul(maker.input(type, a), maker.input(type, b), options);
 }

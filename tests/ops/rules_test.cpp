@@ -131,6 +131,11 @@ TEST(Matmul, KeepsSymbolsAndRefusesWrongShapes) {
   EXPECT_ERROR(ops::matmul(x, weight), ErrorCode::invalid_graph, "matmul", "inner extents differ",
                "8 columns of a", "16 rows of b");
   EXPECT_ERROR(ops::matmul(bench.in({8}), weight), ErrorCode::invalid_graph, "at least two axes");
+  Value* bytes = ops::cast(weight, DataType::int8);
+  EXPECT_EQ(ops::matmul(ops::cast(weight, DataType::uint8), bytes, {.transpose_b = true})->data_type(),
+            DataType::int32);
+  EXPECT_ERROR(ops::matmul(weight, bytes, {.transpose_b = true}), ErrorCode::invalid_graph,
+               "'b' is int8 where the inputs before it are fp32");
   EXPECT_ERROR(ops::matmul(bench.in({2, 3, 4}), bench.in({3, 4, 5})), ErrorCode::invalid_graph,
                "do not broadcast");
 }

@@ -19,6 +19,18 @@ Matrix matrix_of(const SymbolicShape& shape, bool transposed) {
   return transposed ? Matrix{second, first} : Matrix{first, second};
 }
 
+constexpr TypeSet kByteTypes{DataType::int8, DataType::uint8};
+
+// Bytes of either sign give sums in int32; floating operands agree.
+DataType result_type(const InferenceCall& call) {
+  const DataType a = call.input(0).data_type;
+  const DataType b = call.input(1).data_type;
+  if (kByteTypes.contains(a) && kByteTypes.contains(b)) return DataType::int32;
+  call.require(a == b, "input 'b' is " + std::string(to_string(b)) + " where the inputs before it are " +
+                           std::string(to_string(a)));
+  return a;
+}
+
 std::vector<TensorType> infer(const InferenceCall& call) {
   const TensorType& a = call.input(0);
   const TensorType& b = call.input(1);
@@ -30,7 +42,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   SymbolicShape shape = broadcast_shapes(leading(a.shape), leading(b.shape));
   shape.push_back(left.rows);
   shape.push_back(right.columns);
-  return {{a.data_type, std::move(shape)}};
+  return {{result_type(call), std::move(shape)}};
 }
 
 // x with all axes but the last as one.
@@ -115,6 +127,10 @@ void reference(const ReferenceCall& call) {
   }
 }
 
+OperatorExample example_of_bytes(DataType a, DataType b) {
+  return {.inputs = {{{3, 21}, -9, 9, a}, {{7, 21}, -9, 9, b}}, .attributes = {{"transpose_b", true}}};
+}
+
 OperatorExample example(Shape a, Shape b, bool transpose_a = false, bool transpose_b = false) {
   return {.inputs = {{std::move(a)}, {std::move(b)}},
           .attributes = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}};
@@ -122,10 +138,13 @@ OperatorExample example(Shape a, Shape b, bool transpose_a = false, bool transpo
 
 const OperatorRegistration kRegistration({
     .name = "matmul",
-    .documentation = "Matrix product [..., M, K] x [..., K, N] -> [..., M, N]. The leading axes broadcast. "
-                     "An operand marked transposed is stored as [..., K, M] or [..., N, K].",
+    .documentation =
+        "Matrix product [..., M, K] x [..., K, N] -> [..., M, N]. The leading axes broadcast. "
+        "An operand marked transposed is stored as [..., K, M] or [..., N, K]. Of int8 and uint8, "
+        "which may meet, the sums are int32, exactly, and must stay within its limits.",
     .operator_class = OperatorClass::contraction,
-    .inputs = {{.name = "a"}, {.name = "b"}},
+    .inputs = {{.name = "a", .types = kFloatingTypes | kByteTypes, .type_variable = ""},
+               {.name = "b", .types = kFloatingTypes | kByteTypes, .type_variable = ""}},
     .attributes = {{"transpose_a", AttributeKind::boolean, false, "a is stored as [..., K, M]."},
                    {"transpose_b", AttributeKind::boolean, false, "b is stored as [..., N, K]."}},
     .outputs = {"y"},
@@ -138,7 +157,10 @@ const OperatorRegistration kRegistration({
                  example({2, 3, 4}, {2, 4, 5}), example({2, 3, 4}, {4, 5}),
                  example({2, 3, 4}, {5, 4}, false, true), example({2, 4, 3}, {4, 5}, true),
                  example({3, 4}, {2, 4, 5}), example({2, 1, 3, 4}, {3, 5, 4}, false, true),
-                 example({1, 4, 3}, {2, 3, 5, 4}, true, true)},
+                 example({1, 4, 3}, {2, 3, 5, 4}, true, true),
+                 example_of_bytes(DataType::uint8, DataType::int8),
+                 example_of_bytes(DataType::int8, DataType::uint8),
+                 example_of_bytes(DataType::uint8, DataType::uint8)},
 });
 
 }  // namespace

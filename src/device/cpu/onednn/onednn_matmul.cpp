@@ -34,6 +34,19 @@ bool is_one_product(const Shape& a, const Shape& b, bool transpose_a) {
   return !transpose_a && a.size() > 2 && element_count(b) == b[b.size() - 1] * b[b.size() - 2];
 }
 
+// Sums of whole numbers must be exact. oneDNN takes signed weights alone; without an instruction for such
+// sums it saturates them in 16 bits; and of two signed factors it moves the first by 128, which it takes back
+// in fp32.
+void check_exact(DataType a, DataType b, int64_t depth) {
+  refuse_unless(b == DataType::int8, "unsigned weights");
+  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+  refuse_unless((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni,
+                "whole numbers on a processor without instructions for their sums");
+  const int64_t bound = depth * 255 * 128;
+  const int64_t exact = a == DataType::int8 ? int64_t{1} << 24 : int64_t{1} << 31;
+  refuse_unless(bound < exact, "sums of {} whole numbers that may reach {}", depth, exact);
+}
+
 OnednnPlan plan_matmul(const KernelRequest& request) {
   const Node& node = request.node;
   const FusedChain chain = read_chain(node);
@@ -51,11 +64,16 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
     b = {b[b.size() - 2], b.back()};
   }
   refuse_unless(y.size() <= 6, "{} axes", y.size());
-  const memory::data_type stored = onednn_type(main.input(0)->data_type());
-  const memory::data_type type = compute_type(main.input(0)->data_type());
-  refuse_unless(
-      stored != memory::data_type::s8 && stored != memory::data_type::u8 && stored != memory::data_type::s32,
-      "whole numbers");
+  const bool whole = !is_floating(main.output()->data_type());
+  if (whole)
+    check_exact(main.input(0)->data_type(), main.input(1)->data_type(),
+                transpose_a ? a[a.size() - 2] : a.back());
+  const memory::data_type stored = onednn_type(main.output()->data_type());
+  const memory::data_type type = whole ? stored : compute_type(main.output()->data_type());
+  const memory::data_type left_stored = onednn_type(main.input(0)->data_type());
+  const memory::data_type right_stored = onednn_type(main.input(1)->data_type());
+  const memory::data_type left_type = whole ? left_stored : type;
+  const memory::data_type right_type = whole ? right_stored : type;
   const Operand left = matrix_operand(a, y.size(), transpose_a);
   const Operand right = matrix_operand(b, y.size(), transpose_b);
 
@@ -70,15 +88,15 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
   const size_t right_index = input_index(node, main.input(1));
   const bool pack = is_frozen_input(request, right_index);
   const auto descriptor = implemented(dnnl::matmul::primitive_desc(
-      onednn_engine(), strided(left.dims, type, left.strides),
-      pack ? any_layout(right.dims, type) : strided(right.dims, type, right.strides), bias, result,
-      attributes,
+      onednn_engine(), strided(left.dims, left_type, left.strides),
+      pack ? any_layout(right.dims, right_type) : strided(right.dims, right_type, right.strides), bias,
+      result, attributes,
       /*allow_empty=*/true));
   plan.descriptor = descriptor;
   plan.operands.push_back({DNNL_ARG_SRC, false, input_index(node, main.input(0)),
-                           strided(left.dims, stored, left.strides), descriptor.src_desc()});
-  plan.operands.push_back({DNNL_ARG_WEIGHTS, false, right_index, strided(right.dims, stored, right.strides),
-                           descriptor.weights_desc()});
+                           strided(left.dims, left_stored, left.strides), descriptor.src_desc()});
+  plan.operands.push_back({DNNL_ARG_WEIGHTS, false, right_index,
+                           strided(right.dims, right_stored, right.strides), descriptor.weights_desc()});
   if (chain.bias != nullptr) {
     plan.operands.push_back({DNNL_ARG_BIAS, false, input_index(node, chain.bias), dense(bias_dims, stored),
                              descriptor.bias_desc()});

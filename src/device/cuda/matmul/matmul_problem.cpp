@@ -52,6 +52,7 @@ MatmulProblem make_matmul_problem(const KernelRequest& request) {
   const Shape y = main.output()->type().static_shape();
   MatmulProblem problem;
   problem.type = main.output()->data_type();
+  refuse_unless(is_floating(problem.type), "whole numbers");
   problem.transpose_a = main.attributes().boolean("transpose_a");
   problem.transpose_b = main.attributes().boolean("transpose_b");
   problem.m = y[y.size() - 2];
