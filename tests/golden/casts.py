@@ -25,9 +25,9 @@ FLOATS = {
 INTEGERS = {
     "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32,
     "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64, "int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4,
-    "int2": ml_dtypes.int2,
+    "int2": ml_dtypes.int2, "uint2": ml_dtypes.uint2,
 }
-BITS = {"int4": 4, "uint4": 4, "fp4_e2m1": 4, "int2": 2}
+BITS = {"int4": 4, "uint4": 4, "fp4_e2m1": 4, "int2": 2, "uint2": 2}
 EIGHT_BITS = {"fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "fp8_e5m2fnuz", "fp8_e8m0"}
 
 

@@ -34,6 +34,7 @@ enum class DataType : uint8_t {
   int4,
   uint4,
   int2,
+  uint2,
   complex64,
   complex128,
 };
@@ -77,6 +78,7 @@ inline constexpr TypeTraits kTypeTraits[] = {
     {DataType::int4, "int4", 4, TypeKind::signed_integer, 3, -8, 7},
     {DataType::uint4, "uint4", 4, TypeKind::unsigned_integer, 4, 0, 15},
     {DataType::int2, "int2", 2, TypeKind::signed_integer, 1, -2, 1},
+    {DataType::uint2, "uint2", 2, TypeKind::unsigned_integer, 2, 0, 3},
     {DataType::complex64, "complex64", 64, TypeKind::complex, 24, -0x1.fffffep127, 0x1.fffffep127},
     {DataType::complex128, "complex128", 128, TypeKind::complex, 53, -0x1.fffffffffffffp1023,
      0x1.fffffffffffffp1023},
