@@ -1,7 +1,8 @@
-# cmake -DHEADERS="tessera/a.h;tessera/b.h" -DFOLDER=include -DOUTPUT=file.h -P InterfaceVersion.cmake: a header with a number
+# cmake -DHEADERS=tessera/a.h,tessera/b.h -DFOLDER=include -DOUTPUT=file.h -P InterfaceVersion.cmake: a header with a number
 # of what those say. Comments and white space are left out, and so is what follows two slashes in a text in quotes, on which
 # no layout depends.
 set(TEXT "")
+string(REPLACE "," ";" HEADERS "${HEADERS}")
 list(SORT HEADERS)
 foreach(HEADER IN LISTS HEADERS)
   file(READ "${FOLDER}/${HEADER}" CONTENTS)

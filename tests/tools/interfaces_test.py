@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 import unittest
@@ -63,27 +64,57 @@ class InterfacesTest(TreeTest):
         self.assert_fails("interfaces", "there is no tessera/gone.h")
 
 
+@unittest.skipUnless(shutil.which("cmake") and shutil.which("ninja"), "needs cmake and ninja")
 class InterfaceVersionTest(TreeTest):
-    """The number follows what headers say, and not how they say it."""
+    """The number of a build tree follows what headers say, and not how they say it."""
 
-    def version(self, text, name="a.h"):
-        self.write(f"include/tessera/{name}", text)
-        output = self.root / "version.h"
-        subprocess.run(["cmake", f"-DHEADERS=tessera/{name}", f"-DFOLDER={self.root}/include", f"-DOUTPUT={output}", "-P",
-                        ROOT / "cmake/InterfaceVersion.cmake"], check=True)
-        words = output.read_text().split("#define TESSERA_INTERFACE_VERSION ")[1]
+    TEXT = "// A pair.\nstruct Pair {\n  int first;\n  int second[2];  // two; of them\n};\n"
+
+    def setUp(self):
+        super().setUp()
+        for name in ("InterfaceVersion.cmake", "TesseraInterfaces.cmake"):
+            self.write(f"cmake/{name}", (ROOT / "cmake" / name).read_text())
+        self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.22)\nproject(Version LANGUAGES NONE)\n"
+                                     "include(cmake/TesseraInterfaces.cmake)\n")
+        self.lists = {name: headers.split() for name, headers in
+                      re.findall(r"set\(TESSERA_(EXTENSION|BACKEND)_HEADERS\s+([^)]*)\)",
+                                 (ROOT / "cmake/TesseraInterfaces.cmake").read_text())}
+        for header in [*self.lists["EXTENSION"], *self.lists["BACKEND"]]:
+            self.write(f"include/{header}", self.TEXT)
+        self.call("cmake", "-S", self.root, "-B", self.root / "build", "-G", "Ninja")
+        self.output = self.root / "build/interface/tessera/interface_version.h"
+
+    def call(self, *words):
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+    def version(self):
+        words = self.output.read_text().split("#define TESSERA_INTERFACE_VERSION ")[1]
         self.assertRegex(words, r'^"[0-9a-f]{12}"\n$')
         return words
 
-    @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
-    def test_version(self):
-        text = "// A pair.\nstruct Pair {\n  int first;\n  int second[2];  // two; of them\n};\n"
-        before = self.version(text)
-        self.assertEqual(self.version(text.replace("// A pair.", "// Two [of] them; \"said\" at length.")), before)
-        self.assertEqual(self.version(text.replace("{\n  int first", "\n{ int   first")), before)
-        self.assertNotEqual(self.version(text.replace("first", "third")), before)
-        self.assertNotEqual(self.version(text.replace("[2]", "[3]")), before)
-        self.assertNotEqual(self.version(text, "b.h"), before)
+    def version_with(self, header, text):
+        self.write(f"include/{header}", text)
+        self.call("cmake", "--build", self.root / "build", "--target", "tessera_interface_version")
+        return self.version()
+
+    def test_every_header_counts(self):
+        first = self.version()
+        known = {first}
+        headers = [self.lists[name][place] for name in ("EXTENSION", "BACKEND") for place in (0, -1)]
+        for header in headers:
+            known.add(self.version_with(header, self.TEXT.replace("[2]", "[3]")))
+        self.assertEqual(len(known), 1 + len(headers))
+        for header in headers:
+            self.version_with(header, self.TEXT)
+        self.assertEqual(self.version(), first)
+
+    def test_words_alone_count(self):
+        header, before, written = self.lists["BACKEND"][-1], self.version(), self.output.stat().st_mtime_ns
+        for text in (self.TEXT.replace("// A pair.", "// Two [of] them; \"said\" at length."),
+                     self.TEXT.replace("{\n  int first", "\n{ int   first")):
+            self.assertEqual(self.version_with(header, text), before)
+        self.assertEqual(self.output.stat().st_mtime_ns, written)  # what reads it is not compiled anew
+        self.assertNotEqual(self.version_with(header, self.TEXT.replace("first", "third")), before)
 
 
 if __name__ == "__main__":
