@@ -8,6 +8,7 @@ set(TESSERA_EXTENSION_HEADERS
     tessera/base/error.h
     tessera/base/half.h
     tessera/base/log.h
+    tessera/base/narrow_float.h
     tessera/base/random.h
     tessera/base/rounding.h
     tessera/base/shape.h

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/log.h"
+#include "tessera/base/narrow_float.h"
 #include "tessera/base/random.h"
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
