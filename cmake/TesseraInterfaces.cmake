@@ -93,7 +93,6 @@ set(TESSERA_USER_HEADERS
 
 # What the plug-ins of this tree include beside the extension's.
 set(TESSERA_BACKEND_HEADERS
-    tessera/base/narrow_float.h
     tessera/device/common/attention_rules.h
     tessera/device/common/batch_norm_patterns.h
     tessera/device/common/channel_order.h

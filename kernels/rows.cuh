@@ -1,4 +1,5 @@
-// Work along one axis of [outer, extent, inner]: softmax, cross-entropy, argmax, top-k, running sums. One block a row.
+// Work along one axis of [outer, extent, inner]: softmax, cross-entropy, argmax, top-k, running sums. One
+// block a row.
 #pragma once
 
 #include "reduce.cuh"
@@ -198,7 +199,8 @@ __device__ void cumulative_sum(const T* x, T* y, int64 rows, int64 extent) {
   }
 }
 
-// The same where `inner` elements lie between those of a row: a thread a row, so that neighbors read neighbors.
+// The same where `inner` elements lie between those of a row: a thread a row, so that neighbors read
+// neighbors.
 template <typename T, bool exclusive, bool reverse>
 __device__ void cumulative_sum_of_columns(const T* x, T* y, int64 rows, int64 extent, int64 inner) {
   using A = Accumulator<T>;

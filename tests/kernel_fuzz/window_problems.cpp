@@ -111,10 +111,9 @@ void make_cumulative_sum(ProblemMaker& maker) {
   Draw& draw = maker.draw();
   const Shape shape = maker.shape(1, 4);
   const auto rank = static_cast<int64_t>(shape.size());
-  ops::cumulative_sum(maker.input(maker.type_of(kNumericTypes), shape, -9, 9),
-                      {.axis = draw.between(-rank, rank - 1),
-                       .exclusive = draw.chance(50),
-                       .reverse = draw.chance(50)});
+  ops::cumulative_sum(
+      maker.input(maker.type_of(kNumericTypes), shape, -9, 9),
+      {.axis = draw.between(-rank, rank - 1), .exclusive = draw.chance(50), .reverse = draw.chance(50)});
 }
 
 }  // namespace
@@ -127,8 +126,12 @@ NodeMakers pooling_makers() {
 }
 
 NodeMakers reduction_makers() {
-  return {{"reduce_sum", make_sum}, {"reduce_mean", make_mean}, {"reduce_max", make_max},
-          {"reduce_min", make_min}, {"argmax", make_argmax},    {"reduce_product", make_product},
+  return {{"reduce_sum", make_sum},
+          {"reduce_mean", make_mean},
+          {"reduce_max", make_max},
+          {"reduce_min", make_min},
+          {"argmax", make_argmax},
+          {"reduce_product", make_product},
           {"cumulative_sum", make_cumulative_sum}};
 }
 

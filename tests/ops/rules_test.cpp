@@ -67,7 +67,8 @@ TEST(Reductions, RunningSumsKeepElementsOutOfTheirOwnAndStartFromEitherEnd) {
   Bench bench;
   Value* x = bench.in(fp32({2, 3}, {1, 2, 3, 10, 20, 30}));
   EXPECT_EQ(bench.run(ops::cumulative_sum(x)), (std::vector<double>{1, 3, 6, 10, 30, 60}));
-  EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.exclusive = true})), (std::vector<double>{0, 1, 3, 0, 10, 30}));
+  EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.exclusive = true})),
+            (std::vector<double>{0, 1, 3, 0, 10, 30}));
   EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.reverse = true})), (std::vector<double>{6, 5, 3, 60, 50, 30}));
   EXPECT_EQ(bench.run(ops::cumulative_sum(x, {.axis = 0, .exclusive = true, .reverse = true})),
             (std::vector<double>{10, 20, 30, 0, 0, 0}));

@@ -60,10 +60,12 @@ GeneratedProgram cumulative_sum(const Node& node, const GpuTraits&) {
   const auto view =
       backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
   const int64_t rows = view.extent == 0 ? 0 : view.outer * view.inner;
-  const std::string options = fmt::format("<{}, {}, {}>", type_of(node, 0), node.attributes().boolean("exclusive"),
-                                          node.attributes().boolean("reverse"));
+  const std::string options =
+      fmt::format("<{}, {}, {}>", type_of(node, 0), node.attributes().boolean("exclusive"),
+                  node.attributes().boolean("reverse"));
   if (view.inner == 1)
-    return over_rows(node, rows, fmt::format("cumulative_sum{}(x0, y0, {}, {});", options, rows, view.extent));
+    return over_rows(node, rows,
+                     fmt::format("cumulative_sum{}(x0, y0, {}, {});", options, rows, view.extent));
   return over_rows(node, quotient_rounded_up(rows, int64_t{kRowThreads}),
                    fmt::format("cumulative_sum_of_columns{}(x0, y0, {}, {}, {});", options, rows, view.extent,
                                view.inner));

@@ -39,10 +39,11 @@ void reference(const ReferenceCall& call) {
 
 const OperatorRegistration kRegistration({
     .name = "cumulative_sum",
-    .documentation = "Running sums along `axis`: y[i] = x[0] + ... + x[i], without x[i] where `exclusive`, from the "
-                     "last element on where `reverse`. 16-bit types are summed in at least fp32 and rounded once; "
-                     "64-bit integers are exact within 2^53, and what a type does not hold saturates. ONNX's CumSum, "
-                     "whose axis is known when the graph is made.",
+    .documentation =
+        "Running sums along `axis`: y[i] = x[0] + ... + x[i], without x[i] where `exclusive`, from the "
+        "last element on where `reverse`. 16-bit types are summed in at least fp32 and rounded once; "
+        "64-bit integers are exact within 2^53, and what a type does not hold saturates. ONNX's CumSum, "
+        "whose axis is known when the graph is made.",
     .operator_class = OperatorClass::reduction,
     .traits = {.any_axis_order = true},
     .inputs = {{.name = "x", .types = kNumericTypes}},

@@ -71,13 +71,15 @@ LoopKernel cumulative_sum(const Node& node) {
                   if (elements == 0) return;
                   const int64_t groups = quotient_rounded_up(view.inner, kColumns);
                   const int64_t work = view.outer * groups;
-                  for_each_part(std::min(part_count(elements), work), work, [&](int64_t, int64_t begin, int64_t end) {
-                    for (int64_t k = begin; k < end; ++k) {
-                      const int64_t column = k % groups * kColumns;
-                      const int64_t start = k / groups * view.extent * view.inner + column;
-                      sum_columns(x + start, y + start, view, std::min(kColumns, view.inner - column), direction);
-                    }
-                  });
+                  for_each_part(std::min(part_count(elements), work), work,
+                                [&](int64_t, int64_t begin, int64_t end) {
+                                  for (int64_t k = begin; k < end; ++k) {
+                                    const int64_t column = k % groups * kColumns;
+                                    const int64_t start = k / groups * view.extent * view.inner + column;
+                                    sum_columns(x + start, y + start, view,
+                                                std::min(kColumns, view.inner - column), direction);
+                                  }
+                                });
                 });
               },
           .overwrites = 0};
