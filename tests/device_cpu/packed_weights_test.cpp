@@ -43,7 +43,8 @@ class PackedWeights : public ::testing::Test {
   PackedWeights() { set(*variables_, 1); }
 
   static void set(Variables& variables, uint64_t seed) {
-    for (const auto& input : network(2)->inputs()) {
+    const std::unique_ptr<Graph> graph = network(2);
+    for (const auto& input : graph->inputs()) {
       if (input->role() == InputRole::input) continue;
       variables.set(input->name(),
                     random_tensor(DataType::fp32, input->type().static_shape(), -1, 1, seed++));
