@@ -166,6 +166,7 @@ void run_bench(const BenchArguments& arguments) {
                            {"arena_bytes", plan.peak_bytes},
                            {"variable_bytes", plan.variable_bytes},
                            {"persistent_bytes", plan.persistent_bytes},
+                           {"packed_bytes", plan.packed_bytes},
                            {"compile_seconds", compiled.executable->compile_seconds()}};
     if (!compiled.fallback.empty()) json["device_fallback"] = compiled.fallback;
     if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;

@@ -146,10 +146,13 @@ void print_json(const Explanation& explained) {
                     {"variable_bytes", plan.variable_bytes},
                     {"settled_variable_bytes", plan.settled_variable_bytes},
                     {"persistent_bytes", plan.persistent_bytes},
+                    {"packed_bytes", plan.packed_bytes},
                     {"derived", nlohmann::json::array()},
                     {"workspace", workspace_json(explained)}};
   for (const DerivedValue& value : plan.derived) {
-    json["memory"]["derived"].push_back({{"name", value.name}, {"type", value.type}, {"bytes", value.bytes}});
+    nlohmann::json derived = {{"name", value.name}, {"type", value.type}, {"bytes", value.bytes}};
+    if (!value.packed_for.empty()) derived["packed_for"] = value.packed_for;
+    json["memory"]["derived"].push_back(std::move(derived));
   }
   json["compile_seconds"] = executable.compile_seconds();
   fmt::print("{}\n", dump_json(json, 1));
@@ -224,11 +227,14 @@ void print_derived(const MemoryPlan& plan) {
                    [](const DerivedValue& a, const DerivedValue& b) { return a.bytes > b.bytes; });
   constexpr size_t kShown = 8;
   fmt::print(
-      "\nMade once of parameters and constants, and shared by all executables over them: {} in {} values\n",
+      "\nMade once of parameters and constants, and shared by all executables over them: {} in {} values",
       format_bytes(static_cast<double>(plan.persistent_bytes)), values.size());
+  if (plan.packed_bytes > 0)
+    fmt::print(", of them packed for kernels {}", format_bytes(static_cast<double>(plan.packed_bytes)));
+  fmt::print("\n");
   for (size_t i = 0; i < std::min(kShown, values.size()); ++i) {
-    fmt::print("  {:>10}  {} {}\n", format_bytes(static_cast<double>(values[i].bytes)), values[i].name,
-               values[i].type);
+    fmt::print("  {:>10}  {} {}{}\n", format_bytes(static_cast<double>(values[i].bytes)), values[i].name,
+               values[i].type, values[i].packed_for.empty() ? "" : ", packed for " + values[i].packed_for);
   }
 }
 

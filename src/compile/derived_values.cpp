@@ -14,18 +14,20 @@ DerivedValues::DerivedValues(const Schedule& schedule, const StoragePlan& plan, 
     std::string text = Tuner::key_of(request_for(*node));
     bool is_described = true;
     for (const Value* input : node->inputs()) {
-      if (input->producer() == nullptr) {
-        text += fmt::format(" [%{} {}]", input->name(), to_string(input->type()));
-        continue;
-      }
-      const auto known = keys_.find(input);
-      is_described = is_described && known != keys_.end();
-      if (is_described) text += fmt::format(" [{}]", known->second);
+      const std::string key = key_of(input);
+      is_described = is_described && !key.empty();
+      text += fmt::format(" [{}]", key);
     }
     if (!is_described || text.size() > kLongest) continue;
     for (const auto& output : node->outputs())
       keys_[output.get()] = fmt::format("{} -> {}", text, output->index());
   }
+}
+
+std::string DerivedValues::key_of(const Value* value) const {
+  if (value->producer() == nullptr) return fmt::format("%{} {}", value->name(), to_string(value->type()));
+  const auto known = keys_.find(value);
+  return known == keys_.end() ? "" : known->second;
 }
 
 bool DerivedValues::take(const Node& node, const RunVariables& variables) {

@@ -26,6 +26,10 @@ class DerivedValues {
 
   // Whether another executable has the node's results, which serve this one then.
   bool take(const Node& node, const RunVariables& variables);
+  // Equal for values of equal bits: the variables, by name, and what is done with them. "" for what only a
+  // very long text would describe.
+  std::string key_of(const Value* value) const;
+
   // Memory for the node to compute them into.
   void allocate(const Node& node);
   // All are computed: others may take them.
@@ -36,10 +40,8 @@ class DerivedValues {
 
   const StoragePlan& plan_;
   Device& device_;
-  std::vector<std::shared_ptr<void>> memory_;  // by place in plan.persistent
-  // Equal for values of equal bits: the variables, by name, and what is done with them. What only a very long
-  // text would describe has none.
-  std::unordered_map<const Value*, std::string> keys_;
+  std::vector<std::shared_ptr<void>> memory_;           // by place in plan.persistent
+  std::unordered_map<const Value*, std::string> keys_;  // of what nodes make
 };
 
 }  // namespace tessera

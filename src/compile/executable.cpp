@@ -9,6 +9,7 @@
 
 #include "compile/derived_values.h"
 #include "compile/finite.h"
+#include "compile/packed_inputs.h"
 #include "compile/queue_work.h"
 #include "compile/recorded_run.h"
 #include "compile/run_inputs.h"
@@ -51,10 +52,11 @@ class PlannedExecutable : public Executable {
     end_phase("choose kernels");
     plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
                          {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
-    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
-    use_ = workspace_->add_use({graph_->name(), plan_.memory.peak_bytes});
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
+    packed_.emplace(steps_, *derived_, *device_, plan_.memory);
+    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
+    use_ = workspace_->add_use({graph_->name(), plan_.memory.peak_bytes});
     variables_.emplace(*graph_, schedule_, plan_, device_, queue_);
     updates_.emplace(*graph_, plan_, *device_, *queue_);
     end_phase("plan memory");
@@ -206,11 +208,7 @@ class PlannedExecutable : public Executable {
       run_once();
       variables_->before_runs();
       resolve_runs();
-      for (Step& step : steps_) {
-        for (size_t i = 0; i < step.frozen.size(); ++i) {
-          if (step.frozen[i]) step.kernel->prepare(i, step.inputs[i]);
-        }
-      }
+      packed_->give(steps_, *variables_);
     } catch (...) {
       variables_->unbind();
       throw;
@@ -373,6 +371,7 @@ class PlannedExecutable : public Executable {
   std::optional<RunVariables> variables_;
   std::optional<RunUpdates> updates_;
   std::optional<DerivedValues> derived_;
+  std::optional<PackedInputs> packed_;
   std::vector<PhaseReport> phases_;
 
   void* arena_ = nullptr;  // the workspace's, when it was last looked at

@@ -12,12 +12,10 @@ Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::
   Step step;
   step.node = &node;
   if (is_alias(node)) {
-    step.frozen.assign(node.inputs().size(), false);
     reports.push_back(
         {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
     return step;
   }
-  step.frozen = request.frozen_inputs;
   ChosenKernel choice = choose_kernel(request, device, tuner);
   step.kernel = std::move(choice.kernel);
   step.kernel_name = choice.report.kernel;
@@ -29,7 +27,7 @@ Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::
 
 void Step::run(Queue& queue) {
   if (kernel == nullptr) return;
-  naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue}); });
+  naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue, packed}); });
 }
 
 std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
@@ -43,7 +41,7 @@ KernelRequest request_for(const Node& node, const Schedule& schedule, const Comp
                         .frozen_inputs = {},
                         .deterministic = options.passes.deterministic,
                         .tf32 = options.passes.precision == Precision::tf32 && tf32_allowed()};
-  // What runs once packs nothing: it is not prepared.
+  // For what runs once nothing is packed.
   const bool runs_once = schedule.settled.contains(node.output());
   for (const Value* input : node.inputs())
     request.frozen_inputs.push_back(!runs_once && schedule.settled.contains(input));

@@ -15,8 +15,8 @@ struct Step {
   const Node* node = nullptr;
   std::unique_ptr<Kernel> kernel;  // null for an alias, and on a device that makes none
   std::string kernel_name;
-  std::vector<bool> frozen;  // by input: given once through Kernel::prepare()
   std::vector<const void*> inputs;
+  std::vector<const void*> packed;  // by Kernel::packings()
   std::vector<void*> outputs;
   void* workspace = nullptr;
 

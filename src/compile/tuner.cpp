@@ -228,12 +228,17 @@ std::optional<double> Tuner::time(const KernelRequest& request, const WillingCan
                                   const Buffers& buffers, void* cache, std::vector<Tensor>& expected) {
   const std::unique_ptr<Kernel> kernel = candidate.make();
   const std::shared_ptr<void> workspace = device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
-  for (size_t i = 0; i < request.frozen_inputs.size(); ++i) {
-    if (request.frozen_inputs[i]) kernel->prepare(i, buffers.inputs[i]);
+  const std::vector<Packing> packings = kernel->packings();
+  std::vector<std::shared_ptr<void>> owned;
+  std::vector<const void*> packed;
+  for (size_t i = 0; i < packings.size(); ++i) {
+    owned.push_back(device_.allocate(std::max<int64_t>(packings[i].bytes, 1)));
+    kernel->pack(i, buffers.inputs[packings[i].input], owned.back().get());
+    packed.push_back(owned.back().get());
   }
   const QueueWork done(*queue_);
   buffers.forget_outputs(request.node, *queue_);
-  const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get(), *queue_};
+  const KernelArguments arguments{buffers.inputs, buffers.outputs, workspace.get(), *queue_, packed};
   kernel->run(arguments);  // warm-up
   queue_->synchronize();
   const std::vector<Tensor> results = read_outputs(request.node, *queue_, buffers.outputs);

@@ -69,7 +69,7 @@ inline std::vector<size_t> overwritten_inputs(const Kernel& kernel, const Kernel
   return result;
 }
 
-// Runs the kernel between guard bands, on memory of which it must not read what it has not written; prepares
+// Runs the kernel between guard bands, on memory of which it must not read what it has not written; packs
 // frozen inputs first. The test fails when the kernel writes to a band or to an input.
 inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const KernelRequest& request,
                                       const std::vector<Tensor>& inputs, const RunMemory& memory = {}) {
@@ -81,7 +81,15 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
         static_cast<size_t>(std::find(values.begin(), values.end(), values[i]) - values.begin());
     owned.push_back(first < i ? nullptr : std::make_unique<GuardedMemory>(device, inputs[i]));
     sources.push_back(owned[first]->get());
-    if (request.frozen_inputs[i]) kernel.prepare(i, sources.back());
+  }
+  std::vector<GuardedMemory> owned_packings;
+  std::vector<const void*> packed;
+  const std::vector<Packing> packings = kernel.packings();
+  for (size_t i = 0; i < packings.size(); ++i) {
+    EXPECT_TRUE(request.frozen_inputs[packings[i].input]) << "packs an input that may change";
+    owned_packings.emplace_back(device, packings[i].bytes, memory.poison);
+    kernel.pack(i, sources[packings[i].input], owned_packings.back().get());
+    packed.push_back(owned_packings.back().get());
   }
   const std::vector<size_t> overwritten =
       memory.in_place ? overwritten_inputs(kernel, request)
@@ -98,13 +106,15 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
   }
   owned.push_back(std::make_unique<GuardedMemory>(device, kernel.workspace_bytes(), memory.poison));
   const std::shared_ptr<Queue> queue = device.queue();
-  kernel.run({sources, targets, owned.back()->get(), *queue});
+  kernel.run({sources, targets, owned.back()->get(), *queue, packed});
   queue->synchronize();
   for (size_t i = 0; i < owned.size(); ++i) {
     const std::string damage = owned[i] == nullptr ? "" : owned[i]->damage();
     EXPECT_EQ(damage, "") << "written beyond " << buffer_name(i, inputs.size(), owned.size()) << " of "
                           << print(request.node);
   }
+  for (const GuardedMemory& packing : owned_packings)
+    EXPECT_EQ(packing.damage(), "") << "written beyond a packing of " << print(request.node);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (std::find(targets.begin(), targets.end(), sources[i]) != targets.end()) continue;
     Tensor after(inputs[i].data_type(), inputs[i].shape());

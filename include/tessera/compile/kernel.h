@@ -22,6 +22,17 @@ struct KernelArguments {
   std::span<void* const> outputs;
   void* workspace;  // workspace_bytes() of scratch memory, undefined contents
   Queue& queue;     // on which the work is enqueued; done when run() returns, where the device is the host
+  std::span<const void* const> packed = {};  // what Kernel::packings() lists
+};
+
+// What a kernel makes of an input that never changes (a frozen weight), to read it faster: reordered,
+// transformed.
+struct Packing {
+  size_t input = 0;
+  // All that the contents depend on beside those of the input: equal texts give equal bytes. "" where it
+  // cannot be said: the packing is this kernel's alone.
+  std::string layout;
+  int64_t bytes = 0;
 };
 
 class Kernel {
@@ -32,9 +43,11 @@ class Kernel {
   virtual int64_t workspace_bytes() const { return 0; }
   // True when the kernel stays correct with `output` written over `input`, which nothing else reads later.
   virtual bool may_overwrite(size_t output, size_t input) const { return false; }
-  // Called when an input that never changes (a frozen weight) is known, before run and again whenever it is
-  // bound anew; the kernel may pack it. `run` still receives its pointer.
-  virtual void prepare(size_t input, const void* memory) {}
+  // Of frozen inputs alone. They are made when these are bound, and kept beside the variables, once for all
+  // kernels that want the same; `run` receives the inputs' own pointers, too.
+  virtual std::vector<Packing> packings() const { return {}; }
+  // Makes packings()[index] of its input's memory; done when it returns.
+  virtual void pack(size_t index, const void* memory, void* packed) const {}
   // False where each run needs the host, which waits for the queue, perhaps: no recording can hold it.
   virtual bool recordable() const { return true; }
   virtual void run(const KernelArguments& arguments) = 0;
@@ -43,7 +56,7 @@ class Kernel {
 // What a kernel is asked for. The node is static and outlives the kernel.
 struct KernelRequest {
   const Node& node;
-  std::vector<bool> frozen_inputs;  // per input: its contents are given once through prepare()
+  std::vector<bool> frozen_inputs;  // per input: it never changes, and the kernel may have it packed
   bool deterministic = true;        // the same bits at every run
   bool tf32 = false;                // fp32 products may round their operands to TF32
 };

@@ -26,6 +26,7 @@ struct DerivedValue {
   std::string name;
   std::string type;  // "fp16[64, 3, 3, 64]"
   int64_t bytes = 0;
+  std::string packed_for = {};  // the kernel that wants it so; "" for what nodes compute
 };
 
 struct MemoryPlan {
@@ -37,8 +38,8 @@ struct MemoryPlan {
   int64_t variable_bytes = 0;          // parameters and states that runs read or write, outside the arena
   int64_t settled_variable_bytes = 0;  // those that only what is computed once reads: see Executable::load()
   int64_t persistent_bytes = 0;        // of the derived values, which lie outside the arena, too
-  std::vector<DerivedValue> derived =
-      {};  // in the order in which they are computed, when variables are bound
+  int64_t packed_bytes = 0;            // those of them that kernels have packed
+  std::vector<DerivedValue> derived = {};  // in the order in which they are made, when variables are bound
 
   // What runs need.
   int64_t total_bytes() const { return peak_bytes + variable_bytes + persistent_bytes; }

@@ -33,13 +33,22 @@ class SubgraphKernel : public Kernel {
                        [](const Step& step) { return step.kernel->recordable(); });
   }
 
-  void prepare(size_t input, const void* memory) override {
-    for (Step& step : steps_) {
-      for (size_t i = 0; i < step.sources.size(); ++i) {
-        const Place& place = step.sources[i];
-        if (place.kind == Place::Kind::input && place.index == input) step.kernel->prepare(i, memory);
+  // Those of each step, one after the other; what is frozen is an input, seen as it is or its first rows.
+  std::vector<Packing> packings() const override {
+    std::vector<Packing> result;
+    for (const Step& step : steps_) {
+      for (Packing packing : step.kernel->packings()) {
+        packing.input = step.sources[packing.input].index;
+        result.push_back(std::move(packing));
       }
     }
+    return result;
+  }
+  void pack(size_t index, const void* memory, void* packed) const override {
+    const auto after = std::find_if(steps_.begin(), steps_.end(),
+                                    [&](const Step& step) { return step.first_packing > index; });
+    const Step& step = *std::prev(after);
+    step.kernel->pack(index - step.first_packing, memory, packed);
   }
 
   void run(const KernelArguments& arguments) override {
@@ -47,7 +56,8 @@ class SubgraphKernel : public Kernel {
     for (Step& step : steps_) {
       for (size_t i = 0; i < step.sources.size(); ++i) step.inputs[i] = address(step.sources[i], arguments);
       for (size_t i = 0; i < step.targets.size(); ++i) step.outputs[i] = address(step.targets[i], arguments);
-      step.kernel->run({step.inputs, step.outputs, scratch, arguments.queue});
+      step.kernel->run({step.inputs, step.outputs, scratch, arguments.queue,
+                        arguments.packed.subspan(step.first_packing, step.packing_count)});
     }
   }
 
@@ -65,6 +75,8 @@ class SubgraphKernel : public Kernel {
     std::vector<Place> targets;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
+    size_t first_packing = 0;  // in packings()
+    size_t packing_count = 0;
   };
 
   static void* address(const Place& place, const KernelArguments& arguments) {
@@ -127,12 +139,19 @@ class SubgraphKernel : public Kernel {
     const Node& node = *copies_.add_node("reshape", {source}, {{"shape", value.shape()}});
     const KernelRequest inner{
         .node = node, .frozen_inputs = {false}, .deterministic = request.deterministic, .tf32 = request.tf32};
-    add_step({first_willing(inner, candidates), {places_.at(&value)}, {target}, {}, {}});
+    add_step({.kernel = first_willing(inner, candidates),
+              .sources = {places_.at(&value)},
+              .targets = {target},
+              .inputs = {},
+              .outputs = {}});
   }
 
   void add_step(Step step) {
     step.inputs.resize(step.sources.size());
     step.outputs.resize(step.targets.size());
+    step.first_packing = packing_count_;
+    step.packing_count = step.kernel->packings().size();
+    packing_count_ += step.packing_count;
     inner_workspace_ = std::max(inner_workspace_, step.kernel->workspace_bytes());
     steps_.push_back(std::move(step));
   }
@@ -154,6 +173,7 @@ class SubgraphKernel : public Kernel {
   std::vector<Step> steps_;
   WorkspaceLayout workspace_;
   int64_t inner_workspace_ = 0;
+  size_t packing_count_ = 0;
   WorkspaceArray<std::byte> scratch_;  // the kernels' own workspace
 };
 

@@ -52,9 +52,10 @@ class CausalAttention : public Kernel {
   int64_t workspace_bytes() const override {
     return std::max(finite_->workspace_bytes(), reference_->workspace_bytes());
   }
-  void prepare(size_t input, const void* memory) override {
-    finite_->prepare(input, memory);
-    reference_->prepare(input, memory);
+  // The reference packs nothing.
+  std::vector<Packing> packings() const override { return finite_->packings(); }
+  void pack(size_t index, const void* memory, void* packed) const override {
+    finite_->pack(index, memory, packed);
   }
   void run(const KernelArguments& arguments) override {
     bool finite = true;

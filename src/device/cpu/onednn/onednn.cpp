@@ -1,5 +1,7 @@
 #include "device/cpu/onednn/onednn.h"
 
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "tessera/device/common/workspace_layout.h"
@@ -12,8 +14,31 @@ namespace {
 using backend::WorkspaceArray;
 using dnnl::memory;
 
-// Runs one primitive. Operands whose layouts differ pass through buffers: of the kernel's own and filled once
-// for frozen inputs, in the workspace at every run for the others.
+std::string joined(const memory::dims& numbers) {
+  return fmt::format("{}", fmt::join(numbers, "x"));
+}
+
+// All that says where the elements lie; "" for layouts of which oneDNN does not tell it, and for whole
+// numbers, to which it may add sums.
+std::string describe(const memory::desc& descriptor) {
+  const memory::data_type type = descriptor.get_data_type();
+  const bool floating =
+      type == memory::data_type::f32 || type == memory::data_type::f16 || type == memory::data_type::bf16;
+  if (!floating || descriptor.get_format_kind() != memory::format_kind::blocked) return "";
+  return fmt::format("type {} {} of {} strides {} blocks {} of axes {} offset {}", static_cast<int>(type),
+                     joined(descriptor.get_dims()), joined(descriptor.get_padded_dims()),
+                     joined(descriptor.get_strides()), joined(descriptor.get_inner_blks()),
+                     joined(descriptor.get_inner_idxs()), descriptor.get_submemory_offset());
+}
+
+std::string describe_reorder(const memory::desc& from, const memory::desc& to) {
+  const std::string source = describe(from);
+  const std::string target = describe(to);
+  return source.empty() || target.empty() ? "" : fmt::format("onednn {} -> {}", source, target);
+}
+
+// Runs one primitive. Operands whose layouts differ are reordered: frozen inputs once, as packings, the
+// others at every run, through the workspace.
 class OnednnKernel : public Kernel {
  public:
   OnednnKernel(const OnednnPlan& plan, const KernelRequest& request) : primitive_(plan.descriptor) {
@@ -28,13 +53,24 @@ class OnednnKernel : public Kernel {
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
 
-  void prepare(size_t input, const void* memory) override {
-    for (Operand& operand : operands_) {
-      if (operand.is_output || operand.index != input || !operand.packed) continue;
-      operand.stored.set_data_handle(const_cast<void*>(memory));
-      operand.reorder.execute(onednn_stream(), operand.stored, operand.used);
-      onednn_stream().wait();
+  std::vector<Packing> packings() const override {
+    std::vector<Packing> result;
+    for (const Operand& operand : operands_) {
+      if (!operand.packing.has_value()) continue;
+      const memory::desc wanted = operand.used.get_desc();
+      result.push_back({operand.index, describe_reorder(operand.stored.get_desc(), wanted),
+                        static_cast<int64_t>(wanted.get_size())});
     }
+    return result;
+  }
+
+  void pack(size_t index, const void* source, void* packed) const override {
+    const auto operand = std::find_if(operands_.begin(), operands_.end(),
+                                      [&](const Operand& one) { return one.packing == index; });
+    const memory from(operand->stored.get_desc(), onednn_engine(), const_cast<void*>(source));
+    memory to(operand->used.get_desc(), onednn_engine(), packed);
+    dnnl::reorder(from, to).execute(onednn_stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+    onednn_stream().wait();
   }
 
   void run(const KernelArguments& arguments) override {
@@ -43,8 +79,9 @@ class OnednnKernel : public Kernel {
     for (Operand& operand : operands_) {
       void* pointer = operand.is_output ? arguments.outputs[operand.index]
                                         : const_cast<void*>(arguments.inputs[operand.index]);
-      if (operand.packed) continue;
-      if (operand.reorder) {
+      if (operand.packing.has_value()) {
+        operand.used.set_data_handle(const_cast<void*>(arguments.packed[*operand.packing]));
+      } else if (operand.reorder) {
         operand.stored.set_data_handle(pointer);
         operand.used.set_data_handle(operand.place.in(workspace));
         if (!operand.is_output) operand.execute_reorder(workspace);
@@ -63,8 +100,8 @@ class OnednnKernel : public Kernel {
   struct Operand {
     bool is_output = false;
     size_t index = 0;
-    bool packed = false;    // `used` belongs to the kernel
-    dnnl::reorder reorder;  // empty when the layouts agree
+    std::optional<size_t> packing;  // its place in packings()
+    dnnl::reorder reorder;          // of each run; empty when there is none
     memory stored;
     memory used;
     WorkspaceArray<std::byte> place;  // of `used`
@@ -87,9 +124,8 @@ class OnednnKernel : public Kernel {
     if (plan.stored == plan.wanted) {
       operand.used = operand.stored;
     } else if (frozen) {
-      operand.packed = true;
-      operand.used = memory(plan.wanted, onednn_engine());
-      operand.reorder = dnnl::reorder({onednn_engine(), plan.stored, onednn_engine(), plan.wanted});
+      operand.packing = packing_count_++;
+      operand.used = memory(plan.wanted, onednn_engine(), nullptr);
     } else {
       operand.used = memory(plan.wanted, onednn_engine(), nullptr);
       const auto& from = plan.is_output ? plan.wanted : plan.stored;
@@ -111,6 +147,7 @@ class OnednnKernel : public Kernel {
 
   dnnl::primitive primitive_;
   std::vector<Operand> operands_;
+  size_t packing_count_ = 0;
   memory scratchpad_;
   WorkspaceArray<std::byte> scratchpad_place_;
   backend::WorkspaceLayout workspace_;

@@ -55,7 +55,7 @@ using OnednnPlanner = std::function<OnednnPlan(const KernelRequest& request)>;
 
 KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner);
 
-// Whether the input is given once, through prepare().
+// Whether the input never changes, so that the kernel may have it packed.
 inline bool is_frozen_input(const KernelRequest& request, size_t index) {
   return index < request.frozen_inputs.size() && request.frozen_inputs[index];
 }

@@ -82,20 +82,27 @@ class WinogradConvolution : public Kernel {
     product_matrix_ = matrix_stride(squares_.size, panel_);
     if (!request_.mirrored) plan_turning();
     book_workspace();
-    if (frozen_) packed_ = hwy::AllocateAligned<float>(static_cast<size_t>(panels_.count() * filter_panel_));
   }
 
   int64_t workspace_bytes() const override {
     return workspace_.bytes(by_panels_ ? panels_.parts : std::max(squares_.parts, panels_.parts));
   }
 
-  void prepare(size_t input, const void* memory) override {
-    if (!frozen_ || input != request_.weight) return;
+  std::vector<Packing> packings() const override {
+    if (!frozen_) return {};
+    return {{.input = request_.weight,
+             .layout =
+                 fmt::format("winograd {}x3x3x{}{}, {} channels a panel", request_.problem.output_channels(),
+                             request_.problem.input_channels(), request_.mirrored ? " mirrored" : "", panel_),
+             .bytes = panels_.count() * filter_panel_ * static_cast<int64_t>(sizeof(float))}};
+  }
+
+  void pack(size_t, const void* memory, void* packed) const override {
     const auto transposed =
         hwy::AllocateAligned<float>(static_cast<size_t>(std::max<int64_t>(transposed_elements(), 1)));
     for (int64_t panel = 0; panel < panels_.count(); ++panel) {
       transform_filter(static_cast<const float*>(memory), panel, transposed.get(),
-                       packed_.get() + panel * filter_panel_);
+                       static_cast<float*>(packed) + panel * filter_panel_);
     }
   }
 
@@ -107,6 +114,7 @@ class WinogradConvolution : public Kernel {
     const Run run{
         .x = static_cast<const float*>(arguments.inputs[request_.data]),
         .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
+        .packed = frozen_ ? static_cast<const float*>(arguments.packed[0]) : nullptr,
         .epilogue = {optional(epilogue.bias), optional(epilogue.residual), epilogue.activation != nullptr},
         .y = static_cast<float*>(arguments.outputs[0]),
         .workspace = arguments.workspace};
@@ -117,6 +125,7 @@ class WinogradConvolution : public Kernel {
   struct Run {
     const float* x;
     const float* weight;
+    const float* packed;  // null unless frozen
     WinogradEpilogue epilogue;
     float* y;
     void* workspace;
@@ -144,12 +153,14 @@ class WinogradConvolution : public Kernel {
   }
 
   void run_by_squares(const Run& run) const {
-    float* filter = frozen_ ? packed_.get() : filter_.in(run.workspace);
+    const float* filter = run.packed;
     if (!frozen_) {
+      float* made = filter_.in(run.workspace);
       for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
         float* transposed = transposed_.in(workspace_.own_of(run.workspace, thread));
-        transform_filter(run.weight, panel, transposed, filter + panel * filter_panel_);
+        transform_filter(run.weight, panel, transposed, made + panel * filter_panel_);
       });
+      filter = made;
     }
     for_each_block(squares_.parts, squares_.count(), Order::forwards, [&](int64_t thread, int64_t block) {
       void* memory = workspace_.own_of(run.workspace, thread);
@@ -171,8 +182,13 @@ class WinogradConvolution : public Kernel {
     });
     for_each_block(panels_.parts, panels_.count(), Order::forwards, [&](int64_t thread, int64_t panel) {
       void* memory = workspace_.own_of(run.workspace, thread);
-      float* filter = frozen_ ? packed_.get() + panel * filter_panel_ : filter_.in(memory);
-      if (!frozen_) transform_filter(run.weight, panel, transposed_.in(memory), filter);
+      const float* filter = run.packed;
+      if (frozen_) {
+        filter += panel * filter_panel_;
+      } else {
+        transform_filter(run.weight, panel, transposed_.in(memory), filter_.in(memory));
+        filter = filter_.in(memory);
+      }
       for (int64_t block = 0; block < squares_.count(); ++block) {
         const Range squares = squares_.block(block);
         multiply(run, squares, panel, transformed + squares.begin * input_.channels, filter,
@@ -242,7 +258,6 @@ class WinogradConvolution : public Kernel {
   backend::WorkspaceArray<float> products_;
   backend::WorkspaceArray<float> transposed_;
   backend::WorkspaceArray<float> filter_;
-  hwy::AlignedFreeUniquePtr<float[]> packed_;  // the transformed frozen filter
 };
 
 KernelCandidate candidate(Request (*read)(const Node& node)) {
