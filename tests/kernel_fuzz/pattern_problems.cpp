@@ -216,7 +216,7 @@ class Network {
     if (draw_.chance(30) && y->type().rank() == 2) {
       Value* labels =
           maker_.finite_input(DataType::int32, {shape_of(y)[0]}, 0, static_cast<double>(channels(y) - 1));
-      y = ops::cross_entropy(y, labels, {.smoothing = draw_.chance(50) ? 0.1 : 0.0});
+      y = ops::cast(ops::cross_entropy(y, labels, {.smoothing = draw_.chance(50) ? 0.1 : 0.0}), type_);
     }
     return y;
   }

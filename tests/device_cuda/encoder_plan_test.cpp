@@ -1,0 +1,74 @@
+// The training step of a transformer encoder, planned for a card that is not there.
+#include <fmt/format.h>
+
+#include "tessera/tasks/masked_language_model.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
+
+namespace tessera::testing {
+namespace {
+
+// BERT-base's sizes.
+constexpr int64_t kBatch = 32;
+constexpr tasks::MaskedLanguageModelOptions kEncoder{
+    .tokens = 128, .vocabulary = 30521, .width = 768, .heads = 12, .layers = 12, .dropout = 0.1};
+constexpr int64_t kRows = kBatch * kEncoder.tokens;
+
+struct Totals {
+  size_t kernels = 0;
+  double bytes = 0;
+};
+
+Totals totals_of(const Executable& executable, std::string_view operator_name = {}) {
+  Totals totals;
+  for (const NodeReport& node : executable.nodes()) {
+    if (node.once || node.candidates.empty()) continue;
+    if (!operator_name.empty() && node.operator_name != operator_name) continue;
+    ++totals.kernels;
+    totals.bytes += node.bytes;
+  }
+  return totals;
+}
+
+std::unique_ptr<Executable> planned_encoder(Precision precision) {
+  const train::StepGraph step = train::build_training_step(
+      tasks::masked_language_model(kEncoder), {.sizes = {{"batch", kBatch}},
+                                               .phase = {.groups = {{.optimizer = optim::adamw()}}},
+                                               .precision = precision});
+  CompileOptions options;
+  options.passes.precision = precision;
+  return compile(*step.graph, Device::open("cuda:plan-h100"), options);
+}
+
+// Statistics, scale and shift beside them are fp32.
+TEST(CudaEncoderPlan, NormsAndLossesReadSixteenBits) {
+  const auto executable = planned_encoder(Precision::fp16);
+  const auto norms = static_cast<double>(2 * kEncoder.layers + 1);
+  const auto rows = static_cast<double>(kRows);
+  const auto width = static_cast<double>(kEncoder.width);
+  const Totals forward = totals_of(*executable, "layer_norm");
+  EXPECT_EQ(static_cast<double>(forward.kernels), norms);
+  EXPECT_EQ(forward.bytes, norms * (2 * rows * width * 2 + 2 * width * 4 + 2 * rows * 4));
+  const Totals backward = totals_of(*executable, "layer_norm_gradient");
+  EXPECT_EQ(static_cast<double>(backward.kernels), norms);
+  EXPECT_EQ(backward.bytes, norms * (3 * rows * width * 2 + 3 * width * 4 + 2 * rows * 4));
+  const auto words = static_cast<double>(kEncoder.vocabulary + 1);
+  EXPECT_EQ(totals_of(*executable, "cross_entropy").bytes, rows * (words * 2 + 4 + 4));
+  EXPECT_EQ(totals_of(*executable, "cross_entropy_gradient").bytes, rows * (2 * words * 2 + 4 + 4));
+}
+
+// The figures of docs/cuda/precision.md.
+TEST(CudaEncoderPlan, MovesFewerBytesInSixteenBits) {
+  const Totals fp32 = totals_of(*planned_encoder(Precision::fp32));
+  const Totals fp16 = totals_of(*planned_encoder(Precision::fp16));
+  EXPECT_EQ(fp32.kernels, 410U);
+  EXPECT_EQ(fp16.kernels, 427U);
+  constexpr double kRounding = 0.05e9;
+  EXPECT_NEAR(fp32.bytes, 29.0e9, kRounding);
+  EXPECT_NEAR(fp16.bytes, 19.7e9, kRounding);
+}
+
+}  // namespace
+}  // namespace tessera::testing
