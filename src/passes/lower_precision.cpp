@@ -99,9 +99,18 @@ class PrecisionLowering {
            !is_given(node.input(0)) && feeds_product(node.output());
   }
 
+  // Before a view, where what computes the value rounds it itself.
   Value* lowered(Value* value) {
-    Value*& low = low_[value];
-    if (low == nullptr) low = ops::cast(value, type_);
+    const auto known = low_.find(value);
+    if (known != low_.end()) return known->second;
+    const Node* producer = value->producer();
+    const bool views = producer != nullptr && producer->schema().traits.view && !is_given(value);
+    Value* low = views ? graph_
+                             .add_node(producer->operator_name(), {lowered(producer->input(0))},
+                                       producer->attributes(), producer->name())
+                             ->output()
+                       : ops::cast(value, type_);
+    low_[value] = low;
     return low;
   }
 

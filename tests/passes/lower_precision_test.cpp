@@ -207,6 +207,28 @@ TEST(LowerPrecision, GradientsOfNormsFollow) {
   }
 }
 
+// Where what computes a gradient in fp32 can round it as it writes it.
+TEST(LowerPrecision, RoundsBeforeAView) {
+  expect_rewrite("lower_precision",
+                 R"(graph g(input %x: fp32[2, 3, 4], parameter %w: fp32[4, 5]) {
+  %y = exp(%x)
+  %rows = reshape(%y) {shape = [6, 4]}
+  %h = matmul(%rows, %w)
+  output h = %h
+})",
+                 R"(graph g(input %x: fp32[2, 3, 4], parameter %w: fp32[4, 5]) {
+  %y = exp(%x)
+  %rows = reshape(%y) {shape = [6, 4]}
+  %cast = cast(%y) {type = fp16}
+  %rows_1 = reshape(%cast) {shape = [6, 4]}
+  %cast_1 = cast(%w) {type = fp16}
+  %h_1 = matmul(%rows_1, %cast_1)
+  %cast_2 = cast(%h_1) {type = fp32}
+  output h = %cast_2
+})",
+                 kManyRoundings, in(Precision::fp16));
+}
+
 // Near 1 and near 0 its digits are lost in 16 bits, before a logarithm for example.
 TEST(LowerPrecision, SigmoidsStayWide) {
   const std::unique_ptr<Graph> graph = parse_graph(
