@@ -101,6 +101,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/device/common/convolution_patterns.h
     tessera/device/common/normalization_rules.h
     tessera/device/common/pool_geometry.h
+    tessera/device/common/residual_layer_norm.h
     tessera/device/common/strided_move.h
     tessera/device/common/subgraph_kernel.h
     tessera/passes/batch_norm_expression.h)

@@ -53,8 +53,8 @@ __device__ void softmax(const T* x, T* y, int64 rows, int64 extent, int64 inner)
 }
 
 template <typename T, typename L>
-__device__ void cross_entropy(const T* logits, const L* labels, T* loss, int64 rows, int64 classes,
-                              double smoothing, int64 ignored) {
+__device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* loss, int64 rows,
+                              int64 classes, double smoothing, int64 ignored) {
   using A = Accumulator<T>;
   __shared__ A scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -69,19 +69,20 @@ __device__ void cross_entropy(const T* logits, const L* labels, T* loss, int64 r
     const A spread = smoothing > 0 ? combine_row<Sum>(own, scratch) / A(classes) : A(0);
     if (threadIdx.x != 0) continue;
     if (label == ignored) {
-      loss[row] = narrow<T>(A(0));
+      loss[row] = 0;
     } else if (label < 0 || label >= classes) {
-      loss[row] = narrow<T>(Extremes<A>::highest() - Extremes<A>::highest());
+      loss[row] = Extremes<A>::highest() - Extremes<A>::highest();
     } else {
-      loss[row] = narrow<T>(A(1 - smoothing) * loss_of(label) + A(smoothing) * spread);
+      loss[row] = A(1 - smoothing) * loss_of(label) + A(smoothing) * spread;
     }
   }
 }
 
 // dx = dy (softmax(x) - target)
 template <typename T, typename L>
-__device__ void cross_entropy_gradient(const T* logits, const L* labels, const T* loss_gradient, T* gradient,
-                                       int64 rows, int64 classes, double smoothing, int64 ignored) {
+__device__ void cross_entropy_gradient(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
+                                       T* gradient, int64 rows, int64 classes, double smoothing,
+                                       int64 ignored) {
   using A = Accumulator<T>;
   __shared__ A scratch[kRowThreads];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -89,7 +90,7 @@ __device__ void cross_entropy_gradient(const T* logits, const L* labels, const T
     const int64 label = labels[row];
     const A largest = row_maximum(x, classes, 1, scratch);
     const A sum = row_exponentials(x, classes, 1, largest, scratch);
-    const A dy = widen(loss_gradient[row]);
+    const A dy = loss_gradient[row];
     const bool legal = label >= 0 && label < classes;
     for (int64 i = threadIdx.x; i < classes; i += kRowThreads) {
       const A target = A(smoothing) / A(classes) + (i == label ? A(1 - smoothing) : A(0));

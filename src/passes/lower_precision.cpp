@@ -1,6 +1,6 @@
 // Mixed precision: matrix products and convolutions take and make 16-bit values, and what lies between them
-// stays in 16 bit; reductions, statistics, losses, master weights and updates stay fp32 (Micikevicius et al.
-// 2018).
+// stays in 16 bit: sums, activations, dropout, what is normalized and its gradient, the logits of a loss.
+// Reductions, statistics, losses, master weights and updates stay fp32 (Micikevicius et al. 2018).
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,7 +24,8 @@ class PrecisionLowering {
     for (Node* node : nodes) {
       const LowPrecision wanted = node->schema().low_precision();
       const bool lowers =
-          wanted == LowPrecision::narrow || (wanted == LowPrecision::follows && all_low(*node));
+          wanted == LowPrecision::narrow ||
+          (wanted == LowPrecision::follows && (all_low(*node) || normalizes_for_products(*node)));
       if (lowers && has_fp32_data(*node)) {
         lower(*node);
         changed = true;
@@ -34,11 +35,12 @@ class PrecisionLowering {
   }
 
  private:
-  // Operands that take the low type: those that share the type variable of the first input.
+  // Operands that take the low type: those that share the type variable of the first floating one.
   static bool takes_low(const Node& node, size_t index) {
-    const bool select_branch = node.operator_name() == "select" && index > 0;
-    return node.input(index)->data_type() == DataType::fp32 &&
-           (select_branch || node.specification(index).type_variable == node.specification(0).type_variable);
+    if (node.input(index)->data_type() != DataType::fp32) return false;
+    size_t first = 0;
+    while (!is_floating(node.input(first)->data_type())) ++first;
+    return node.specification(index).type_variable == node.specification(first).type_variable;
   }
 
   static bool has_fp32_data(const Node& node) {
@@ -65,9 +67,50 @@ class PrecisionLowering {
     return any;
   }
 
+  // Whether products read the value, or what followers make of it alone.
+  static bool feeds_product(const Value* value) {
+    return std::any_of(value->uses().begin(), value->uses().end(), [](const Use& use) {
+      if (!takes_low(*use.node, use.index)) return false;
+      const LowPrecision wanted = use.node->schema().low_precision();
+      if (wanted == LowPrecision::narrow) return true;
+      return wanted == LowPrecision::follows && use.node->outputs().size() == 1 && data_of(*use.node) == 1 &&
+             feeds_product(use.node->output());
+    });
+  }
+
+  // What was given to the network, in an order of its own perhaps: it may have any range.
+  static bool is_given(const Value* value) {
+    const Node* producer = value->producer();
+    if (producer == nullptr) return true;
+    const bool moves = producer->schema().operator_class == OperatorClass::movement;
+    return (moves || producer->operator_name() == "cast") && is_given(producer->input(0));
+  }
+
+  static int64_t data_of(const Node& node) {
+    int64_t count = 0;
+    for (size_t i = 0; i < node.inputs().size(); ++i) count += takes_low(node, i) ? 1 : 0;
+    return count;
+  }
+
+  // A network may begin with sums that no product made, such as those of embeddings. They are rounded where
+  // the first normalization reads them, so that all that is added to them later is in 16 bits too.
+  static bool normalizes_for_products(const Node& node) {
+    return node.schema().operator_class == OperatorClass::normalization && data_of(node) == 1 &&
+           !is_given(node.input(0)) && feeds_product(node.output());
+  }
+
+  // Before a view, where what computes the value rounds it itself.
   Value* lowered(Value* value) {
-    Value*& low = low_[value];
-    if (low == nullptr) low = ops::cast(value, type_);
+    const auto known = low_.find(value);
+    if (known != low_.end()) return known->second;
+    const Node* producer = value->producer();
+    const bool views = producer != nullptr && producer->schema().traits.view && !is_given(value);
+    Value* low = views ? graph_
+                             .add_node(producer->operator_name(), {lowered(producer->input(0))},
+                                       producer->attributes(), producer->name())
+                             ->output()
+                       : ops::cast(value, type_);
+    low_[value] = low;
     return low;
   }
 

@@ -179,7 +179,7 @@ void make_cross_entropy(ProblemMaker& maker) {
 
 void make_cross_entropy_gradient(ProblemMaker& maker) {
   const LossInputs own = loss_inputs(maker);
-  Value* gradient = maker.input(own.logits->data_type(), own.labels->type().static_shape());
+  Value* gradient = maker.input(statistics(own.logits->data_type()), own.labels->type().static_shape());
   ops::cross_entropy_gradient(own.logits, own.labels, gradient, own.options);
 }
 

@@ -34,26 +34,12 @@ class Network {
   ProblemMaker& maker() { return maker_; }
 
   void build() {
-    Value* result = nullptr;
-    switch (draw_.below(6)) {
-      case 0:
-        result = convolutions();
-        break;
-      case 1:
-        result = normalized_convolutions();
-        break;
-      case 2:
-        result = products();
-        break;
-      case 3:
-        result = attention();
-        break;
-      case 4:
-        result = cluster(input(maker_.shape(1, 4, 2000)));
-        break;
-      default:
-        result = normalization();
-    }
+    using Part = Value* (Network::*)();
+    const std::vector<Part> parts{&Network::convolutions, &Network::normalized_convolutions,
+                                  &Network::products,     &Network::attention,
+                                  &Network::end_of_part,  &Network::lone_cluster,
+                                  &Network::normalization};
+    Value* result = (this->*draw_.pick(parts))();
     if (draw_.chance(30)) result = cluster(result);
     maker_.graph().add_output("result", result);
     if (draw_.chance(50)) add_gradients(result);
@@ -216,7 +202,7 @@ class Network {
     if (draw_.chance(30) && y->type().rank() == 2) {
       Value* labels =
           maker_.finite_input(DataType::int32, {shape_of(y)[0]}, 0, static_cast<double>(channels(y) - 1));
-      y = ops::cross_entropy(y, labels, {.smoothing = draw_.chance(50) ? 0.1 : 0.0});
+      y = ops::cast(ops::cross_entropy(y, labels, {.smoothing = draw_.chance(50) ? 0.1 : 0.0}), type_);
     }
     return y;
   }
@@ -242,6 +228,19 @@ class Network {
     return draw_.chance(70) ? ops::add(y, x) : y;
   }
 
+  // What a part of a transformer adds to its sums, which are normalized.
+  Value* end_of_part() {
+    const int64_t width = draw_.between(1, 80);
+    Value* x = input({draw_.between(1, 4), draw_.between(1, 40), draw_.between(1, 20)});
+    Value* branch = ops::matmul(x, parameter({channels(x), width}));
+    if (draw_.chance(75)) branch = ops::add(branch, parameter({width}));
+    Value* counter = maker_.finite_input(DataType::int64, {2}, 0, 1e6);
+    if (draw_.chance(85)) branch = ops::dropout(branch, counter, draw_.uniform(0, 0.9), draw_.below(1000));
+    Value* sum = ops::add(input(shape_of(branch)), branch);
+    Value* y = ops::layer_norm(sum, statistic(width, 0.5, 2), statistic(width, -1, 1), 1, 1e-2);
+    return draw_.chance(50) ? ops::add(y, sum) : y;
+  }
+
   Value* normalization() {
     Value* x = input(maker_.shape(3, 4, 2000));
     switch (draw_.below(4)) {
@@ -257,6 +256,8 @@ class Network {
         return activation(batch_norm(activation(x)));
     }
   }
+
+  Value* lone_cluster() { return cluster(input(maker_.shape(1, 4, 2000))); }
 
   // Elementwise work in which parts are read several times, at times with conditions and casts, and sums.
   Value* cluster(Value* x) {
@@ -344,8 +345,8 @@ PassOptions draw_options(Draw& draw) {
 }
 
 bool is_worth_running(Draw& draw, const Node& node) {
-  if (node.schema().operator_class == OperatorClass::source) return false;
-  return node.body() != nullptr || draw.chance(25);
+  const bool works = node.schema().operator_class != OperatorClass::source;
+  return works && (node.body() != nullptr || draw.chance(25));
 }
 
 }  // namespace

@@ -1,3 +1,7 @@
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "passes/pass_case.h"
 
 namespace tessera {
@@ -13,6 +17,9 @@ PassContext in(Precision precision) {
 }
 
 constexpr double kTolerance = 0.05;  // bf16 keeps eight bits
+
+// Of fp16, which keeps eleven bits, with numbers of up to 32.
+constexpr double kManyRoundings = 0.1;
 
 constexpr const char* kNetwork =
     R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], parameter %b: fp32[4]) {
@@ -84,6 +91,154 @@ TEST(LowerPrecision, LeavesDoublesAlone) {
   output y = %y
 })",
                    in(Precision::fp16));
+}
+
+// The sum of embeddings is rounded once, where it is normalized, and what is added to it later is in 16 bits.
+TEST(LowerPrecision, AnEncodersSumsNormsAndActivationsAreInSixteenBits) {
+  expect_rewrite(
+      "lower_precision",
+      R"(graph g(input %words: fp32[2, 3, 4], parameter %positions: fp32[3, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4], parameter %b: fp32[4], input %counter: int64[2]) {
+  %x = add(%words, %positions)
+  %n, %mean, %inverse = layer_norm(%x, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %h = matmul(%n, %w)
+  %biased = add(%h, %b)
+  %active = gelu(%biased)
+  %kept = dropout(%active, %counter) {rate = 0.5, stream = 3}
+  %next = add(%x, %kept)
+  output next = %next
+})",
+      R"(graph g(input %words: fp32[2, 3, 4], parameter %positions: fp32[3, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4], parameter %b: fp32[4], input %counter: int64[2]) {
+  %x = add(%words, %positions)
+  %cast = cast(%x) {type = fp16}
+  %n_1, %n_1.mean, %n_1.inverse_deviation = layer_norm(%cast, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %cast_1 = cast(%n_1) {type = fp32}
+  %cast_2 = cast(%w) {type = fp16}
+  %h_1 = matmul(%n_1, %cast_2)
+  %cast_3 = cast(%h_1) {type = fp32}
+  %cast_4 = cast(%b) {type = fp16}
+  %biased_1 = add(%h_1, %cast_4)
+  %cast_5 = cast(%biased_1) {type = fp32}
+  %active_1 = gelu(%biased_1)
+  %cast_6 = cast(%active_1) {type = fp32}
+  %kept_1 = dropout(%active_1, %counter) {rate = 0.5, stream = 3}
+  %cast_7 = cast(%kept_1) {type = fp32}
+  %next_1 = add(%cast, %kept_1)
+  %cast_8 = cast(%next_1) {type = fp32}
+  output next = %cast_8
+})",
+      kManyRoundings, in(Precision::fp16));
+}
+
+// What was given may have any range, also after a transpose; and what no product reads keeps its digits.
+TEST(LowerPrecision, NormalizationsOfWhatWasGivenOrForNoProductStayWide) {
+  expect_rewrite(
+      "lower_precision",
+      R"(graph g(input %x: fp32[4, 2], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {
+  %t = transpose(%x) {permutation = [1, 0]}
+  %n, %mean, %inverse = layer_norm(%t, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %h = matmul(%n, %w)
+  output h = %h
+})",
+      R"(graph g(input %x: fp32[4, 2], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {
+  %t = transpose(%x) {permutation = [1, 0]}
+  %n, %mean, %inverse = layer_norm(%t, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %cast = cast(%n) {type = fp16}
+  %cast_1 = cast(%w) {type = fp16}
+  %h_1 = matmul(%cast, %cast_1)
+  %cast_2 = cast(%h_1) {type = fp32}
+  output h = %cast_2
+})",
+      kManyRoundings, in(Precision::fp16));
+  expect_untouched("lower_precision",
+                   R"(graph g(input %x: fp32[2, 4], parameter %scale: fp32[4], parameter %shift: fp32[4]) {
+  %sum = add(%x, %x)
+  %n, %mean, %inverse = layer_norm(%sum, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %y = relu(%n)
+  output y = %y
+})",
+                   in(Precision::fp16));
+}
+
+TEST(LowerPrecision, CrossEntropyReadsSixteenBitsAndAddsUpInThirtyTwo) {
+  expect_rewrite(
+      "lower_precision",
+      R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], input %labels: int32[2], input %dl: fp32[2]) {
+  %logits = matmul(%x, %w)
+  %loss = cross_entropy(%logits, %labels)
+  %d = cross_entropy_gradient(%logits, %labels, %dl)
+  output loss = %loss
+  output d = %d
+})",
+      R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], input %labels: int32[2], input %dl: fp32[2]) {
+  %cast = cast(%x) {type = bf16}
+  %cast_1 = cast(%w) {type = bf16}
+  %logits_1 = matmul(%cast, %cast_1)
+  %cast_2 = cast(%logits_1) {type = fp32}
+  %loss_1 = cross_entropy(%logits_1, %labels)
+  %d_1 = cross_entropy_gradient(%logits_1, %labels, %dl)
+  %cast_3 = cast(%d_1) {type = fp32}
+  output loss = %loss_1
+  output d = %cast_3
+})",
+      kTolerance, in(Precision::bf16));
+}
+
+// The gradient of the norm follows that of its result and what was normalized; those of scale and shift are
+// sums.
+TEST(LowerPrecision, GradientsOfNormsFollow) {
+  for (const auto& [norm, attribute] :
+       {std::pair("layer_norm", "axes = 1"), std::pair("group_norm", "groups = 2")}) {
+    const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+        R"(graph g(input %x: fp32[2, 3, 4], input %dy: fp32[2, 3, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {{
+  %h = matmul(%x, %w)
+  %n, %mean, %inverse = {0}(%h, %scale, %shift) {{{1}}}
+  %dn = matmul(%dy, %w)
+  %dh, %dscale, %dshift = {0}_gradient(%dn, %h, %scale, %mean, %inverse) {{{1}}}
+  output n = %n
+  output dh = %dh
+  output dscale = %dscale
+}})",
+        norm, attribute));
+    EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::bf16)));
+    verify(*graph);
+    EXPECT_EQ(graph->find("n_1")->data_type(), DataType::bf16);
+    EXPECT_EQ(graph->find("dh_1")->data_type(), DataType::bf16);
+    EXPECT_EQ(graph->find("dh_1")->producer()->output(1)->data_type(), DataType::fp32);
+  }
+}
+
+// Where what computes a gradient in fp32 can round it as it writes it.
+TEST(LowerPrecision, RoundsBeforeAView) {
+  expect_rewrite("lower_precision",
+                 R"(graph g(input %x: fp32[2, 3, 4], parameter %w: fp32[4, 5]) {
+  %y = exp(%x)
+  %rows = reshape(%y) {shape = [6, 4]}
+  %h = matmul(%rows, %w)
+  output h = %h
+})",
+                 R"(graph g(input %x: fp32[2, 3, 4], parameter %w: fp32[4, 5]) {
+  %y = exp(%x)
+  %rows = reshape(%y) {shape = [6, 4]}
+  %cast = cast(%y) {type = fp16}
+  %rows_1 = reshape(%cast) {shape = [6, 4]}
+  %cast_1 = cast(%w) {type = fp16}
+  %h_1 = matmul(%rows_1, %cast_1)
+  %cast_2 = cast(%h_1) {type = fp32}
+  output h = %cast_2
+})",
+                 kManyRoundings, in(Precision::fp16));
+}
+
+// Near 1 and near 0 its digits are lost in 16 bits, before a logarithm for example.
+TEST(LowerPrecision, SigmoidsStayWide) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4]) {
+  %h = matmul(%x, %w)
+  %y = sigmoid(%h)
+  output y = %y
+})");
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::fp16)));
+  EXPECT_EQ(graph->find("y")->producer()->input(0)->data_type(), DataType::fp32);
 }
 
 // A bias that some addition reads in 16 bit is itself kept, and changed, in 32.

@@ -1,6 +1,7 @@
 #include "tessera/tasks/masked_language_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -116,6 +117,60 @@ TEST(MaskedLanguageModel, ResumesToTheSameBits) {
   EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
   EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
             std::vector<std::string>{});
+}
+
+// Loss of the first step, and all parameters after it less those before: their gradient, at this rate of
+// descent.
+struct FirstStep {
+  double loss = 0;
+  std::map<std::string, std::vector<double>> gradients;
+};
+
+FirstStep first_step(Precision precision) {
+  train::TrainerOptions options = small_training();
+  options.optimizer = optim::sgd({.learning_rate = 1});
+  options.precision = precision;
+  train::Trainer trainer(small_task(0.1), options);
+  const Checkpoint before = trainer.training_state();
+  FirstStep result;
+  train::FitOptions fit{.epochs = 1, .max_steps = 1};
+  fit.on_step = [&](const train::StepEvent& event) { result.loss = event.measures.at("loss"); };
+  trainer.fit(data::Rows(counting(40), {.batch_size = 40}), fit);
+  const Checkpoint after = trainer.training_state();
+  for (const auto& [name, tensor] : before.tensors) {
+    if (tensor.data_type() != DataType::fp32 || tensor.size() == 1) continue;  // the trainer's own
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      result.gradients[name].push_back(after.tensors.at(name).at(i) - tensor.at(i));
+  }
+  return result;
+}
+
+// A value on its way from the tokens to the loss is rounded about 24 times: the embeddings' sum, the
+// convolution over neighbors with bias, gelu and sum (4), two times a norm, products with bias or gelu (8),
+// dropout and sum, the last norm and the product with the words. Each moves it by half a unit at most, and
+// what is normalized by as much of its deviation; these errors are independent. The loss is the difference of
+// logits of at most sqrt(width) times the norm of a word's embedding, 0.02 sqrt(width). The gradient goes
+// that way twice.
+TEST(MaskedLanguageModel, InSixteenBitsGivesTheLossAndGradientsOfFullPrecision) {
+  const auto independent = [](double roundings, double unit) { return 4 * std::sqrt(roundings) * unit / 2; };
+  constexpr double kRoundings = 24;
+  constexpr double kLargestLogit = 32 * 0.02;
+  const FirstStep wide = first_step(Precision::fp32);
+  for (const auto& [precision, unit] : {std::pair(Precision::fp16, 0x1p-11), {Precision::bf16, 0x1p-8}}) {
+    const FirstStep narrow = first_step(precision);
+    EXPECT_NEAR(narrow.loss, wide.loss, independent(kRoundings, unit) * 2 * kLargestLogit);
+    EXPECT_NE(narrow.loss, wide.loss) << "nothing is rounded";
+    double difference = 0;
+    double whole = 0;
+    for (const auto& [name, gradient] : wide.gradients) {
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        difference += std::pow(narrow.gradients.at(name)[i] - gradient[i], 2);
+        whole += std::pow(gradient[i], 2);
+      }
+    }
+    EXPECT_GT(whole, 0);
+    EXPECT_LT(std::sqrt(difference / whole), independent(2 * kRoundings, unit)) << to_string(precision);
+  }
 }
 
 TEST(MaskedLanguageModel, HasOneTableForWordsInAndOut) {

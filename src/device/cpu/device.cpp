@@ -13,6 +13,7 @@
 #include "tessera/base/text.h"
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/contraction_pattern.h"
+#include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cpu/cluster/cluster_kernel.h"
 #include "device/cpu/kernel_registry.h"
@@ -65,8 +66,11 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 PassTarget CpuDevice::pass_target(const PassOptions&) const {
   constexpr int64_t kMostlyCachedBytes = int64_t{32} << 20;
   PassTarget target;
-  target.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
+  target.patterns = {backend::batch_norm_gradient_pattern(),
+                     backend::recomputed_batch_norm_pattern(),
                      backend::batch_norm_pattern(),
+                     backend::residual_layer_norm_gradient_pattern(),
+                     backend::residual_layer_norm_pattern(),
                      backend::contraction_pattern("convolution", {.takes_activation = takes_activation}),
                      backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
   target.clusters_take = clusters_take;

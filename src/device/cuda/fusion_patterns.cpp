@@ -3,6 +3,7 @@
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/convolution_patterns.h"
+#include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
@@ -61,6 +62,8 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::normalized_convolution_pattern(input),
       alternative(backend::convolution_statistics_pattern(statistics)),
       backend::batch_norm_pattern(),
+      backend::residual_layer_norm_gradient_pattern(),
+      backend::residual_layer_norm_pattern(),
       backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
       backend::contraction_pattern("matmul", {.takes_activation = is_epilogue_of_cublaslt, .ordered = true})};
 }

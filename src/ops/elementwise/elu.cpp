@@ -20,7 +20,7 @@ const OperatorRegistration kRegistration{unary_composite({
       return select(greater(x, constant_like(x, 0)), dy, multiply(dy, add(y, attributes.real("alpha"))));
     },
     .examples = {{}, {{"alpha", 0.5}}},
-    .traits = {.activation = true},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

@@ -45,7 +45,7 @@ const OperatorRegistration kRegistration{unary_composite({
     .formula = formula,
     .gradient = gradient,
     .examples = {{}, {{"approximate", true}}},
-    .traits = {.activation = true},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

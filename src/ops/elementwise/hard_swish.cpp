@@ -9,7 +9,7 @@ const OperatorRegistration kRegistration{unary_composite({
     .formula = [](Value* x, const Attributes&) -> Value* { return multiply(x, hard_sigmoid(x)); },
     .low = -5,
     .high = 5,
-    .traits = {.activation = true},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

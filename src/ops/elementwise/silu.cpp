@@ -11,7 +11,7 @@ const OperatorRegistration kRegistration{unary_composite({
       Value* s = sigmoid(x);
       return multiply(dy, add(s, multiply(y, subtract(1, s))));
     },
-    .traits = {.activation = true},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   check_cross_entropy(call);
-  return {{call.input(0).data_type, {call.input(0).shape[0]}}};
+  return {row_losses(call)};
 }
 
 std::vector<Value*> gradient(const GradientCall& call) {
@@ -40,8 +40,10 @@ const OperatorRegistration kRegistration({
     .documentation = "Cross-entropy of softmax(logits) against labels, one number per row. With smoothing s "
                      "and K classes the target is (1 - s) for the label and s/K more for every class "
                      "(Szegedy et al. 2015, arXiv:1512.00567). A row whose label is `ignored_label` gives "
-                     "0. Any other label outside [0, K) is an error in the reference and NaN on devices.",
+                     "0. Any other label outside [0, K) is an error in the reference and NaN on devices. Of "
+                     "16-bit logits the loss is fp32.",
     .operator_class = OperatorClass::loss,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "logits"}, {.name = "labels", .types = kIndexTypes, .type_variable = ""}},
     .attributes = cross_entropy_attributes(),
     .outputs = {"loss"},

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorType> infer(const InferenceCall& call) {
   check_cross_entropy(call);
-  call.require(call.input(2).shape == call.input(1).shape, "loss_gradient must be [rows], as the labels");
+  call.require(call.input(2) == row_losses(call), "loss_gradient must be " + to_string(row_losses(call)));
   return {call.input(0)};
 }
 
@@ -35,9 +35,10 @@ const OperatorRegistration kRegistration({
     .documentation = "The gradient of cross_entropy to the logits: loss_gradient times (softmax(logits) - "
                      "target), zero for ignored rows.",
     .operator_class = OperatorClass::loss,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "logits"},
                {.name = "labels", .types = kIndexTypes, .type_variable = ""},
-               {.name = "loss_gradient"}},
+               {.name = "loss_gradient", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = cross_entropy_attributes(),
     .outputs = {"logits_gradient"},
     .infer = infer,

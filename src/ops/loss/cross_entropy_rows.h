@@ -9,6 +9,8 @@
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
+#include "ops/normalization/normalization.h"
+
 namespace tessera::ops {
 
 inline std::vector<AttributeSpecification> cross_entropy_attributes() {
@@ -26,6 +28,11 @@ inline void check_cross_entropy(const InferenceCall& call) {
                "labels must be [rows], one for each row of logits");
   const double smoothing = call.attributes.real("smoothing");
   call.require(smoothing >= 0 && smoothing <= 1, "smoothing must be within [0, 1]");
+}
+
+// One number per row, in which rows are added up: fp32 beside 16-bit logits.
+inline TensorType row_losses(const InferenceCall& call) {
+  return {statistics_type(call.input(0).data_type), {call.input(0).shape[0]}};
 }
 
 // Whether the row counts. Throws Error(invalid_argument) on a label that is neither a class nor ignored.

@@ -58,6 +58,7 @@ const OperatorRegistration kRegistration({
                      "it is instance normalization. x: [N, ..., C], scale and bias: [C], statistics: [N, "
                      "groups]. Beside a 16-bit x all else stays fp32.",
     .operator_class = OperatorClass::normalization,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},

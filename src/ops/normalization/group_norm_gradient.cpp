@@ -26,6 +26,7 @@ const OperatorRegistration kRegistration({
     .documentation =
         "The gradients of group_norm to x, scale and bias, from that of y and the statistics it found.",
     .operator_class = OperatorClass::normalization,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "output_gradient"},
                {.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},

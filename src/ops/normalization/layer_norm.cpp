@@ -43,6 +43,7 @@ const OperatorRegistration kRegistration({
                      "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Beside a 16-bit "
                      "x all else stays fp32.",
     .operator_class = OperatorClass::normalization,
+    .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"},
                {.name = "scale", .types = kStatisticsTypes, .type_variable = "S"},
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},

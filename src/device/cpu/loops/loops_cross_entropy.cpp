@@ -1,4 +1,5 @@
-// cross_entropy and its gradient, row by row. A label that is neither a class nor ignored gives NaN.
+// cross_entropy and its gradient, row by row, whose numbers are fp32, or fp64 as the logits. A label that is
+// neither a class nor ignored gives NaN.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -83,7 +84,7 @@ void run_loss(const Problem& problem, const KernelArguments& arguments) {
                       }
                       loss = static_cast<T>(result);
                     }
-                    write(problem, &loss, 1, arguments.outputs[0], row);
+                    static_cast<T*>(arguments.outputs[0])[row] = loss;
                   }
                 });
 }
@@ -93,7 +94,6 @@ template <typename T>
 void run_gradient(const Problem& problem, const KernelArguments& arguments) {
   const RowLoops<T>& loops = row_loops(T());
   const int64_t classes = problem.classes;
-  const auto bytes = static_cast<int64_t>(size_of(problem.type));
   const bool direct = DataTypeOf<T>::value == problem.type;
   for_each_part(
       part_count(4 * problem.rows * classes), problem.rows, [&](int64_t, int64_t begin, int64_t end) {
@@ -101,9 +101,6 @@ void run_gradient(const Problem& problem, const KernelArguments& arguments) {
         for (int64_t row = begin; row < end; ++row) {
           T* result = direct ? static_cast<T*>(arguments.outputs[0]) + row * classes : scratch.data();
           const int64_t label = problem.label(arguments.inputs[1], row);
-          T dy;
-          const void* source = static_cast<const char*>(arguments.inputs[2]) + row * bytes;
-          find_load(problem.type)(&dy, &source, 1);
           if (label == problem.ignored) {
             std::fill_n(result, classes, T(0));
           } else if (label < 0 || label >= classes) {
@@ -112,10 +109,9 @@ void run_gradient(const Problem& problem, const KernelArguments& arguments) {
             const T* x = read_row(problem, arguments.inputs[0], row, scratch.data());
             const double sum = loops.exponentials(x, loops.maximum(x, classes), result, classes);
             const double share = problem.smoothing / static_cast<double>(classes);
-            const auto wide_dy = static_cast<double>(dy);
-            loops.affine(result, static_cast<T>(wide_dy / sum), static_cast<T>(-wide_dy * share), result,
-                         classes);
-            result[label] -= static_cast<T>(wide_dy * (1 - problem.smoothing));
+            const auto dy = static_cast<double>(static_cast<const T*>(arguments.inputs[2])[row]);
+            loops.affine(result, static_cast<T>(dy / sum), static_cast<T>(-dy * share), result, classes);
+            result[label] -= static_cast<T>(dy * (1 - problem.smoothing));
           }
           if (!direct) write(problem, result, classes, arguments.outputs[0], row * classes);
         }

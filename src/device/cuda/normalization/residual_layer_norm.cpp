@@ -1,0 +1,124 @@
+// layer_norm(residual + dropout(branch + bias)) in one kernel, and its gradient in one with a second for the
+// sums over rows.
+#include "tessera/device/common/residual_layer_norm.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/base/rounding.h"
+#include "tessera/device/common/refusal.h"
+
+#include "device/cuda/codegen/generated_kernel.h"
+#include "device/cuda/codegen/partial_sums.h"
+
+namespace tessera::cuda {
+namespace {
+
+// Who has which channels of a row: kernels/residual_layer_norm.cuh.
+struct RowPlan {
+  int64_t rows = 0;
+  int64_t channels = 0;
+  int64_t width = 1;
+  int64_t packs = 1;
+  int64_t threads = 32;
+};
+
+// More in registers leaves too few threads to fill a multiprocessor.
+constexpr int64_t kMostElementsOfAThread = 8;
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kPreferredThreads = 256;
+
+RowPlan plan_rows(const Value& x) {
+  RowPlan plan;
+  plan.channels = x.type().static_shape().back();
+  plan.rows = x.type().element_count() / plan.channels;
+  plan.width = 16 / static_cast<int64_t>(size_of(x.data_type()));
+  while (plan.channels % plan.width != 0) plan.width /= 2;
+  const auto takes_row = [&] { return plan.threads * plan.packs * plan.width >= plan.channels; };
+  while (!takes_row() && plan.threads < kPreferredThreads) plan.threads *= 2;
+  while (!takes_row() && 2 * plan.packs * plan.width <= kMostElementsOfAThread) plan.packs *= 2;
+  while (!takes_row() && plan.threads < kMostThreads) plan.threads *= 2;
+  backend::refuse_unless(takes_row(), "rows of {} elements", plan.channels);
+  return plan;
+}
+
+GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& dropout, const Value& x,
+                               double epsilon) {
+  GeneratedProgram program;
+  program.source = fmt::format(
+      "#include \"reduce.cuh\"\n#include \"residual_layer_norm.cuh\"\nusing namespace tessera;\n"
+      "struct Problem {{\n  using T = {};\n  static constexpr int threads = {}, width = {}, packs = {};\n"
+      "  static constexpr int64 rows = {};\n  static constexpr int channels = {};\n"
+      "  static constexpr uint32 stream = {}u;\n"
+      "  static constexpr float rate = {}, factor = {}, epsilon = {};\n}};\n",
+      device_type(x.data_type()), plan.threads, plan.width, plan.packs, plan.rows, plan.channels,
+      static_cast<uint32_t>(dropout.stream), float_literal(dropout.rate), float_literal(dropout.factor),
+      float_literal(epsilon));
+  return program;
+}
+
+GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
+  const backend::ResidualLayerNormBody body = backend::read_residual_layer_norm(node);
+  const Value& x = *node.input(body.residual);
+  const RowPlan plan = plan_rows(x);
+  GeneratedProgram program = start_program(plan, body.dropout, x, body.epsilon);
+  PointerList pointers(node);
+  for (const std::optional<size_t>& input :
+       {std::optional(body.branch), body.bias, std::optional(body.residual), std::optional(body.scale),
+        std::optional(body.shift), std::optional(body.dropout.counter)})
+    pointers.input(input);
+  for (const std::optional<size_t>& output :
+       {body.sum, std::optional(body.y), body.mean, body.inverse_deviation})
+    pointers.output(output);
+  add_run(program, pointers, "ResidualLayerNorm<Problem>", "residual_layer_norm", {},
+          blocks_for(plan.rows * plan.threads, static_cast<int>(plan.threads), gpu), 0,
+          static_cast<int>(plan.threads));
+  // Each thread has read a place before it writes it, and no other reads it.
+  program.may_overwrite = [body](size_t output, size_t input) {
+    return (output == body.y || output == body.sum) && (input == body.branch || input == body.residual);
+  };
+  return program;
+}
+
+GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
+  // So many have the registers that they need; more blocks would begin when others end. Each leaves parts to
+  // add up.
+  constexpr int64_t kThreadsOfAMultiprocessor = 512;
+  const backend::ResidualLayerNormGradientBody body = backend::read_residual_layer_norm_gradient(node);
+  const Value& x = *node.input(body.sum);
+  const RowPlan plan = plan_rows(x);
+  const int64_t blocks = std::min(
+      plan.rows, gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
+  GeneratedProgram program = start_program(plan, body.dropout, x, 0);
+  PointerList pointers(node);
+  for (const std::optional<size_t>& input :
+       {std::optional(body.dy), std::optional(body.sum), body.incoming, std::optional(body.scale),
+        std::optional(body.mean), std::optional(body.inverse_deviation), std::optional(body.dropout.counter)})
+    pointers.input(input);
+  for (const std::optional<size_t>& output : {body.dsum, std::optional(body.dbranch)})
+    pointers.output(output);
+  const int64_t bytes = round_up(floats(blocks * plan.channels), int64_t{256});
+  program.workspace_bytes = 3 * bytes;
+  add_run(program, pointers, "ResidualLayerNormGradient<Problem>", "residual_layer_norm_gradient",
+          {0, bytes, 2 * bytes}, blocks, 0, static_cast<int>(plan.threads));
+  std::vector<Combination> sums;
+  int64_t offset = 0;
+  for (const std::optional<size_t>& output : {body.dscale, body.dshift, body.dbias}) {
+    if (output.has_value()) sums.push_back({.offset = offset, .results = plan.channels, .output = *output});
+    offset += bytes;
+  }
+  if (!sums.empty()) add_combine(program, node, sums, blocks);
+  // A thread has read its places of a row before it writes the first of them, and no other reads them.
+  program.may_overwrite = [body](size_t output, size_t input) {
+    return (output == body.dbranch || output == body.dsum) &&
+           (input == body.dy || input == body.sum || input == body.incoming);
+  };
+  return program;
+}
+
+const GeneratedRegistration kForward("fused:residual_layer_norm", forward);
+const GeneratedRegistration kGradient("fused:residual_layer_norm_gradient", gradient);
+
+}  // namespace
+}  // namespace tessera::cuda
