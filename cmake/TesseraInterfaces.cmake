@@ -93,6 +93,9 @@ set(TESSERA_USER_HEADERS
 
 # What the plug-ins of this tree include beside the extension's.
 set(TESSERA_BACKEND_HEADERS
+    tessera/base/background_work.h
+    tessera/base/made_once.h
+    tessera/compile/threaded_kernels.h
     tessera/device/common/attention_rules.h
     tessera/device/common/batch_norm_patterns.h
     tessera/device/common/channel_order.h

@@ -1,7 +1,5 @@
 #include "compile/kernel_choice.h"
 
-#include <algorithm>
-
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
@@ -38,8 +36,10 @@ std::optional<Precision> arithmetic_of(const KernelRequest& request) {
 
 }  // namespace
 
-ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* tuner) {
+ChosenKernel choose_kernel(const KernelQuestion& question, size_t place, CandidatesAhead& ahead,
+                           Device& device) {
   const auto begin = Clock::now();
+  const KernelRequest& request = question.request;
   const Node& node = request.node;
   ChosenKernel choice;
   NodeReport& report = choice.report;
@@ -50,17 +50,9 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
   report.bytes = cost.bytes;
   report.arithmetic = arithmetic_of(request);
 
-  const bool tuned = tuner != nullptr && device.tunable(node);
-  const std::vector<KernelCandidate> all = device.candidates(node);
-  std::vector<WillingCandidate> willing;
-  for (const KernelCandidate& candidate : all) {
-    if (candidate.only_tuned && !tuned) continue;
-    auto planned = naming_kernel(candidate.name, node, [&] { return candidate.plan(request); });
-    const auto* refusal = std::get_if<Refusal>(&planned);
-    report.candidates.push_back({candidate.name, refusal != nullptr ? refusal->reason : "", -1});
-    if (refusal == nullptr) willing.push_back({&candidate, std::get<KernelMaker>(std::move(planned))});
-  }
-  if (willing.empty()) {
+  const PlannedNode planned = ahead.take(place);
+  report.candidates = planned.reports;
+  if (planned.willing.empty()) {
     std::string refusals;
     for (const CandidateReport& candidate : report.candidates) {
       refusals += fmt::format("\n  {}: {}", candidate.name, candidate.refused);
@@ -68,22 +60,15 @@ ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* 
     fail(ErrorCode::unsupported, "device '{}' has no kernel for {}{}", device.description().name, print(node),
          refusals);
   }
-  const auto is_fallback = [](const WillingCandidate& one) { return one.candidate->fallback; };
-  if (std::all_of(willing.begin(), willing.end(), is_fallback)) {
-    willing.resize(1);
-  } else {
-    std::erase_if(willing, is_fallback);
-  }
-  std::stable_partition(willing.begin(), willing.end(),
-                        [](const WillingCandidate& one) { return !one.candidate->only_tuned; });
-  const WillingCandidate* winner = &willing.front();
-  if (tuned && willing.size() > 1) {
-    const TuningResult result = tuner->choose(request, willing);
+  const WillingCandidate* winner = &planned.willing.front();
+  if (question.tuner != nullptr && planned.willing.size() > 1) {
+    if (question.tuner->measures(request, planned.willing)) ahead.wait_for_kernels();
+    const TuningResult result = question.tuner->choose(request, planned.willing);
     for (CandidateReport& candidate : report.candidates) {
       const auto time = result.microseconds.find(candidate.name);
       if (time != result.microseconds.end()) candidate.microseconds = time->second;
     }
-    for (const WillingCandidate& one : willing) {
+    for (const WillingCandidate& one : planned.willing) {
       if (one.name() == result.winner) winner = &one;
     }
   }

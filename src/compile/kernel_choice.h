@@ -1,12 +1,10 @@
 // Which kernel runs a node: the device's candidates in order, their refusals, and their times when tuned.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <vector>
 
-#include "tessera/compile/executable.h"
-
-#include "compile/tuner.h"
+#include "compile/candidates_ahead.h"
 
 namespace tessera {
 
@@ -15,8 +13,10 @@ struct ChosenKernel {
   NodeReport report;
 };
 
-// Throws Error(unsupported) with every candidate's refusal when none takes the node, and what a candidate
-// throws, with its name and the node's: that is no refusal. `tuner` may be null.
-ChosenKernel choose_kernel(const KernelRequest& request, Device& device, Tuner* tuner);
+// Of `question`, which is in place `place` of those of `ahead`. Throws Error(unsupported) with every
+// candidate's refusal when none takes the node, and what a candidate throws, with its name and the node's:
+// that is no refusal.
+ChosenKernel choose_kernel(const KernelQuestion& question, size_t place, CandidatesAhead& ahead,
+                           Device& device);
 
 }  // namespace tessera

@@ -7,21 +7,34 @@
 namespace tessera {
 namespace {
 
-Step make_step(const KernelRequest& request, Device& device, Tuner* tuner, std::vector<NodeReport>& reports) {
-  const Node& node = request.node;
-  Step step;
-  step.node = &node;
-  if (is_alias(node)) {
-    reports.push_back(
-        {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
+// Chooses kernels in the order of the questions.
+class StepMaker {
+ public:
+  StepMaker(Device& device, const std::vector<KernelQuestion>& questions)
+      : device_(device), questions_(questions), ahead_(device, questions) {}
+
+  Step make(const Node& node, std::vector<NodeReport>& reports) {
+    Step step;
+    step.node = &node;
+    if (is_alias(node)) {
+      reports.push_back(
+          {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
+      return step;
+    }
+    const KernelQuestion& question = questions_.at(next_);
+    ChosenKernel choice = choose_kernel(question, next_++, ahead_, device_);
+    step.kernel = std::move(choice.kernel);
+    step.kernel_name = choice.report.kernel;
+    reports.push_back(std::move(choice.report));
     return step;
   }
-  ChosenKernel choice = choose_kernel(request, device, tuner);
-  step.kernel = std::move(choice.kernel);
-  step.kernel_name = choice.report.kernel;
-  reports.push_back(std::move(choice.report));
-  return step;
-}
+
+ private:
+  Device& device_;
+  const std::vector<KernelQuestion>& questions_;
+  size_t next_ = 0;
+  CandidatesAhead ahead_;
+};
 
 }  // namespace
 
@@ -53,22 +66,23 @@ std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose
   std::unique_ptr<Tuner> tuner;
   if (options.tune || !options.tuning_file.empty())
     tuner = std::make_unique<Tuner>(device, options.tuning_file, options.tune);
-  std::vector<KernelRequest> requests;
+  std::vector<KernelQuestion> questions;
   for (const auto* nodes : {&schedule.once, &schedule.every_run}) {
     for (const Node* node : *nodes) {
-      if (!is_alias(*node)) requests.push_back(request_for(*node, schedule, options));
+      if (is_alias(*node)) continue;
+      const bool tuned = tuner != nullptr && nodes == &schedule.every_run && device.tunable(*node);
+      questions.push_back({request_for(*node, schedule, options), tuned ? tuner.get() : nullptr});
     }
   }
-  const std::shared_ptr<void> background = device.prepare_kernels(requests, tuner != nullptr);
+  StepMaker maker(device, questions);
   std::vector<Step> once;
   std::vector<Step> every_run;
   std::vector<NodeReport> reports;
   for (const Node* node : schedule.once) {
-    once.push_back(make_step(request_for(*node, schedule, options), device, nullptr, reports));
+    once.push_back(maker.make(*node, reports));
     reports.back().once = true;
   }
-  for (const Node* node : schedule.every_run)
-    every_run.push_back(make_step(request_for(*node, schedule, options), device, tuner.get(), reports));
+  for (const Node* node : schedule.every_run) every_run.push_back(maker.make(*node, reports));
   if (tuner != nullptr) tuner->save();
   return {std::move(once), std::move(every_run), std::move(reports)};
 }

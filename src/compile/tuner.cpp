@@ -156,16 +156,25 @@ std::string Tuner::key_of(const KernelRequest& request) {
   return key;
 }
 
+const TuningResult* Tuner::remembered(const std::string& key,
+                                      const std::vector<WillingCandidate>& candidates) const {
+  const auto known = results_.find(key);
+  if (known == results_.end()) return nullptr;
+  // A candidate that appeared since makes the entry stale.
+  const auto is_timed = [&](const WillingCandidate& one) {
+    return known->second.microseconds.contains(one.name());
+  };
+  return std::all_of(candidates.begin(), candidates.end(), is_timed) ? &known->second : nullptr;
+}
+
+bool Tuner::measures(const KernelRequest& request, const std::vector<WillingCandidate>& candidates) const {
+  return measure_ && device_.executes() && candidates.size() > 1 &&
+         remembered(key_of(request), candidates) == nullptr;
+}
+
 TuningResult Tuner::choose(const KernelRequest& request, const std::vector<WillingCandidate>& candidates) {
   const std::string key = key_of(request);
-  const auto known = results_.find(key);
-  if (known != results_.end()) {
-    // A candidate that appeared since makes the entry stale.
-    const auto is_timed = [&](const WillingCandidate& one) {
-      return known->second.microseconds.contains(one.name());
-    };
-    if (std::all_of(candidates.begin(), candidates.end(), is_timed)) return known->second;
-  }
+  if (const TuningResult* known = remembered(key, candidates)) return *known;
   if (!measure_ || !device_.executes()) return {candidates.front().name(), {}};
   const std::optional<TuningResult> result = measure(request, candidates);
   if (!result.has_value()) return {candidates.front().name(), {}};

@@ -9,22 +9,19 @@
 
 #include "tessera/compile/device.h"
 
+#include "compile/planned_node.h"
 #include "compile/tuning_file.h"
 
 namespace tessera {
-
-// A candidate that does not refuse, and what makes its kernel.
-struct WillingCandidate {
-  const KernelCandidate* candidate = nullptr;
-  KernelMaker make;
-  const std::string& name() const { return candidate->name; }
-};
 
 class Tuner {
  public:
   // Reads `file` when it exists; a damaged file or one of another version is ignored with a warning. "" for
   // no file. Without `measure` only remembered results count, and unknown nodes take their first candidate.
   Tuner(Device& device, std::string file, bool measure);
+
+  // Whether choose() would measure these candidates. Any thread may ask while nobody measures.
+  bool measures(const KernelRequest& request, const std::vector<WillingCandidate>& candidates) const;
 
   // The remembered result, or a new measurement: outputs checked against the first candidate's, median of
   // several runs with cold caches. A candidate that fails or disagrees is left out with a warning, and one
@@ -43,6 +40,9 @@ class Tuner {
  private:
   struct Buffers;
 
+  // Null where nothing is remembered of the work, or not of all of these candidates.
+  const TuningResult* remembered(const std::string& key,
+                                 const std::vector<WillingCandidate>& candidates) const;
   // None where nothing could be measured, which is not remembered: the device lacked memory.
   std::optional<TuningResult> measure(const KernelRequest& request,
                                       const std::vector<WillingCandidate>& candidates);

@@ -2,8 +2,10 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
-#include "device/cuda/codegen/background_work.h"
+#include "tessera/base/background_work.h"
+
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
 #include "device_cuda/cuda_case.h"
@@ -214,10 +216,10 @@ TEST_F(CudaConvolutionPlans, AreTheSameFromSeveralThreads) {
   const std::vector<ConvolutionProblem> supported = supported_problems();
   const auto cache = new_cache();
   {
-    cuda::BackgroundWork work;
+    BackgroundWork work;
     std::vector<std::future<void>> done;
     for (const ConvolutionProblem& problem : supported) {
-      std::packaged_task<void()> task([&cache, problem] { cache->make_ahead(problem.plan_problem(), 0); });
+      std::packaged_task<void()> task([&cache, problem] { cache->get(problem.plan_problem(), 0); });
       done.push_back(task.get_future());
       work.add(std::move(task));
     }

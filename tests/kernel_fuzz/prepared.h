@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "device/cuda/codegen/background_work.h"
+#include "tessera/base/background_work.h"
+
 #include "kernel_fuzz/block_problems.h"
 #include "kernel_fuzz/check.h"
 
@@ -39,7 +40,7 @@ class PreparedSeeds {
   const EagerDevice& eager_;
   uint64_t begun_ = 0;  // up to this seed, from the first that was asked for
   std::map<uint64_t, std::future<std::shared_ptr<PreparedSeed>>> waiting_;
-  cuda::BackgroundWork work_;
+  BackgroundWork work_;
 };
 
 }  // namespace tessera::testing

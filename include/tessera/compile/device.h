@@ -47,13 +47,6 @@ class Device {
   // Ordered from the one to prefer unmeasured; the last ones are fallbacks that take anything. The autotuner
   // may time those that do not refuse.
   virtual std::vector<KernelCandidate> candidates(const Node& node) const = 0;
-  // Told before candidates are asked which nodes there will be: begins in the background what takes long to
-  // make for them. `tuned`: candidates for the tuner will be asked too. The work ends with what is returned,
-  // at the latest; the nodes outlive that. Null: none.
-  virtual std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,
-                                                bool tuned) const {
-    return nullptr;
-  }
   // True when candidates of this node are worth timing; otherwise the first that does not refuse is taken.
   virtual bool tunable(const Node& node) const { return false; }
 
@@ -82,6 +75,12 @@ class Device {
   // threads.
   virtual std::function<void()> settings_of_thread() const {
     return [] {};
+  }
+
+  // What only some devices have, such as ThreadedKernels; null where this one has none.
+  template <typename T>
+  T* extension() {
+    return dynamic_cast<T*>(this);
   }
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that

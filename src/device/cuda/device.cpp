@@ -9,7 +9,6 @@
 
 #include "device/cuda/cluster/cluster_source.h"
 #include "device/cuda/cluster/grouped_clusters.h"
-#include "device/cuda/codegen/background_work.h"
 #include "device/cuda/codegen/module_cache.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
@@ -108,24 +107,20 @@ std::vector<KernelCandidate> CudaDevice::candidates(const Node& node) const {
   return cuda_candidates(node, *context_);
 }
 
-std::shared_ptr<void> CudaDevice::prepare_kernels(const std::vector<KernelRequest>& requests,
-                                                  bool tuned) const {
-  if (!executes()) return nullptr;
-  // Each thread needs a handle of cuDNN, which takes memory.
-  constexpr unsigned kThreads = 8;
-  auto work = std::make_shared<BackgroundWork>(kThreads);
-  for (const KernelRequest& request : requests) {
-    const CudaKernels* kernels = find_kernels(backend::kernel_key(request.node));
-    if (kernels == nullptr || !kernels->make_ahead) continue;
-    work->add(std::packaged_task<void()>(
-        [kernels, request, tuned, context = context_] { kernels->make_ahead(request, tuned, *context); }));
-  }
-  return work;
-}
-
 bool CudaDevice::tunable(const Node& node) const {
   const CudaKernels* kernels = find_kernels(backend::kernel_key(node));
   return kernels != nullptr && kernels->tunable;
+}
+
+void CudaDevice::wait_for_kernels() {
+  context_->modules().wait();
+}
+
+std::function<void()> CudaDevice::settings_of_thread() const {
+  // Of a GPU that is lost whatever comes next says so.
+  return [context = context_] {
+    if (context->present()) driver().cuCtxSetCurrent_(context->handle());
+  };
 }
 
 std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {

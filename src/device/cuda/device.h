@@ -1,16 +1,18 @@
 // One GPU as a device: its memory, its queues, and kernels from the registry of this folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "tessera/compile/device.h"
+#include "tessera/compile/threaded_kernels.h"
 
 #include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
 
-class CudaDevice : public Device {
+class CudaDevice : public Device, public ThreadedKernels {
  public:
   // "" or a number: a GPU of this machine; "plan-h100": a card that is planned for and not there.
   explicit CudaDevice(const std::string& options);
@@ -22,9 +24,11 @@ class CudaDevice : public Device {
   PassTarget pass_target(const PassOptions& options) const override;
   Precision training_precision() const override;
   std::vector<KernelCandidate> candidates(const Node& node) const override;
-  std::shared_ptr<void> prepare_kernels(const std::vector<KernelRequest>& requests,
-                                        bool tuned) const override;
   bool tunable(const Node& node) const override;
+  // Each that asks cuDNN needs a handle, which takes memory.
+  unsigned planning_threads() const override { return 8; }
+  void wait_for_kernels() override;
+  std::function<void()> settings_of_thread() const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   // As much as cudaMalloc gives, which NVIDIA's libraries are used to: with 64 bytes cuDNN's gradient of a

@@ -15,14 +15,11 @@ namespace tessera::cuda {
 struct CudaKernels {
   // The name of an operator, or "fused:KIND" for a fused node of that kind.
   std::string key;
-  // From the one to prefer unmeasured to the one that takes most.
+  // From the one to prefer unmeasured to the one that takes most. Planned, and their kernels made, by several
+  // threads at a time.
   std::function<std::vector<KernelCandidate>(const Node& node, Context& context)> candidates;
   // True when timing the candidates pays.
   bool tunable = false;
-  // Makes what takes long and is remembered, on a GPU that is there, before the candidates are asked; empty:
-  // there is nothing. `tuned`: also for candidates that only the tuner asks. Called by several threads; what
-  // it throws the candidates say again.
-  std::function<void(const KernelRequest& request, bool tuned, Context& context)> make_ahead = nullptr;
 };
 
 // Registers before main(): static const CudaKernelRegistration kMatmul({.key = "matmul", ...});

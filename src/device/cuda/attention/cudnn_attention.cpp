@@ -102,14 +102,10 @@ std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
   return {backend::checked_candidate("cudnn." + node.operator_name(), plan)};
 }
 
-void make_ahead(const KernelRequest& request, bool, Context& context) {
-  plans_of(context).make_ahead(make_problem(request, context.traits()).plan_problem(), 0);
-}
-
-const CudaKernelRegistration kForward(
-    {.key = "attention", .candidates = candidates, .tunable = true, .make_ahead = make_ahead});
-const CudaKernelRegistration kGradient(
-    {.key = "attention_gradient", .candidates = candidates, .tunable = true, .make_ahead = make_ahead});
+const CudaKernelRegistration kForward({.key = "attention", .candidates = candidates, .tunable = true});
+const CudaKernelRegistration kGradient({.key = "attention_gradient",
+                                        .candidates = candidates,
+                                        .tunable = true});
 
 }  // namespace
 }  // namespace tessera::cuda

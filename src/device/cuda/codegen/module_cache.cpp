@@ -121,6 +121,15 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   return module;
 }
 
+void ModuleCache::wait() {
+  BackgroundWork* compilers = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    compilers = compilers_.get();
+  }
+  compilers->wait();
+}
+
 void ModuleCache::stop() {
   const std::lock_guard lock(mutex_);
   compilers_ = std::make_unique<BackgroundWork>();

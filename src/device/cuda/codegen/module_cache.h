@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/codegen/background_work.h"
+#include "tessera/base/background_work.h"
+
 #include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
@@ -51,6 +52,8 @@ class ModuleCache {
   std::shared_ptr<Module> get(const std::string& source);
   // Of the modules that kernels hold now.
   std::vector<std::string> sources();
+  // Waits until nothing is being compiled.
+  void wait();
   // Waits for what is being compiled and drops what waits for it: before the compiler's library is unloaded
   // at the end of the process.
   void stop();

@@ -57,7 +57,7 @@ Candidates rounded_weight_gradient(const Node&, Context& context) {
 }
 
 CudaKernels tuned(const std::string& key, Candidates (*candidates)(const Node& node, Context& context)) {
-  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_cudnn_convolution_ahead};
+  return {.key = key, .candidates = candidates, .tunable = true};
 }
 
 const CudaKernelRegistration kForward(tuned("convolution", forward));

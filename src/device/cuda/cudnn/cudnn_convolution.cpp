@@ -160,10 +160,11 @@ constexpr int64_t kPlans = 8;
 KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
   const auto plan = [&context, choice](const KernelRequest& request) -> KernelMaker {
     const ConvolutionCall call = make_call(request);
+    // Every choice asks for the first plan: it knows how many there are.
     const auto first = plan_of(context, call.problem.plan_problem(), 0);
     refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
     if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
-    // The others take long to build: when they are timed.
+    // The others take long to build: only where they will be timed.
     return [&context, choice, call] {
       return std::make_unique<CudnnConvolution>(call, plan_of(context, call.problem.plan_problem(), choice));
     };
@@ -180,11 +181,6 @@ std::vector<KernelCandidate> cudnn_convolution_candidates(Context& context) {
   std::vector<KernelCandidate> candidates;
   for (int64_t choice = 0; choice < kPlans; ++choice) candidates.push_back(cudnn_candidate(context, choice));
   return candidates;
-}
-
-// Every choice asks for the first plan: it knows how many there are.
-void make_cudnn_convolution_ahead(const KernelRequest& request, bool, Context& context) {
-  plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
 }
 
 }  // namespace tessera::cuda

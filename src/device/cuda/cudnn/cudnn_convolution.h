@@ -13,7 +13,5 @@ namespace tessera::cuda {
 // For a convolution, its gradients, and the fused kinds "convolution", "convolution_data_gradient" and
 // "convolution_statistics".
 std::vector<KernelCandidate> cudnn_convolution_candidates(Context& context);
-// As CudaKernels::make_ahead.
-void make_cudnn_convolution_ahead(const KernelRequest& request, bool tuned, Context& context);
 
 }  // namespace tessera::cuda

@@ -1,7 +1,8 @@
 #include "device/cuda/cudnn/plan_cache.h"
 
 #include <charconv>
-#include <exception>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "tessera/device/common/refusal.h"
@@ -29,14 +30,11 @@ std::optional<SavedPlan> from_bytes(const std::string& bytes) {
 }  // namespace
 
 std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t choice) {
-  const std::shared_future<Outcome> outcome = begin(problem, choice);
-  const Outcome& made = outcome.get();
+  // Lack of memory and a fault of the GPU say nothing of the problem: the next one tries again.
+  const std::string key = this->key(problem, choice);
+  const Outcome made = outcomes_.get(key, [&] { return make(problem, choice, key); });
   if (made.plan == nullptr) backend::refuse("{}", made.refusal);
   return made.plan;
-}
-
-void PlanCache::make_ahead(const PlanProblem& problem, int64_t choice) {
-  begin(problem, choice);
 }
 
 std::string PlanCache::path(const PlanProblem& problem, int64_t choice) const {
@@ -45,27 +43,6 @@ std::string PlanCache::path(const PlanProblem& problem, int64_t choice) const {
 
 std::string PlanCache::key(const PlanProblem& problem, int64_t choice) const {
   return fmt::format("plan {}; {}; choice {}; {}", kFormat, maker_.versions, choice, problem.key);
-}
-
-std::shared_future<PlanCache::Outcome> PlanCache::begin(const PlanProblem& problem, int64_t choice) {
-  const std::string key = this->key(problem, choice);
-  std::promise<Outcome> promise;
-  std::shared_future<Outcome> outcome = promise.get_future().share();
-  {
-    const std::lock_guard lock(mutex_);
-    const auto [known, added] = outcomes_.try_emplace(key, outcome);
-    if (!added) return known->second;
-  }
-  try {
-    promise.set_value(make(problem, choice, key));
-  } catch (...) {
-    // Lack of memory and a fault of the GPU say nothing of the problem: who waits hears of it, and the next
-    // one tries again.
-    promise.set_exception(std::current_exception());
-    const std::lock_guard lock(mutex_);
-    outcomes_.erase(key);
-  }
-  return outcome;
 }
 
 PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, const std::string& key) const {

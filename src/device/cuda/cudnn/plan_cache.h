@@ -2,11 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <future>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+
+#include "tessera/base/made_once.h"
 
 #include "device/cuda/codegen/cache_files.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
@@ -30,8 +29,6 @@ class PlanCache {
   // From memory, from the files, or built and then kept in both. Refuses with the reason for which it could
   // not be built, which is not kept on disk. Throws what else went wrong, which is not kept at all.
   std::shared_ptr<CudnnPlan> get(const PlanProblem& problem, int64_t choice);
-  // The same before it is needed. Returns at once where another thread is making the plan.
-  void make_ahead(const PlanProblem& problem, int64_t choice);
   // Where the plan is, or would be, on disk.
   std::string path(const PlanProblem& problem, int64_t choice) const;
 
@@ -42,15 +39,12 @@ class PlanCache {
   };
 
   std::string key(const PlanProblem& problem, int64_t choice) const;
-  // What is or will be known of a plan, which is made here and now where nobody else has begun.
-  std::shared_future<Outcome> begin(const PlanProblem& problem, int64_t choice);
   Outcome make(const PlanProblem& problem, int64_t choice, const std::string& key) const;
   std::shared_ptr<CudnnPlan> load(const PlanProblem& problem, const std::string& key) const;
 
   PlanMaker maker_;
   CacheFiles files_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_future<Outcome>> outcomes_;
+  MadeOnce<std::string, Outcome> outcomes_;
 };
 
 // cuDNN, for a GPU that is there.

@@ -43,6 +43,14 @@ bool is_epilogue_of_cublaslt(const Node& activation) {
   return name == "relu" || (name == "gelu" && activation.attributes().boolean("approximate"));
 }
 
+std::string MatmulProblem::key() const {
+  return fmt::format(
+      "{} {} of {} x {} x {}; transposed {:d} {:d}; strides {} {}; bias {:d}; residual {:d}; "
+      "activation '{}'; tf32 {:d}; deterministic {:d}",
+      to_string(type), batch, m, n, k, transpose_a, transpose_b, a_stride, b_stride, bias.has_value(),
+      residual.has_value(), activation, tf32, deterministic);
+}
+
 MatmulProblem make_matmul_problem(const KernelRequest& request) {
   const Node& node = request.node;
   const backend::FusedChain chain = backend::read_chain(node);
@@ -69,6 +77,7 @@ MatmulProblem make_matmul_problem(const KernelRequest& request) {
     problem.batch = 1;
   }
   problem.tf32 = request.tf32;
+  problem.deterministic = request.deterministic;
   problem.a = backend::input_index(node, main.input(0));
   problem.b = backend::input_index(node, main.input(1));
   set_chain(problem, node, chain);

@@ -21,11 +21,15 @@ struct MatmulProblem {
   int64_t b_stride = 0;
   std::string activation;  // "relu", "gelu" (the tanh form) or ""
   bool tf32 = false;
+  bool deterministic = true;
   // Places among the node's inputs.
   size_t a = 0;
   size_t b = 1;
   std::optional<size_t> bias;
   std::optional<size_t> residual;
+
+  // Tells problems apart, wherever their operands are.
+  std::string key() const;
 };
 
 // Throws Error(unsupported) for what cuBLASLt cannot describe.

@@ -195,8 +195,7 @@ CudaKernels layer_norms(const std::string& key) {
   return {.key = key,
           .candidates = [](const Node& node,
                            Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
-          .tunable = true,
-          .make_ahead = make_cudnn_norm_ahead};
+          .tunable = true};
 }
 
 const CudaKernelRegistration kLayerNorm(layer_norms("layer_norm"));
@@ -217,11 +216,6 @@ KernelCandidate cudnn_norm_candidate(const Node& node, Context& context) {
   KernelCandidate candidate = backend::checked_candidate(name, plan);
   candidate.only_tuned = !comes_first(node);
   return candidate;
-}
-
-void make_cudnn_norm_ahead(const KernelRequest& request, bool tuned, Context& context) {
-  if (tuned || comes_first(request.node))
-    plans_of(context).make_ahead(make_call(request).problem.plan_problem(), 0);
 }
 
 }  // namespace tessera::cuda

@@ -10,7 +10,5 @@ namespace tessera::cuda {
 // "cudnn.batch_norm" and "cudnn.batch_norm_gradient", for nodes alone or fused with a sum, relu and its mask;
 // "cudnn.layer_norm" and "cudnn.layer_norm_gradient". All but the last are for the tuner alone.
 KernelCandidate cudnn_norm_candidate(const Node& node, Context& context);
-// CudaKernels::make_ahead of the keys that have one.
-void make_cudnn_norm_ahead(const KernelRequest& request, bool tuned, Context& context);
 
 }  // namespace tessera::cuda

@@ -150,7 +150,7 @@ std::vector<KernelCandidate> backward_candidates(const Node& node, Context& cont
 
 CudaKernels kernels(const std::string& key,
                     std::vector<KernelCandidate> (*candidates)(const Node& node, Context& context)) {
-  return {.key = key, .candidates = candidates, .tunable = true, .make_ahead = make_cudnn_norm_ahead};
+  return {.key = key, .candidates = candidates, .tunable = true};
 }
 
 const CudaKernelRegistration kForward(kernels("batch_norm_training", forward_candidates));

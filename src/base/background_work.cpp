@@ -1,4 +1,4 @@
-#include "device/cuda/codegen/background_work.h"
+#include "tessera/base/background_work.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-namespace tessera::cuda {
+namespace tessera {
 
 struct BackgroundWork::State {
   std::mutex mutex;
@@ -39,9 +39,11 @@ BackgroundWork::BackgroundWork(unsigned threads) : state_(std::make_shared<State
 }
 
 BackgroundWork::~BackgroundWork() {
-  std::unique_lock lock(state_->mutex);
-  state_->waiting.clear();
-  state_->idle.wait(lock, [this] { return state_->active == 0; });
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->waiting.clear();
+  }
+  wait();
 }
 
 void BackgroundWork::add(std::packaged_task<void()> task) {
@@ -61,4 +63,9 @@ void BackgroundWork::add(std::packaged_task<void()> task) {
   state_->work();
 }
 
-}  // namespace tessera::cuda
+void BackgroundWork::wait() {
+  std::unique_lock lock(state_->mutex);
+  state_->idle.wait(lock, [this] { return state_->active == 0; });
+}
+
+}  // namespace tessera

@@ -1,4 +1,4 @@
-#include "device/cuda/codegen/background_work.h"
+#include "tessera/base/background_work.h"
 
 #include <atomic>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-namespace tessera::cuda {
+namespace tessera {
 namespace {
 
 TEST(BackgroundWork, RunsAllThatIsAddedAndGivesItsResults) {
@@ -101,6 +101,21 @@ TEST(BackgroundWork, IsTheCallersWhereNoThreadCanBeHad) {
   EXPECT_EQ(worker, std::this_thread::get_id());
 }
 
+TEST(BackgroundWork, WaitsForWhatItsTasksAdd) {
+  constexpr int kTasks = 20;
+  BackgroundWork work(2);
+  std::atomic<int> done{0};
+  for (int i = 0; i < kTasks; ++i) {
+    work.add(std::packaged_task<void()>([&] {
+      std::this_thread::yield();
+      work.add(std::packaged_task<void()>([&] { ++done; }));
+    }));
+  }
+  work.wait();
+  EXPECT_EQ(done, kTasks);
+  work.wait();  // for nothing
+}
+
 TEST(BackgroundWork, OutlivesATaskThatThrows) {
   BackgroundWork work(1);
   std::packaged_task<void()> bad([] { throw std::runtime_error("no"); });
@@ -114,4 +129,4 @@ TEST(BackgroundWork, OutlivesATaskThatThrows) {
 }
 
 }  // namespace
-}  // namespace tessera::cuda
+}  // namespace tessera

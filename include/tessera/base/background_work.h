@@ -1,11 +1,11 @@
-// Work that goes on beside the caller: compilers, cuDNN's plans.
+// Work that goes on beside the caller.
 #pragma once
 
 #include <future>
 #include <limits>
 #include <memory>
 
-namespace tessera::cuda {
+namespace tessera {
 
 // Threads that run what is added, in its order, each until nothing waits: none is left idle, which would meet
 // libraries that are torn down when the process ends. May be used by several threads.
@@ -20,10 +20,12 @@ class BackgroundWork {
 
   // What the task throws is kept for its future alone. Where no thread can be had, the caller does the work.
   void add(std::packaged_task<void()> task);
+  // Until nothing waits and nothing runs, which tasks may have added too.
+  void wait();
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tessera::cuda
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// The candidates of all nodes, planned before they are asked for, and the kernels of those that will be
+// timed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/base/background_work.h"
+#include "tessera/compile/threaded_kernels.h"
+
+#include "compile/planned_node.h"
+#include "compile/tuner.h"
+
+namespace tessera {
+
+// A node that needs a kernel.
+struct KernelQuestion {
+  KernelRequest request;
+  Tuner* tuner = nullptr;  // null: the first candidate that does not refuse is taken
+};
+
+// The threads of a device with ThreadedKernels plan all questions in their order, and then make every kernel
+// that the tuner will time: no two nodes of the same work, and none of a node whose result is remembered. On
+// other devices nothing is done before it is asked for.
+class CandidatesAhead {
+ public:
+  // Begins. The device and the questions outlive this.
+  CandidatesAhead(Device& device, const std::vector<KernelQuestion>& questions);
+  // Drops what has not begun, and waits for what runs.
+  ~CandidatesAhead();
+  CandidatesAhead(const CandidatesAhead&) = delete;
+  CandidatesAhead& operator=(const CandidatesAhead&) = delete;
+
+  // To be called once for each question. Throws as plan_candidates(); what making a kernel has thrown its
+  // maker throws.
+  PlannedNode take(size_t question);
+  // Waits until all kernels that will be timed are made: what makes others would disturb the first. Makers
+  // and the tuner may be used from then on.
+  void wait_for_kernels();
+
+ private:
+  PlannedNode plan(const KernelQuestion& question);
+  bool will_be_timed(const KernelQuestion& question, const PlannedNode& planned);
+  void make(WillingCandidate& candidate);
+
+  Device& device_;
+  const std::vector<KernelQuestion>& questions_;
+  ThreadedKernels* const threaded_;  // null where the device has it not
+  std::function<void()> adopt_settings_;
+  std::atomic<bool> stopped_ = false;
+  std::mutex mutex_;             // guards what follows
+  std::set<std::string> begun_;  // work that will be timed, by Tuner::key_of()
+  std::vector<std::future<PlannedNode>> planned_;
+  std::optional<BackgroundWork> work_;
+};
+
+}  // namespace tessera
