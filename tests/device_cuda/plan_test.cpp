@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tessera/compile/threaded_kernels.h"
+
 #include "device_cuda/cuda_case.h"
 #include "device_cuda/plan_case.h"
 #include "support/expect_error.h"
@@ -9,6 +11,13 @@
 
 namespace tessera::testing {
 namespace {
+
+TEST(CudaPlan, IsMadeBySeveralThreads) {
+  auto* threaded = Device::open("cuda:plan-h100")->extension<ThreadedKernels>();
+  ASSERT_NE(threaded, nullptr);  // across the border of the plug-in
+  EXPECT_GT(threaded->planning_threads(), 1U);
+  EXPECT_EQ(Device::null()->extension<ThreadedKernels>(), nullptr);
+}
 
 TEST(CudaPlan, OfAResnetStepHoldsNoTransposeAndKnowsItsMemory) {
   const auto executable = planned_training("resnet50", 8, {.precision = Precision::fp16});
