@@ -5,6 +5,7 @@
 #include <future>
 
 #include "tessera/base/background_work.h"
+#include "tessera/device/common/refusal.h"
 
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
@@ -201,7 +202,7 @@ TEST_F(CudaConvolutionPlans, AreBuiltAnewWhereCudnnRefusesTheText) {
   for (const std::string& text : {std::string("{}"), std::string("no JSON")}) {
     PlanMaker forger = cuda::cudnn_maker(gpu_context());
     forger.load = [](const PlanProblem&, const SavedPlan&) -> std::shared_ptr<CudnnPlan> {
-      fail(ErrorCode::unsupported, "builds only");
+      backend::refuse("builds only");
     };
     forger.build = [&](const PlanProblem&, int64_t) { return std::make_shared<MisquotedPlan>(plan, text); };
     PlanCache(forger, files()).get(problem.plan_problem(), 0);

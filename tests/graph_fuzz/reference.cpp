@@ -118,29 +118,20 @@ class Interpreter {
   }
 
   // Over one element the gradient of a norm is zero: a difference of equal terms, which kernels round before.
+  // Their last operand is the inverse deviation, batch norm's the variance: one for each element then.
   void move_cancelled(Tensor& gradient, const Node& node, const std::vector<const Tensor*>& inputs) {
-    const double relative = relative_error(gradient.data_type(), shake_);
     const Tensor& scale = *inputs[2];
-    for (int64_t i = 0; i < gradient.size(); ++i) {
-      if (gradient.at(i) != 0) continue;
-      const double unit = 2.0 * random_.uniform(drawn_++) - 1;
-      const double term = inputs[0]->at(i) * scale.at(i % scale.size()) * inverse_deviation(node, inputs, i);
-      if (std::isfinite(term)) gradient.set(i, unit * relative * term);
-    }
-  }
-
-  // By which a norm's gradient multiplies element i. Their last operand is it, by rows or by groups of
-  // channels; batch norm's is the variance by channels.
-  static double inverse_deviation(const Node& node, const std::vector<const Tensor*>& inputs, int64_t i) {
     const Tensor& last = *inputs[4];
-    if (node.operator_name() == "batch_norm_gradient")
-      return 1 / std::sqrt(last.at(i % last.size()) + node.attributes().real("epsilon"));
-    const Tensor& x = *inputs[1];
-    if (node.operator_name() == "layer_norm_gradient") return last.at(i / (x.size() / last.size()));
-    const int64_t channels = x.shape().back();
-    const int64_t groups = node.attributes().integer("groups");
-    const int64_t image = i / (x.size() / x.shape()[0]);
-    return last.at(image * groups + i % channels / (channels / groups));
+    if (gradient.size() != last.size()) return;
+    const bool is_variance = node.operator_name() == "batch_norm_gradient";
+    const double relative = relative_error(gradient.data_type(), shake_);
+    for (int64_t i = 0; i < gradient.size(); ++i) {
+      const double deviation =
+          is_variance ? 1 / std::sqrt(last.at(i) + node.attributes().real("epsilon")) : last.at(i);
+      const double unit = 2.0 * random_.uniform(drawn_++) - 1;
+      const double term = inputs[0]->at(i) * scale.at(i % scale.size()) * deviation;
+      if (std::isfinite(term)) gradient.set(i, gradient.at(i) + unit * relative * term);
+    }
   }
 
   // Zeros stay: they are products with zero and what masks leave, in every kernel.

@@ -90,6 +90,13 @@ void refuse_what_is_wrong(const ConvolutionProblem& problem) {
                 "cuDNN's ReLU makes 0 of NaN after windows of one element in fp32");
 }
 
+// As above, of the plans beside the first: of four channels, on an H100 in TF32.
+void refuse_other_plans(const ConvolutionProblem& problem) {
+  constexpr int64_t kFewChannels = 32;
+  refuse_unless(!problem.relu || problem.type != DataType::fp32 || problem.weight.back() >= kFewChannels,
+                "the ReLU of some of cuDNN's plans makes 0 of NaN for few channels in fp32");
+}
+
 ConvolutionCall make_call(const KernelRequest& request) {
   const Node& node = request.node;
   const std::string key = backend::kernel_key(node);
@@ -160,6 +167,7 @@ constexpr int64_t kPlans = 8;
 KernelCandidate cudnn_candidate(Context& context, int64_t choice) {
   const auto plan = [&context, choice](const KernelRequest& request) -> KernelMaker {
     const ConvolutionCall call = make_call(request);
+    if (choice > 0) refuse_other_plans(call.problem);
     // Every choice asks for the first plan: it knows how many there are.
     const auto first = plan_of(context, call.problem.plan_problem(), 0);
     refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");

@@ -33,11 +33,18 @@ class AbsentMatmul : public Kernel {
   }
 };
 
+// What cuBLASLt 13.1 was seen to compute wrongly on an H100, in TF32, by algorithms beside the first.
+void refuse_other_algorithms(const MatmulProblem& problem) {
+  backend::refuse_unless(problem.activation != "relu" || problem.type != DataType::fp32,
+                         "the ReLU of some of cuBLASLt's algorithms makes 0 of NaN in fp32");
+}
+
 // The algorithm that cuBLASLt's heuristics put first is not always the fastest: the next ones are candidates
 // too, for the tuner.
 KernelCandidate lt_candidate(Context& context, int64_t choice) {
   const auto plan = [&context, choice](const KernelRequest& request) -> KernelMaker {
     const MatmulProblem problem = make_matmul_problem(request);
+    if (choice > 0) refuse_other_algorithms(problem);
     if (!context.present()) {
       backend::refuse_unless(choice == 0, "algorithms are counted on the GPU only");
       return [] { return std::make_unique<AbsentMatmul>(); };
