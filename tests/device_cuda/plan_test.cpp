@@ -13,7 +13,8 @@ namespace tessera::testing {
 namespace {
 
 TEST(CudaPlan, IsMadeBySeveralThreads) {
-  auto* threaded = Device::open("cuda:plan-h100")->extension<ThreadedKernels>();
+  const std::shared_ptr<Device> device = Device::open("cuda:plan-h100");
+  auto* threaded = device->extension<ThreadedKernels>();
   ASSERT_NE(threaded, nullptr);  // across the border of the plug-in
   EXPECT_GT(threaded->planning_threads(), 1U);
   EXPECT_EQ(Device::null()->extension<ThreadedKernels>(), nullptr);
