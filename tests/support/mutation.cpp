@@ -50,13 +50,19 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
-// Bytes as memory has them before a kernel writes.
+// Bytes as memory has them before a kernel writes: whatever they are, they are not what it would have written. A row of
+// a packed type that is no whole byte takes the byte that holds its last element.
 Tensor with_unwritten_row(const Tensor& tensor) {
   Tensor result = tensor.clone();
   const Shape& shape = tensor.shape();
-  const size_t row =
-      shape.empty() || shape[0] == 0 ? tensor.bytes() : tensor.bytes() / static_cast<size_t>(shape[0]);
-  std::memset(static_cast<char*>(result.raw()) + tensor.bytes() - row, 0xff, row);
+  const size_t rows = shape.empty() ? 1 : static_cast<size_t>(shape[0]);
+  const size_t row = std::max<size_t>(1, tensor.bytes() / rows);
+  auto* begin = static_cast<unsigned char*>(result.raw()) + tensor.bytes() - row;
+  const int64_t last = tensor.size() - 1;
+  for (const unsigned char filler : {0xff, 0x00}) {
+    std::memset(begin, filler, row);
+    if (result.at(last) != tensor.at(last)) break;  // NaN differs from everything
+  }
   return result;
 }
 
