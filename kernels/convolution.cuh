@@ -2,6 +2,7 @@
 // x: [N, input, C], weight: [K, window, C / groups], y: [N, output, K].
 #pragma once
 
+#include "block_sizes.h"
 #include "windows.cuh"
 
 namespace tessera {
@@ -67,7 +68,7 @@ __device__ void convolution_data_gradient(const P& p, const T* dy, const T* weig
 // One block an element of the weight.
 template <typename T, typename P>
 __device__ void convolution_weight_gradient(const P& p, const T* x, const T* dy, T* dweight) {
-  constexpr int kThreads = 128;
+  constexpr int kThreads = kWeightGradientThreads;
   __shared__ Accumulator<T> room[kThreads];
   const typename P::index own_inputs = p.channels / p.groups;
   const typename P::index own_outputs = p.outputs / p.groups;

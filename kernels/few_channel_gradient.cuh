@@ -19,10 +19,10 @@ class FewChannelGradient {
   static constexpr int pixel_parts = F::warps / groups;
   static_assert(F::warps % groups == 0, "each part of the pixels has a warp for each group");
   static constexpr int pixels = P::item_rows * P::out_width;
-  static constexpr int padded_pixels = round_up_to(pixels, Gradients::depth);
-  static constexpr int gradient_pitch = P::outputs + 8;  // so that 8 rows begin in different banks
-  static constexpr int x_elements = F::rows * F::pitch;
-  static constexpr int gradient_elements = padded_pixels * gradient_pitch;
+  static constexpr int padded_pixels = F::layout.padded_pixels(Gradients::depth);
+  static constexpr int gradient_pitch = F::layout.gradient_pitch();
+  static constexpr int x_elements = F::item_elements;
+  static constexpr int gradient_elements = F::layout.gradient_elements(Gradients::depth);
 
   __device__ FewChannelGradient(const typename P::Image* x, const T* dy, uint4* memory)
       : x_(x),

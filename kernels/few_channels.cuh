@@ -2,10 +2,9 @@
 // their weight gradients. Libraries pad the channels to what their tiles take; here a row of the window, all
 // channels of its columns, is one run of shared memory, so that what is multiplied with zero is a tenth.
 //
-// A row of x in shared memory begins with zeros for the padding. The run under output column o begins at
-// o * stride * channels + `first`, an even place, since two elements are read at once; so some runs begin one
-// element early, at `lead`, whose weight is zero. Eight elements of a run are a unit: half of what one
-// instruction multiplies of 16-bit numbers, all of what it multiplies of fp32 ones, which it takes as TF32.
+// How its rows lie in shared memory: few_channel_layout.h. Eight elements of a run are a unit: half of what
+// one instruction multiplies of 16-bit numbers, all of what it multiplies of fp32 ones, which it takes as
+// TF32.
 //
 // P: Element (16 bits, or float to be rounded to TF32), Image (the type of x: Element, or float that is
 // rounded to 16 bits on its way to shared memory), threads (of a block), images, height, width, channels,
@@ -14,34 +13,31 @@
 #pragma once
 
 #include "copies.cuh"
+#include "few_channel_layout.h"
 #include "few_channel_products.cuh"
 #include "reduce.cuh"
 
 namespace tessera {
 
-__device__ constexpr int round_up_to(int value, int multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-__device__ constexpr int larger_of(int a, int b) {
-  return a > b ? a : b;
-}
-
 template <typename P>
 struct FewChannels {
+  static constexpr FewChannelLayout layout{P::channels,  P::width,        P::outputs,
+                                           P::out_width, P::window_rows,  P::window_columns,
+                                           P::stride,    P::padding_left, P::item_rows};
   static constexpr int warps = P::threads / 32;
   static constexpr int vector = 16 / sizeof(typename P::Element);  // elements of one access
-  static constexpr int lead = P::padding_left * P::channels % 2;
-  static constexpr int start = round_up_to(P::padding_left * P::channels + lead, 8);  // of the image in a row
-  static constexpr int first = start - P::padding_left * P::channels - lead;
-  static constexpr int run = P::window_columns * P::channels;
-  static constexpr int run_units = round_up_to(run + lead, 8) / 8;
-  static constexpr int step = P::stride * P::channels;  // from a column of the result to the next
-  static constexpr int read = first + (P::out_width - 1) * step + run_units * 8;
-  static constexpr int pitch = round_up_to(larger_of(start + P::width * P::channels, read), 8);
-  static constexpr int rows = (P::item_rows - 1) * P::stride + P::window_rows;  // of x, for one item
-  static constexpr int row_chunks = P::width * P::channels / vector;            // accesses for a row of x
+  static constexpr int lead = layout.lead();
+  static constexpr int start = layout.start();
+  static constexpr int first = layout.first();
+  static constexpr int run = layout.run();
+  static constexpr int run_units = layout.run_units();
+  static constexpr int step = layout.step();
+  static constexpr int pitch = layout.pitch();
+  static constexpr int rows = layout.rows();
+  static constexpr int item_elements = layout.item_elements();
+  static constexpr int row_chunks = P::width * P::channels / vector;  // accesses for a row of x
   static constexpr int chunks = rows * row_chunks;
-  static constexpr int units = P::window_rows * run_units;
+  static constexpr int units = layout.units();
   static constexpr int items_of_image = (P::out_height + P::item_rows - 1) / P::item_rows;
   static constexpr int items = P::images * items_of_image;
 
@@ -128,7 +124,7 @@ class FewChannelConvolution {
   static constexpr int steps = (F::units + Product::step_units - 1) / Product::step_units;
   static constexpr int groups = P::outputs / 32;   // of outputs, one for each of so many warps
   static constexpr int teams = F::warps / groups;  // of warps, which share the pixels
-  static constexpr int weight_vectors = steps * groups * 2 * 32;
+  static constexpr int weight_vectors = F::layout.weight_vectors(Product::step_units);
   static constexpr int pixel_groups = P::tile_pixels / 8;
 
   __device__ FewChannelConvolution(const typename P::Image* x, T* y, uint4* memory)
@@ -145,7 +141,7 @@ class FewChannelConvolution {
   __device__ void run(const T* weight, const T* bias, float* parts) {
     deal_weights(weight);
     if constexpr (P::bias) bias_ = load<F::vector>(bias + first_output_);
-    for (int n = static_cast<int>(threadIdx.x); n < 2 * F::rows * F::pitch / F::vector; n += P::threads)
+    for (int n = static_cast<int>(threadIdx.x); n < 2 * F::item_elements / F::vector; n += P::threads)
       reinterpret_cast<uint4*>(rows_)[n] = uint4{0, 0, 0, 0};
     __syncthreads();
     int buffer = 0;
@@ -166,7 +162,7 @@ class FewChannelConvolution {
   }
 
  private:
-  __device__ T* rows_of(int buffer) const { return rows_ + buffer * (F::rows * F::pitch); }
+  __device__ T* rows_of(int buffer) const { return rows_ + buffer * F::item_elements; }
 
   // weight: [outputs, window_rows, run], as the registers of the instruction want it.
   __device__ void deal_weights(const T* weight) {

@@ -14,6 +14,7 @@
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
+#include "pointwise_layout.h"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -55,8 +56,11 @@ class NormalizedGradients {
                 threads == item * narrow_chunks);
   using Wide = Tile<T, P::wide, true>;
   using Narrow = Tile<T, P::narrow, true>;
-  static constexpr int stage_elements = item * (2 * P::wide + Narrow::pitch);
-  static constexpr int gradient_elements = item * Wide::pitch;
+  static constexpr NormalizedGradientsLayout layout{sizeof(T), item, P::wide, P::narrow};
+  static constexpr int stage_elements = layout.stage_elements();
+  static constexpr int gradient_elements = layout.gradient_elements();
+  static_assert(stage_elements == item * (2 * P::wide + Narrow::pitch) &&
+                gradient_elements == item * Wide::pitch);
 
   __device__ NormalizedGradients(const NormalizedGradientsPointers<T>& pointers, uint4* memory)
       : pointers_(pointers),

@@ -17,6 +17,7 @@
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
+#include "pointwise_layout.h"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -51,15 +52,17 @@ class PointwiseConvolution {
   static constexpr int own_columns = Columns::count;          // of a thread
   static constexpr int parts_of_item = item / 16 / P::teams;  // of 16 pixels, of a warp
   static constexpr int steps = P::inputs / depth<T>;
-  static constexpr int operands = P::norms > 0 ? P::norms + (P::prologue_residual ? 1 : 0) : 1;
+  static constexpr PointwiseConvolutionLayout layout{
+      sizeof(T), item, P::inputs, P::slice, P::norms, P::prologue_residual, P::residual};
+  static constexpr int operands = layout.operands();
   using Input = Tile<T, P::inputs, true>;
   static constexpr int chunk = Input::chunk, chunks = Input::chunks;
   static constexpr int own_chunks = item * chunks / threads;
-  static constexpr int operand_elements = item * Input::pitch;
+  static constexpr int operand_elements = layout.operand_elements();
   using Residual = Tile<T, P::slice, false>;
-  static constexpr int stage_elements = operands * operand_elements + (P::residual ? item * P::slice : 0);
+  static constexpr int stage_elements = layout.stage_elements();
   using Row = Pack<T, own_columns>;
-  static_assert(threads % chunks == 0 && own_chunks > 0);
+  static_assert(threads % chunks == 0 && own_chunks > 0 && Input::pitch == layout.pitch());
   // Each pixel of an item and each output of a slice is one warp's, in whole tiles.
   static_assert(groups * P::teams == warps && columns * groups == P::slice && tiles * 8 == columns &&
                 parts_of_item * P::teams * 16 == item && slices * P::slice == P::outputs);

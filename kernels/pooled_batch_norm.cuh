@@ -15,6 +15,7 @@
 #pragma once
 
 #include "batch_norm.cuh"
+#include "pool_tile_layout.h"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -171,9 +172,9 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
 template <typename Axis>
 struct PoolTile {
   static constexpr int tiles = (Axis::input + Axis::stride - 1) / Axis::stride;
-  // Towards zero, thus upwards: padding is less than the window.
-  static constexpr int first = (Axis::padding - Axis::window + 1) / Axis::stride;
-  static constexpr int count = (Axis::stride - 1 + Axis::padding) / Axis::stride - first + 1;
+  static constexpr PoolTileLayout layout{Axis::window, Axis::stride, Axis::padding};
+  static constexpr int first = layout.first();
+  static constexpr int count = layout.count();
 
   // Where in the window number `window` of them element `element` of the tile stands; may lie outside it.
   static constexpr __device__ int place(int element, int window) {

@@ -31,6 +31,7 @@
 #pragma once
 
 #include "copies.cuh"
+#include "resident_layout.h"
 
 namespace tessera {
 
@@ -102,10 +103,9 @@ template <typename P>
 __device__ void add_over_team(ChannelSums<Resident<P>::vector>& sums, float* parts, int member,
                               uint64* arrivals) {
   constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
-  constexpr int warps = P::threads / 32, quads = columns / 4;
+  constexpr int quads = columns / 4;
   constexpr int groups = P::threads / quads;  // of threads that share the members
-  constexpr int scratch_rows = warps > groups ? warps : groups;
-  __shared__ float scratch[scratch_rows * columns];
+  __shared__ float scratch[resident_scratch_rows(P::threads, columns) * columns];
   __shared__ float total[columns];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % P::lanes;
 

@@ -2,11 +2,10 @@
 // block a row.
 #pragma once
 
+#include "block_sizes.h"
 #include "reduce.cuh"
 
 namespace tessera {
-
-constexpr int kRowThreads = 128;
 
 // Where row number `row` of [outer, extent, inner] starts; its elements lie `inner` apart.
 __device__ inline int64 row_start(int64 row, int64 extent, int64 inner) {

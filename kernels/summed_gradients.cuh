@@ -19,6 +19,7 @@
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
+#include "pointwise_layout.h"
 #include "reduce.cuh"
 #include "summed_gradients_pointers.cuh"
 
@@ -33,7 +34,8 @@ class SummedGradients {
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr bool whole = P::pixels % item == 0;  // all items
-  static constexpr int operands = 2 + P::norms;         // as wide as the slice
+  static constexpr SummedGradientsLayout layout{sizeof(T), item, P::slice, P::narrow, P::norms};
+  static constexpr int operands = layout.operands();  // as wide as the slice
   static constexpr int sums = 1 + P::norms;
   static constexpr int columns = P::slice / warps;  // of a warp
   static constexpr int tiles = columns / 8;
@@ -42,14 +44,15 @@ class SummedGradients {
   // In 32 bits, which are transposed number by number, rows are padded; and where a warp has few columns, it
   // makes twice as many of the weight gradient for half of the rows, for fewer reads, and the products in two
   // chains, as an instruction waits for the one before it in its chain.
-  static constexpr bool words = sizeof(T) == 4;
+  static constexpr bool words = layout.padded();
   static constexpr int broader = words && tiles == 2 && P::narrow >= 128 ? 2 : 1;
   static constexpr int gradient_rows = P::narrow / 16 / broader, gradient_tiles = tiles * broader;
   static constexpr int chains = words && tiles * (item / 16) < 4 ? 2 : 1;
   using Wide = Tile<T, P::slice, words>;
   using Narrow = Tile<T, P::narrow, words>;
-  static constexpr int wide_elements = item * Wide::pitch, narrow_elements = item * Narrow::pitch;
-  static constexpr int stage_elements = operands * wide_elements + narrow_elements;
+  static constexpr int wide_elements = layout.wide_elements(), narrow_elements = layout.narrow_elements();
+  static constexpr int stage_elements = layout.stage_elements();
+  static_assert(wide_elements == item * Wide::pitch && narrow_elements == item * Narrow::pitch);
   static constexpr int chunk = Wide::chunk;
   using Row = Pack<T, own_columns>;
 

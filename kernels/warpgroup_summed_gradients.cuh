@@ -10,6 +10,7 @@
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
+#include "pointwise_layout.h"
 #include "reduce.cuh"
 #include "summed_gradients_pointers.cuh"
 #include "warpgroup_products.cuh"
@@ -26,11 +27,12 @@ class WarpgroupSummedGradients {
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int parts = item / 16;
-  static constexpr int addend = P::recompute ? 0 : 1, first_x = addend + 1;  // places of operands, input at 0
-  static constexpr int operands = first_x + P::norms;                        // as wide as the slice
+  static constexpr WarpgroupSummedGradientsLayout layout{item, P::slice, P::narrow, P::norms, P::recompute};
+  static constexpr int first_x = layout.first_x(), addend = first_x - 1;  // places of operands, input at 0
+  static constexpr int operands = layout.operands();                      // as wide as the slice
   static constexpr int sums = 1 + P::norms;
-  static constexpr int wide_elements = item * P::slice;
-  static constexpr int stage_elements = operands * wide_elements + item * P::narrow;
+  static constexpr int wide_elements = layout.wide_elements();
+  static constexpr int stage_elements = layout.stage_elements();
   using Wide = Tile<T, P::slice, false>;
   using Narrow = SwizzledTile<T, item, P::narrow>;
   static_assert(P::slice * warpgroup == threads * columns && parts * 4 <= 16);

@@ -16,6 +16,7 @@
 #include "matrix_products.cuh"
 #include "reduce.cuh"
 #include "warpgroup_products.cuh"
+#include "window_gradient_layout.h"
 
 namespace tessera {
 
@@ -28,32 +29,26 @@ struct WindowGradientPointers {
 template <typename P>
 class WarpgroupWindowGradient {
  public:
-  static constexpr int window = 3, warpgroup = 128, threads = window * warpgroup;
-  static constexpr int slice = 64;  // inputs, and outputs, of a block
+  using Layout = WindowGradientLayout;
+  static constexpr Layout layout{P::width, P::item_rows};
+  static constexpr int window = Layout::window, threads = Layout::threads, warpgroup = threads / window;
+  static constexpr int slice = Layout::slice;
   static constexpr int input_slices = P::inputs / slice;
   static constexpr int slices = input_slices * (P::outputs / slice);
   static constexpr int chunk = chunk_elements<float>, chunks = slice / chunk;
   static constexpr int step = depth<float>;  // pixels of a product
-  static constexpr int steps = (P::width + step - 1) / step;
-  static constexpr int padded_width = steps * step;
+  static constexpr int padded_width = layout.padded_width(), steps = padded_width / step;
   static constexpr int rows = P::images * P::height;
   static constexpr int items = rows / P::item_rows;
 
-  // A row of x as it comes, padded so that fewer threads share a bank where it is read to be transposed;
-  // transposed, as 4 pixels of every channel, then the next 4, so that no threads do where it is written; a
-  // row of dy with a pixel on either side, where four neighbors begin in different banks.
-  static constexpr int raw_pitch = slice + chunk, transposed_pitch = slice * chunk + chunk;
-  static constexpr int dy_pitch = slice + 8;
-  static constexpr int raw_row = padded_width * raw_pitch;
-  static constexpr int transposed_row = padded_width / chunk * transposed_pitch;
-  static constexpr int dy_row = (padded_width + window - 1) * dy_pitch;
-  // Transposed are the rows of an item, those around them, and the next item's.
-  static constexpr int raw_rows = 2 * P::item_rows, transposed_rows = raw_rows + window - 1;
-  static constexpr int dy_rows = 3 * P::item_rows;
-  static constexpr int elements =
-      raw_rows * raw_row + (transposed_rows + 1) * transposed_row + dy_rows * dy_row;
+  static constexpr int raw_pitch = Layout::raw_pitch, transposed_pitch = Layout::transposed_pitch;
+  static constexpr int dy_pitch = Layout::dy_pitch;
+  static constexpr int raw_row = layout.raw_row(), raw_rows = layout.raw_rows();
+  static constexpr int transposed_row = layout.transposed_row(), transposed_rows = layout.transposed_rows();
+  static constexpr int dy_row = layout.dy_row(), dy_rows = layout.dy_rows();
+  static constexpr int elements = layout.elements();
   static constexpr int tiles = slice / 8;  // of inputs
-  static_assert(rows % P::item_rows == 0);
+  static_assert(rows % P::item_rows == 0 && step == Layout::step && chunk == Layout::chunk);
 
   __device__ WarpgroupWindowGradient(const WindowGradientPointers& pointers, uint4* memory)
       : pointers_(pointers),

@@ -34,6 +34,19 @@ class RoomsTest(TreeTest):
         self.write("src/ops/bad.cpp", '#include "graph/lexer.h"\n')
         self.assert_fails("check_rooms", "is private to room graph")
 
+    def test_what_kernels_and_their_host_share(self):
+        self.write("src/CMakeLists.txt", "add_subdirectory(base)\nadd_subdirectory(device/cuda)\n")
+        self.write("src/device/cuda/CMakeLists.txt", "tessera_plugin(cuda USES base)\n")
+        for header in ("layout.h", "product.cuh"):
+            self.write(f"kernels/{header}", "")
+        self.write("src/device/cuda/host.cpp", '#include "kernels/layout.h"\n')
+        self.assert_passes("check_rooms")
+        self.write("src/base/bad.cpp", '#include "kernels/layout.h"\n')
+        self.assert_fails("check_rooms", '"kernels/layout.h" is for kernels')
+        self.write("src/base/bad.cpp", "")
+        self.write("src/device/cuda/host.cpp", '#include "kernels/product.cuh"\n')
+        self.assert_fails("check_rooms", '"kernels/product.cuh" is for kernels')
+
     def test_private_header_in_public_one(self):
         self.write("include/tessera/graph/bad.h", '#include "graph/lexer.h"\n')
         self.assert_fails("check_rooms", "is private to room graph")

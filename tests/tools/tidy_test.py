@@ -37,6 +37,31 @@ class TidyTest(TreeTest):
         self.write("src/base/a.cpp", "std::vector<int> numbers() { return {1}; }\n")
         self.assert_fails("check_tidy", "use of undeclared identifier 'std'")
 
+    def build_of(self, *names):
+        entries = [{"directory": str(self.root), "file": str(self.root / name), "arguments": ["c++", "-std=c++20", "-c", name]}
+                   for name in names]
+        self.write("build/dev/compile_commands.json", json.dumps(entries))
+
+    def test_files_that_are_looked_at_as_one(self):
+        self.build_of("src/base/a.cpp", "src/base/b.cpp")
+        self.write("src/base/a.cpp", "int one() { return 1; }\n")
+        self.write("src/base/b.cpp", "int two() { return 2; }\n")
+        self.assertIn("2 files", self.assert_passes("check_tidy"))
+        self.assertIn("1 files", self.assert_passes("check_tidy", "b.cpp"))
+        self.write("src/base/b.cpp", "int Two() { return 2; }\n")
+        self.assert_fails("check_tidy", "src/base/b.cpp:1:5: error: invalid case style for function 'Two'")
+
+    def test_a_file_that_needs_what_another_includes(self):
+        self.build_of("src/base/a.cpp", "src/base/b.cpp")
+        self.write("src/base/a.cpp", "#include <vector>\nstd::vector<int> numbers() { return {1, 2}; }\n")
+        self.write("src/base/b.cpp", "std::vector<int> others() { return {1, 2}; }\n")
+        self.assert_fails("check_tidy", "src/base/b.cpp:1:1: error: use of undeclared identifier 'std'")
+
+    def test_files_that_are_compiled_as_one(self):
+        self.write("build/dev/Unity/unity_0.cpp", "")
+        self.build_of("build/dev/Unity/unity_0.cpp")
+        self.assert_fails("check_tidy", "TESSERA_UNITY_BUILD=OFF")
+
     def test_not_configured(self):
         (self.root / "build/dev/compile_commands.json").unlink()
         self.assert_fails("check_tidy", "configure first")

@@ -8,11 +8,11 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "kernels/block_sizes.h"
 
 namespace tessera::cuda {
 namespace {
 
-constexpr int kRowThreads = 128;  // as in kernels/rows.cuh
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
 std::string type_of(const Node& node, size_t input) {

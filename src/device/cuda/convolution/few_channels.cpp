@@ -14,13 +14,13 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
+#include "kernels/few_channel_layout.h"
 
 namespace tessera::cuda {
 namespace {
 
 using backend::refuse_unless;
 
-constexpr int64_t kUnit = 8;  // elements
 constexpr int64_t kAccessBytes = 16;
 
 // The problem P of kernels/few_channels.cuh, without what its users add.
@@ -41,31 +41,18 @@ struct FewChannelProblem {
   int64_t items() const { return y[0] * quotient_rounded_up(y[1], item_rows); }
   int64_t element_bytes() const { return static_cast<int64_t>(size_of(type)); }
 
-  // As FewChannels counts them.
-  int64_t run_units() const {
-    const int64_t lead = padding_left * channels() % 2;
-    return quotient_rounded_up(weight[2] * channels() + lead, kUnit);
+  FewChannelLayout layout() const {
+    return {channels(), x[2], outputs(), y[2], weight[1], weight[2], stride, padding_left, item_rows};
   }
-  int64_t units() const { return weight[1] * run_units(); }
-  int64_t x_bytes() const {  // of the rows of two items
-    const int64_t lead = padding_left * channels() % 2;
-    const int64_t start = round_up(padding_left * channels() + lead, kUnit);
-    const int64_t first = start - padding_left * channels() - lead;
-    const int64_t read = first + (y[2] - 1) * stride * channels() + run_units() * kUnit;
-    const int64_t pitch = round_up(std::max(start + x[2] * channels(), read), kUnit);
-    return 2 * ((item_rows - 1) * stride + weight[1]) * pitch * element_bytes();
-  }
+  int64_t run_units() const { return layout().run_units(); }
+  int64_t units() const { return layout().units(); }
 
-  // Shared memory of a block, as FewChannelConvolution and FewChannelGradient divide it.
+  // Of what the instructions of few_channel_products.cuh take.
   int64_t forward_bytes() const {
-    constexpr int64_t kStepBytes = 32;  // of the weights of one output
-    const int64_t sums_bytes = 2 * threads * int64_t{sizeof(float)};
-    const int64_t steps = quotient_rounded_up(units(), in_tf32() ? 1 : 2);
-    return steps * outputs() * kStepBytes + std::max(x_bytes(), sums_bytes);
+    return few_channel_forward_bytes(layout(), element_bytes(), in_tf32() ? 1 : 2, threads);
   }
   int64_t gradient_bytes() const {
-    const int64_t pixels = round_up(item_rows * y[2], in_tf32() ? 8 : 16);
-    return x_bytes() + 2 * pixels * (outputs() + kUnit) * element_bytes() + pixels * int64_t{sizeof(int)};
+    return few_channel_gradient_bytes(layout(), element_bytes(), in_tf32() ? 8 : 16);
   }
 
   // `constants`: of the structure, beside the problem's.

@@ -11,6 +11,7 @@
 #include "tessera/device/common/roles.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
+#include "kernels/pointwise_layout.h"
 
 namespace tessera::cuda {
 namespace {
@@ -37,9 +38,14 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
   }
 
   int64_t item_elements() const {
-    const size_t operands = norms > 0 ? norms + (prologue_residual ? 1 : 0) : 1;
-    return item * (static_cast<int64_t>(operands) * (inputs + padding()) +
-                   (epilogue.residual.has_value() ? slice : 0));
+    const PointwiseConvolutionLayout layout{element_bytes(),
+                                            item,
+                                            inputs,
+                                            slice,
+                                            static_cast<int64_t>(norms),
+                                            prologue_residual,
+                                            epilogue.residual.has_value()};
+    return layout.stage_elements();
   }
   int64_t slices() const { return outputs / slice; }
   // Of warps, which share the pixels: each of the kernel's 8 warps has slice * teams / 8 columns.

@@ -8,6 +8,7 @@
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
+#include "kernels/pointwise_layout.h"
 
 namespace tessera::cuda {
 namespace {
@@ -46,15 +47,15 @@ struct SummedProblem : PointwiseProblem {
     set_stages(item_elements(), others(), gpu, warpgroups ? kMostAhead / item : 4);
   }
 
+  SummedGradientsLayout layout() const {
+    return {element_bytes(), item, slice, outputs, static_cast<int64_t>(norms)};
+  }
   int64_t item_elements() const {
-    const int64_t input = warpgroups && recompute ? 0 : 1;
-    const int64_t padded = type == DataType::fp32 ? padding() : 0;
-    return item * ((1 + input + static_cast<int64_t>(norms)) * (slice + padded) + outputs + padded);
+    const WarpgroupSummedGradientsLayout of_warpgroups{item, slice, outputs, static_cast<int64_t>(norms),
+                                                       recompute};
+    return warpgroups ? of_warpgroups.stage_elements() : layout().stage_elements();
   }
-  // Beside the items: two numbers for each channel of each normalization, to recompute the mask.
-  int64_t others() const {
-    return warpgroups ? 0 : elements_of_floats(2 * static_cast<int64_t>(norms) * slice);
-  }
+  int64_t others() const { return warpgroups ? 0 : elements_of_floats(layout().numbers()); }
   int64_t slices() const { return inputs / slice; }
 };
 
@@ -67,9 +68,9 @@ struct NormalizedProblem : PointwiseProblem {
     set_stages(item_elements(), others(), gpu);
   }
 
-  int64_t item_elements() const { return item * (2 * outputs + inputs + padding()); }
-  // Beside the items: the gradient d of two, and two numbers for each channel of u.
-  int64_t others() const { return 2 * item * (outputs + padding()) + elements_of_floats(2 * inputs); }
+  NormalizedGradientsLayout layout() const { return {element_bytes(), item, outputs, inputs}; }
+  int64_t item_elements() const { return layout().stage_elements(); }
+  int64_t others() const { return 2 * layout().gradient_elements() + elements_of_floats(layout().numbers()); }
   int64_t shared_bytes() const { return bytes_of(stages * item_elements() + others()); }
 };
 

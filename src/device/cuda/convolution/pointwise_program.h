@@ -31,12 +31,11 @@ struct PointwiseProblem {
   // TF32, and for empty or huge tensors.
   PointwiseProblem(const Node& node, const Value& x, const Value& y, bool tf32);
 
-  int64_t bytes_of(int64_t elements) const { return elements * static_cast<int64_t>(size_of(type)); }
+  int64_t element_bytes() const { return static_cast<int64_t>(size_of(type)); }
+  int64_t bytes_of(int64_t elements) const { return elements * element_bytes(); }
   int64_t elements_of_floats(int64_t count) const {
     return count * static_cast<int64_t>(sizeof(float) / size_of(type));
   }
-  // Elements of a row of a padded tile.
-  int64_t padding() const { return 16 / static_cast<int64_t>(size_of(type)); }
   int64_t items() const;
   // How many of so many elements each a multiprocessor holds beside `others` elements.
   int64_t stages_in(int64_t elements, int64_t others, const GpuTraits& gpu) const;

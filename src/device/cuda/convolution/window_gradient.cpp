@@ -8,14 +8,15 @@
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/codegen/partial_sums.h"
+#include "kernels/window_gradient_layout.h"
 
 namespace tessera::cuda {
 namespace {
 
 using backend::refuse_unless;
 
-constexpr int64_t kWindow = 3;
-constexpr int64_t kSlice = 64;  // inputs, and outputs, of a block
+constexpr int64_t kWindow = WindowGradientLayout::window;
+constexpr int64_t kSlice = WindowGradientLayout::slice;
 
 // The problem P of kernels/warpgroup_window_gradient.cuh.
 struct WindowGradientProblem {
@@ -26,14 +27,9 @@ struct WindowGradientProblem {
       : x(node.input(0)->type().static_shape()), dy(node.input(1)->type().static_shape()) {}
 
   int64_t rows() const { return x[0] * x[1]; }
-  int64_t padded_width() const { return round_up(x[2], int64_t{8}); }
+  WindowGradientLayout layout() const { return {x[2], item_rows}; }
   int64_t slices() const { return quotient_rounded_up(x[3], kSlice) * quotient_rounded_up(dy[3], kSlice); }
-  // As WarpgroupWindowGradient counts them.
-  int64_t shared_bytes() const {
-    const int64_t raw = padded_width() * (kSlice + 4), transposed = padded_width() * (kSlice + 1);
-    const int64_t gradients = (padded_width() + kWindow - 1) * (kSlice + 8);
-    return floats(2 * item_rows * raw + (2 * item_rows + kWindow) * transposed + 3 * item_rows * gradients);
-  }
+  int64_t shared_bytes() const { return floats(layout().elements()); }
 
   std::string print() const {
     return fmt::format(
@@ -67,7 +63,7 @@ WindowGradientProblem read_problem(const KernelRequest& request, const GpuTraits
   constexpr int64_t kMostRows = int64_t{1} << 20;  // ints hold the elements of the workspace and of an image
   refuse_unless(problem.rows() > 0 && problem.rows() < kMostRows, "{} rows", problem.rows());
   constexpr int64_t kWideRow = 32;
-  if (problem.padded_width() <= kWideRow && problem.rows() % 2 == 0) problem.item_rows = 2;
+  if (problem.layout().padded_width() <= kWideRow && problem.rows() % 2 == 0) problem.item_rows = 2;
   refuse_unless(problem.shared_bytes() <= gpu.block_shared_bytes(1), "rows of {} bytes of shared memory",
                 problem.shared_bytes());
   return problem;
@@ -76,7 +72,6 @@ WindowGradientProblem read_problem(const KernelRequest& request, const GpuTraits
 GeneratedProgram window_gradient(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const WindowGradientProblem problem = read_problem(request, gpu);
-  constexpr int kThreads = 384;
   constexpr int64_t kLeastItems = 4;  // of a block, which leaves as many parts as a large one
   const int64_t items = problem.rows() / problem.item_rows;
   const int64_t blocks =
@@ -89,7 +84,7 @@ GeneratedProgram window_gradient(const KernelRequest& request, const GpuTraits& 
   const int64_t results = node.output()->type().element_count();
   program.workspace_bytes = floats(blocks * results);
   add_run(program, pointers, "WindowGradientPointers", "window_gradient", {0}, blocks * problem.slices(),
-          problem.shared_bytes(), kThreads);
+          problem.shared_bytes(), static_cast<int>(WindowGradientLayout::threads));
   add_combine(program, node, {{.offset = 0, .results = results, .output = 0}}, blocks);
   return program;
 }

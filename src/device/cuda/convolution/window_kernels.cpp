@@ -8,6 +8,8 @@
 #include "tessera/device/common/pool_geometry.h"
 #include "tessera/graph/operator.h"
 
+#include "kernels/block_sizes.h"
+
 namespace tessera::cuda {
 namespace {
 
@@ -115,11 +117,10 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
                                        list(dilations), node.attributes().integer("groups"), output.back());
   const int64_t elements = node.output()->type().element_count();
   if (weights) {
-    constexpr int kWeightThreads = 128;  // as in kernels/windows.cuh
     return simple_program(
         node, "convolution.cuh",
         problem(node, geometry, dilations, more) + "  convolution_weight_gradient(p, x0, x1, y0);",
-        std::min<int64_t>(elements, 1 << 20), kWeightThreads);
+        std::min<int64_t>(elements, 1 << 20), kWeightGradientThreads);
   }
   const std::string type = device_type(x->data_type());
   const std::string bias =

@@ -11,6 +11,7 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "kernels/pool_tile_layout.h"
 
 namespace tessera::cuda {
 namespace {
@@ -109,10 +110,8 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
-// How many windows lie over a tile of `stride` elements, as PoolTile of kernels/pooled_batch_norm.cuh counts.
 int64_t windows_over_tile(const PoolGeometry& geometry, int axis) {
-  const int64_t stride = geometry.strides[axis], padding = geometry.padding[axis];
-  return (stride - 1 + padding) / stride - (padding - geometry.window[axis] + 1) / stride + 1;
+  return PoolTileLayout{geometry.window[axis], geometry.strides[axis], geometry.padding[axis]}.count();
 }
 
 // Sums of each block, their totals, and what is made of them: three launches.

@@ -9,13 +9,13 @@
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "kernels/resident_layout.h"
 
 namespace tessera::cuda {
 namespace {
 
 constexpr int64_t kAccessBytes = 16;
 constexpr int64_t kPackBytes = kAccessBytes * kResidentThreads;  // of all threads of a block, for one tensor
-constexpr int64_t kWarp = 32;
 constexpr int64_t kStepsAhead = 3;  // where what is read ahead takes room of its own
 
 int64_t vector_of(const ResidentProblem& problem) {
@@ -27,10 +27,8 @@ int64_t columns_of(const ResidentProblem& problem, int64_t lanes) {
   return 2 * vector_of(problem) * lanes;
 }
 
-// What add_over_team of kernels/resident.cuh takes.
 int64_t sums_bytes(int64_t columns) {
-  const int64_t rows = std::max(kResidentThreads / kWarp, kResidentThreads / (columns / 4));
-  return (rows + 1) * columns * static_cast<int64_t>(sizeof(float));
+  return resident_sums(kResidentThreads, columns) * static_cast<int64_t>(sizeof(float));
 }
 
 // The most lanes up to `most` that divide the channels.
