@@ -81,6 +81,8 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/image_classification.h
     tessera/tasks/masked_language_model.h
     tessera/tessera.h
+    tessera/text/tokenizer.h
+    tessera/text/training.h
     tessera/train/checkpoint.h
     tessera/train/evaluator.h
     tessera/train/history.h

@@ -34,6 +34,8 @@
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/tasks/masked_language_model.h"
+#include "tessera/text/tokenizer.h"
+#include "tessera/text/training.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/task_registry.h"
 #include "tessera/train/trainer.h"
