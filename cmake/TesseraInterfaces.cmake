@@ -59,6 +59,9 @@ set(TESSERA_USER_HEADERS
     tessera/data/safetensors.h
     tessera/data/source.h
     tessera/data/text.h
+    tessera/data/token_rows.h
+    tessera/data/token_shards.h
+    tessera/data/tokenize.h
     tessera/graph/field.h
     tessera/models/model.h
     tessera/models/registry.h

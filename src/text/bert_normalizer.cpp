@@ -154,7 +154,7 @@ class StripAccents : public Normalizer {
   void apply(const AlignedText& text, AlignedText& result) const override {
     for (size_t at = 0; at < text.bytes.size();) {
       const size_t begin = at;
-      if (!bert::is_accent(next_character(text.bytes, at))) result.append(text, begin, at);
+      if (!is_mark_of_any(next_character(text.bytes, at))) result.append(text, begin, at);
     }
   }
 };

@@ -1,4 +1,5 @@
 // Which files are which tokenizer.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -13,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 28;
+constexpr const char* kSettings = "tokenizer_config.json";
 
 std::string contents(const fs::path& path) {
   return read_text_file(path, kLargestFile);
@@ -31,7 +33,7 @@ struct Settings {
 
 Settings settings_of(const fs::path& folder) {
   Settings settings;
-  const fs::path path = folder / "tokenizer_config.json";
+  const fs::path path = folder / kSettings;
   if (!is_file(path)) return settings;
   const std::string name = path.string();
   const Json json = parse_json(contents(path), name);
@@ -48,34 +50,21 @@ Settings settings_of(const fs::path& folder) {
 constexpr std::array<std::pair<const char*, const char*>, 2> kBytePairFiles = {
     {{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}}};
 
-std::optional<Tokenizer> byte_pairs_in(const fs::path& folder) {
-  for (const auto& [vocabulary, merges] : kBytePairFiles) {
-    if (is_file(folder / vocabulary) && is_file(folder / merges))
-      return parse_byte_pairs(contents(folder / vocabulary), contents(folder / merges),
-                              (folder / vocabulary).string(), settings_of(folder).byte_pairs);
-  }
-  return std::nullopt;
+using Paths = std::vector<fs::path>;
+
+// With the settings beside them, if any.
+Paths with_settings(Paths files) {
+  const fs::path settings = files.front().parent_path() / kSettings;
+  if (is_file(settings)) files.push_back(settings);
+  return files;
 }
 
-Tokenizer read_file_of(const fs::path& path) {
-  const std::string name = path.string();
-  const std::string extension = path.extension().string();
-  const fs::path folder = path.parent_path();
+std::optional<Paths> byte_pairs_in(const fs::path& folder) {
   for (const auto& [vocabulary, merges] : kBytePairFiles) {
-    if (path.filename() != vocabulary && path.filename() != merges) continue;
-    std::optional<Tokenizer> found = byte_pairs_in(folder);
-    require(found.has_value(), ErrorCode::io,
-            "{}: a byte-pair tokenizer is both {} and {}, and the other is not there", name, vocabulary,
-            merges);
-    return *found;
+    if (is_file(folder / vocabulary) && is_file(folder / merges))
+      return with_settings({folder / vocabulary, folder / merges});
   }
-  if (extension == ".json") return parse_tokenizer_json(contents(path), name);
-  if (extension == ".model") return parse_sentence_piece(contents(path), name);
-  if (extension == ".txt") return parse_word_pieces(contents(path), name, settings_of(folder).word_pieces);
-  fail(ErrorCode::invalid_argument,
-       "{}: a tokenizer is a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt, a .model, or a "
-       "folder of them",
-       name);
+  return std::nullopt;
 }
 
 std::optional<fs::path> sentence_piece_in(const fs::path& folder) {
@@ -87,18 +76,56 @@ std::optional<fs::path> sentence_piece_in(const fs::path& folder) {
   return found;
 }
 
+Paths files_in(const fs::path& folder) {
+  if (is_file(folder / "tokenizer.json")) return {folder / "tokenizer.json"};
+  if (is_file(folder / "vocab.txt")) return with_settings({folder / "vocab.txt"});
+  if (std::optional<Paths> found = byte_pairs_in(folder)) return *found;
+  if (const std::optional<fs::path> model = sentence_piece_in(folder)) return {*model};
+  fail(ErrorCode::io, "{}: holds no tokenizer.json, vocab.txt, vocab.json with merges.txt, or .model",
+       folder.string());
+}
+
+Paths files_of(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  for (const auto& [vocabulary, merges] : kBytePairFiles) {
+    if (path.filename() != vocabulary && path.filename() != merges) continue;
+    const std::optional<Paths> found = byte_pairs_in(path.parent_path());
+    require(found.has_value(), ErrorCode::io,
+            "{}: a byte-pair tokenizer is both {} and {}, of which one is missing", path.string(), vocabulary,
+            merges);
+    return *found;
+  }
+  if (extension == ".json" || extension == ".model") return {path};
+  if (extension == ".txt") return with_settings({path});
+  fail(ErrorCode::invalid_argument,
+       "{}: a tokenizer is a tokenizer.json, a vocab.txt, a vocab.json with a merges.txt, a .model, or a "
+       "folder of them",
+       path.string());
+}
+
+bool is_byte_pair_file(const fs::path& path) {
+  return std::any_of(kBytePairFiles.begin(), kBytePairFiles.end(),
+                     [&](const auto& names) { return path.filename() == names.first; });
+}
+
 }  // namespace
 
-Tokenizer read_tokenizer(const fs::path& path) {
+std::vector<fs::path> tokenizer_files(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return read_file_of(path);
-  for (const char* name : {"tokenizer.json", "vocab.txt"}) {
-    if (is_file(path / name)) return read_file_of(path / name);
-  }
-  if (std::optional<Tokenizer> found = byte_pairs_in(path)) return *found;
-  if (const std::optional<fs::path> model = sentence_piece_in(path)) return read_file_of(*model);
-  fail(ErrorCode::io, "{}: holds no tokenizer.json, vocab.txt, vocab.json with merges.txt, or .model",
-       path.string());
+  return fs::is_directory(path, ignored) ? files_in(path) : files_of(path);
+}
+
+Tokenizer read_tokenizer(const fs::path& path) {
+  const Paths files = tokenizer_files(path);
+  const fs::path& first = files.front();
+  const std::string name = first.string();
+  if (is_byte_pair_file(first))
+    return parse_byte_pairs(contents(first), contents(files[1]), name,
+                            settings_of(first.parent_path()).byte_pairs);
+  if (first.extension() == ".txt")
+    return parse_word_pieces(contents(first), name, settings_of(first.parent_path()).word_pieces);
+  return first.extension() == ".model" ? parse_sentence_piece(contents(first), name)
+                                       : parse_tokenizer_json(contents(first), name);
 }
 
 }  // namespace tessera::text

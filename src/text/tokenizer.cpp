@@ -114,7 +114,8 @@ class Run {
     if (parts_.prefix_space && text[0] != ' ') {
       AlignedText& prefixed = scratch_.prefixed;
       prefixed.clear(offsets_ != nullptr);
-      prefixed.append(" ", offsets_ != nullptr ? aligned->origin_of(base, base + 1) : Span{});
+      const uint32_t begin = offsets_ != nullptr ? aligned->origins[base].begin : 0;
+      prefixed.append(" ", {begin, begin});
       if (offsets_ != nullptr) {
         prefixed.append(*aligned, base, base + text.size());
       } else {
@@ -162,9 +163,9 @@ class Run {
     const size_t first = std::min(bytes.find_first_not_of(' '), bytes.size());
     const size_t last = bytes.find_last_not_of(' ');
     const size_t after = last == std::string_view::npos ? bytes.size() : bytes.size() - 1 - last;
-    size_t leading = first;
-    // The prefix stands for no space of the text.
-    if (leading > 0 && place.begin == 0 && parts_.prefix_space && !parts_.trims_first_space) --leading;
+    // A single space at the beginning may be the prefix, which stands for no space of the text.
+    const bool prefix = first == 1 && place.begin == 0 && !parts_.trims_first_space;
+    const size_t leading = prefix ? 0 : first;
     place.begin = std::min(place.begin + static_cast<uint32_t>(leading), place.end);
     if (place.end >= after) place.end = std::max(place.end - static_cast<uint32_t>(after), place.begin);
     return place;

@@ -103,6 +103,10 @@ bool is_number_of_any(char32_t character) {
   return (category(character) & U_GC_N_MASK) != 0;
 }
 
+bool is_mark_of_any(char32_t character) {
+  return (category(character) & U_GC_M_MASK) != 0;
+}
+
 bool is_word_character(char32_t character) {
   return u_isUAlphabetic(code(character)) != 0 ||
          u_hasBinaryProperty(code(character), UCHAR_JOIN_CONTROL) != 0 ||

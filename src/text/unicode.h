@@ -54,6 +54,7 @@ std::string well_formed(std::string_view text);
 bool is_white_space(char32_t character);    // the property White_Space
 bool is_letter_of_any(char32_t character);  // general category L
 bool is_number_of_any(char32_t character);  // general category N
+bool is_mark_of_any(char32_t character);    // general category M
 bool is_word_character(
     char32_t character);  // \w of regular expressions (Unicode Technical Standard 18, annex C)
 // One character by one, as without knowledge of its neighbors; U+0130 alone becomes two.

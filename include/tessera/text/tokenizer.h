@@ -102,6 +102,10 @@ struct SentencePieceOptions {
 // not known here, or where a .model is given to a library that was built without SentencePiece.
 Tokenizer read_tokenizer(const std::filesystem::path& path);
 
+// The files that read_tokenizer() reads there, by which a tokenizer can be copied. Throws Error(io) as it
+// does.
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& path);
+
 // From memory; `name` is what messages call the file. Throw as above.
 //
 // One token a line; its number is its id. [PAD], [CLS], [SEP], [MASK] and the unknown token are special where
