@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
+#include "tessera/base/file.h"
 #include "tessera/base/text.h"
 
 namespace tessera::data {
@@ -46,8 +47,23 @@ void visit_paragraphs(std::string_view text, const TextVisitor& visitor) {
   }
 }
 
-int64_t line_number(std::string_view text, size_t at) {
-  return 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n');
+void visit_pairs(std::string_view first, std::string_view second, const TextVisitor& visitor) {
+  for (size_t a = 0, b = 0; a < first.size() && b < second.size();) {
+    const std::string_view source = next_line(first, a);
+    const std::string_view target = next_line(second, b);
+    if (!is_blank(source) && !is_blank(target)) visitor({source, target});
+  }
+}
+
+std::string_view text_of(const MappedFile& file) {
+  const std::span<const std::byte> bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint64_t bytes_of(const CorpusPart& part) {
+  uint64_t bytes = 0;
+  for (const CorpusPart::Range& range : part.ranges) bytes += range.end - range.begin;
+  return bytes;
 }
 
 }  // namespace
@@ -57,7 +73,7 @@ Corpus::Corpus(const std::vector<std::filesystem::path>& files, const CorpusOpti
   const auto code = ErrorCode::invalid_argument;
   require(!files.empty(), code, "no files of text are given");
   require(options.part_bytes > 0, code, "parts of {} bytes, expected 1 or more", options.part_bytes);
-  for (const std::filesystem::path& file : files) files_.emplace_back(file);
+  for (const std::filesystem::path& file : files) files_.push_back({file, MappedFile(file).size()});
   if (options.documents == DocumentKind::parallel) {
     require(files.size() == 2, code,
             "parallel text is two files, of which one is the translation; {} are given", files.size());
@@ -67,32 +83,39 @@ Corpus::Corpus(const std::vector<std::filesystem::path>& files, const CorpusOpti
   for (size_t file = 0; file < files_.size(); ++file) plan_file(file);
 }
 
-std::string_view Corpus::text_of(size_t file) const {
-  const std::span<const std::byte> bytes = files_[file].bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 void Corpus::plan_file(size_t file) {
-  const std::string_view text = text_of(file);
+  const MappedFile mapped(files_[file].path);
+  const std::string_view text = text_of(mapped).substr(0, files_[file].size);
   for (size_t begin = 0; begin < text.size();) {
     const size_t wanted = begin + static_cast<size_t>(options_.part_bytes);
     // The last byte of the part: a part ends with a document even where that ends exactly at its size.
     const size_t end =
         wanted >= text.size() ? text.size() : end_of_document(text, wanted - 1, options_.documents);
-    parts_.push_back({{{file, begin, end}}});
+    add({file, begin, end});
     begin = end;
   }
 }
 
+// Small files share a part.
+void Corpus::add(const CorpusPart::Range& range) {
+  const uint64_t size = range.end - range.begin;
+  const bool fits =
+      !parts_.empty() && bytes_of(parts_.back()) + size <= static_cast<uint64_t>(options_.part_bytes);
+  (fits ? parts_.back() : parts_.emplace_back()).ranges.push_back(range);
+}
+
 void Corpus::plan_parallel() {
-  const std::string_view first = text_of(0);
-  const std::string_view second = text_of(1);
+  const MappedFile first_file(files_[0].path);
+  const MappedFile second_file(files_[1].path);
+  const std::string_view first = text_of(first_file);
+  const std::string_view second = text_of(second_file);
+  const auto more = [&](size_t a, size_t b) { return a < first.size() && b < second.size(); };
   size_t a = 0;
   size_t b = 0;
-  while (a < first.size() && b < second.size()) {
+  int64_t lines = 0;
+  while (more(a, b)) {
     CorpusPart part{{{0, a, a}, {1, b, b}}};
-    while (a < first.size() && b < second.size() &&
-           a - part.ranges[0].begin < static_cast<size_t>(options_.part_bytes)) {
+    for (; more(a, b) && a - part.ranges[0].begin < static_cast<size_t>(options_.part_bytes); ++lines) {
       next_line(first, a);
       next_line(second, b);
     }
@@ -101,57 +124,50 @@ void Corpus::plan_parallel() {
     parts_.push_back(part);
   }
   require(a == first.size() && b == second.size(), ErrorCode::invalid_file,
-          "{} has {} lines more than {}: lines of parallel text belong together",
-          files_[a == first.size() ? 1 : 0].path().string(),
-          a == first.size() ? std::count(second.begin() + static_cast<int64_t>(b), second.end(), '\n')
-                            : std::count(first.begin() + static_cast<int64_t>(a), first.end(), '\n'),
-          files_[a == first.size() ? 0 : 1].path().string());
+          "{} ends after {} lines and {} goes on: lines of parallel text belong together",
+          files_[a == first.size() ? 0 : 1].path.string(), lines,
+          files_[a == first.size() ? 1 : 0].path.string());
 }
 
-void Corpus::visit_json(std::string_view line, const CorpusPart::Range& range, const char* begin,
+// A copy: a file that becomes shorter meanwhile is an error then, and not the end of the process.
+std::string Corpus::read(const CorpusPart::Range& range) const {
+  std::string text(range.end - range.begin, '\0');
+  MappedFile(files_[range.file].path).copy(range.begin, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+void Corpus::visit_json(std::string_view line, const CorpusPart::Range& range, uint64_t at,
                         const TextVisitor& visitor) const {
   using Json = nlohmann::json;
   const Json json = Json::parse(line, nullptr, false);
   const auto field = json.is_object() ? json.find(options_.field) : json.end();
   if (json.is_object() && field != json.end() && field->is_string())
     return visitor({field->get_ref<const std::string&>()});
-  const size_t at = range.begin + static_cast<size_t>(line.data() - begin);
-  fail(ErrorCode::invalid_file, "{}, line {}: {}", files_[range.file].path().string(),
-       line_number(text_of(range.file), at),
+  const std::string before = read({range.file, 0, range.begin + at});
+  fail(ErrorCode::invalid_file, "{}, line {}: {}", files_[range.file].path.string(),
+       1 + std::count(before.begin(), before.end(), '\n'),
        json.is_discarded() ? "no JSON" : fmt::format("no object with a text '{}'", options_.field));
 }
 
+void Corpus::visit_text(std::string_view text, const CorpusPart::Range& range,
+                        const TextVisitor& visitor) const {
+  if (options_.documents == DocumentKind::paragraph) return visit_paragraphs(text, visitor);
+  if (options_.documents == DocumentKind::file) {
+    if (!is_blank(text)) visitor({text});
+    return;
+  }
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const std::string_view line = next_line(text, at);
+    if (is_blank(line)) continue;
+    options_.documents == DocumentKind::line ? visitor({line}) : visit_json(line, range, begin, visitor);
+  }
+}
+
 void Corpus::visit(const CorpusPart& part, const TextVisitor& visitor) const {
-  // Copies: a file that becomes shorter meanwhile is an error then, and not the end of the process.
-  std::vector<std::string> texts;
-  for (const CorpusPart::Range& range : part.ranges) {
-    std::string& text = texts.emplace_back(range.end - range.begin, '\0');
-    files_[range.file].copy(range.begin, std::as_writable_bytes(std::span(text)));
-  }
-  const std::string_view text = texts[0];
-  switch (options_.documents) {
-    case DocumentKind::paragraph:
-      return visit_paragraphs(text, visitor);
-    case DocumentKind::file:
-      if (!is_blank(text)) visitor({text});
-      return;
-    case DocumentKind::line:
-    case DocumentKind::json_lines:
-      for (size_t at = 0; at < text.size();) {
-        const std::string_view line = next_line(text, at);
-        if (is_blank(line)) continue;
-        options_.documents == DocumentKind::line ? visitor({line})
-                                                 : visit_json(line, part.ranges[0], text.data(), visitor);
-      }
-      return;
-    case DocumentKind::parallel:
-      break;
-  }
-  for (size_t a = 0, b = 0; a < texts[0].size() && b < texts[1].size();) {
-    const std::string_view source = next_line(texts[0], a);
-    const std::string_view target = next_line(texts[1], b);
-    if (!is_blank(source) && !is_blank(target)) visitor({source, target});
-  }
+  if (options_.documents == DocumentKind::parallel)
+    return visit_pairs(read(part.ranges[0]), read(part.ranges[1]), visitor);
+  for (const CorpusPart::Range& range : part.ranges) visit_text(read(range), range, visitor);
 }
 
 void for_each_document(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,

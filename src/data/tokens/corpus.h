@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "tessera/base/file.h"
 #include "tessera/data/tokenize.h"
 
 namespace tessera::data {
 
 using TextVisitor = std::function<void(const std::vector<std::string_view>& texts)>;
 
-// Bytes of a file, and of its translation.
+// Bytes of files, one after another; of parallel text those of a file and of its translation.
 struct CorpusPart {
   struct Range {
     size_t file = 0;
@@ -30,19 +30,26 @@ class Corpus {
   Corpus(const std::vector<std::filesystem::path>& files, const CorpusOptions& options);
 
   const std::vector<CorpusPart>& parts() const { return parts_; }
-  const std::vector<MappedFile>& files() const { return files_; }
+  // Files are open only while they are read: there may be more of them than a process may hold.
+  struct File {
+    std::filesystem::path path;
+    uint64_t size = 0;
+  };
+  const std::vector<File>& files() const { return files_; }
   // May be called by several threads.
   void visit(const CorpusPart& part, const TextVisitor& visitor) const;
 
  private:
   void plan_file(size_t file);
   void plan_parallel();
-  std::string_view text_of(size_t file) const;
-  void visit_json(std::string_view line, const CorpusPart::Range& range, const char* begin,
+  void add(const CorpusPart::Range& range);
+  std::string read(const CorpusPart::Range& range) const;
+  void visit_text(std::string_view text, const CorpusPart::Range& range, const TextVisitor& visitor) const;
+  void visit_json(std::string_view line, const CorpusPart::Range& range, uint64_t at,
                   const TextVisitor& visitor) const;
 
   CorpusOptions options_;
-  std::vector<MappedFile> files_;
+  std::vector<File> files_;
   std::vector<CorpusPart> parts_;
 };
 

@@ -30,11 +30,10 @@ std::string shard_name(size_t part) {
 // Whatever decides what the shards hold: a run goes on where an earlier one of the same plan stopped.
 std::string plan_of(const TokenizeRequest& request, const Corpus& corpus) {
   Json files = Json::array();
-  for (const MappedFile& file : corpus.files()) {
+  for (const Corpus::File& file : corpus.files()) {
     std::error_code ignored;
-    const auto changed = fs::last_write_time(file.path(), ignored).time_since_epoch().count();
-    files.push_back(
-        {{"name", file.path().filename().string()}, {"bytes", file.size()}, {"changed", changed}});
+    const auto changed = fs::last_write_time(file.path, ignored).time_since_epoch().count();
+    files.push_back({{"name", file.path.filename().string()}, {"bytes", file.size}, {"changed", changed}});
   }
   const Json plan = {{"version", 1},
                      {"tokenizer", static_cast<int64_t>(request.fingerprint)},
