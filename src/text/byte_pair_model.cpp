@@ -124,7 +124,9 @@ BytePairModel::BytePairModel(const Vocabulary& vocabulary, const Merges& merges,
   merges_.reserve(merges.size());
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
-    merges_.assign(id_of(left, rank), id_of(right, rank), rank << 32 | id_of(left + right, rank));
+    const uint32_t left_id = id_of(left, rank);
+    const uint32_t right_id = id_of(right, rank);
+    merges_.assign(left_id, right_id, rank << 32 | id_of(left + right, rank));
   }
   for (const std::string& token : vocabulary.tokens()) {
     const std::optional<std::string> bytes = from_alphabet(token);
