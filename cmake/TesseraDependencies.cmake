@@ -8,6 +8,13 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED)
 find_library(CSV_LIBRARY csv REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc i18n)
+# Its models are refused where it is not there.
+find_library(SENTENCE_PIECE_LIBRARY sentencepiece)
+find_path(SENTENCE_PIECE_INCLUDE_DIR sentencepiece_processor.h)
+if(NOT SENTENCE_PIECE_LIBRARY OR NOT SENTENCE_PIECE_INCLUDE_DIR)
+  set(SENTENCE_PIECE_LIBRARY "")
+endif()
 
 if(TESSERA_ENABLE_CPU)
   find_package(OpenMP REQUIRED COMPONENTS CXX)

@@ -59,6 +59,9 @@ set(TESSERA_USER_HEADERS
     tessera/data/safetensors.h
     tessera/data/source.h
     tessera/data/text.h
+    tessera/data/token_rows.h
+    tessera/data/token_shards.h
+    tessera/data/tokenize.h
     tessera/graph/field.h
     tessera/models/model.h
     tessera/models/registry.h
@@ -81,6 +84,8 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/image_classification.h
     tessera/tasks/masked_language_model.h
     tessera/tessera.h
+    tessera/text/tokenizer.h
+    tessera/text/training.h
     tessera/train/checkpoint.h
     tessera/train/evaluator.h
     tessera/train/history.h

@@ -42,11 +42,15 @@ Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens) 
   Value* exchanged = happens(draw({shape[0], 1}), 0.5);
   Value* labels = ops::select(exchanged, ops::concat({halves[1], halves[0]}, 1), tokens);
   Value* chosen = happens(draw(shape), options.masked);
+  for (const int64_t token : options.kept)
+    chosen = ops::logical_and(chosen,
+                              ops::not_equal(labels, ops::constant_like(labels, static_cast<double>(token))));
   Value* kind = draw(shape);
   const auto vocabulary = static_cast<double>(options.vocabulary);
   Value* any = ops::cast(ops::floor(ops::multiply(draw(shape), vocabulary)), DataType::int32);
   any = ops::minimum(any, ops::constant_like(any, vocabulary - 1));  // a draw may round up to 1
-  Value* mask = ops::broadcast_to(ops::constant_like(labels, vocabulary), shape);
+  const auto mask_token = static_cast<double>(options.mask_token());
+  Value* mask = ops::broadcast_to(ops::constant_like(labels, mask_token), shape);
   Value* gap = ops::select(happens(kind, 0.8), mask, ops::select(happens(kind, 0.9), any, labels));
   return {.tokens = ops::select(chosen, gap, labels),
           .labels = labels,
@@ -55,7 +59,7 @@ Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens) 
 }
 
 Value* words(const Options& options, nn::Context& context) {
-  return context.parameter("words.weight", {options.vocabulary + 1, options.width}, nn::normal(0.02));
+  return context.parameter("words.weight", {options.all_tokens(), options.width}, nn::normal(0.02));
 }
 
 // [batch, tokens, width]
@@ -80,10 +84,10 @@ Value* encoder(const Options& options, nn::Context& context, Value* tokens) {
   return nn::layer_norm(context, "norm", x);
 }
 
-// [batch, tokens, vocabulary + 1], by the embeddings of the words.
+// [batch, tokens, all tokens], by the embeddings of the words.
 Value* decoder(const Options& options, nn::Context& context, Value* x) {
   Value* logits = ops::matmul(x, words(options, context), {.transpose_b = true});
-  return ops::add(logits, context.parameter("bias", {options.vocabulary + 1}, nn::zeros(), false));
+  return ops::add(logits, context.parameter("bias", {options.all_tokens()}, nn::zeros(), false));
 }
 
 // [batch]: the logit of whether the halves were exchanged.
@@ -97,7 +101,7 @@ nn::Training training(const Options& options, nn::Context& context, Value* token
   const Puzzle puzzle = make_puzzle(options, context, tokens);
   Value* x = encoder(options, context, puzzle.tokens);
   const Dimension places = element_count(tokens->shape());
-  Value* logits = ops::reshape(decoder(options, context, x), {places, options.vocabulary + 1});
+  Value* logits = ops::reshape(decoder(options, context, x), {places, options.all_tokens()});
   Value* losses = ops::cross_entropy(logits, ops::reshape(puzzle.labels, {places}));
   const nn::Measure masked = nn::mean_of("masked", losses, ops::reshape(puzzle.chosen, {places}));
   const nn::Measure halves =
@@ -160,6 +164,9 @@ class GapEvaluator : public train::Evaluator {
 nn::Task masked_language_model(const MaskedLanguageModelOptions& options) {
   require(options.tokens > 0 && options.tokens % 2 == 0, ErrorCode::invalid_argument,
           "masked_language_model: a row of {} tokens has no halves", options.tokens);
+  require(!options.mask || (*options.mask >= 0 && *options.mask < options.vocabulary),
+          ErrorCode::invalid_argument, "masked_language_model: the mask is token {} of a vocabulary of {}",
+          options.mask_token(), options.vocabulary);
   return {.name = "masked_language_model",
           .network = "encoder",
           .inputs = {{"tokens", {DataType::int32, {Dimension::symbol("batch"), options.tokens}}}},

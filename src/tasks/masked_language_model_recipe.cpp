@@ -1,9 +1,14 @@
-// Masked language models as recipes ask for them: of the bytes of text files.
+// Masked language models as recipes ask for them: of the bytes of text files, or of token shards.
+#include <filesystem>
+#include <memory>
+
 #include "tessera/data/text.h"
+#include "tessera/data/token_shards.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/task_registry.h"
 
 #include "tasks/row_data.h"
+#include "tasks/token_data.h"
 
 namespace tessera::tasks {
 namespace {
@@ -25,30 +30,40 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> data_options() {
-  return with_row_options({{.key = "path",
-                            .value = std::string(),
-                            .documentation = "A text file, or a folder of them; tokens are its bytes",
-                            .is_path = true,
-                            .resuming = Resuming::free},
-                           {.key = "tokens",
-                            .value = kDefaults.tokens,
-                            .documentation = "Bytes of a row",
-                            .limits = Limits::between(2, 65536)},
-                           {.key = "masked",
-                            .value = kDefaults.masked,
-                            .documentation = "Share of the places to be filled in",
-                            .limits = {.low = 0, .high = 1, .low_open = true}}});
+  return with_row_options(
+      {{.key = "kind",
+        .value = std::string("bytes"),
+        .documentation = "What tokens are: `bytes` of text files, or `tokens` of a folder that "
+                         "`tessera data tokenize` wrote",
+        .choices = {"bytes", "tokens"},
+        .resuming = Resuming::fixed},
+       {.key = "path",
+        .value = std::string(),
+        .documentation = "A text file, or a folder of them; of `tokens` the folder of the shards",
+        .is_path = true,
+        .resuming = Resuming::free},
+       {.key = "tokens",
+        .value = kDefaults.tokens,
+        .documentation = "Tokens of a row",
+        .limits = Limits::between(2, 65536)},
+       {.key = "masked",
+        .value = kDefaults.masked,
+        .documentation = "Share of the places to be filled in",
+        .limits = {.low = 0, .high = 1, .low_open = true}}});
 }
 
-train::Workload create(const Options& settings) {
-  const int64_t tokens = settings.integer("data.tokens");
-  const Tensor windows = data::read_byte_windows(settings.text("data.path"), tokens);
-  const MaskedLanguageModelOptions options{.tokens = tokens,
-                                           .width = settings.integer("model.width"),
-                                           .heads = settings.integer("model.heads"),
-                                           .layers = settings.integer("model.layers"),
-                                           .dropout = settings.real("model.dropout"),
-                                           .masked = settings.real("data.masked")};
+MaskedLanguageModelOptions options_of(const Options& settings) {
+  return {.tokens = settings.integer("data.tokens"),
+          .width = settings.integer("model.width"),
+          .heads = settings.integer("model.heads"),
+          .layers = settings.integer("model.layers"),
+          .dropout = settings.real("model.dropout"),
+          .masked = settings.real("data.masked")};
+}
+
+train::Workload of_bytes(const Options& settings) {
+  const MaskedLanguageModelOptions options = options_of(settings);
+  const Tensor windows = data::read_byte_windows(settings.text("data.path"), options.tokens);
   const data::HeldOut rows = data::hold_out({{"tokens", windows}}, settings.real("data.test_share"));
   train::Workload workload =
       row_workload(masked_language_model(options), rows, masked_language_model_evaluator(), settings);
@@ -56,6 +71,26 @@ train::Workload create(const Options& settings) {
     return {rows_in_order(with_gaps(test, options), settings), masked_language_model_text(options)};
   };
   return workload;
+}
+
+train::Workload of_tokens(const Options& settings) {
+  const std::filesystem::path folder = settings.text("data.path");
+  const auto set = std::make_shared<const data::TokenSet>(folder);
+  MaskedLanguageModelOptions options = options_of(settings);
+  options.vocabulary = set->header().vocabulary;
+  options.mask = set->header().mask;
+  if (set->header().separator) options.kept.push_back(*set->header().separator);
+  train::Workload workload =
+      token_workload(masked_language_model(options), set, masked_language_model_evaluator(), settings);
+  workload.predictions = [set, folder, options, settings]() -> train::PredictionSet {
+    return {rows_in_order(with_gaps(test_rows_of(set, settings), options), settings),
+            masked_language_model_text(options, token_text(folder))};
+  };
+  return workload;
+}
+
+train::Workload create(const Options& settings) {
+  return settings.text("data.kind") == "tokens" ? of_tokens(settings) : of_bytes(settings);
 }
 
 std::vector<Contradiction> check(const Options& settings) {

@@ -1,4 +1,7 @@
 // What a masked language model fills gaps with, for a terminal.
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "tessera/base/random.h"
@@ -9,16 +12,17 @@ namespace {
 
 constexpr uint64_t kGapsSeed = 1;
 
-// One character for each token: what cannot be shown is a dot, a gap a low line.
-char shown(int64_t token, int64_t mask) {
-  if (token == mask) return '_';
-  if (token == '\n' || token == '\t') return ' ';
-  return token >= ' ' && token <= '~' ? static_cast<char>(token) : '.';
+using Shown = std::function<std::string(int64_t token)>;
+
+// One character for each byte: what cannot be shown is a dot.
+std::string shown_byte(int64_t token) {
+  if (token == '\n' || token == '\t') return " ";
+  return {token >= ' ' && token <= '~' ? static_cast<char>(token) : '.'};
 }
 
 class GapText : public train::PredictionText {
  public:
-  explicit GapText(int64_t mask) : mask_(mask) {}
+  GapText(int64_t mask, Shown shown) : mask_(mask), shown_(std::move(shown)) {}
 
   std::string summary() const override {
     return fmt::format("{} of {} gaps filled with what was there\n", hits_, gaps_);
@@ -33,9 +37,9 @@ class GapText : public train::PredictionText {
     std::string filled;
     for (int64_t place = one.row * length; place < (one.row + 1) * length; ++place) {
       const auto token = static_cast<int64_t>(tokens.at(place));
-      given += shown(token, mask_);
+      given += token == mask_ ? "_" : shown_(token);
       const int64_t said = token == mask_ ? likeliest(one.outputs.at("logits"), place) : token;
-      filled += shown(said, mask_);
+      filled += said == mask_ ? "_" : shown_(said);
       if (token != mask_) continue;
       ++gaps_;
       hits_ += said == static_cast<int64_t>(labels.at(place)) ? 1 : 0;
@@ -43,7 +47,7 @@ class GapText : public train::PredictionText {
     return fmt::format("row {}:\n  {}\n  {}\n", one.number, given, filled);
   }
 
-  // Of logits [batch, tokens, vocabulary + 1] at one place.
+  // Of logits [batch, tokens, all tokens] at one place.
   static int64_t likeliest(const Tensor& logits, int64_t place) {
     const int64_t classes = logits.shape()[2];
     int64_t best = 0;
@@ -54,6 +58,7 @@ class GapText : public train::PredictionText {
   }
 
   int64_t mask_;
+  Shown shown_;
   int64_t gaps_ = 0;
   int64_t hits_ = 0;
 };
@@ -64,14 +69,20 @@ Feeds with_gaps(const Tensor& tokens, const MaskedLanguageModelOptions& options)
   Tensor given = tokens.clone();
   const Random random(kGapsSeed);
   for (int64_t place = 0; place < given.size(); ++place) {
-    if (random.uniform(static_cast<uint64_t>(place)) < options.masked)
-      given.set(place, static_cast<double>(options.vocabulary));
+    const auto token = static_cast<int64_t>(tokens.at(place));
+    const bool kept = std::find(options.kept.begin(), options.kept.end(), token) != options.kept.end();
+    if (!kept && random.uniform(static_cast<uint64_t>(place)) < options.masked)
+      given.set(place, static_cast<double>(options.mask_token()));
   }
   return {{"tokens", given}, {"labels", tokens}};
 }
 
-train::PredictionTextMaker masked_language_model_text(const MaskedLanguageModelOptions& options) {
-  return [mask = options.vocabulary] { return std::make_unique<GapText>(mask); };
+train::PredictionTextMaker masked_language_model_text(const MaskedLanguageModelOptions& options,
+                                                      Shown shown) {
+  if (!shown) shown = shown_byte;
+  return [mask = options.mask_token(), shown = std::move(shown)] {
+    return std::make_unique<GapText>(mask, shown);
+  };
 }
 
 }  // namespace tessera::tasks

@@ -186,6 +186,53 @@ TEST(MaskedLanguageModel, HasOneTableForWordsInAndOut) {
   EXPECT_EQ(graph.find_input("words.weight")->uses().size(), 2U);
 }
 
+// How many places are to be filled in.
+class PlaceCounter : public train::Evaluator {
+ public:
+  void add(const data::Batch& batch, const Feeds& outputs) override {
+    for (int64_t row = 0; row < batch.samples; ++row) places_ += outputs.at("places").at(row);
+  }
+  train::Numbers results() const override { return {{"places", places_}}; }
+
+ private:
+  double places_ = 0;
+};
+
+TEST(MaskedLanguageModel, FillsInNoTokenThatIsToBeKept) {
+  tasks::MaskedLanguageModelOptions options{.tokens = kTokens,
+                                            .vocabulary = kVocabulary,
+                                            .mask = 3,
+                                            .kept = {0, 5},
+                                            .width = 8,
+                                            .heads = 1,
+                                            .layers = 1,
+                                            .masked = 1};
+  const Tensor tokens = counting(60).at("tokens");
+  int64_t others = 0;
+  for (int64_t i = 0; i < tokens.size(); ++i) others += tokens.at(i) != 0 && tokens.at(i) != 5 ? 1 : 0;
+  train::Trainer trainer(tasks::masked_language_model(options), small_training());
+  PlaceCounter counter;
+  trainer.evaluate(data::Rows(counting(60), {.batch_size = 20, .shuffle = false}), counter);
+  EXPECT_EQ(counter.results().at("places"), static_cast<double>(others));
+  const Feeds gaps = tasks::with_gaps(tokens, options);
+  for (int64_t i = 0; i < tokens.size(); ++i) {
+    const bool kept = tokens.at(i) == 0 || tokens.at(i) == 5;
+    EXPECT_EQ(gaps.at("tokens").at(i), kept ? tokens.at(i) : 3);
+  }
+}
+
+// A mask that is one of the vocabulary needs no row of its own.
+TEST(MaskedLanguageModel, TakesAMaskOfTheVocabulary) {
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  const nn::Task task =
+      tasks::masked_language_model({.tokens = kTokens, .vocabulary = kVocabulary, .mask = 11});
+  task.training(context, nn::add_inputs(graph, task, {{"batch", 4}}));
+  EXPECT_EQ(graph.find_input("words.weight")->shape()[0].value(), kVocabulary);
+  EXPECT_ERROR(tasks::masked_language_model({.vocabulary = kVocabulary, .mask = kVocabulary}),
+               ErrorCode::invalid_argument, "token 12 of a vocabulary of 12");
+}
+
 TEST(MaskedLanguageModel, NeedsHalves) {
   EXPECT_ERROR(tasks::masked_language_model({.tokens = 7}), ErrorCode::invalid_argument, "7 tokens");
 }

@@ -1,0 +1,70 @@
+#include "tasks/token_data.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/log.h"
+#include "tessera/data/token_rows.h"
+#include "tessera/text/tokenizer.h"
+
+#include "tasks/prefetch.h"
+
+namespace tessera::tasks {
+namespace {
+
+data::TokenRowOptions row_options(const Options& settings, data::TokenRowPart part) {
+  const Prefetch prefetch = prefetch_of(settings);
+  const bool training = part == data::TokenRowPart::training;
+  return {.length = settings.integer("data.tokens"),
+          .part = part,
+          .test_share = settings.real("data.test_share"),
+          .batch_size = settings.integer("train.batch"),
+          .shuffle = training && settings.boolean("data.shuffle"),
+          .drop_last = training,
+          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+          .workers = prefetch.workers,
+          .prefetch = prefetch.batches};
+}
+
+}  // namespace
+
+train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
+                               train::EvaluatorMaker evaluator, const Options& settings) {
+  const auto rows = [set, settings](data::TokenRowPart part) {
+    return std::make_shared<data::TokenRows>(set, row_options(settings, part));
+  };
+  return {.task = std::move(task),
+          .data = std::filesystem::path(settings.text("data.path")).filename().string(),
+          .training = [rows] { return rows(data::TokenRowPart::training); },
+          .test = [rows, evaluator = std::move(evaluator)]() -> train::TestSet {
+            return {rows(data::TokenRowPart::test), evaluator};
+          }};
+}
+
+Tensor test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings) {
+  constexpr int64_t kLooked = 1024;
+  const data::TokenRows rows(set, row_options(settings, data::TokenRowPart::test));
+  const int64_t length = settings.integer("data.tokens");
+  Tensor all(DataType::int32, {std::min(rows.size(), kLooked), length});
+  for (int64_t row = 0; row < all.shape()[0]; ++row) {
+    const Tensor one = rows.row(row).at("tokens");
+    std::copy_n(one.data<int32_t>().begin(), length, all.data<int32_t>().begin() + row * length);
+  }
+  return all;
+}
+
+std::function<std::string(int64_t token)> token_text(const std::filesystem::path& folder) {
+  try {
+    const text::Tokenizer tokenizer = text::read_tokenizer(folder / "tokenizer");
+    return [tokenizer](int64_t token) {
+      return std::string(tokenizer.token(static_cast<int32_t>(token))) + " ";
+    };
+  } catch (const Error& error) {
+    log_warning("tokens are shown as numbers: {}", error.what());
+    return [](int64_t token) { return fmt::format("{} ", token); };
+  }
+}
+
+}  // namespace tessera::tasks

@@ -1,0 +1,117 @@
+"""Tokenizers and token shards: `tessera data tokenize`, and training on what it wrote."""
+
+import json
+import random
+import unittest
+
+from program import ProgramTest, checkpoint, tree
+
+RECIPE = """
+[task]
+name = "masked_language_model"
+
+[data]
+kind = "tokens"
+path = "{shards}"
+tokens = 16
+
+[model]
+width = 16
+heads = 2
+layers = 1
+
+[train]
+epochs = 1
+batch = 16
+device = "cpu"
+
+[optimizer]
+name = "adamw"
+"""
+
+
+class TokensTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        source = random.Random(1)
+        words = ["one", "two", "three", "four", "twenty-five", "Café", "\u6c34"]
+        self.text = self.root / "text"
+        self.text.write_text("\n\n".join(" ".join(source.choice(words) for _ in range(40)) for _ in range(60)))
+
+    def tokenize(self, *words):
+        return self.call("data", "tokenize", *words)
+
+    def learn(self, kind, size, *words):
+        self.tokenize("--train", kind, "--vocabulary", size, self.text, "-o", self.root / kind, *words)
+        return self.root / kind
+
+    def test_learning_and_reading_both_kinds(self):
+        for kind, size, files in (("wordpiece", 60, {"vocab.txt", "tokenizer_config.json", "tokenizer.json"}),
+                                  ("bpe", 300, {"vocab.json", "merges.txt", "tokenizer.json"})):
+            tokenizer = self.learn(kind, size)
+            self.assertEqual(set(tree(tokenizer)), files)
+            first = self.tokenize("--tokenizer", tokenizer, "--print", self.text)
+            (tokenizer / "tokenizer.json").unlink()
+            self.assertEqual(self.tokenize("--tokenizer", tokenizer, "--print", self.text).count("\n"), 60)
+            paragraph = self.text.read_text().split("\n\n")[0]
+            told = json.loads(first.split("\n")[0])
+            expected = paragraph if kind == "bpe" else paragraph.lower().replace("é", "e").replace("-", " - ")
+            self.assertEqual(told["text"], expected)
+            self.assertEqual(len(told["ids"]), len(told["offsets"]))
+
+    def test_shards_of_text_of_json_and_of_parallel_files(self):
+        tokenizer = self.learn("bpe", 300)
+        (self.root / "lines").write_text("".join(json.dumps({"body": f"one {i}"}) + "\n" for i in range(50)))
+        (self.root / "en").write_text("one\ntwo\n")
+        (self.root / "de").write_text("eins\nzwei\n")
+        for out, words, documents in (("a", [self.text, "--part", 1000, "--threads", 3], 60),
+                                      ("b", ["--documents", "json", "--field", "body", self.root / "lines"], 50),
+                                      ("c", ["--documents", "parallel", self.root / "en", self.root / "de"], 2)):
+            shards = self.root / out
+            command = ["--tokenizer", tokenizer, *words, "-o", shards, "--quiet"]
+            self.assertRegex(self.tokenize(*command), rf"^\d+ tokens of {documents} documents in \d+ shards; .* of text")
+            before = tree(shards)
+            self.assertIn("there already; 0 B of text", self.tokenize(*command))
+            self.assertEqual(tree(shards), before)
+            self.assertRegex(self.tokenize("--verify", shards), rf"of {documents} documents .* all as they were written")
+        shard = self.root / "a/00001.tokens"
+        content = bytearray(shard.read_bytes())
+        content[70] ^= 1
+        shard.write_bytes(content)
+        self.refuses(["data", "tokenize", "--verify", self.root / "a"], 4, "00001.tokens", "checksum")
+        self.refuses(["data", "tokenize", "--tokenizer", tokenizer, self.text, "-o", self.root / "a"], 2, "other options")
+
+    def test_what_is_refused(self):
+        out = ["-o", self.root / "out"]
+        for words, code, *told in (
+                ([self.text], 2, "one of --train KIND, --tokenizer PATH and --verify"),
+                (["--train", "bpe", *out], 2, "no files"),
+                (["--train", "bpe", self.text], 2, "--out"),
+                (["--train", "unigram", self.text, *out], 2, "unigram"),
+                (["--train", "bpe", "--vocabulary", 100, self.text, *out], 2, "257"),
+                (["--train", "bpe", self.root / "none", *out], 5, "none"),
+                (["--tokenizer", self.root / "none", self.text, *out], 2, "a tokenizer is"),
+                (["--tokenizer", self.root, self.text, *out], 5, "holds no tokenizer.json"),
+                (["--verify", self.root], 5, "tokens.json")):
+            self.refuses(["data", "tokenize", *words], code, *told)
+        self.assertFalse((self.root / "out").exists())
+
+    def test_training_on_shards_goes_on_with_the_same_bytes(self):
+        shards = self.root / "shards"
+        self.tokenize("--tokenizer", self.learn("wordpiece", 60), self.text, "-o", shards, "--part", 2000)
+        recipe = self.root / "words.toml"
+        recipe.write_text(RECIPE.format(shards=shards))
+        straight, stopped = self.root / "straight", self.root / "stopped"
+        self.call("train", recipe, "--out", straight, "--quiet")
+        self.call("train", recipe, "--out", stopped, "--quiet", "--max-steps", 4)
+        self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
+        self.assertEqual(*tensors)
+        self.assertIn("test_masked_accuracy", json.loads((straight / "summary.json").read_text()))
+        told = self.call("predict", straight, "--count", 2)
+        self.assertRegex(told, r"(?s)^row 0:\n  .*_.*\d+ of \d+ gaps filled with what was there\n$")
+        self.assertIn("three ", told)
+
+
+if __name__ == "__main__":
+    unittest.main()
