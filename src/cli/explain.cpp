@@ -82,6 +82,7 @@ nlohmann::json node_json(const Explanation& explained, size_t index) {
                          {"kernel", node.kernel}, {"candidates", std::move(candidates)},
                          {"flops", node.flops},   {"bytes", node.bytes},
                          {"once", node.once}};
+  if (!node.memory.empty()) json["memory"] = node.memory;
   if (node.arithmetic.has_value()) json["arithmetic"] = to_string(*node.arithmetic);
   if (explained.timed()) json["microseconds"] = explained.seconds(index) * 1e6;
   if (const auto limit = limit_of(node, explained.device)) {
@@ -177,6 +178,7 @@ void print_node(const Explanation& explained, size_t index) {
     }
   }
   fmt::print("\n");
+  if (!node.memory.empty()) fmt::print("      {}\n", node.memory);
   for (const CandidateReport& candidate : node.candidates) {
     if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
     if (candidate.microseconds >= 0)

@@ -48,10 +48,13 @@ class PlannedExecutable : public Executable {
     outputs_.emplace(*graph_, *queue_);
     schedule_ = schedule(*graph_, options.passes.frozen);
     end_phase("schedule");
-    std::tie(once_, steps_, reports_) = choose_steps(schedule_, *device_, options_);
+    const int64_t alignment = device_->memory_alignment();
+    const Views views =
+        find_views(*graph_, schedule_, {.parts = options.plan_memory, .alignment = alignment});
+    std::tie(once_, steps_, reports_) = choose_steps(schedule_, views, *device_, options_);
     end_phase("choose kernels");
-    plan_ = plan_storage(*graph_, schedule_, kernel_pointers(steps_),
-                         {.reuse = options.plan_memory, .alignment = device_->memory_alignment()});
+    plan_ = plan_storage(*graph_, schedule_, views, kernel_pointers(steps_),
+                         {.reuse = options.plan_memory, .alignment = alignment});
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     packed_.emplace(steps_, *derived_, *device_, plan_.memory);
@@ -253,6 +256,11 @@ class PlannedExecutable : public Executable {
   // The memory of a value that is no input of the run.
   void* memory_of(const Value* value) const {
     const Placement& placement = plan_.placements.at(value);
+    void* whole = memory_at(placement);
+    return whole == nullptr ? nullptr : static_cast<char*>(whole) + placement.offset;
+  }
+
+  void* memory_at(const Placement& placement) const {
     switch (placement.kind) {
       case StorageKind::variable:
         return variables_->pointer(placement.variable);
@@ -280,7 +288,8 @@ class PlannedExecutable : public Executable {
       resolve(step);
       for (size_t i = 0; i < step.inputs.size(); ++i) {
         const Placement& placement = plan_.placements.at(step.node->input(i));
-        if (placement.kind == StorageKind::input) inputs_->connect(placement.index, step.inputs[i]);
+        if (placement.kind == StorageKind::input)
+          inputs_->connect(placement.index, placement.offset, step.inputs[i]);
       }
       const size_t block = plan_.workspace_blocks[index];
       if (block != StoragePlan::kNone)
@@ -378,7 +387,8 @@ class PlannedExecutable : public Executable {
   bool allocated_ = false;
   const RunUpdates::MemoryOf memory_in_run_ = [this](const Value* value) -> const void* {
     const Placement& placement = plan_.placements.at(value);
-    return placement.kind == StorageKind::input ? inputs_->memory(placement.index) : memory_of(value);
+    return placement.kind == StorageKind::input ? inputs_->memory(placement.index, placement.offset)
+                                                : memory_of(value);
   };
   const RecordedRun::RunSteps run_steps_ = [this](size_t begin, size_t end) { run_steps(begin, end, [] {}); };
   bool ran_ = false;

@@ -83,7 +83,8 @@ bool RunInputs::take(const std::map<std::string, Tensor>& tensors) {
     if (source.loaded) source.buffer->show();
     source.loaded = false;
   }
-  for (const Connection& connection : connections_) *connection.argument = memory(connection.input);
+  for (const Connection& connection : connections_)
+    *connection.argument = memory(connection.input, connection.offset);
   return std::exchange(moved_, false);
 }
 

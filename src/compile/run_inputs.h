@@ -18,8 +18,10 @@ class RunInputs {
   RunInputs(const Graph& graph, Device& device, Queue& queue)
       : graph_(graph), device_(device), queue_(queue), sources_(graph.inputs().size()) {}
 
-  // From now on take() points `argument` at the memory of that input; it must stay where it is.
-  void connect(size_t input, const void*& argument) { connections_.push_back({&argument, input}); }
+  // From now on take() points `argument` at that byte of the input; it must stay where it is.
+  void connect(size_t input, int64_t offset, const void*& argument) {
+    connections_.push_back({&argument, input, offset});
+  }
   void disconnect_all() { connections_.clear(); }
 
   // As Executable::stage(). When it throws, what was staged before stays.
@@ -29,8 +31,10 @@ class RunInputs {
   // whether an input lies elsewhere than in the run before.
   bool take(const std::map<std::string, Tensor>& tensors);
 
-  // Where the last run reads the input.
-  const void* memory(size_t input) const { return sources_[input].memory; }
+  // Where the last run reads the input from that byte on.
+  const void* memory(size_t input, int64_t offset) const {
+    return static_cast<const char*>(sources_[input].memory) + offset;
+  }
 
  private:
   struct Source {
@@ -47,6 +51,7 @@ class RunInputs {
   struct Connection {
     const void** argument;
     size_t input;
+    int64_t offset;
   };
   struct Given {
     const Value* input;

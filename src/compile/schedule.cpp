@@ -9,6 +9,11 @@
 #include "tessera/passes/settled_values.h"
 
 namespace tessera {
+
+bool may_view(const Node& node) {
+  return node.schema().traits.view || node.schema().result_offsets != nullptr;
+}
+
 namespace {
 
 class Scheduler {
@@ -70,33 +75,48 @@ class Scheduler {
   }
 
   // Makes the producer of each update wait for the other readers of the old value, where that is no cycle.
+  // Those of its parts, too, which may be read where they lie; where they cannot come first, parts are
+  // copied.
   void order_updates() {
     visited_.assign(nodes_.size(), 0);
     std::unordered_set<const Value*> taken;  // a value can be written into one variable only
     for (const auto& [state, next] : graph_.updates()) {
       const auto producer = index_.find(next->producer());
       bool possible = producer != index_.end() && taken.insert(next).second;
-      // The old value, copied elsewhere at the end of the run, must survive.
-      possible = possible && !state->is_output_or_update();
-      std::vector<Index> readers;
-      for (const Use& use : state->uses()) {
-        const auto reader = index_.find(use.node);
-        if (reader == index_.end()) {
-          possible =
-              false;  // computed once from a value that changes: cannot be (frozen graphs have no updates)
-        } else if (use.node != next->producer()) {
-          readers.push_back(reader->second);
-        }
+      if (possible && !order_update(*state, producer->second, true)) {
+        possible = order_update(*state, producer->second, false);
+        if (possible) result_.overwritten_before_last_read.insert(state);
       }
-      // A reader may see the value through a reshape, which shares its memory.
-      for (const Use& use : state->uses()) possible = possible && !use.node->schema().traits.view;
-      for (Index reader : readers) possible = possible && !reaches(producer->second, reader);
-      if (possible) {
-        for (Index reader : readers) add_edge(reader, producer->second);
-        written_in_place_.insert(next);
-      }
+      if (possible) written_in_place_.insert(next);
       result_.in_place_updates.push_back(possible);
     }
+  }
+
+  bool order_update(const Value& state, Index producer, bool with_parts) {
+    std::vector<Index> readers;
+    if (!find_readers(state, producer, with_parts, readers)) return false;
+    for (Index reader : readers) {
+      if (reaches(producer, reader)) return false;
+    }
+    for (Index reader : readers) add_edge(reader, producer);
+    return true;
+  }
+
+  // Appends the readers of the value's memory but the producer; false where it is wanted after the run.
+  bool find_readers(const Value& value, Index producer, bool with_parts, std::vector<Index>& readers) const {
+    // The old value, copied elsewhere at the end of the run, must survive.
+    if (value.is_output_or_update()) return false;
+    for (const Use& use : value.uses()) {
+      const auto reader = index_.find(use.node);
+      // Computed once from a value that changes: cannot be (frozen graphs have no updates).
+      if (reader == index_.end()) return false;
+      if (reader->second != producer) readers.push_back(reader->second);
+      if (!use.node->schema().traits.view && !(with_parts && may_view(*use.node))) continue;
+      for (const auto& output : use.node->outputs()) {
+        if (!find_readers(*output, producer, with_parts, readers)) return false;
+      }
+    }
+    return true;
   }
 
   // A value between nodes that has not been read by all.

@@ -15,7 +15,12 @@ struct Schedule {
   // Updates whose new value may be written straight into the variable: every other reader of the old value
   // runs before the producer. Indices into graph.updates().
   std::vector<bool> in_place_updates;
+  // Variables that such an update overwrites while parts of the old value are still wanted: those are copied.
+  std::unordered_set<const Value*> overwritten_before_last_read;
 };
+
+// True for a node whose results may be its first operand's memory, or parts of it.
+bool may_view(const Node& node);
 
 // Keeps the graph's own order, except that a node which frees more memory than it takes runs as soon as it
 // can: weight updates right behind their gradients, above all.

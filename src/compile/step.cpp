@@ -2,7 +2,6 @@
 
 #include "compile/kernel_choice.h"
 #include "compile/kernel_failure.h"
-#include "compile/storage.h"
 
 namespace tessera {
 namespace {
@@ -10,15 +9,18 @@ namespace {
 // Chooses kernels in the order of the questions.
 class StepMaker {
  public:
-  StepMaker(Device& device, const std::vector<KernelQuestion>& questions)
-      : device_(device), questions_(questions), ahead_(device, questions) {}
+  StepMaker(const Views& views, Device& device, const std::vector<KernelQuestion>& questions)
+      : views_(views), device_(device), questions_(questions), ahead_(device, questions) {}
 
   Step make(const Node& node, std::vector<NodeReport>& reports) {
     Step step;
     step.node = &node;
-    if (is_alias(node)) {
-      reports.push_back(
-          {.name = node.name(), .operator_name = node.operator_name(), .kernel = "alias", .candidates = {}});
+    if (views_.is_alias(node)) {
+      reports.push_back({.name = node.name(),
+                         .operator_name = node.operator_name(),
+                         .kernel = "alias",
+                         .memory = views_.describe(node),
+                         .candidates = {}});
       return step;
     }
     const KernelQuestion& question = questions_.at(next_);
@@ -30,6 +32,7 @@ class StepMaker {
   }
 
  private:
+  const Views& views_;
   Device& device_;
   const std::vector<KernelQuestion>& questions_;
   size_t next_ = 0;
@@ -62,19 +65,19 @@ KernelRequest request_for(const Node& node, const Schedule& schedule, const Comp
 }
 
 std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose_steps(
-    const Schedule& schedule, Device& device, const CompileOptions& options) {
+    const Schedule& schedule, const Views& views, Device& device, const CompileOptions& options) {
   std::unique_ptr<Tuner> tuner;
   if (options.tune || !options.tuning_file.empty())
     tuner = std::make_unique<Tuner>(device, options.tuning_file, options.tune);
   std::vector<KernelQuestion> questions;
   for (const auto* nodes : {&schedule.once, &schedule.every_run}) {
     for (const Node* node : *nodes) {
-      if (is_alias(*node)) continue;
+      if (views.is_alias(*node)) continue;
       const bool tuned = tuner != nullptr && nodes == &schedule.every_run && device.tunable(*node);
       questions.push_back({request_for(*node, schedule, options), tuned ? tuner.get() : nullptr});
     }
   }
-  StepMaker maker(device, questions);
+  StepMaker maker(views, device, questions);
   std::vector<Step> once;
   std::vector<Step> every_run;
   std::vector<NodeReport> reports;

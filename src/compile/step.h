@@ -8,6 +8,7 @@
 #include "tessera/compile/executable.h"
 
 #include "compile/schedule.h"
+#include "compile/views.h"
 
 namespace tessera {
 
@@ -31,6 +32,6 @@ KernelRequest request_for(const Node& node, const Schedule& schedule, const Comp
 // The steps that run once, those of every run, and reports of both in that order. Throws Error(unsupported)
 // when no kernel takes a node.
 std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose_steps(
-    const Schedule& schedule, Device& device, const CompileOptions& options);
+    const Schedule& schedule, const Views& views, Device& device, const CompileOptions& options);
 
 }  // namespace tessera

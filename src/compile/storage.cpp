@@ -7,10 +7,6 @@
 
 namespace tessera {
 
-bool is_alias(const Node& node) {
-  return node.schema().traits.view;
-}
-
 void check_total_bytes(const Graph& graph) {
   constexpr int64_t kMaximumBytes = int64_t{1} << 56;
   int64_t total = 0;
@@ -29,9 +25,9 @@ namespace {
 
 class StoragePlanner {
  public:
-  StoragePlanner(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
-                 const StorageOptions& options)
-      : graph_(graph), schedule_(schedule), kernels_(kernels), options_(options) {}
+  StoragePlanner(const Graph& graph, const Schedule& schedule, const Views& views,
+                 const std::vector<Kernel*>& kernels, const StorageOptions& options)
+      : graph_(graph), schedule_(schedule), views_(views), kernels_(kernels), options_(options) {}
 
   StoragePlan run() {
     place_inputs();
@@ -70,8 +66,8 @@ class StoragePlanner {
   void place_once() {
     for (const Node* node : schedule_.once) {
       for (const auto& output : node->outputs()) {
-        if (is_alias(*node)) {
-          plan_.placements[output.get()] = plan_.placements.at(node->input(0));
+        if (views_.is_alias(*node)) {
+          place_in_whole(output.get());
           continue;
         }
         plan_.placements[output.get()] = {StorageKind::persistent, plan_.persistent.size(), ""};
@@ -90,11 +86,11 @@ class StoragePlanner {
       const auto& [state, next] = graph_.updates()[i];
       if (state == next) continue;
       Node* producer = next->producer();
-      bool in_place = schedule_.in_place_updates[i] && !is_alias(*producer);
+      bool in_place = schedule_.in_place_updates[i] && !views_.is_alias(*producer);
       if (in_place) {  // a producer that reads the old value must be able to write over it
         const Kernel* kernel = kernel_of.at(producer);
         for (size_t input = 0; input < producer->inputs().size(); ++input) {
-          if (producer->input(input) == state)
+          if (views_.whole(producer->input(input)) == state)
             in_place = in_place && kernel != nullptr && kernel->may_overwrite(next->index(), input);
         }
       }
@@ -128,44 +124,58 @@ class StoragePlanner {
     }
   }
 
-  // Readers are counted by memory, not by value: a reshape shares its input's.
-  const Value* root(const Value* value) const {
-    while (value->producer() != nullptr && is_alias(*value->producer())) value = value->producer()->input(0);
-    return value;
+  // Where the value lies in another's memory, which has its place.
+  void place_in_whole(const Value* value) {
+    const PlaceInMemory place = views_.place(value);
+    Placement placement = plan_.placements.at(place.whole);
+    placement.offset = place.offset;
+    plan_.placements[value] = placement;
   }
 
+  // Readers are counted by memory, not by value: a reshape shares its input's.
   void count_readers() {
     for (const Node* node : schedule_.every_run) {
-      if (is_alias(*node)) continue;
-      for (const Value* input : node->inputs()) ++readers_[root(input)];
+      if (views_.is_alias(*node)) continue;
+      for (const Value* input : node->inputs()) ++readers_[views_.whole(input)];
     }
-    for (const auto& output : graph_.outputs()) ++readers_[root(output.value)];
-    for (size_t index : plan_.copied_updates) ++readers_[root(graph_.updates()[index].next)];
+    for (const auto& output : graph_.outputs()) ++readers_[views_.whole(output.value)];
+    for (size_t index : plan_.copied_updates) ++readers_[views_.whole(graph_.updates()[index].next)];
   }
 
   void place_step(size_t step) {
     const Node& node = *schedule_.every_run[step];
     plan_.workspace_blocks.push_back(StoragePlan::kNone);
-    if (is_alias(node)) {
-      plan_.placements[node.output()] = plan_.placements.at(node.input(0));
+    if (views_.is_alias(node)) {
+      for (const auto& output : node.outputs()) place_in_whole(output.get());
       return;
     }
     const auto now = static_cast<int64_t>(step);
     for (const Value* input : node.inputs()) {
       extend(plan_.placements.at(input), now);
-      --readers_[root(input)];
+      --readers_[views_.whole(input)];
     }
     std::vector<DyingInput> dying;
     if (options_.reuse && kernels_[step] != nullptr) dying = dying_inputs(node);
     for (const auto& output : node.outputs()) {
-      if (plan_.placements.contains(output.get())) continue;  // an update in place
-      size_t block = take_block_to_overwrite(*output, kernels_[step], dying);
-      if (block == StoragePlan::kNone)
-        block = add_block(output->name(), output->type().bytes(), now, to_string(output->type()));
-      plan_.placements[output.get()] = {StorageKind::arena, block, ""};
+      const Value* whole = views_.whole(output.get());
+      if (whole == output.get()) {
+        if (plan_.placements.contains(output.get())) continue;  // an update in place
+        size_t block = take_block_to_overwrite(*output, kernels_[step], dying);
+        if (block == StoragePlan::kNone) block = add_block_of(*output, now);
+        plan_.placements[output.get()] = {StorageKind::arena, block, ""};
+      } else {  // made where it is a part of another, whose memory is there from its first part on
+        if (!plan_.placements.contains(whole))
+          plan_.placements[whole] = {StorageKind::arena, add_block_of(*whole, now), ""};
+        place_in_whole(output.get());
+        extend(plan_.placements.at(output.get()), now);
+      }
     }
     const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
     if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
+  }
+
+  size_t add_block_of(const Value& value, int64_t step) {
+    return add_block(value.name(), value.type().bytes(), step, to_string(value.type()));
   }
 
   size_t add_block(const std::string& name, int64_t bytes, int64_t step, const std::string& type = "") {
@@ -186,9 +196,9 @@ class StoragePlanner {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Value* input = node.input(i);
       const Placement& placement = plan_.placements.at(input);
-      if (placement.kind != StorageKind::arena || readers_.at(root(input)) != 0) continue;
+      if (placement.kind != StorageKind::arena || readers_.at(views_.whole(input)) != 0) continue;
       if (plan_.memory.blocks[placement.index].bytes != input->type().bytes()) continue;
-      const auto [entry, added] = known.emplace(root(input), result.size());
+      const auto [entry, added] = known.emplace(views_.whole(input), result.size());
       if (added) result.push_back({placement.index, {}});
       result[entry->second].places.push_back(i);
     }
@@ -222,6 +232,7 @@ class StoragePlanner {
 
   const Graph& graph_;
   const Schedule& schedule_;
+  const Views& views_;
   const std::vector<Kernel*>& kernels_;
   StorageOptions options_;
   StoragePlan plan_;
@@ -230,9 +241,9 @@ class StoragePlanner {
 
 }  // namespace
 
-StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
-                         const StorageOptions& options) {
-  return StoragePlanner(graph, schedule, kernels, options).run();
+StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const Views& views,
+                         const std::vector<Kernel*>& kernels, const StorageOptions& options) {
+  return StoragePlanner(graph, schedule, views, kernels, options).run();
 }
 
 void reserve_arena(const MemoryPlan& plan, const std::string& graph, Workspace& workspace) {

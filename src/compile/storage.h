@@ -1,4 +1,4 @@
-// Which memory each value of a scheduled graph uses: aliases, in-place results, and the arena.
+// Which memory each value of a scheduled graph uses: views, in-place results, and the arena.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include "tessera/compile/workspace.h"
 
 #include "compile/schedule.h"
+#include "compile/views.h"
 
 namespace tessera {
 
@@ -22,6 +23,7 @@ struct Placement {
   StorageKind kind = StorageKind::arena;
   size_t index = 0;  // of the graph's input, of the persistent value, or of the plan's block
   std::string variable;
+  int64_t offset = 0;  // in bytes, of the value in that memory
 };
 
 struct StoragePlan {
@@ -41,15 +43,12 @@ struct StorageOptions {
 
 // kernels: one per node of schedule.every_run, null for nodes that need none or on a device that does not
 // execute.
-StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const std::vector<Kernel*>& kernels,
-                         const StorageOptions& options);
+StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const Views& views,
+                         const std::vector<Kernel*>& kernels, const StorageOptions& options);
 
 // Throws Error(out_of_memory) where all values of the graph together take more than 64 PiB: sums of their
 // bytes, which passes, schedule and plan make, fit into 64 bits else.
 void check_total_bytes(const Graph& graph);
-
-// True for nodes whose output is their input's memory under another shape.
-bool is_alias(const Node& node);
 
 // Sees to it that the workspace has memory for the plan's blocks. Throws Error(out_of_memory) as
 // refuse_memory(), also where what is computed once would not fit beside them.

@@ -67,6 +67,9 @@ class Generator {
   Value* pooled_norm();
   Value* pooling();
   Value* movement();
+  Value* rows_to_part();
+  Value* step(Value* rows);
+  Value* parts();
   Value* indexing();
   Value* noise();
   Value* memory();

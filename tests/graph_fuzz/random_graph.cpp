@@ -83,7 +83,8 @@ void Generator::grow() {
       &Generator::reduction,   &Generator::product,     &Generator::product,      &Generator::convolution,
       &Generator::convolution, &Generator::convolution, &Generator::transposed,   &Generator::norm,
       &Generator::norm,        &Generator::pooled_norm, &Generator::pooling,      &Generator::movement,
-      &Generator::movement,    &Generator::indexing,    &Generator::noise,        &Generator::memory};
+      &Generator::movement,    &Generator::indexing,    &Generator::noise,        &Generator::memory,
+      &Generator::parts,       &Generator::parts};
   const size_t nodes_before = graph_->nodes().size();
   const size_t updates_before = updates_.size();
   const size_t extra_before = extra_.size();

@@ -43,7 +43,10 @@ struct CandidateReport {
 struct NodeReport {
   std::string name;
   std::string operator_name;  // "fused:convolution" for fused nodes
+  // "alias" where there is none to run: the results are the operand's memory, or the operands are made in
+  // their places of the result.
   std::string kernel;
+  std::string memory = {};  // of an alias: "part of 'x' at byte 4096", "holds its operands"
   std::vector<CandidateReport> candidates;
   double flops = 0;
   double bytes = 0;

@@ -158,7 +158,7 @@ struct Traits {
   bool activation = false;      // elementwise, of one operand: a kernel of a product may end with it
   bool any_axis_order = false;  // the same work for axes in another order, when its attributes name them anew
   bool joins_clusters = false;  // although it is not elementwise
-  bool view = false;            // its result is its input's memory
+  bool view = false;            // its result is its input's memory, whatever the shapes
   bool random = false;          // another result at each run
   ReductionKind reduction = ReductionKind::none;  // of all elements along its attribute `axes`
 };
@@ -183,6 +183,11 @@ struct OperatorSchema {
   std::function<double(const Node&)> flops = {};  // empty: none worth counting
   std::function<void(const ReferenceCall&)> reference = {};
   std::vector<OperatorExample> examples = {};
+
+  // Of a static movement that changes no order: at which byte of its first operand each result would begin if
+  // it lay there, or of its result each operand. Empty where not all of them are contiguous there.
+  std::function<std::vector<int64_t>(const Node&)> result_offsets = {};
+  std::function<std::vector<int64_t>(const Node&)> operand_offsets = {};
 
   // A primitive elementwise operator: one element. Sets `reference` through the registry when that is empty.
   std::function<double(std::span<const double>, const Attributes&)> scalar = {};

@@ -95,15 +95,10 @@ class SubgraphKernel : public Kernel {
 
   // Whether the output is its input's memory from the start on: a reshape, or the first rows.
   static bool is_prefix(const Node& node) {
-    if (node.operator_name() != "slice") return node.schema().traits.view;
-    const Shape source = node.input(0)->type().static_shape();
-    const Shape shape = node.output()->type().static_shape();
-    const std::vector<int64_t>& starts = node.attributes().integers("starts");
-    const std::vector<int64_t>& strides = node.attributes().integers("strides");
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (starts[axis] != 0 || strides[axis] != 1 || (axis > 0 && shape[axis] != source[axis])) return false;
-    }
-    return true;
+    const OperatorSchema& schema = node.schema();
+    if (schema.result_offsets == nullptr || node.outputs().size() != 1) return schema.traits.view;
+    const std::vector<int64_t> offsets = schema.result_offsets(node);
+    return !offsets.empty() && offsets[0] == 0;
   }
 
   void add_node(const Node& node, const KernelRequest& request, const CandidatesOf& candidates) {

@@ -2,6 +2,7 @@
 #include "tessera/ops/functions.h"
 
 #include "ops/axes.h"
+#include "ops/movement/contiguous.h"
 #include "ops/movement/strided.h"
 
 namespace tessera::ops {
@@ -30,6 +31,14 @@ void reference(const ReferenceCall& call) {
     copy_elements(*input, {0, row_major_strides(input->shape())}, output, to, input->shape());
     to.offset += input->shape()[axis] * to.strides[axis];
   }
+}
+
+std::vector<int64_t> operand_offsets(const Node& node) {
+  const TensorType& y = node.output()->type();
+  const auto axis = static_cast<size_t>(normalized_axis(node.attributes().integer("axis"), y.rank()));
+  std::vector<int64_t> extents;
+  for (const Value* input : node.inputs()) extents.push_back(input->shape()[axis].value());
+  return contiguous_parts(y.data_type, y.static_shape(), axis, extents);
 }
 
 // Each input's part of the gradient. Only the last part may have a symbolic extent along the axis.
@@ -70,6 +79,7 @@ OperatorSchema schema() {
   schema.infer = infer;
   schema.gradient = gradient;
   schema.reference = reference;
+  schema.operand_offsets = operand_offsets;
   schema.examples = {example({{3, 5}, {3, 2}}, 1), example({{2, 3, 5}, {1, 3, 5}, {4, 3, 5}}, 0),
                      example({{3, 5}}, 0), example({{2, 3}, {2, 0}, {2, 4}}, -1),
                      example({{3}, {4}}, 0, DataType::int64)};

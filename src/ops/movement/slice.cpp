@@ -4,6 +4,7 @@
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
+#include "ops/movement/contiguous.h"
 #include "ops/movement/strided.h"
 
 namespace tessera::ops {
@@ -77,6 +78,21 @@ void reference(const ReferenceCall& call) {
   copy_elements(input, from, *call.outputs[0], {0, row_major_strides(shape)}, shape);
 }
 
+// A stride matters only between two elements.
+std::vector<int64_t> result_offsets(const Node& node) {
+  const TensorType& x = node.input(0)->type();
+  std::vector<int64_t> starts;
+  Shape counts;
+  for (const Range& range : ranges_of(x.shape, node.attributes())) {
+    const int64_t stride = node.attributes().integers("strides")[starts.size()];
+    if (stride != 1 && range.count.value() > 1) return {};
+    starts.push_back(range.start.value());
+    counts.push_back(range.count.value());
+  }
+  const auto offset = contiguous_part(x.data_type, x.static_shape(), starts, counts);
+  return offset.has_value() ? std::vector<int64_t>{*offset} : std::vector<int64_t>{};
+}
+
 // Zeros around and between the elements of the gradient.
 std::vector<Value*> gradient(const GradientCall& call) {
   const SymbolicShape& shape = call.input(0)->shape();
@@ -124,6 +140,7 @@ OperatorSchema schema() {
   schema.infer = infer;
   schema.gradient = gradient;
   schema.reference = reference;
+  schema.result_offsets = result_offsets;
   schema.examples = {example({5, 7}, {1, 2}, {4, 7}, {1, 1}),
                      example({5, 7}, {0, 1}, {kWholeAxis, 100}, {2, 3}),
                      example({2, 9, 3}, {0, -4, 0}, {2, -1, 2}, {1, 1, 1}),

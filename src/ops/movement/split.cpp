@@ -5,6 +5,7 @@
 #include "tessera/ops/functions.h"
 
 #include "ops/axes.h"
+#include "ops/movement/contiguous.h"
 #include "ops/movement/strided.h"
 
 namespace tessera::ops {
@@ -34,6 +35,13 @@ void reference(const ReferenceCall& call) {
     copy_elements(input, from, *output, {0, row_major_strides(output->shape())}, output->shape());
     from.offset += output->shape()[axis] * from.strides[axis];
   }
+}
+
+std::vector<int64_t> result_offsets(const Node& node) {
+  const TensorType& x = node.input(0)->type();
+  const int64_t axis = normalized_axis(node.attributes().integer("axis"), x.rank());
+  return contiguous_parts(x.data_type, x.static_shape(), static_cast<size_t>(axis),
+                          node.attributes().integers("sizes"));
 }
 
 std::vector<Value*> gradient(const GradientCall& call) {
@@ -68,6 +76,7 @@ OperatorSchema schema() {
   schema.infer = infer;
   schema.gradient = gradient;
   schema.reference = reference;
+  schema.result_offsets = result_offsets;
   schema.examples = {example({3, 7}, {5, 2}, 1), example({6, 2, 3}, {1, 2, 3}, 0), example({4}, {4}, 0),
                      example({2, 5}, {2, 0, 3}, -1), example({7}, {3, 4}, 0, DataType::int64)};
   return schema;

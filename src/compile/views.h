@@ -1,0 +1,45 @@
+// Which values of a scheduled graph lie in the memory of others: under another shape, as a part of it, or
+// made in their places of a concatenation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compile/schedule.h"
+
+namespace tessera {
+
+// In the memory of `whole` from that byte on.
+struct PlaceInMemory {
+  const Value* whole = nullptr;
+  int64_t offset = 0;
+};
+
+class Views {
+ public:
+  // The value itself where it lies in no other's memory.
+  PlaceInMemory place(const Value* value) const;
+  const Value* whole(const Value* value) const { return place(value).whole; }
+  // True for nodes without work: their results are there when their operands are.
+  bool is_alias(const Node& node) const { return aliases_.contains(&node); }
+  // Of such a node, for people: NodeReport::memory.
+  std::string describe(const Node& node) const;
+
+ private:
+  friend class ViewFinder;
+  std::unordered_map<const Value*, PlaceInMemory> places_;  // of those that lie in another's
+  std::unordered_set<const Node*> aliases_;
+};
+
+struct ViewOptions {
+  bool parts = true;      // false: only what is the same memory whatever the shapes
+  int64_t alignment = 1;  // in bytes, of where a part begins; of what is in memory
+};
+
+// A part keeps all of what it is a part of, and a concatenation is in memory from its first operand on: what
+// would need more memory so than with copies, at the step that needs the most, is copied.
+Views find_views(const Graph& graph, const Schedule& schedule, const ViewOptions& options);
+
+}  // namespace tessera
