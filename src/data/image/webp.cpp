@@ -12,7 +12,7 @@
 namespace tessera::data {
 namespace {
 
-constexpr int64_t kUpsamplingMargin = 2;  // pixels beside the part that its colors depend on
+constexpr int64_t kColorMargin = 2;  // pixels beside the part that its colors depend on
 
 // The Exif chunk of the extended format (WebP container specification, "Metadata"); empty where there is
 // none.
@@ -52,10 +52,10 @@ class WebpDecoder : public EncodedImage::Decoder {
     require(WebPInitDecoderConfig(&config) != 0, ErrorCode::internal, "libwebp is of another version");
     // Corners lie where color does, at even places; its neighbors count where it is made smooth.
     const Rectangle& part = wanted.part;
-    const int64_t top = std::max<int64_t>((part.top & ~int64_t{1}) - kUpsamplingMargin, 0);
-    const int64_t left = std::max<int64_t>((part.left & ~int64_t{1}) - kUpsamplingMargin, 0);
-    const int64_t bottom = std::min(part.top + part.height + kUpsamplingMargin, stored_height_);
-    const int64_t right = std::min(part.left + part.width + kUpsamplingMargin, stored_width_);
+    const int64_t top = std::max<int64_t>((part.top & ~int64_t{1}) - kColorMargin, 0);
+    const int64_t left = std::max<int64_t>((part.left & ~int64_t{1}) - kColorMargin, 0);
+    const int64_t bottom = std::min(part.top + part.height + kColorMargin, stored_height_);
+    const int64_t right = std::min(part.left + part.width + kColorMargin, stored_width_);
     decoded = {.pixels = std::move(decoded.pixels),
                .height = bottom - top,
                .width = right - left,
