@@ -79,7 +79,8 @@ std::vector<Entry> index_shard(const MappedFile& shard, int32_t number) {
                                  std::min<uint64_t>(member.bytes, 16)},
                                 full_name);
       has_label = true;
-    } else if (has_image_ending("image." + std::string(name.ending))) {
+    } else if (name.ending.find('.') == std::string_view::npos &&
+               has_image_ending("image." + std::string(name.ending))) {
       require(entry.bytes == 0 && member.bytes > 0 && member.bytes <= kLargestEncodedImage,
               ErrorCode::invalid_file, "{}: is empty, too large, or the second image of its key", full_name);
       entry.offset = static_cast<int64_t>(member.offset);
