@@ -15,17 +15,21 @@ find_path(SENTENCE_PIECE_INCLUDE_DIR sentencepiece_processor.h)
 if(NOT SENTENCE_PIECE_LIBRARY OR NOT SENTENCE_PIECE_INCLUDE_DIR)
   set(SENTENCE_PIECE_LIBRARY "")
 endif()
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_path(WEBP_INCLUDE_DIR webp/decode.h REQUIRED)
+find_library(WEBP_LIBRARY webp REQUIRED)
+find_path(HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
+find_library(HIGHWAY_LIBRARY hwy REQUIRED)
+if(NOT TARGET hwy::hwy)
+  add_library(hwy::hwy UNKNOWN IMPORTED)
+  set_target_properties(hwy::hwy PROPERTIES IMPORTED_LOCATION "${HIGHWAY_LIBRARY}"
+                                            INTERFACE_INCLUDE_DIRECTORIES "${HIGHWAY_INCLUDE_DIR}")
+endif()
 
 if(TESSERA_ENABLE_CPU)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
   find_package(dnnl CONFIG REQUIRED)
-  find_path(HIGHWAY_INCLUDE_DIR hwy/highway.h REQUIRED)
-  find_library(HIGHWAY_LIBRARY hwy REQUIRED)
-  if(NOT TARGET hwy::hwy)
-    add_library(hwy::hwy UNKNOWN IMPORTED)
-    set_target_properties(hwy::hwy PROPERTIES IMPORTED_LOCATION "${HIGHWAY_LIBRARY}"
-                                              INTERFACE_INCLUDE_DIRECTORIES "${HIGHWAY_INCLUDE_DIR}")
-  endif()
 endif()
 
 # The CUDA plug-in needs headers only: its libraries are found at run time.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/recipe/run.h"
 
@@ -10,20 +11,27 @@ namespace {
 
 struct PredictArguments {
   RunArguments run;
+  std::vector<std::string> files;
   int64_t count = 10;
   bool all = false;
   std::string out;
 };
 
-train::PredictionSet predictions_of(const train::Workload& workload) {
+train::PredictionSet predictions_of(const train::Workload& workload, const std::vector<std::string>& files) {
+  if (!files.empty()) {
+    require(workload.file_predictions != nullptr, ErrorCode::invalid_argument,
+            "networks of the task '{}' are not asked of files", workload.task.name);
+    return workload.file_predictions(files);
+  }
   if (workload.predictions) return workload.predictions();
   return {workload.test().source, train::plain_prediction_text(workload.task.samples)};
 }
 
 void run_predict(const PredictArguments& arguments) {
   recipe::FinishedRun run = recipe::open_run(arguments.run.folder, overrides_of(arguments.run));
-  const train::PredictionSet set = predictions_of(run.workload);
-  const train::EvaluationLimits limits{.samples = arguments.all ? 0 : arguments.count};
+  const train::PredictionSet set = predictions_of(run.workload, arguments.files);
+  const bool all = arguments.all || !arguments.files.empty();
+  const train::EvaluationLimits limits{.samples = all ? 0 : arguments.count};
   if (arguments.out.empty()) {
     const auto text = set.text();
     run.trainer.predict(
@@ -42,9 +50,11 @@ void run_predict(const PredictArguments& arguments) {
 void add_predict(CLI::App* command) {
   command->footer(
       "Examples: tessera predict runs/quickstart --count 10\n"
-      "          tessera predict runs/quickstart --all --out logits.safetensors");
+      "          tessera predict runs/quickstart --all --out logits.safetensors\n"
+      "          tessera predict runs/resnet50 photo.jpg");
   auto arguments = std::make_shared<PredictArguments>();
   add_run_arguments(*command, arguments->run);
+  command->add_option("files", arguments->files, "Images of your own: JPEG, PNG or WebP; else test data");
   CLI::Option* count = command->add_option("--count", arguments->count, "How many examples, the first ones")
                            ->capture_default_str()
                            ->check(CLI::PositiveNumber);

@@ -36,14 +36,24 @@ class Images {
     std::ranges::fill(labels.data<int32_t>(), options_.padding_label);
     for (size_t row = 0; row < batch.indices.size(); ++row) {
       const std::span<uint8_t> target = pixels.subspan(row * image_bytes, image_bytes);
-      dataset_->read(batch.indices[row], target, labels.data<int32_t>()[row]);
-      augmenter_.apply(target, options_.seed, static_cast<uint64_t>(epoch_), batch.indices[row]);
+      read(batch.indices[row], target, labels.data<int32_t>()[row]);
     }
     batch.fields = {{"images", std::move(images)}, {"labels", std::move(labels)}};
     return batch;
   }
 
  private:
+  void read(int64_t example, std::span<uint8_t> image, int32_t& label) const {
+    const RandomView view{.seed = options_.seed, .epoch = static_cast<uint64_t>(epoch_)};
+    if (options_.random_views) {
+      dataset_->read_random(example, view, image, label);
+    } else {
+      dataset_->read(example, image, label);
+    }
+    if (label < 0) label = options_.padding_label;
+    augmenter_.apply(image, view.seed, view.epoch, example);
+  }
+
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   const Augmenter augmenter_;

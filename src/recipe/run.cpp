@@ -12,6 +12,7 @@
 #include "tessera/report/machine.h"
 #include "tessera/report/progress.h"
 #include "tessera/report/report.h"
+#include "tessera/report/sections.h"
 
 #include "recipe/run_folder.h"
 
@@ -37,8 +38,17 @@ report::RunSummary summarize(const train::Trainer& trainer, const train::FitResu
   return summary;
 }
 
+// What training and test had to say of their data; nothing where they said nothing.
+std::vector<std::string> remarks_on(const data::Source& training, const data::Source& test) {
+  std::vector<std::string> remarks;
+  for (const std::string& remark : training.remarks()) remarks.push_back("Training: " + remark);
+  for (const std::string& remark : test.remarks()) remarks.push_back("Test: " + remark);
+  return remarks;
+}
+
 report::Report make_report(const Recipe& recipe, const train::Workload& workload,
-                           const report::RunSummary& summary, const train::FitResult& result) {
+                           const report::RunSummary& summary, const train::FitResult& result,
+                           const std::vector<std::string>& remarks) {
   report::Report report{.data = workload.data,
                         .date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr))),
                         .summary = summary,
@@ -52,6 +62,7 @@ report::Report make_report(const Recipe& recipe, const train::Workload& workload
     for (train::ReportSection& section : evaluation->sections())
       report.sections.push_back(std::move(section));
   }
+  if (!remarks.empty()) report.sections.push_back(report::remarks_section(remarks));
   return report;
 }
 
@@ -193,7 +204,10 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   evaluate_anew(trainer, test, result);
   const report::RunSummary summary = summarize(trainer, result);
   report::write_summary(options.folder / "summary.json", summary);
-  report::write_report(options.folder / "report.html", make_report(recipe, workload, summary, result));
+  const std::vector<std::string> remarks = remarks_on(*training, *test.source);
+  for (const std::string& remark : remarks) log_warning("{}", remark);
+  report::write_report(options.folder / "report.html",
+                       make_report(recipe, workload, summary, result, remarks));
   return {workload.task, std::move(result)};
 }
 

@@ -37,4 +37,10 @@ train::ReportSection gallery_section(const std::string& title, const std::string
   return {title, html + "</div>"};
 }
 
+train::ReportSection remarks_section(const std::vector<std::string>& remarks) {
+  std::string html;
+  for (const std::string& remark : remarks) html += fmt::format("<p>{}</p>\n", escape_html(remark));
+  return {"Data", html};
+}
+
 }  // namespace tessera::report

@@ -20,7 +20,8 @@ report::Picture picture_of(const Tensor& images, int64_t row) {
 
 class ClassificationText : public train::PredictionText {
  public:
-  explicit ClassificationText(std::vector<std::string> classes) : classes_(std::move(classes)) {}
+  ClassificationText(std::vector<std::string> classes, std::vector<std::string> images)
+      : classes_(std::move(classes)), images_(std::move(images)) {}
 
   std::string summary() const override {
     return labeled_ == 0 ? "" : fmt::format("{} of {} right\n", right_, labeled_);
@@ -34,10 +35,12 @@ class ClassificationText : public train::PredictionText {
     if (images != fields.end() && images->second.data_type() == DataType::uint8)
       text = draw(picture_of(images->second, one.row));
     const auto [best, confidence] = best_of(one.outputs.at("logits"), one.row);
-    text += fmt::format("image {}: {} ({:.1f} %)", one.number, data::class_name(classes_, best),
-                        100 * confidence);
-    if (const auto labels = fields.find("labels"); labels != fields.end()) {
-      const auto label = static_cast<int64_t>(labels->second.at(one.row));
+    const auto place = static_cast<size_t>(one.number);
+    text += place < images_.size() ? images_[place] : fmt::format("image {}", one.number);
+    text += fmt::format(": {} ({:.1f} %)", data::class_name(classes_, best), 100 * confidence);
+    const auto labels = fields.find("labels");
+    const auto label = labels != fields.end() ? static_cast<int64_t>(labels->second.at(one.row)) : -1;
+    if (label >= 0) {
       ++labeled_;
       right_ += best == label ? 1 : 0;
       if (best != label) text += fmt::format(", wrong: it is {}", data::class_name(classes_, label));
@@ -59,14 +62,18 @@ class ClassificationText : public train::PredictionText {
   }
 
   std::vector<std::string> classes_;
+  std::vector<std::string> images_;
   int64_t labeled_ = 0;
   int64_t right_ = 0;
 };
 
 }  // namespace
 
-train::PredictionTextMaker classification_text(std::vector<std::string> class_names) {
-  return [names = std::move(class_names)] { return std::make_unique<ClassificationText>(names); };
+train::PredictionTextMaker classification_text(std::vector<std::string> class_names,
+                                               std::vector<std::string> image_names) {
+  return [classes = std::move(class_names), images = std::move(image_names)] {
+    return std::make_unique<ClassificationText>(classes, images);
+  };
 }
 
 }  // namespace tessera::tasks

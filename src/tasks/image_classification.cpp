@@ -10,6 +10,9 @@ namespace tessera::tasks {
 namespace {
 
 constexpr size_t kMistakes = 24;  // that a report shows
+// Networks of more classes are also measured by whether the label is among the first five.
+constexpr int64_t kFewClasses = 10;
+constexpr int32_t kTop = 5;
 
 // 1 in rows that are examples, 0 in those that only fill; and labels without the -1 of the latter, of which
 // no loss could be computed.
@@ -29,11 +32,31 @@ nn::Training training(const nn::Loss& loss, Value* logits, const nn::Values& inp
           .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), rows.weights)}};
 }
 
-nn::Values evaluation(const nn::Loss& loss, Value* logits, const nn::Values& inputs) {
+// How many classes a row's logits put before its label; NaN puts them all there.
+Value* rank_of(Value* logits, Value* labels, int64_t classes) {
+  Value* is_label = ops::one_hot(labels, classes, DataType::boolean);
+  Value* own = ops::reduce_sum(ops::select(is_label, logits, ops::constant_like(logits, 0)),
+                               {.axes = {1}, .keep_dimensions = true});
+  Value* behind = ops::cast(ops::less_equal(logits, own), DataType::fp32);
+  Value* ahead = ops::subtract(ops::constant_like(behind, 1), behind);
+  return ops::cast(ops::reduce_sum(ahead, {.axes = {1}}), DataType::int32);
+}
+
+nn::Values evaluation(const nn::Loss& loss, Value* logits, const nn::Values& inputs, int64_t classes) {
   const Rows rows = rows_of(inputs["labels"]);
-  return {{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
-          {"prediction", ops::argmax(logits)},
-          {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
+  nn::Values values{{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
+                    {"prediction", ops::argmax(logits)},
+                    {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
+  if (classes > kFewClasses) values.add("rank", rank_of(logits, rows.labels, classes));
+  return values;
+}
+
+std::vector<nn::Metric> metrics(int64_t classes) {
+  std::vector<nn::Metric> metrics{{.name = "accuracy", .percent = true, .larger_is_better = true}};
+  if (classes > kFewClasses)
+    metrics.push_back({.name = "top5", .percent = true, .larger_is_better = true});
+  metrics.push_back({.name = "loss"});
+  return metrics;
 }
 
 std::vector<uint8_t> pixels_of(const data::Dataset& dataset, int64_t index) {
@@ -61,7 +84,7 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
       .network = network.name,
       .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
                  {"labels", {DataType::int32, {batch}}}},
-      .metrics = {{.name = "accuracy", .percent = true, .larger_is_better = true}, {.name = "loss"}},
+      .metrics = metrics(network.options.classes),
       .samples = "images",
       .training = [=](nn::Context& context,
                       const nn::Values& inputs) { return training(loss, logits(context, inputs), inputs); },
@@ -70,7 +93,8 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
       },
       .evaluation =
           [=](nn::Context& context, const nn::Values& inputs) {
-            return evaluation(loss, ops::cast(logits(context, inputs), DataType::fp32), inputs);
+            return evaluation(loss, ops::cast(logits(context, inputs), DataType::fp32), inputs,
+                              network.options.classes);
           }};
 }
 
@@ -79,9 +103,12 @@ void ClassificationEvaluator::add(const data::Batch& batch, const Feeds& outputs
   const auto predictions = outputs.at("prediction").data<int32_t>();
   const auto confidences = outputs.at("confidence").data<float>();
   const auto labels = batch.fields.at("labels").data<int32_t>();
+  const auto ranks = outputs.find("rank");
   for (size_t row = 0; row < static_cast<size_t>(batch.samples); ++row) {
+    if (labels[row] < 0) continue;  // an example that could not be read
+    const int32_t rank = ranks != outputs.end() ? ranks->second.data<int32_t>()[row] : kNotRanked;
     predictions_.push_back(
-        {batch.indices[row], labels[row], predictions[row], confidences[row], losses[row]});
+        {batch.indices[row], labels[row], predictions[row], confidences[row], losses[row], rank});
   }
 }
 
@@ -89,12 +116,16 @@ train::Numbers ClassificationEvaluator::results() const {
   if (predictions_.empty()) return {};
   double loss = 0;
   int64_t correct = 0;
+  int64_t among_top = 0;
   for (const Prediction& prediction : predictions_) {
     loss += prediction.loss;
     correct += prediction.label == prediction.predicted ? 1 : 0;
+    among_top += prediction.rank < kTop ? 1 : 0;
   }
   const auto count = static_cast<double>(predictions_.size());
-  return {{"loss", loss / count}, {"accuracy", static_cast<double>(correct) / count}};
+  train::Numbers results{{"loss", loss / count}, {"accuracy", static_cast<double>(correct) / count}};
+  if (predictions_.front().rank != kNotRanked) results["top5"] = static_cast<double>(among_top) / count;
+  return results;
 }
 
 Feeds ClassificationEvaluator::state() const {
@@ -103,13 +134,15 @@ Feeds ClassificationEvaluator::state() const {
               {"label", Tensor(DataType::int32, shape)},
               {"predicted", Tensor(DataType::int32, shape)},
               {"confidence", Tensor(DataType::fp32, shape)},
-              {"loss", Tensor(DataType::fp32, shape)}};
+              {"loss", Tensor(DataType::fp32, shape)},
+              {"rank", Tensor(DataType::int32, shape)}};
   for (size_t i = 0; i < predictions_.size(); ++i) {
     state["index"].data<int64_t>()[i] = predictions_[i].index;
     state["label"].data<int32_t>()[i] = predictions_[i].label;
     state["predicted"].data<int32_t>()[i] = predictions_[i].predicted;
     state["confidence"].data<float>()[i] = predictions_[i].confidence;
     state["loss"].data<float>()[i] = predictions_[i].loss;
+    state["rank"].data<int32_t>()[i] = predictions_[i].rank;
   }
   return state;
 }
@@ -120,13 +153,14 @@ void ClassificationEvaluator::merge(const Feeds& state) {
   const Tensor& predicted = train::state_tensor(state, "predicted", DataType::int32);
   const Tensor& confidence = train::state_tensor(state, "confidence", DataType::fp32);
   const Tensor& loss = train::state_tensor(state, "loss", DataType::fp32);
-  for (const Tensor* column : {&label, &predicted, &confidence, &loss}) {
+  const Tensor& rank = train::state_tensor(state, "rank", DataType::int32);
+  for (const Tensor* column : {&label, &predicted, &confidence, &loss, &rank}) {
     require(column->shape() == index.shape(), ErrorCode::invalid_argument,
             "the predictions of another evaluator have {} and {} rows", index.size(), column->size());
   }
   for (size_t i = 0; i < static_cast<size_t>(index.size()); ++i) {
     predictions_.push_back({index.data<int64_t>()[i], label.data<int32_t>()[i], predicted.data<int32_t>()[i],
-                            confidence.data<float>()[i], loss.data<float>()[i]});
+                            confidence.data<float>()[i], loss.data<float>()[i], rank.data<int32_t>()[i]});
   }
   std::ranges::stable_sort(predictions_, {}, &Prediction::index);
 }

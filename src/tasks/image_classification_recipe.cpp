@@ -41,6 +41,13 @@ train::PredictionSet make_predictions(const Options& settings) {
           classification_text(dataset->class_names())};
 }
 
+train::PredictionSet predict_files(const Options& settings, const std::vector<std::string>& files) {
+  const std::vector<std::string> classes = labeled_dataset(settings, data::Split::test)->class_names();
+  data::LoaderOptions loading = without_randomness(image_loading(settings));
+  return {std::make_shared<data::Loader>(named_images(settings, files), loading),
+          classification_text(classes, files)};
+}
+
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
   return {
@@ -52,7 +59,9 @@ train::Workload create(const Options& settings) {
                                                   image_loading(settings));
           },
       .test = [settings] { return make_test_set(settings); },
-      .predictions = [settings] { return make_predictions(settings); }};
+      .predictions = [settings] { return make_predictions(settings); },
+      .file_predictions =
+          [settings](const std::vector<std::string>& files) { return predict_files(settings, files); }};
 }
 
 void complete(Options& settings) {

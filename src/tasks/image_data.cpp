@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "tessera/base/error.h"
 #include "tessera/data/registry.h"
@@ -26,6 +27,11 @@ class FirstExamples : public data::Dataset {
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
     whole_->read(index, image, label);
   }
+  void read_random(int64_t index, const data::RandomView& view, std::span<uint8_t> image,
+                   int32_t& label) const override {
+    whole_->read_random(index, view, image, label);
+  }
+  std::vector<std::string> remarks() const override { return whole_->remarks(); }
 
  private:
   std::shared_ptr<const data::Dataset> whole_;
@@ -38,7 +44,8 @@ const data::ImageSetDescription& kind_of(const Options& settings) {
 
 data::AugmentOptions make_augmentation(const Options& settings) {
   data::AugmentOptions augmentation{.crop_padding = settings.integer("data.crop_padding"),
-                                    .horizontal_flip = settings.boolean("data.flip")};
+                                    .horizontal_flip =
+                                        settings.boolean("data.flip") && !kind_of(settings).decodes};
   if (const int64_t cutout = settings.integer("data.cutout"); cutout > 0) {
     const int64_t size = settings.integer("data.image_size");
     const auto share = static_cast<double>(cutout * cutout) / static_cast<double>(size * size);
@@ -52,22 +59,43 @@ data::AugmentOptions make_augmentation(const Options& settings) {
   return augmentation;
 }
 
+// Threads that make batches: of kinds that only copy, one is enough.
+int64_t image_workers(const Options& settings) {
+  const int64_t cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  return settings.get_or<int64_t>("data.workers", kind_of(settings).decodes ? cores : 1);
+}
+
+data::ImageSetRequest image_request(const Options& settings, data::Split split) {
+  const int64_t size = settings.integer("data.image_size");
+  return {.split = split,
+          .image_shape = {size, size, settings.integer("data.channels")},
+          .classes = settings.integer("data.classes"),
+          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+          .mirror = settings.boolean("data.flip")};
+}
+
 }  // namespace
 
 std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split) {
-  const int64_t size = settings.integer("data.image_size");
-  const Shape wanted{size, size, settings.integer("data.channels")};
-  const std::shared_ptr<const data::Dataset> dataset = kind_of(settings).open(
-      settings.section("data"), {.split = split,
-                                 .image_shape = wanted,
-                                 .classes = settings.integer("data.classes"),
-                                 .seed = static_cast<uint64_t>(settings.integer("train.seed"))});
-  require(dataset->image_shape() == wanted, ErrorCode::invalid_argument,
+  const data::ImageSetRequest request = image_request(settings, split);
+  const std::shared_ptr<const data::Dataset> dataset =
+      kind_of(settings).open(settings.section("data"), request);
+  require(dataset->image_shape() == request.image_shape, ErrorCode::invalid_argument,
           "the images in '{}' are {}, the recipe says {} (data.image_size, data.channels)",
-          settings.text("data.path"), to_string(dataset->image_shape()), to_string(wanted));
+          settings.text("data.path"), to_string(dataset->image_shape()), to_string(request.image_shape));
   const char* const limit = split == data::Split::train ? "data.train_images" : "data.test_images";
   const int64_t count = settings.get_or<int64_t>(limit, dataset->size());
   return count < dataset->size() ? std::make_shared<FirstExamples>(dataset, count) : dataset;
+}
+
+std::shared_ptr<const data::Dataset> named_images(const Options& settings,
+                                                  const std::vector<std::string>& files) {
+  const data::ImageSetDescription& kind = kind_of(settings);
+  require(kind.open_files != nullptr, ErrorCode::invalid_argument,
+          "images of the kind '{}' are no files of their own; a network trained on files takes them "
+          "(data.kind = \"image_folder\")",
+          kind.name);
+  return kind.open_files(settings.section("data"), image_request(settings, data::Split::test), files);
 }
 
 nn::ImageInput image_input(const Options& settings) {
@@ -79,14 +107,16 @@ data::LoaderOptions image_loading(const Options& settings) {
   return {.batch_size = settings.integer("train.batch"),
           .shuffle = settings.boolean("data.shuffle"),
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
-          .workers = prefetch.workers,
+          .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
           .prefetch = prefetch.batches,
+          .random_views = kind_of(settings).decodes,
           .augmentation = make_augmentation(settings)};
 }
 
 data::LoaderOptions without_randomness(data::LoaderOptions loading) {
   loading.shuffle = false;
   loading.drop_last = false;
+  loading.random_views = false;
   loading.augmentation = {};
   return loading;
 }
@@ -161,6 +191,12 @@ train::OptionSection image_data_options() {
        .documentation = "Standard deviation of each channel, by which they are then divided",
        .limits = {.low = 0, .high = 1e6, .low_open = true}},
       prefetch_option(),
+      {.key = "workers",
+       .value = int64_t{1},
+       .documentation = "Threads that prepare batches, where any are prepared ahead; they change no bit",
+       .limits = Limits::between(1, 256),
+       .unset = "1; of kinds that decode, as many as the machine has cores, up to 64",
+       .resuming = Resuming::free},
   };
   return {"data", std::move(options), [] { return choices_of(data::image_sets()); }};
 }

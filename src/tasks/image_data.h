@@ -18,6 +18,10 @@ std::vector<Contradiction> check_image_data(const Options& settings);
 // Throws Error(io) or Error(invalid_file) naming what is missing or broken, Error(invalid_argument) when the
 // images are not those of the recipe.
 std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split);
+// Files that somebody names, in that order, of label -1. Throws Error(invalid_argument) where the kind of
+// images has no such files.
+std::shared_ptr<const data::Dataset> named_images(const Options& settings,
+                                                  const std::vector<std::string>& files);
 // How the network takes them.
 nn::ImageInput image_input(const Options& settings);
 // Shuffled and augmented as the recipe says.

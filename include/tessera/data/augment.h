@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/shape.h"
+#include "tessera/data/crop.h"
 #include "tessera/data/dataset.h"
 
 namespace tessera::data {
@@ -17,12 +18,6 @@ void flip_horizontally(std::span<uint8_t> image, const Shape& shape);
 // Equal to padding with zeros and cropping to the old size.
 void shift(std::span<uint8_t> image, const Shape& shape, int64_t down, int64_t right);
 
-struct Rectangle {
-  int64_t top = 0;
-  int64_t left = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-};
 // Sets each channel of a rectangle inside the image to its value of `fill`, [C].
 void erase(std::span<uint8_t> image, const Shape& shape, const Rectangle& area,
            std::span<const uint8_t> fill);

@@ -11,6 +11,12 @@
 
 namespace tessera::data {
 
+// What the randomness of a look at an example depends on, beside the example itself.
+struct RandomView {
+  uint64_t seed = 0;
+  uint64_t epoch = 0;
+};
+
 // Labeled images of one shape, channels-last. Reading is const and safe from several threads at once.
 class Dataset {
  public:
@@ -22,8 +28,15 @@ class Dataset {
   int64_t class_count() const { return static_cast<int64_t>(class_names().size()); }
 
   // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C bytes, and its
-  // label in [0, class_count()).
+  // label in [0, class_count()), or -1 where the row is to count nothing.
   virtual void read(int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;
+  // The same as training sees it: a random part of it, where images are cut while they are decoded.
+  virtual void read_random(int64_t index, const RandomView& /*view*/, std::span<uint8_t> image,
+                           int32_t& label) const {
+    read(index, image, label);
+  }
+  // What a report says of the examples that were read so far, a sentence each.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 // The name of a class, or its number where the names end: a network may have more outputs than its data has

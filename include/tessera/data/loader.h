@@ -20,6 +20,7 @@ struct LoaderOptions {
   uint64_t seed = 0;     // of the order and the augmentation
   int64_t workers = 1;   // threads that prepare batches; 0: Stream::next() prepares them itself
   int64_t prefetch = 4;  // batches at most that are ready or in preparation
+  bool random_views = false;  // examples by Dataset::read_random()
   AugmentOptions augmentation = {};
 };
 
@@ -48,6 +49,7 @@ class Loader : public Source {
   std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
   std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                     const Partition& partition = {}) const override;
+  std::vector<std::string> remarks() const override { return dataset_->remarks(); }
 
  private:
   std::shared_ptr<const Dataset> dataset_;

@@ -18,6 +18,7 @@ struct ImageSetRequest {
   Shape image_shape;  // [H, W, C]
   int64_t classes = 0;
   uint64_t seed = 0;
+  bool mirror = false;  // whether training mirrors every second image; of sets that cut their images alone
 };
 
 struct ImageSetDescription {
@@ -29,6 +30,14 @@ struct ImageSetDescription {
   std::function<std::shared_ptr<const Dataset>(const Options& options, const ImageSetRequest& request)> open;
   // What cannot go together; empty: nothing.
   std::function<std::vector<Contradiction>(const Options& options)> check = {};
+  // Whether reading decodes: such sets cut and mirror meanwhile (Dataset::read_random()) and are worth several
+  // threads.
+  bool decodes = false;
+  // Files that somebody names, as test images of such a set, all of label -1; empty: the kind has no files of
+  // single images.
+  std::function<std::shared_ptr<const Dataset>(const Options& options, const ImageSetRequest& request,
+                                               const std::vector<std::string>& files)>
+      open_files = {};
 };
 
 Registry<ImageSetDescription>& image_sets();

@@ -64,6 +64,8 @@ class Source {
                                             const Partition& partition = {}) const {
     return open(from, partition);
   }
+  // What a report says of the data that was read so far, a sentence each.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 }  // namespace tessera::data

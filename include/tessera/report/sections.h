@@ -44,4 +44,7 @@ train::ReportSection mistakes_section(const std::vector<std::string>& classes,
 train::ReportSection gallery_section(const std::string& title, const std::string& note,
                                      const std::vector<Picture>& pictures);
 
+// What is to be told of the data, a paragraph each.
+train::ReportSection remarks_section(const std::vector<std::string>& remarks);
+
 }  // namespace tessera::report

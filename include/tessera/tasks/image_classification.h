@@ -29,7 +29,11 @@ struct ImageClassificationOptions {
 //   evaluation: loss fp32 [batch], what is trained, of each example; 0 in filling rows
 //               prediction int32 [batch]
 //               confidence fp32 [batch], the softmax of the prediction
+//               rank int32 [batch], of networks of more than ten classes: how many of them have a larger logit
+//               than the label's
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
+
+inline constexpr int32_t kNotRanked = -1;
 
 // One example and what the network said of it.
 struct Prediction {
@@ -38,9 +42,11 @@ struct Prediction {
   int32_t predicted = 0;
   float confidence = 0;
   float loss = 0;
+  int32_t rank = kNotRanked;
 };
 
-// "loss" and "accuracy" of such a task, and for the report its confusions and worst mistakes.
+// "loss" and "accuracy" of such a task, "top5" where it gives ranks (the share of examples whose label is among
+// the five classes of the largest logits), and for the report its confusions and worst mistakes.
 class ClassificationEvaluator : public train::Evaluator {
  public:
   // Pictures and names of classes come from the data set; without one the report has neither pictures nor
@@ -65,7 +71,9 @@ class ClassificationEvaluator : public train::Evaluator {
 train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset = nullptr);
 
 // Each picture, of bytes, drawn in characters; what it was taken for; and how many were taken for what they
-// are, where the batches have labels. A class without a name is called by its number.
-train::PredictionTextMaker classification_text(std::vector<std::string> class_names = {});
+// are, where the batches have labels and these are not -1. A class without a name is called by its number, an
+// image by the name of its place in the data, where there are such names, and by its number otherwise.
+train::PredictionTextMaker classification_text(std::vector<std::string> class_names = {},
+                                               std::vector<std::string> image_names = {});
 
 }  // namespace tessera::tasks

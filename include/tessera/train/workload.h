@@ -37,6 +37,8 @@ struct Workload {
   std::function<std::vector<Phase>(const optim::Optimizer& optimizer)> phases = {};
   // What a finished run shows of what it serves; empty: what it gives for test data, in numbers.
   std::function<PredictionSet()> predictions = {};
+  // The same of files that somebody names; empty: such a workload has none.
+  std::function<PredictionSet(const std::vector<std::string>& files)> file_predictions = {};
 };
 
 }  // namespace tessera::train

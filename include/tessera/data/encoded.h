@@ -1,0 +1,115 @@
+// Labeled images in files: folders and tar shards of JPEG, PNG and WebP as data sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/data/image.h"
+
+namespace tessera::data {
+
+// Files as they are stored, with labels. Reading is const and safe from several threads at once.
+class EncodedSamples {
+ public:
+  virtual ~EncodedSamples() = default;
+
+  virtual int64_t size() const = 0;
+  virtual int32_t label(int64_t index) const = 0;
+  virtual std::string name(int64_t index) const = 0;  // as people find it
+  virtual const std::vector<std::string>& class_names() const = 0;
+  // The bytes of a sample. Throws Error(io) or Error(invalid_file) with its name.
+  virtual std::vector<std::byte> bytes(int64_t index) const = 0;
+};
+
+struct SplitOptions {
+  Split split = Split::train;
+  // Where the folder has no parts of its own for training and test: held out of each class, evenly spread;
+  // at least 0 and below 1. 0: nothing is, and the test split is an error.
+  double test_share = 0.1;
+};
+
+// What is inside a folder that may hold "train" and one of "val", "validation" and "test": that for the
+// split. `whole` says that it holds neither, so that the split is by share.
+struct SplitFolder {
+  std::filesystem::path path;
+  bool whole = true;
+};
+// Throws Error(io) when there is no such folder, Error(invalid_file) when it has one of the parts only and
+// the other is wanted.
+SplitFolder split_folder(const std::filesystem::path& folder, Split split);
+
+// One folder for each class; classes and, within them, files in the order of their names. Files in folders
+// below a class are its too; those whose ending is not an image's (.jpg, .jpeg, .png, .webp, in any case) are
+// left out. Throws Error(io) naming what cannot be read, Error(invalid_file) when there is no image or class,
+// or where a link leads to a folder or out of the whole.
+std::shared_ptr<const EncodedSamples> open_image_folder(const std::filesystem::path& folder,
+                                                        const SplitOptions& options = {});
+
+// Tar files with WebDataset's names, *.tar in the order of theirs: KEY.jpg (or another image's ending) and
+// KEY.cls, the number of the class in digits, side by side. classes.txt beside the shards holds the names of
+// the classes, one a line; without it they are called by their numbers. An index of the shards is made when
+// they are first opened, and kept beside them (index.safetensors) where the folder can be written. Throws
+// Error(io) naming what cannot be read, Error(invalid_file) naming the shard and the member that is broken:
+// a truncated or corrupt header, an image without a class, a link, a name that leads out of the archive.
+std::shared_ptr<const EncodedSamples> open_tar_shards(const std::filesystem::path& folder,
+                                                      const SplitOptions& options = {});
+
+// Single files, in that order, of no class: label -1.
+std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths);
+
+// What becomes of a sample that cannot be read or decoded.
+enum class BrokenSamples : uint8_t {
+  fail,     // its error
+  skip,     // its row counts nothing: zeros, label -1
+  replace,  // the next one in the data that can be read
+};
+
+struct EncodedDatasetOptions {
+  Shape image_shape = {224, 224, 3};  // [H, W, 1 or 3]
+  RandomCropOptions crop = {};        // of read_random()
+  bool mirror = false;                // there, of every second image on average
+  double center_share = 0.875;        // of the shorter side, which read() keeps
+  ResizeFilter filter = ResizeFilter::bilinear;
+  BrokenSamples broken = BrokenSamples::fail;
+  ImageLimits limits = {};
+};
+
+// Such samples as images of one size: the middle, or a random-resized crop, cut while decoding.
+class EncodedDataset : public Dataset {
+ public:
+  // Throws Error(invalid_argument) naming the option that is out of range.
+  EncodedDataset(std::shared_ptr<const EncodedSamples> samples, const EncodedDatasetOptions& options);
+
+  int64_t size() const override { return samples_->size(); }
+  const Shape& image_shape() const override { return options_.image_shape; }
+  const std::vector<std::string>& class_names() const override { return samples_->class_names(); }
+  void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
+  void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
+                   int32_t& label) const override;
+  // How many samples were broken, and which, where any were.
+  std::vector<std::string> remarks() const override;
+
+  const EncodedSamples& samples() const { return *samples_; }
+
+ private:
+  template <typename Choose>
+  void read_or_replace(int64_t index, const Choose& choose, std::span<uint8_t> image, int32_t& label) const;
+  template <typename Choose>
+  void decode(int64_t index, const Choose& choose, std::span<uint8_t> image) const;
+  void remember(int64_t index, const std::string& message) const;
+
+  std::shared_ptr<const EncodedSamples> samples_;
+  EncodedDatasetOptions options_;
+  mutable std::mutex mutex_;  // guards broken_
+  mutable std::map<int64_t, std::string> broken_;
+};
+
+}  // namespace tessera::data

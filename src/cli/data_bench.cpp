@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "tessera/base/clock.h"
+#include "tessera/base/error.h"
+#include "tessera/data/loader.h"
+
+#include "cli/data_commands.h"
+#include "cli/json.h"
+#include "cli/median.h"
+
+namespace tessera::cli {
+namespace {
+
+struct BenchArguments {
+  std::string folder;
+  int64_t size = 224;
+  int64_t batch = 32;
+  int64_t threads = 1;
+  int64_t iterations = 20;
+  int64_t warmup = 1;
+  bool normalize = false;
+  bool json = false;
+};
+
+// Mean and deviation of ImageNet's channels, times 255.
+constexpr float kMean[] = {123.675F, 116.28F, 103.53F};
+constexpr float kDeviation[] = {58.395F, 57.12F, 57.375F};
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Seconds of the processor that `work` takes for each of so many samples, in turn.
+template <typename Work>
+double seconds_of(const data::EncodedSamples& samples, int64_t count, const Work& work) {
+  const double begin = processor_seconds();
+  for (int64_t i = 0; i < count; ++i) work(i % samples.size());
+  return (processor_seconds() - begin) / static_cast<double>(count);
+}
+
+struct Stage {
+  std::string name;
+  double seconds = 0;  // of one processor, for one image
+};
+
+// The stages of making one image, each by itself.
+std::vector<Stage> measure_stages(const data::EncodedSamples& samples, const BenchArguments& arguments) {
+  const int64_t count = std::min<int64_t>(samples.size(), arguments.batch * arguments.iterations);
+  std::vector<std::vector<std::byte>> files(static_cast<size_t>(std::min<int64_t>(count, 512)));
+  const auto kept = static_cast<int64_t>(files.size());
+  for (int64_t i = 0; i < kept; ++i) files[static_cast<size_t>(i)] = samples.bytes(i);
+  std::vector<uint8_t> pixels(static_cast<size_t>(3 * arguments.size * arguments.size));
+  const auto decode = [&](int64_t i, int64_t size, data::ResizeFilter filter) {
+    data::EncodedImage image(files[static_cast<size_t>(i % kept)], samples.name(i));
+    const data::ImageInfo& info = image.info();
+    const data::Rectangle crop = data::random_crop({}, info.height, info.width, 1, 0, i);
+    image.decode({.crop = crop, .height = size, .width = size, .filter = filter, .scaled = size > 1},
+                 std::span(pixels).first(static_cast<size_t>(3 * size * size)));
+  };
+  const double read = seconds_of(samples, count, [&](int64_t i) { samples.bytes(i); });
+  const double decoded =
+      seconds_of(samples, count, [&](int64_t i) { decode(i, 1, data::ResizeFilter::nearest); });
+  const double resized = seconds_of(
+      samples, count, [&](int64_t i) { decode(i, arguments.size, data::ResizeFilter::bilinear); });
+  return {{"read", read}, {"decode", decoded}, {"resize", std::max(resized - decoded, 0.0)}};
+}
+
+void normalize(const Tensor& images, std::vector<float>& target) {
+  const auto pixels = images.data<uint8_t>();
+  target.resize(pixels.size());
+  for (size_t i = 0; i + 2 < pixels.size(); i += 3) {
+    for (size_t c = 0; c < 3; ++c)
+      target[i + c] = (static_cast<float>(pixels[i + c]) - kMean[c]) * (1 / kDeviation[c]);
+  }
+}
+
+// Milliseconds of one processor for each batch of the whole pipeline.
+std::vector<double> measure_batches(const std::shared_ptr<const data::EncodedSamples>& samples,
+                                    const BenchArguments& arguments) {
+  const auto dataset = std::make_shared<data::EncodedDataset>(
+      samples,
+      data::EncodedDatasetOptions{.image_shape = {arguments.size, arguments.size, 3}, .mirror = true});
+  const data::Loader loader(dataset, {.batch_size = arguments.batch,
+                                      .workers = arguments.threads == 1 ? 0 : arguments.threads,
+                                      .random_views = true});
+  std::vector<double> milliseconds;
+  std::vector<float> normalized;
+  int64_t epoch = 0;
+  auto stream = loader.open({});
+  while (std::ssize(milliseconds) < arguments.iterations + arguments.warmup) {
+    const double begin = processor_seconds();
+    std::optional<data::Batch> batch = stream->next();
+    if (!batch.has_value()) {
+      stream = loader.open({.epoch = ++epoch});
+      continue;
+    }
+    if (arguments.normalize) normalize(batch->fields.at("images"), normalized);
+    milliseconds.push_back(1e3 * (processor_seconds() - begin));
+  }
+  milliseconds.erase(milliseconds.begin(), milliseconds.begin() + arguments.warmup);
+  return milliseconds;
+}
+
+void run_bench(const BenchArguments& arguments) {
+  const DataPart part = open_data_parts(arguments.folder).front();
+  require(part.samples->size() >= arguments.batch, ErrorCode::invalid_argument,
+          "{}: {} images do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
+          arguments.batch);
+  const std::vector<Stage> stages = measure_stages(*part.samples, arguments);
+  const Stage& slowest = *std::ranges::max_element(stages, {}, &Stage::seconds);
+  const std::vector<double> milliseconds = measure_batches(part.samples, arguments);
+  const double rate = 1e3 * static_cast<double>(arguments.batch) / median(milliseconds);
+  if (arguments.json) {
+    nlohmann::json rates = nlohmann::json::object();
+    for (const Stage& stage : stages) rates[stage.name] = 1 / std::max(stage.seconds, 1e-9);
+    nlohmann::json object{{"milliseconds", milliseconds},
+                          {"samples_per_second", rate},
+                          {"stages", rates},
+                          {"limited_by", slowest.name}};
+    fmt::print("{}\n", dump_json(object));
+    return;
+  }
+  for (const Stage& stage : stages) {
+    fmt::print("{:<8} {:>10.0f} images/s for each processor\n", stage.name,
+               1 / std::max(stage.seconds, 1e-9));
+  }
+  fmt::print("batches  {:>10.0f} images/s for each processor, of {} threads; {} limits\n", rate,
+             arguments.threads, slowest.name);
+}
+
+void add_bench(CLI::App* command) {
+  command->footer(
+      "Times are the processor's, so that what else runs on the machine hardly counts.\n"
+      "Example: tessera data bench data/photographs --batch 64");
+  auto arguments = std::make_shared<BenchArguments>();
+  command->add_option("folder", arguments->folder, "Folder of images, or of tar shards")->required();
+  command->add_option("--size", arguments->size, "Height and width of the result, in pixels")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--batch", arguments->batch, "Images of a batch")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  command->add_option("--threads", arguments->threads, "That make batches")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 256));
+  command->add_option("--iterations", arguments->iterations, "Batches that are timed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--warmup", arguments->warmup, "Batches before them")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--normalize", arguments->normalize,
+                    "Also scale and normalize on the processor, which a network does by itself");
+  command->add_flag("--json", arguments->json,
+                    "Print milliseconds of each batch, images/s of each stage, and what limits");
+  command->callback([arguments] { run_bench(*arguments); });
+}
+
+const DataCommandRegistration kRegistration(
+    {.name = "bench",
+     .documentation = "Time reading, decoding and resizing, and say which limits",
+     .add = add_bench});
+
+}  // namespace
+}  // namespace tessera::cli

@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/shards.h"
+
+#include "cli/data_commands.h"
+#include "cli/json.h"
+
+namespace tessera::cli {
+namespace {
+
+struct InspectArguments {
+  std::string folder;
+  bool headers = false;
+  bool json = false;
+};
+
+// What was found in a part of the data.
+struct Findings {
+  std::vector<int64_t> of_class;
+  std::map<std::string, int64_t> formats;
+  std::vector<int64_t> heights;
+  std::vector<int64_t> widths;
+  int64_t bytes = 0;
+  int64_t turned = 0;
+  std::map<int64_t, std::string> broken;  // by sample
+  std::vector<std::string> shards;        // faults of
+};
+
+// Looks at one sample; all of its pixels unless its header is enough.
+void look_at(const data::EncodedSamples& samples, int64_t index, bool headers, Findings& findings,
+             std::mutex& mutex) {
+  std::string fault;
+  try {
+    const std::vector<std::byte> bytes = samples.bytes(index);
+    data::EncodedImage image(bytes, samples.name(index));
+    const data::ImageInfo info = image.info();
+    if (!headers) {
+      std::vector<uint8_t> pixel(3);
+      image.decode({.height = 1, .width = 1, .filter = data::ResizeFilter::nearest, .scaled = false}, pixel);
+    }
+    const std::lock_guard lock(mutex);
+    ++findings.of_class[static_cast<size_t>(samples.label(index))];
+    ++findings.formats[std::string(data::format_name(info.format))];
+    findings.heights.push_back(info.height);
+    findings.widths.push_back(info.width);
+    findings.bytes += std::ssize(bytes);
+    findings.turned += info.orientation != 1 ? 1 : 0;
+    return;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_file && error.code() != ErrorCode::io) throw;
+    fault = error.what();
+  }
+  const std::lock_guard lock(mutex);
+  findings.broken.emplace(index, fault);
+}
+
+Findings inspect(const DataPart& part, bool headers) {
+  Findings findings;
+  findings.of_class.resize(part.samples->class_names().size());
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::atomic<int64_t> next{0};
+  const auto work = [&] {
+    try {
+      for (int64_t i = next++; i < part.samples->size() && !stop_flag().load(); i = next++)
+        look_at(*part.samples, i, headers, findings, mutex);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const unsigned count = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+    for (unsigned i = 0; i < count; ++i) threads.emplace_back(work);
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  if (stop_flag().load()) throw Interrupted{};
+  if (!headers) findings.shards = data::check_shards(part.folder);
+  return findings;
+}
+
+// Smallest, middle and largest.
+std::array<int64_t, 3> spread(std::vector<int64_t> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  return {values.front(), values[values.size() / 2], values.back()};
+}
+
+nlohmann::json to_json(const DataPart& part, const Findings& findings) {
+  nlohmann::json classes = nlohmann::json::object();
+  for (size_t i = 0; i < findings.of_class.size(); ++i)
+    classes[part.samples->class_names()[i]] = findings.of_class[i];
+  nlohmann::json broken = nlohmann::json::array();
+  for (const auto& [index, message] : findings.broken) broken.push_back(message);
+  return {{"images", part.samples->size()},
+          {"classes", classes},
+          {"formats", findings.formats},
+          {"bytes", findings.bytes},
+          {"turned", findings.turned},
+          {"height", spread(findings.heights)},
+          {"width", spread(findings.widths)},
+          {"broken", broken},
+          {"broken_shards", findings.shards}};
+}
+
+void print(const DataPart& part, const Findings& findings) {
+  fmt::print("{}: {} images of {} classes, {}\n", part.name, part.samples->size(),
+             part.samples->class_names().size(), format_bytes(static_cast<double>(findings.bytes)));
+  const auto [fewest, middle, most] = spread(findings.of_class);
+  fmt::print("  images of a class: {} to {}, half of them have {} or fewer\n", fewest, most, middle);
+  for (const auto& [format, count] : findings.formats) fmt::print("  {}: {}\n", format, count);
+  const auto width = spread(findings.widths);
+  const auto height = spread(findings.heights);
+  fmt::print("  width {} to {}, middle {}; height {} to {}, middle {} pixels\n", width[0], width[2], width[1],
+             height[0], height[2], height[1]);
+  if (findings.turned > 0) fmt::print("  {} are stored turned or mirrored (EXIF)\n", findings.turned);
+  fmt::print("  {} cannot be read\n", findings.broken.size());
+  for (const auto& [index, message] : findings.broken) fmt::print("    {}\n", message);
+  for (const std::string& fault : findings.shards) fmt::print("    {}\n", fault);
+}
+
+void run_inspect(const InspectArguments& arguments) {
+  install_stop_handler();
+  nlohmann::json object = nlohmann::json::object();
+  for (const DataPart& part : open_data_parts(arguments.folder)) {
+    const Findings findings = inspect(part, arguments.headers);
+    if (arguments.json) {
+      object[part.name] = to_json(part, findings);
+    } else {
+      print(part, findings);
+    }
+  }
+  if (arguments.json) fmt::print("{}\n", dump_json(object, 2));
+}
+
+void add_inspect(CLI::App* command) {
+  command->footer("Example: tessera data inspect data/fashion-jpeg");
+  auto arguments = std::make_shared<InspectArguments>();
+  command->add_option("folder", arguments->folder, "Folder of images, or of tar shards")->required();
+  command->add_flag("--headers", arguments->headers, "Read headers alone: faster, finds fewer faults");
+  command->add_flag("--json", arguments->json, "Print what was found of each part by its name");
+  command->callback([arguments] { run_inspect(*arguments); });
+}
+
+const DataCommandRegistration kRegistration(
+    {.name = "inspect",
+     .documentation = "Count images, classes and sizes, and find files that are broken",
+     .add = add_inspect});
+
+}  // namespace
+}  // namespace tessera::cli

@@ -1,0 +1,120 @@
+// Folders and shards of encoded images as recipes choose them.
+#include "tessera/data/encoded.h"
+#include "tessera/data/registry.h"
+
+#include "data/image/sample_files.h"
+
+namespace tessera::data {
+namespace {
+
+using Opener = std::shared_ptr<const EncodedSamples> (*)(const std::filesystem::path&, const SplitOptions&);
+
+BrokenSamples broken_of(const std::string& name) {
+  if (name == "skip") return BrokenSamples::skip;
+  return name == "replace" ? BrokenSamples::replace : BrokenSamples::fail;
+}
+
+ResizeFilter filter_of(const std::string& name) {
+  if (name == "nearest") return ResizeFilter::nearest;
+  if (name == "area") return ResizeFilter::area;
+  return name == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear;
+}
+
+std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> samples, const Options& options,
+                                    const ImageSetRequest& request) {
+  const std::vector<double> share = options.reals("crop_share");
+  const std::vector<double> ratio = options.reals("crop_ratio");
+  return std::make_shared<EncodedDataset>(
+      std::move(samples), EncodedDatasetOptions{.image_shape = request.image_shape,
+                                                .crop = {.minimum_share = share.front(),
+                                                         .maximum_share = share.back(),
+                                                         .minimum_ratio = ratio.front(),
+                                                         .maximum_ratio = ratio.back()},
+                                                .mirror = request.mirror,
+                                                .center_share = options.real("center_share"),
+                                                .filter = filter_of(options.text("resize")),
+                                                .broken = broken_of(options.text("broken"))});
+}
+
+std::vector<Option> encoded_options() {
+  return {
+      {.key = "path",
+       .value = std::string(),
+       .documentation = "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them",
+       .is_path = true,
+       .resuming = Resuming::free},
+      {.key = "test_share",
+       .value = 0.1,
+       .documentation = "Of each class, evenly spread, not trained on, where the folder has no such parts",
+       .limits = Limits::fraction(),
+       .resuming = Resuming::fixed},
+      {.key = "crop_share",
+       .value = std::vector<double>{0.08, 1},
+       .documentation = "Of an image's area, from and to: the part that training cuts at random",
+       .limits = {.low = 0, .high = 1, .low_open = true}},
+      {.key = "crop_ratio",
+       .value = std::vector<double>{0.75, 4.0 / 3},
+       .documentation = "Width to height of that part, from and to",
+       .limits = {.low = 0, .high = 100, .low_open = true}},
+      {.key = "center_share",
+       .value = 0.875,
+       .documentation = "Of the shorter side: the square in the middle that evaluation keeps",
+       .limits = {.low = 0, .high = 1, .low_open = true}},
+      {.key = "resize",
+       .value = std::string("bilinear"),
+       .documentation = "How a part becomes an image of `image_size`; all but `nearest` with antialiasing",
+       .choices = {"nearest", "area", "bilinear", "bicubic"}},
+      {.key = "broken",
+       .value = std::string("fail"),
+       .documentation =
+           "What becomes of a file that cannot be read: `fail`, `skip` (it counts nothing) or `replace` (by the "
+           "next one); the report counts them",
+       .choices = {"fail", "skip", "replace"}},
+  };
+}
+
+std::vector<Contradiction> check_encoded(const Options& options) {
+  std::vector<Contradiction> found;
+  if (options.text("path").empty()) {
+    found.push_back(
+        {{"kind", "path"},
+         "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"});
+  }
+  for (const char* key : {"crop_share", "crop_ratio"}) {
+    const std::vector<double> range = options.reals(key);
+    if (range.size() != 2 || range[0] > range[1])
+      found.push_back({{key}, "'data." + std::string(key) + "' must be two numbers that do not fall"});
+  }
+  return found;
+}
+
+template <Opener open_samples>
+std::shared_ptr<const Dataset> open(const Options& options, const ImageSetRequest& request) {
+  return make(open_samples(options.text("path"),
+                           {.split = request.split, .test_share = options.real("test_share")}),
+              options, request);
+}
+
+std::shared_ptr<const Dataset> open_files(const Options& options, const ImageSetRequest& request,
+                                          const std::vector<std::string>& files) {
+  return make(named_files(files), options, request);
+}
+
+const ImageSetRegistration kFolder({.name = "image_folder",
+                                    .documentation = "JPEG, PNG or WebP files, a folder for each class",
+                                    .options = encoded_options(),
+                                    .open = open<open_image_folder>,
+                                    .check = check_encoded,
+                                    .decodes = true,
+                                    .open_files = open_files});
+
+const ImageSetRegistration kShards({.name = "tar",
+                                    .documentation = "the same in tar shards with WebDataset's names",
+                                    .options = encoded_options(),
+                                    .open = open<open_tar_shards>,
+                                    .check = check_encoded,
+                                    .decodes = true,
+                                    .open_files = open_files});
+
+}  // namespace
+}  // namespace tessera::data

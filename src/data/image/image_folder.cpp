@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <system_error>
+
+#include "tessera/base/error.h"
+#include "tessera/base/file.h"
+
+#include "data/image/sample_files.h"
+
+namespace tessera::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kTestNames{"val", "validation", "test"};
+
+struct File {
+  fs::path path;  // below the folder
+  int32_t label = 0;
+};
+
+class FolderSamples : public EncodedSamples {
+ public:
+  FolderSamples(fs::path folder, std::vector<std::string> classes, std::vector<File> files)
+      : folder_(std::move(folder)), classes_(std::move(classes)), files_(std::move(files)) {}
+
+  int64_t size() const override { return std::ssize(files_); }
+  int32_t label(int64_t index) const override { return file(index).label; }
+  std::string name(int64_t index) const override { return (folder_ / file(index).path).string(); }
+  const std::vector<std::string>& class_names() const override { return classes_; }
+  std::vector<std::byte> bytes(int64_t index) const override {
+    return read_file(folder_ / file(index).path, kLargestEncodedImage);
+  }
+
+ private:
+  const File& file(int64_t index) const { return files_[static_cast<size_t>(index)]; }
+
+  fs::path folder_;
+  std::vector<std::string> classes_;
+  std::vector<File> files_;
+};
+
+class NamedFiles : public EncodedSamples {
+ public:
+  explicit NamedFiles(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+
+  int64_t size() const override { return std::ssize(paths_); }
+  int32_t label(int64_t /*index*/) const override { return -1; }
+  std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
+  const std::vector<std::string>& class_names() const override { return classes_; }
+  std::vector<std::byte> bytes(int64_t index) const override {
+    return read_file(name(index), kLargestEncodedImage);
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<std::string> classes_;
+};
+
+// A link to a file below `root` is as good as the file.
+bool is_image_file(const fs::directory_entry& entry, const fs::path& root) {
+  if (entry.is_symlink()) {
+    const fs::path target = fs::canonical(entry.path());
+    const auto [end, ignored] = std::mismatch(root.begin(), root.end(), target.begin(), target.end());
+    require(end == root.end() && !fs::is_directory(target), ErrorCode::invalid_file,
+            "{}: is a link {}; links to files below {} alone are followed", entry.path().string(),
+            fs::is_directory(target) ? "to a folder" : "out of the folder", root.string());
+  }
+  return entry.is_regular_file() && has_image_ending(entry.path());
+}
+
+// Sorted by name: the order of a folder is the file system's own.
+std::vector<fs::directory_entry> sorted_entries(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) entries.push_back(entry);
+  std::ranges::sort(entries, {}, [](const fs::directory_entry& entry) { return entry.path().native(); });
+  return entries;
+}
+
+void collect(const fs::path& folder, const fs::path& root, int32_t label, std::vector<File>& files) {
+  for (const fs::directory_entry& entry : sorted_entries(folder)) {
+    if (is_image_file(entry, root)) {
+      files.push_back({entry.path().lexically_relative(root), label});
+    } else if (entry.is_directory()) {
+      collect(entry.path(), root, label, files);
+    }
+  }
+}
+
+// The classes of a part are those of the training, whichever of them it has images of.
+std::vector<std::string> class_folders(const fs::path& root) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : sorted_entries(root)) {
+    if (!is_image_file(entry, root) && entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::shared_ptr<const EncodedSamples> scan(const fs::path& folder, const SplitOptions& options) {
+  const SplitFolder split = split_folder(folder, options.split);
+  const fs::path root = fs::canonical(split.path);
+  const std::vector<std::string> own = class_folders(root);
+  std::vector<std::string> classes = own;
+  if (!split.whole && fs::is_directory(folder / "train"))
+    classes = class_folders(fs::canonical(folder / "train"));
+  std::vector<File> files;
+  for (const std::string& name : own) {
+    const auto place = std::ranges::lower_bound(classes, name);
+    require(place != classes.end() && *place == name, ErrorCode::invalid_file,
+            "{}: there is no such class in the training images", (root / name).string());
+    collect(root / name, root, static_cast<int32_t>(place - classes.begin()), files);
+  }
+  require(!files.empty(), ErrorCode::invalid_file,
+          "{}: holds no images; expected a folder for each class with files ending in .jpg, .jpeg, .png or "
+          ".webp",
+          root.string());
+  if (split.whole) files = part_of(files, options, root.string());
+  return std::make_shared<FolderSamples>(root, std::move(classes), std::move(files));
+}
+
+}  // namespace
+
+std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths) {
+  return std::make_shared<NamedFiles>(std::move(paths));
+}
+
+bool has_image_ending(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
+}
+
+SplitFolder split_folder(const fs::path& folder, Split split) {
+  std::error_code ignored;
+  require(fs::is_directory(folder, ignored), ErrorCode::io, "{}: no such folder", folder.string());
+  fs::path test;
+  for (const char* name : kTestNames)
+    if (test.empty() && fs::is_directory(folder / name, ignored)) test = folder / name;
+  const bool has_training = fs::is_directory(folder / "train", ignored);
+  if (!has_training && test.empty()) return {.path = folder, .whole = true};
+  if (split == Split::train && has_training) return {.path = folder / "train", .whole = false};
+  if (split == Split::test && !test.empty()) return {.path = test, .whole = false};
+  fail(ErrorCode::invalid_file, "{}: has a part '{}' and none for {}; expected {}", folder.string(),
+       has_training ? "train" : test.filename().string(), split == Split::test ? "the test" : "training",
+       split == Split::test ? "'val', 'validation' or 'test' beside it" : "'train' beside it");
+}
+
+std::shared_ptr<const EncodedSamples> open_image_folder(const fs::path& folder, const SplitOptions& options) {
+  try {
+    return scan(folder, options);
+  } catch (const fs::filesystem_error& error) {
+    fail(ErrorCode::io, "{}: {}", error.path1().string(), error.code().message());
+  }
+}
+
+}  // namespace tessera::data
