@@ -41,6 +41,19 @@ if(TESSERA_ENABLE_CUDA)
   endif()
 endif()
 
+# The reader of ONNX: protobuf, and the wheel that holds the format's description.
+set(TESSERA_ONNX_FOUND OFF)
+if(TESSERA_ENABLE_ONNX)
+  find_package(Protobuf 3.12 QUIET)
+  find_file(ONNX_PROTO onnx/onnx-ml.proto PATHS "${CMAKE_SOURCE_DIR}/.deps/onnx" NO_DEFAULT_PATH)
+  if(Protobuf_FOUND AND ONNX_PROTO)
+    set(TESSERA_ONNX_FOUND ON)
+  elseif(NOT TESSERA_ENABLE_ONNX STREQUAL "AUTO")
+    message(FATAL_ERROR "TESSERA_ENABLE_ONNX is on, but not all was found: protobuf ${Protobuf_VERSION}, "
+                        "onnx-ml.proto ${ONNX_PROTO} (tools/setup onnx installs both)")
+  endif()
+endif()
+
 if(TESSERA_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
