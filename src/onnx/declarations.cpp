@@ -30,7 +30,8 @@ TensorType tensor_type_of(const ::onnx::TypeProto::Tensor& type, const std::stri
       result.shape.emplace_back(dimension.dim_value());
     } else {
       const std::string symbol = symbol_of(dimension.dim_param());
-      result.shape.push_back(Dimension::symbol(symbol.empty() ? symbol_of(name) + "_" + std::to_string(axis) : symbol));
+      result.shape.push_back(
+          Dimension::symbol(symbol.empty() ? symbol_of(name) + "_" + std::to_string(axis) : symbol));
     }
   }
   return result;
@@ -46,8 +47,10 @@ std::string text_of(const ::onnx::TypeProto& type, const std::string& name, int 
       return std::string(to_string(data_type_of(type.tensor_type().elem_type())));
     return to_string(tensor_type_of(type.tensor_type(), name));
   }
-  if (type.has_sequence_type()) return "sequence of " + text_of(type.sequence_type().elem_type(), name, depth + 1);
-  if (type.has_optional_type()) return "optional " + text_of(type.optional_type().elem_type(), name, depth + 1);
+  if (type.has_sequence_type())
+    return "sequence of " + text_of(type.sequence_type().elem_type(), name, depth + 1);
+  if (type.has_optional_type())
+    return "optional " + text_of(type.optional_type().elem_type(), name, depth + 1);
   return "of unknown type";
 }
 
@@ -56,7 +59,8 @@ std::string text_of(const ::onnx::TypeProto& type, const std::string& name, int 
 program::Declaration declaration_of(const ::onnx::ValueInfoProto& value, const std::string& name) {
   program::Declaration declaration{name, text_of(value.type(), value.name()), std::nullopt};
   const auto& type = value.type();
-  if (type.has_tensor_type() && type.tensor_type().has_shape() && find_data_type(type.tensor_type().elem_type()))
+  if (type.has_tensor_type() && type.tensor_type().has_shape() &&
+      find_data_type(type.tensor_type().elem_type()))
     declaration.tensor = tensor_type_of(type.tensor_type(), value.name());
   return declaration;
 }

@@ -29,12 +29,13 @@ std::string actual_name(const Field& names, int i, const Names& outer) {
 
 }  // namespace
 
-Importer::Importer(const ::onnx::ModelProto& model, const ExternalFolder& folder) : model_(model), folder_(folder) {
+Importer::Importer(const ::onnx::ModelProto& model, const ExternalFolder& folder)
+    : model_(model), folder_(folder) {
   versions_ = versions_of(model.opset_import());
   for (const ::onnx::FunctionProto& function : model.functions()) {
     const std::string key = function_key(function.domain(), function.name(), function.overload());
-    require(functions_.emplace(key, &function).second, ErrorCode::invalid_file, "two functions are called {} {}",
-            function.domain(), function.name());
+    require(functions_.emplace(key, &function).second, ErrorCode::invalid_file,
+            "two functions are called {} {}", function.domain(), function.name());
   }
 }
 
@@ -43,9 +44,10 @@ Importer::Versions Importer::versions_of(
   Versions versions;
   for (const auto& import : imports) {
     const std::string domain = domain_of(import.domain());
-    require(!domain.empty() || (import.version() >= kLeastOperatorSet && import.version() <= kMostOperatorSet),
-            ErrorCode::unsupported, "operator set {} is not supported, {} to {} are", import.version(),
-            kLeastOperatorSet, kMostOperatorSet);
+    require(
+        !domain.empty() || (import.version() >= kLeastOperatorSet && import.version() <= kMostOperatorSet),
+        ErrorCode::unsupported, "operator set {} is not supported, {} to {} are", import.version(),
+        kLeastOperatorSet, kMostOperatorSet);
     versions[domain] = import.version();
   }
   return versions;
@@ -76,10 +78,11 @@ program::Argument Importer::import_argument(const ::onnx::AttributeProto& attrib
     case Proto::STRINGS:
       return std::vector<std::string>(attribute.strings().begin(), attribute.strings().end());
     case Proto::TYPE_PROTO:
-      return attribute.tp().has_tensor_type() ? int64_t{attribute.tp().tensor_type().elem_type()} : int64_t{0};
+      return attribute.tp().has_tensor_type() ? int64_t{attribute.tp().tensor_type().elem_type()}
+                                              : int64_t{0};
     case Proto::GRAPH: {
-      require(context.depth < kDeepestBody, ErrorCode::invalid_file, "graphs within graphs, more than {} deep",
-              kDeepestBody);
+      require(context.depth < kDeepestBody, ErrorCode::invalid_file,
+              "graphs within graphs, more than {} deep", kDeepestBody);
       Context inner = context;
       ++inner.depth;
       return std::make_shared<const program::Block>(import_block(attribute.g(), inner, false));
@@ -93,7 +96,8 @@ program::Argument Importer::import_argument(const ::onnx::AttributeProto& attrib
 void Importer::import_call(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node,
                            const Context& context, program::Block& block) {
   const std::string key = function_key(function.domain(), function.name(), function.overload());
-  require(open_calls_.insert(key).second, ErrorCode::invalid_file, "function '{}' calls itself", function.name());
+  require(open_calls_.insert(key).second, ErrorCode::invalid_file, "function '{}' calls itself",
+          function.name());
   Names names(fmt::format("{}#{}/", function.name(), ++calls_));
   for (int i = 0; i < function.input_size(); ++i)
     names.set(function.input(i), actual_name(node.input(), i, context.names));
@@ -114,8 +118,8 @@ void Importer::import_call(const ::onnx::FunctionProto& function, const ::onnx::
   }
   const Versions versions = versions_of(function.opset_import());
   const Context inner{versions, arguments, names, context.depth + 1};
-  require(inner.depth < kDeepestBody, ErrorCode::invalid_file, "functions within functions, more than {} deep",
-          kDeepestBody);
+  require(inner.depth < kDeepestBody, ErrorCode::invalid_file,
+          "functions within functions, more than {} deep", kDeepestBody);
   for (const ::onnx::NodeProto& step : function.node()) import_node(step, inner, block);
   open_calls_.erase(key);
 }
@@ -133,14 +137,16 @@ void Importer::import_node(const ::onnx::NodeProto& node, const Context& context
   instruction.operator_name = node.op_type();
   const auto version = context.versions.find(instruction.domain);
   require(version != context.versions.end(), ErrorCode::invalid_file,
-          "{}: the model imports no operator set of the domain '{}'", instruction.place(), instruction.domain);
+          "{}: the model imports no operator set of the domain '{}'", instruction.place(),
+          instruction.domain);
   instruction.version = version->second;
   for (const std::string& name : node.input()) instruction.operands.push_back(context.names(name));
   for (const std::string& name : node.output()) instruction.results.push_back(context.names(name));
   for (const ::onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.ref_attr_name().empty()) {
       instruction.arguments.emplace(attribute.name(), import_argument(attribute, context));
-    } else if (const auto outer = context.arguments.find(attribute.ref_attr_name()); outer != context.arguments.end()) {
+    } else if (const auto outer = context.arguments.find(attribute.ref_attr_name());
+               outer != context.arguments.end()) {
       instruction.arguments.emplace(attribute.name(), import_argument(*outer->second, context));
     }
   }
@@ -159,7 +165,8 @@ program::Block Importer::import_block(const ::onnx::GraphProto& graph, const Con
   for (const ::onnx::NodeProto& node : graph.node()) import_node(node, context, block);
   for (const auto& output : graph.output())
     block.outputs.push_back(declaration_of(output, context.names(output.name())));
-  program::Block* const outer = is_main ? nullptr : &block;  // what is around a body is checked with the main block
+  program::Block* const outer =
+      is_main ? nullptr : &block;  // what is around a body is checked with the main block
   prepare(block, outer);
   return block;
 }

@@ -49,8 +49,8 @@ class Importer {
   Versions versions_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
   program::Block import_block(const ::onnx::GraphProto& graph, const Context& context, bool is_main);
   void import_node(const ::onnx::NodeProto& node, const Context& context, program::Block& block);
-  void import_call(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node, const Context& context,
-                   program::Block& block);
+  void import_call(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node,
+                   const Context& context, program::Block& block);
   program::Argument import_argument(const ::onnx::AttributeProto& attribute, const Context& context);
   void count_instruction();
 

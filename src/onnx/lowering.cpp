@@ -72,7 +72,8 @@ Value* slice_axis(Value* x, int64_t axis, int64_t start, int64_t limit) {
   std::vector<int64_t> limits = shape;
   starts[static_cast<size_t>(axis)] = start;
   limits[static_cast<size_t>(axis)] = limit;
-  return starts == std::vector<int64_t>(shape.size(), 0) && limits == shape ? x : ops::slice(x, starts, limits);
+  return starts == std::vector<int64_t>(shape.size(), 0) && limits == shape ? x
+                                                                            : ops::slice(x, starts, limits);
 }
 
 Value* cast_wrapping(Value* x, DataType type) {
@@ -112,7 +113,8 @@ Value* unravel(const std::vector<Value*>& indices, const Shape& shape) {
   Value* position = nullptr;
   for (size_t axis = 0; axis < indices.size(); ++axis) {
     Graph& graph = indices[axis]->graph();
-    Value* term = ops::multiply(indices[axis], number(graph, DataType::int64, static_cast<double>(strides[axis])));
+    Value* term =
+        ops::multiply(indices[axis], number(graph, DataType::int64, static_cast<double>(strides[axis])));
     position = position == nullptr ? term : ops::add(position, term);
   }
   return position;

@@ -29,7 +29,8 @@ std::shared_ptr<const program::Module> parse(std::span<const std::byte> bytes, c
     return Importer(model, external).import(name);
   } catch (const Error& error) {
     // What cannot be counted in 64 bits or lies beyond all memory is a fault of the file.
-    const ErrorCode code = error.code() == ErrorCode::invalid_argument ? ErrorCode::invalid_file : error.code();
+    const ErrorCode code =
+        error.code() == ErrorCode::invalid_argument ? ErrorCode::invalid_file : error.code();
     throw Error(code, fmt::format("{}: {}", name, error.what()));
   }
 }

@@ -57,15 +57,17 @@ Tensor stack(const std::vector<Tensor>& parts, int64_t axis) {
 Tensor part_of(const Tensor& tensor, int64_t axis, int64_t start, int64_t limit) {
   const auto at = static_cast<size_t>(axis);
   Shape shape = tensor.shape();
-  require(at < shape.size() && start >= 0 && start <= limit && limit <= shape[at], ErrorCode::invalid_argument,
-          "elements {} to {} of axis {} of a tensor {}", start, limit, axis, to_string(shape));
+  require(at < shape.size() && start >= 0 && start <= limit && limit <= shape[at],
+          ErrorCode::invalid_argument, "elements {} to {} of axis {} of a tensor {}", start, limit, axis,
+          to_string(shape));
   const int64_t extent = shape[at];
   shape[at] = limit - start;
   Tensor result(tensor.data_type(), shape);
   const int64_t inner = count_between(shape, at + 1, shape.size());
   const int64_t run = (limit - start) * inner;
   for (int64_t block = 0; block < count_between(shape, 0, at); ++block)
-    copy_run(result.data_type(), tensor.raw(), (block * extent + start) * inner, result.raw(), block * run, run);
+    copy_run(result.data_type(), tensor.raw(), (block * extent + start) * inner, result.raw(), block * run,
+             run);
   return result;
 }
 

@@ -17,10 +17,11 @@ constexpr int kDeepestValue = 16;
 
 Shape shape_of(const ::onnx::TensorProto& tensor) {
   Shape shape(tensor.dims().begin(), tensor.dims().end());
-  require(shape.size() <= kMaximumRank, ErrorCode::invalid_file, "tensor '{}' has {} axes, at most {} are legal",
-          tensor.name(), shape.size(), kMaximumRank);
+  require(shape.size() <= kMaximumRank, ErrorCode::invalid_file,
+          "tensor '{}' has {} axes, at most {} are legal", tensor.name(), shape.size(), kMaximumRank);
   for (const int64_t extent : shape)
-    require(extent >= 0, ErrorCode::invalid_file, "tensor '{}' has the shape {}", tensor.name(), to_string(shape));
+    require(extent >= 0, ErrorCode::invalid_file, "tensor '{}' has the shape {}", tensor.name(),
+            to_string(shape));
   return shape;
 }
 
@@ -37,7 +38,8 @@ uint64_t number_of(const ::onnx::TensorProto& tensor, const std::string& text) {
   return number;
 }
 
-Tensor external_tensor(const ::onnx::TensorProto& proto, DataType type, Shape shape, const ExternalFolder& folder) {
+Tensor external_tensor(const ::onnx::TensorProto& proto, DataType type, Shape shape,
+                       const ExternalFolder& folder) {
   std::string location;
   uint64_t offset = 0;
   const int64_t bytes = tensor_bytes(type, shape);
@@ -96,7 +98,8 @@ void check_booleans(const ::onnx::TensorProto& proto, Tensor& tensor) {
 }  // namespace
 
 std::filesystem::path ExternalFolder::resolve(const std::string& location) const {
-  require(!folder_.empty(), ErrorCode::invalid_file, "external data '{}': a model without a folder has none", location);
+  require(!folder_.empty(), ErrorCode::invalid_file, "external data '{}': a model without a folder has none",
+          location);
   const std::filesystem::path relative(location);
   bool stays = !location.empty() && relative.is_relative() && location.find('\0') == std::string::npos;
   for (const auto& part : relative) stays = stays && part != "..";
@@ -105,9 +108,10 @@ std::filesystem::path ExternalFolder::resolve(const std::string& location) const
   std::error_code error;
   const auto inside = std::filesystem::weakly_canonical(folder_, error);
   const auto target = std::filesystem::weakly_canonical(folder_ / relative, error);
-  const auto [folder_end, target_at] = std::mismatch(inside.begin(), inside.end(), target.begin(), target.end());
-  require(folder_end == inside.end(), ErrorCode::invalid_file, "external data '{}' is outside the model's folder",
-          location);
+  const auto [folder_end, target_at] =
+      std::mismatch(inside.begin(), inside.end(), target.begin(), target.end());
+  require(folder_end == inside.end(), ErrorCode::invalid_file,
+          "external data '{}' is outside the model's folder", location);
   return target;
 }
 
@@ -117,7 +121,8 @@ void ExternalFolder::check(const std::string& location, uint64_t offset, uint64_
   const auto size = std::filesystem::file_size(path, error);
   require(!error, ErrorCode::io, "external data '{}': {}", path.string(), error.message());
   require(offset <= size && bytes <= size - offset, ErrorCode::invalid_file,
-          "external data '{}': {} bytes from {} on are wanted, the file has {}", location, bytes, offset, size);
+          "external data '{}': {} bytes from {} on are wanted, the file has {}", location, bytes, offset,
+          size);
 }
 
 void ExternalFolder::read(const std::string& location, uint64_t offset, std::span<std::byte> target) const {
@@ -158,10 +163,12 @@ program::Item item_of(const ::onnx::SparseTensorProto& proto) {
   require(values != nullptr && indices != nullptr && indices->data_type() == DataType::int64 && rank <= 64,
           ErrorCode::invalid_file, "sparse tensor '{}' has no numbers or no indices", proto.values().name());
   require(tensor_bytes(values->data_type(), shape) <= kMostBytes, ErrorCode::invalid_file,
-          "sparse tensor '{}' of shape {} is too large to be made dense", proto.values().name(), to_string(shape));
+          "sparse tensor '{}' of shape {} is too large to be made dense", proto.values().name(),
+          to_string(shape));
   const bool linear = indices->shape().size() == 1;
   require(indices->size() == values->size() * (linear ? 1 : rank), ErrorCode::invalid_file,
-          "sparse tensor '{}' has {} values and {} indices", proto.values().name(), values->size(), indices->size());
+          "sparse tensor '{}' has {} values and {} indices", proto.values().name(), values->size(),
+          indices->size());
   Tensor dense(values->data_type(), shape);
   const std::vector<int64_t> strides = row_major_strides(shape);
   const auto at = indices->data<int64_t>();
@@ -181,7 +188,8 @@ program::Item item_of(const ::onnx::SparseTensorProto& proto) {
 }
 
 program::Item item_of(const ::onnx::SequenceProto& proto, int depth) {
-  require(depth < kDeepestValue, ErrorCode::invalid_file, "values within values, more than {} deep", kDeepestValue);
+  require(depth < kDeepestValue, ErrorCode::invalid_file, "values within values, more than {} deep",
+          kDeepestValue);
   program::Item::Sequence items;
   switch (proto.elem_type()) {
     case ::onnx::SequenceProto::TENSOR:
@@ -200,7 +208,8 @@ program::Item item_of(const ::onnx::SequenceProto& proto, int depth) {
 }
 
 program::Item item_of(const ::onnx::OptionalProto& proto, int depth) {
-  require(depth < kDeepestValue, ErrorCode::invalid_file, "values within values, more than {} deep", kDeepestValue);
+  require(depth < kDeepestValue, ErrorCode::invalid_file, "values within values, more than {} deep",
+          kDeepestValue);
   if (proto.has_tensor_value()) return item_of(proto.tensor_value());
   if (proto.has_sequence_value()) return item_of(proto.sequence_value(), depth + 1);
   if (proto.has_optional_value()) return item_of(proto.optional_value(), depth + 1);

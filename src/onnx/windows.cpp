@@ -11,8 +11,10 @@ constexpr int64_t kMostTaps = 65536;
 std::vector<int64_t> per_axis(const program::Call& call, const char* name, size_t axes) {
   std::vector<int64_t> values = call.integers(name);
   if (values.empty()) values.assign(axes, 1);
-  call.require(values.size() == axes, fmt::format("{} is to have a number for each of {} spatial axes", name, axes));
-  for (const int64_t value : values) call.require(value > 0 && value < (int64_t{1} << 31), fmt::format("{} is to be positive", name));
+  call.require(values.size() == axes,
+               fmt::format("{} is to have a number for each of {} spatial axes", name, axes));
+  for (const int64_t value : values)
+    call.require(value > 0 && value < (int64_t{1} << 31), fmt::format("{} is to be positive", name));
   return values;
 }
 
@@ -23,7 +25,8 @@ int64_t divide_up(int64_t a, int64_t b) {
 // As many windows as pixels, divided by the stride.
 void pad_alike(Windows& windows, size_t axis, int64_t image, bool more_before) {
   const int64_t count = divide_up(image, windows.strides[axis]);
-  const int64_t total = std::max<int64_t>(0, (count - 1) * windows.strides[axis] + windows.reach(axis) - image);
+  const int64_t total =
+      std::max<int64_t>(0, (count - 1) * windows.strides[axis] + windows.reach(axis) - image);
   windows.low[axis] = more_before ? total - total / 2 : total / 2;
   windows.high[axis] = total - windows.low[axis];
 }
@@ -69,7 +72,8 @@ Windows windows_of(const program::Call& call, const Shape& image, std::vector<in
     call.require(windows.low[axis] >= 0 && windows.high[axis] >= 0 && room >= 0, "not even one window fits");
     const int64_t stride = windows.strides[axis];
     int64_t count = (rounds_up ? divide_up(room, stride) : room / stride) + 1;
-    if (rounds_up && (count - 1) * stride >= extent + windows.low[axis]) --count;  // it would begin after the image
+    if (rounds_up && (count - 1) * stride >= extent + windows.low[axis])
+      --count;  // it would begin after the image
     const int64_t needed = (count - 1) * stride + windows.reach(axis) - extent - windows.low[axis];
     windows.high[axis] = std::max(windows.high[axis], needed);
     windows.counts.push_back(count);

@@ -32,15 +32,15 @@ struct Export {
 };
 
 struct Island {
-  size_t end = 0;                         // the first instruction that is not part of it
-  bool on_host = false;                   // one instruction, to be evaluated
-  std::map<std::string, Signature> reads;      // of the frame
-  std::map<std::string, Tensor> assumptions;   // contents that rules asked for
+  size_t end = 0;                             // the first instruction that is not part of it
+  bool on_host = false;                       // one instruction, to be evaluated
+  std::map<std::string, Signature> reads;     // of the frame
+  std::map<std::string, Tensor> assumptions;  // contents that rules asked for
   std::unique_ptr<Graph> graph;
-  std::map<std::string, std::string> feeds;    // inputs of the graph by the names of values
-  std::map<std::string, Tensor> weights;       // its constants or parameters
+  std::map<std::string, std::string> feeds;  // inputs of the graph by the names of values
+  std::map<std::string, Tensor> weights;     // its constants or parameters
   std::vector<Export> exports;
-  std::string why;                             // it ended
+  std::string why;  // it ended
   std::shared_ptr<Executable> executable = {};
   std::string device = {};
 };

@@ -25,8 +25,8 @@ bool has_bodies(const Instruction& instruction) {
 std::string legal_name(const std::string& name) {
   std::string legal = name;
   for (char& c : legal) {
-    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-                       c == '.' || c == '/' || c == '-';
+    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '.' || c == '/' || c == '-';
     if (!keeps) c = '_';
   }
   return legal.empty() ? "_" : legal;
@@ -90,8 +90,8 @@ Slot& IslandBuilder::slot(const std::string& name) {
 void IslandBuilder::require_contents(const Slot& slot, const Instruction& instruction, size_t operand) const {
   const bool there = !slot.source.empty() && !frame_.find(slot.source).item->absent();
   if (!there) {
-    throw EndOfIsland{fmt::format("{} needs the contents of '{}'", instruction.place(),
-                                  instruction.operands[operand])};
+    throw EndOfIsland{
+        fmt::format("{} needs the contents of '{}'", instruction.place(), instruction.operands[operand])};
   }
 }
 
@@ -196,21 +196,27 @@ void IslandBuilder::lower(const Instruction& instruction) {
   }
 }
 
-void IslandBuilder::inline_body(const Block& body, std::vector<Slot>& results) {
-  const size_t depth = scopes_.size();
+std::vector<Slot> IslandBuilder::inline_body(const Block& body, const std::vector<Value*>& inputs) {
+  require(inputs.size() == body.inputs.size(), ErrorCode::invalid_file,
+          "body '{}' takes {} values, it is given {}", body.name, body.inputs.size(), inputs.size());
+  // Leaves the scope however the rules end.
+  struct Inside {
+    std::vector<Scope>& scopes;
+    ~Inside() { scopes.pop_back(); }
+  };
   scopes_.push_back({&body});
-  try {
-    for (const Instruction& instruction : body.instructions) lower(instruction);
-    for (size_t i = 0; i < results.size() && i < body.outputs.size(); ++i) {
-      results[i] = slot(body.outputs[i].name);
-      if (!results[i].settled && results[i].value == nullptr) value_of(body.outputs[i].name, results[i]);
-      results[i].is_constant = false;
-    }
-  } catch (...) {
-    scopes_.resize(depth, {nullptr});
-    throw;
+  const Inside inside{scopes_};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    scopes_.back().slots[body.inputs[i].name] = {.type = inputs[i]->type(), .value = inputs[i]};
+  for (const Instruction& instruction : body.instructions) lower(instruction);
+  std::vector<Slot> outputs;
+  for (const Declaration& output : body.outputs) {
+    Slot result = slot(output.name);
+    if (!result.settled && result.value == nullptr) value_of(output.name, result);
+    result.is_constant = false;
+    outputs.push_back(std::move(result));
   }
-  scopes_.resize(depth, {nullptr});
+  return outputs;
 }
 
 void IslandBuilder::export_results() {

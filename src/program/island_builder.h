@@ -16,10 +16,10 @@ struct NotLowered {  // the instruction is for the host
 // A value while an island is built: settled contents, a value of the frame, or one of the graph.
 struct Slot {
   bool settled = false;
-  Item item = {};           // when it is settled
-  TensorType type = {};     // else
-  Value* value = nullptr;   // null until a node reads it
-  std::string source = {};  // the name in the frame; "" for what the island makes
+  Item item = {};            // when it is settled
+  TensorType type = {};      // else
+  Value* value = nullptr;    // null until a node reads it
+  std::string source = {};   // the name in the frame; "" for what the island makes
   bool is_constant = false;  // of the module
 };
 
@@ -32,7 +32,8 @@ class IslandBuilder {
   // The slot's value in the island's graph.
   Value* value_of(const std::string& name, Slot& slot);
   void assume(Slot& slot);
-  void inline_body(const Block& body, std::vector<Slot>& results);
+  // Its outputs.
+  std::vector<Slot> inline_body(const Block& body, const std::vector<Value*>& inputs);
   Graph& graph() { return *island_.graph; }
   void require_contents(const Slot& slot, const Instruction& instruction, size_t operand) const;
 

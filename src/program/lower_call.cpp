@@ -74,7 +74,16 @@ void IslandCall::result(size_t i, Tensor value) {
 }
 
 void IslandCall::inline_body(const Block& body) {
-  builder_.inline_body(body, results_);
+  results_ = builder_.inline_body(body, {});
+  results_.resize(instruction().results.size());
+}
+
+std::vector<Value*> IslandCall::inline_body(const Block& body, const std::vector<Value*>& inputs) {
+  std::vector<Slot> outputs = builder_.inline_body(body, inputs);
+  std::vector<Value*> values;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    values.push_back(builder_.value_of(body.outputs[i].name, outputs[i]));
+  return values;
 }
 
 Value* FoldingCall::operand(size_t i) {

@@ -19,6 +19,7 @@ class IslandCall : public LowerCall {
   void result(size_t i, Value* value) override;
   void result(size_t i, Tensor value) override;
   void inline_body(const Block& body) override;
+  std::vector<Value*> inline_body(const Block& body, const std::vector<Value*>& inputs) override;
   [[noreturn]] void leave_to_host(const std::string& why) override { throw NotLowered{why}; }
   std::vector<Slot>& results() { return results_; }
 

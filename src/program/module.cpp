@@ -72,14 +72,15 @@ void prepare(Block& block, const Block* outer) {
     }
     for (const std::string& name : instruction.results) {
       require(name.empty() || given.insert(name).second, ErrorCode::invalid_file,
-              "graph '{}': {} gives the value '{}', which is given before", block.name, instruction.place(), name);
+              "graph '{}': {} gives the value '{}', which is given before", block.name, instruction.place(),
+              name);
     }
   }
   for (const Declaration& output : block.outputs) block.last_read[output.name] = kOutput;
   if (outer != nullptr) return;
   for (const std::string& name : captures_of(block))
-    fail(ErrorCode::invalid_file, "graph '{}': the value '{}' is read, but nothing gives it before", block.name,
-         name);
+    fail(ErrorCode::invalid_file, "graph '{}': the value '{}' is read, but nothing gives it before",
+         block.name, name);
 }
 
 std::vector<std::string> unsupported_operators(const Module& module) {

@@ -32,7 +32,8 @@ std::string join(const std::vector<std::string>& lines) {
 }
 
 bool fits(const TensorType& declared, const Tensor& tensor) {
-  if (declared.data_type != tensor.data_type() || declared.shape.size() != tensor.shape().size()) return false;
+  if (declared.data_type != tensor.data_type() || declared.shape.size() != tensor.shape().size())
+    return false;
   for (size_t i = 0; i < declared.shape.size(); ++i) {
     if (declared.shape[i].is_static() && declared.shape[i].value() != tensor.shape()[i]) return false;
   }
@@ -90,8 +91,8 @@ class FrameCall : public HostCall {
     for (const std::string& name : instruction().results) {
       if (name.empty()) continue;
       const auto found = results_.find(name);
-      tessera::require(found != results_.end(), ErrorCode::unsupported, "{}: its result '{}' is not supported",
-                       instruction().place(), name);
+      tessera::require(found != results_.end(), ErrorCode::unsupported,
+                       "{}: its result '{}' is not supported", instruction().place(), name);
       frame_.set(name, {std::move(found->second)});
     }
   }
@@ -165,10 +166,9 @@ void Runner::Implementation::run_graph(Island& island, Frame& frame) {
 
 void Runner::Implementation::run_on_host(const Instruction& instruction, Frame& frame) {
   const Rule* rule = RuleRegistry::instance().find(instruction);
-  FrameCall call(instruction, frame, options.most_iterations,
-                 [&](const Block& body, std::vector<Item> inputs) {
-                   return run(body, std::move(inputs), &frame);
-                 });
+  FrameCall call(
+      instruction, frame, options.most_iterations,
+      [&](const Block& body, std::vector<Item> inputs) { return run(body, std::move(inputs), &frame); });
   try {
     rule->evaluate(call);
   } catch (const Error& error) {
@@ -201,9 +201,10 @@ void Runner::Implementation::run(Frame& frame) {
 
 std::vector<Item> Runner::Implementation::run(const Block& block, std::vector<Item> inputs,
                                               const Frame* outer) {
-  require(inputs.size() == block.inputs.size(), ErrorCode::invalid_file, "body '{}' takes {} values, it is given {}",
-          block.name, block.inputs.size(), inputs.size());
-  require(depth < kDeepestBody, ErrorCode::invalid_file, "bodies within bodies, more than {} deep", kDeepestBody);
+  require(inputs.size() == block.inputs.size(), ErrorCode::invalid_file,
+          "body '{}' takes {} values, it is given {}", block.name, block.inputs.size(), inputs.size());
+  require(depth < kDeepestBody, ErrorCode::invalid_file, "bodies within bodies, more than {} deep",
+          kDeepestBody);
   ++depth;
   struct Leave {
     int& depth;
@@ -301,12 +302,13 @@ std::vector<IslandReport> Runner::islands() const {
   std::vector<IslandReport> reports;
   for (const auto& [place, variants] : implementation_->islands) {
     for (const Island& island : variants) {
-      reports.push_back({.block = place.first->name,
-                         .first = place.second,
-                         .end = island.end,
-                         .nodes = island.executable == nullptr ? 0 : island.executable->graph().nodes().size(),
-                         .device = island.on_host ? "host" : island.device,
-                         .why = island.why});
+      reports.push_back(
+          {.block = place.first->name,
+           .first = place.second,
+           .end = island.end,
+           .nodes = island.executable == nullptr ? 0 : island.executable->graph().nodes().size(),
+           .device = island.on_host ? "host" : island.device,
+           .why = island.why});
     }
   }
   return reports;

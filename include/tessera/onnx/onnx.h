@@ -16,8 +16,8 @@ inline constexpr int64_t kLeastOperatorSet = 1;
 inline constexpr int64_t kMostOperatorSet = 27;
 
 // Reads a model with its external data, which must lie in the model's folder or below it. Local functions are
-// put in place of their calls. Throws Error(io) and Error(invalid_file), and Error(unsupported) for an operator
-// set outside the limits; operators that no rule knows are for program::Runner to refuse.
+// put in place of their calls. Throws Error(io) and Error(invalid_file), and Error(unsupported) for an
+// operator set outside the limits; operators that no rule knows are for program::Runner to refuse.
 std::shared_ptr<const program::Module> load(const std::filesystem::path& path);
 
 // The same of bytes. `name` stands in messages; external data is looked for in `folder`, and refused without

@@ -62,6 +62,8 @@ class LowerCall : public Call {
   virtual void result(size_t i, Tensor value) = 0;
   // The instructions of a body that takes nothing, in this graph; its outputs are the results.
   virtual void inline_body(const Block& body) = 0;
+  // The same of a body that takes values; gives its outputs.
+  virtual std::vector<Value*> inline_body(const Block& body, const std::vector<Value*>& inputs) = 0;
   // The instruction is to be evaluated after all.
   [[noreturn]] virtual void leave_to_host(const std::string& why) = 0;
 

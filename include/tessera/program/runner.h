@@ -14,7 +14,7 @@ namespace tessera::program {
 struct RunnerOptions {
   // An island goes to the first that has a kernel for all of its nodes; none given: the CPU.
   std::vector<std::shared_ptr<Device>> devices = {};
-  size_t most_variants = 16;            // of the plans that begin at one place: other types, other known values
+  size_t most_variants = 16;  // of the plans that begin at one place: other types, other known values
   int64_t most_iterations = 1'000'000;  // of a loop
   CompileOptions compile = {};
 };

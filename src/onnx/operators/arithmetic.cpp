@@ -8,18 +8,22 @@ using Binary = Value* (*)(Value*, Value*);
 
 // uint64 values as int64 of the same bits, in their own order.
 Value* ordered(Value* x) {
-  return ops::add(x, ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
+  return ops::add(
+      x, ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
 }
 
-// Quotients of 64-bit numbers without sign, by Hacker's Delight (Warren 2012), 9-3: of half the dividend, doubled
-// and set right.
+// Quotients of 64-bit numbers without sign, by Hacker's Delight (Warren 2012), 9-3: of half the dividend,
+// doubled and set right.
 Value* divide_unsigned(Value* a, Value* b) {
   Graph& graph = a->graph();
-  const auto constant = [&](int64_t value) { return ops::constant(graph, Tensor::from<int64_t>({}, {value})); };
+  const auto constant = [&](int64_t value) {
+    return ops::constant(graph, Tensor::from<int64_t>({}, {value}));
+  };
   Value* zero = constant(0);
   Value* negative = ops::less(a, zero);
-  Value* half = ops::select(negative, ops::add(ops::divide(ordered(a), constant(2)), constant(int64_t{1} << 62)),
-                            ops::divide(a, constant(2)));
+  Value* half =
+      ops::select(negative, ops::add(ops::divide(ordered(a), constant(2)), constant(int64_t{1} << 62)),
+                  ops::divide(a, constant(2)));
   Value* doubled = ops::multiply(ops::divide(half, b), constant(2));
   Value* rest = ops::subtract(a, ops::multiply(doubled, b));
   Value* more = ops::greater_equal(ordered(rest), ordered(b));
@@ -121,7 +125,8 @@ const RuleRegistrations kRegistration{
     {.name = "Mean",
      .lower =
          [](LowerCall& call) {
-           call.result(0, ops::multiply(sum_of_operands(call), 1.0 / static_cast<double>(call.operand_count())));
+           call.result(0,
+                       ops::multiply(sum_of_operands(call), 1.0 / static_cast<double>(call.operand_count())));
          }},
     {.name = "PRelu", .lower = lower_prelu},
 };

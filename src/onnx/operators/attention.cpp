@@ -13,7 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 Value* split_heads(const program::Call& call, Value* x, int64_t heads) {
   const Shape shape = shape_of(x);
   if (shape.size() == 4) return x;
-  call.require(shape.size() == 3 && heads > 0 && shape[2] % heads == 0, "its operands are to be [batch, length, heads * width]");
+  call.require(shape.size() == 3 && heads > 0 && shape[2] % heads == 0,
+               "its operands are to be [batch, length, heads * width]");
   return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
 
@@ -26,7 +27,8 @@ Value* join_heads(Value* x) {
 Value* repeat_heads(Value* x, int64_t times) {
   if (times == 1) return x;
   const Shape s = shape_of(x);
-  return reshape(broadcast(unsqueeze(x, {2}), {s[0], s[1], times, s[2], s[3]}), {s[0], s[1] * times, s[2], s[3]});
+  return reshape(broadcast(unsqueeze(x, {2}), {s[0], s[1], times, s[2], s[3]}),
+                 {s[0], s[1] * times, s[2], s[3]});
 }
 
 struct Scores {
@@ -57,12 +59,14 @@ Value* score_bias(LowerCall& call, const Scores& scores) {
     std::vector<int64_t> none(static_cast<size_t>(mask->type().rank()), 0);
     std::vector<int64_t> more = none;
     more.back() = scores.keys - extent(mask, mask->type().rank() - 1);
-    call.require(more.back() >= 0 || more.back() == 1 - scores.keys, "its mask is for more keys than there are");
+    call.require(more.back() >= 0 || more.back() == 1 - scores.keys,
+                 "its mask is for more keys than there are");
     bias = more.back() > 0 ? ops::pad(mask, none, more, -kInfinity) : mask;
   }
   const Shape square{scores.queries, scores.keys};
   if (call.integer("is_causal", 0) != 0) {
-    Value* last = ops::add(counted(graph, square, 0), number(graph, DataType::int64, static_cast<double>(scores.past)));
+    Value* last =
+        ops::add(counted(graph, square, 0), number(graph, DataType::int64, static_cast<double>(scores.past)));
     bias = plus(bias, allowed(ops::less_equal(counted(graph, square, 1), last), scores.type));
   }
   if (call.has(6)) {
@@ -89,11 +93,14 @@ void lower_attention(LowerCall& call) {
   call.result(1, k);
   call.result(2, v);
   const int64_t times = extent(q, 1) / std::max<int64_t>(1, extent(k, 1));
-  call.require(times * extent(k, 1) == extent(q, 1), "the heads of its queries are no multiple of those of its keys");
+  call.require(times * extent(k, 1) == extent(q, 1),
+               "the heads of its queries are no multiple of those of its keys");
   // 16-bit types are computed in fp32 and rounded at the end.
   const DataType computing = is_half(type) ? DataType::fp32 : type;
   const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(extent(q, 3))));
-  Value* raw = ops::multiply(ops::matmul(ops::cast(q, computing), ops::cast(repeat_heads(k, times), computing), {.transpose_b = true}), scale);
+  Value* raw = ops::multiply(ops::matmul(ops::cast(q, computing),
+                                         ops::cast(repeat_heads(k, times), computing), {.transpose_b = true}),
+                             scale);
   Value* capped = soft_capped(raw, call.real("softcap", 0));
   Value* bias = score_bias(call, {extent(q, 2), extent(k, 2), past, computing});
   Value* biased = bias == nullptr ? capped : ops::add(capped, bias);
@@ -114,7 +121,8 @@ void lower_rotary_embedding(LowerCall& call) {
   const Shape shape = shape_of(x);
   const int64_t given = call.integer("rotary_embedding_dim", 0);
   const int64_t rotated = given == 0 ? shape[3] : given;
-  call.require(rotated > 0 && rotated <= shape[3] && rotated % 2 == 0, "rotary_embedding_dim is to be even and within the heads");
+  call.require(rotated > 0 && rotated <= shape[3] && rotated % 2 == 0,
+               "rotary_embedding_dim is to be even and within the heads");
   const auto angles = [&](size_t operand) {
     Value* cache = call.operand(operand);
     if (call.has(3)) cache = ops::gather(cache, ops::cast(call.operand(3), DataType::int64), 0);
@@ -122,27 +130,53 @@ void lower_rotary_embedding(LowerCall& call) {
   };
   Value* cosine = angles(1);
   Value* sine = angles(2);
-  Value* turned = slice_axis(x, 3, 0, rotated);
+  Value* rotated_part = slice_axis(x, 3, 0, rotated);
   const bool interleaved = call.integer("interleaved", 0) != 0;
   Value* first = nullptr;
   Value* second = nullptr;
   if (interleaved) {
-    Value* pairs = reshape(turned, {shape[0], shape[1], shape[2], rotated / 2, 2});
+    Value* pairs = reshape(rotated_part, {shape[0], shape[1], shape[2], rotated / 2, 2});
     first = squeeze(slice_axis(pairs, 4, 0, 1), {4});
     second = squeeze(slice_axis(pairs, 4, 1, 2), {4});
   } else {
-    first = slice_axis(turned, 3, 0, rotated / 2);
-    second = slice_axis(turned, 3, rotated / 2, rotated);
+    first = slice_axis(rotated_part, 3, 0, rotated / 2);
+    second = slice_axis(rotated_part, 3, rotated / 2, rotated);
   }
   Value* real = ops::subtract(ops::multiply(cosine, first), ops::multiply(sine, second));
   Value* imaginary = ops::add(ops::multiply(sine, first), ops::multiply(cosine, second));
-  Value* y = interleaved ? reshape(ops::concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4), {shape[0], shape[1], shape[2], rotated})
+  Value* y = interleaved ? reshape(ops::concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4),
+                                   {shape[0], shape[1], shape[2], rotated})
                          : ops::concat({real, imaginary}, 3);
   if (rotated < shape[3]) y = ops::concat({y, slice_axis(x, 3, rotated, shape[3])}, 3);
   call.result(0, is_flat ? join_heads(y) : y);
 }
 
+// Bodies change the scores before the softmax, and what it makes of them.
+void lower_flex_attention(LowerCall& call) {
+  const DataType type = call.type(0).data_type;
+  Value* q = call.operand(0);
+  Value* k = call.operand(1);
+  Value* v = call.operand(2);
+  call.require(q->type().rank() == 4 && k->type().rank() == 4 && v->type().rank() == 4,
+               "its operands are to be [batch, heads, length, width]");
+  const int64_t times = extent(q, 1) / std::max<int64_t>(1, extent(k, 1));
+  call.require(times * extent(k, 1) == extent(q, 1),
+               "the heads of its queries are no multiple of those of its keys");
+  DataType computing = is_half(type) ? DataType::fp32 : type;
+  if (call.integer("softmax_precision", 0) != 0) computing = data_type_of(call.integer("softmax_precision"));
+  const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(extent(q, 3))));
+  Value* products = ops::matmul(ops::cast(q, computing), ops::cast(repeat_heads(k, times), computing),
+                                {.transpose_b = true});
+  Value* scores = ops::multiply(products, scale);
+  const auto changed = [&](const char* body, Value* value) {
+    return call.has_argument(body) ? call.inline_body(call.body(body), {value}).at(0) : value;
+  };
+  Value* weights = changed("prob_mod", ops::softmax(changed("score_mod", scores), -1));
+  call.result(0, ops::cast(ops::matmul(weights, ops::cast(repeat_heads(v, times), computing)), type));
+}
+
 const RuleRegistrations kRegistration{
+    {.name = "FlexAttention", .domain = "ai.onnx.preview", .lower = lower_flex_attention},
     {.name = "Attention", .lower = lower_attention},
     {.name = "RotaryEmbedding", .lower = lower_rotary_embedding},
 };

@@ -1,4 +1,5 @@
-// BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift: on the host, as no operator of the frame works on bits.
+// BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift: on the host, as no operator of the frame works on
+// bits.
 #include <cstring>
 
 #include "onnx/lowering.h"

@@ -14,15 +14,16 @@ std::string text_of(const Tensor& x, int64_t i) {
   if (type == DataType::boolean) return x.at(i) != 0 ? "True" : "False";
   if (!is_floating(type)) {
     if (type == DataType::uint64) return std::to_string(x.data<uint64_t>()[static_cast<size_t>(i)]);
-    return std::to_string(static_cast<int64_t>(type == DataType::int64 ? x.data<int64_t>()[static_cast<size_t>(i)]
-                                                                       : static_cast<int64_t>(x.at(i))));
+    return std::to_string(static_cast<int64_t>(
+        type == DataType::int64 ? x.data<int64_t>()[static_cast<size_t>(i)] : static_cast<int64_t>(x.at(i))));
   }
   const double value = x.at(i);
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
   char digits[64];
-  const auto end = type == DataType::fp64 ? std::to_chars(digits, std::end(digits), value).ptr
-                                          : std::to_chars(digits, std::end(digits), static_cast<float>(value)).ptr;
+  const auto end = type == DataType::fp64
+                       ? std::to_chars(digits, std::end(digits), value).ptr
+                       : std::to_chars(digits, std::end(digits), static_cast<float>(value)).ptr;
   return {digits, end};
 }
 
@@ -60,8 +61,9 @@ Tensor numbers_of(const TextTensor& texts, DataType type, const HostCall& call) 
 
 void evaluate_cast_to(HostCall& call, int64_t code) {
   if (code != kTextCode) {
-    call.result(0, call.operand(0).text() != nullptr ? numbers_of(call.text_tensor(0), data_type_of(code), call)
-                                                     : call.tensor(0).cast(data_type_of(code)));
+    call.result(0, call.operand(0).text() != nullptr
+                       ? numbers_of(call.text_tensor(0), data_type_of(code), call)
+                       : call.tensor(0).cast(data_type_of(code)));
     return;
   }
   if (call.operand(0).text() != nullptr) return call.result(0, call.operand(0));
@@ -77,13 +79,14 @@ Value* cast_to_power(LowerCall& call, Value* x) {
   Value* magnitude = ops::absolute(ops::cast(x, DataType::fp32));
   Value* nearest = ops::cast(ops::cast(magnitude, DataType::fp8_e8m0), DataType::fp32);
   if (mode == "up") nearest = ops::select(ops::less(nearest, magnitude), ops::multiply(nearest, 2), nearest);
-  if (mode == "down") nearest = ops::select(ops::greater(nearest, magnitude), ops::multiply(nearest, 0.5), nearest);
+  if (mode == "down")
+    nearest = ops::select(ops::greater(nearest, magnitude), ops::multiply(nearest, 0.5), nearest);
   return nearest;
 }
 
 // Of what an 8-bit floating type cannot hold the attribute speaks. What an integer cannot hold is undefined:
-// those of less than a byte keep the lowest bits, as the format's own tests want it, others saturate; integers
-// of integers keep the lowest bits, as in C.
+// those of less than a byte keep the lowest bits, as the format's own tests want it, others saturate;
+// integers of integers keep the lowest bits, as in C.
 void lower_cast_to(LowerCall& call, int64_t code) {
   if (code == kTextCode) call.leave_to_host("texts are made on the host");
   const DataType type = data_type_of(code);
@@ -109,7 +112,8 @@ void evaluate_bit_cast(HostCall& call) {
 }
 
 const RuleRegistrations kRegistration{
-    {.name = "Cast", .lower = [](LowerCall& call) { lower_cast_to(call, call.integer("to")); },
+    {.name = "Cast",
+     .lower = [](LowerCall& call) { lower_cast_to(call, call.integer("to")); },
      .evaluate = [](HostCall& call) { evaluate_cast_to(call, call.integer("to")); }},
     {.name = "CastLike",
      .lower = [](LowerCall& call) { lower_cast_to(call, code_of(call.type(1).data_type)); },

@@ -10,8 +10,8 @@ using Binary = Value* (*)(Value*, Value*);
 Value* comparable(Value* x) {
   Value* computing = to_computing(x);
   if (x->data_type() != DataType::uint64) return computing;
-  return ops::add(computing,
-                  ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
+  return ops::add(
+      computing, ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
 }
 
 template <Binary function>
@@ -52,7 +52,9 @@ const RuleRegistrations kRegistration{
     {.name = "And", .lower = lower_logical<ops::logical_and>},
     {.name = "Or", .lower = lower_logical<ops::logical_or>},
     {.name = "Xor", .lower = lower_logical<ops::not_equal>},
-    {.name = "Not", .since = 1, .lower = [](LowerCall& call) { call.result(0, ops::logical_not(call.operand(0))); }},
+    {.name = "Not",
+     .since = 1,
+     .lower = [](LowerCall& call) { call.result(0, ops::logical_not(call.operand(0))); }},
     {.name = "Where",
      .lower =
          [](LowerCall& call) {

@@ -33,7 +33,8 @@ void lower_constant(LowerCall& call) {
 
 void evaluate_constant(HostCall& call) {
   if (!call.item("value").absent()) return call.result(0, call.item("value"));
-  if (call.has_argument("value_string")) return call.result(0, TextTensor{{}, {call.text("value_string", "")}});
+  if (call.has_argument("value_string"))
+    return call.result(0, TextTensor{{}, {call.text("value_string", "")}});
   const std::vector<std::string> values = call.texts("value_strings");
   call.result(0, TextTensor{{std::ssize(values)}, values});
 }
@@ -74,7 +75,8 @@ void lower_range(LowerCall& call) {
     const int64_t limit = call.known_integers(1).at(0);
     const int64_t step = call.known_integers(2).at(0);
     call.require(step != 0, "its step is 0");
-    const double extent = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(step));
+    const double extent =
+        std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(step));
     call.require(extent < kMost, "its limits and step make no range");
     count = std::max<int64_t>(0, static_cast<int64_t>(extent));
   }
@@ -90,19 +92,24 @@ void lower_eye_like(LowerCall& call) {
   call.require(like.rank() == 2, "its operand is to be a matrix");
   const Shape shape = like.static_shape();
   Graph& graph = call.graph();
-  Value* diagonal = ops::equal(ops::add(counted(graph, shape, 0), number(graph, DataType::int64, static_cast<double>(call.integer("k", 0)))),
-                               counted(graph, shape, 1));
-  call.result(0, ops::cast(diagonal, call.has_argument("dtype") ? data_type_of(call.integer("dtype")) : like.data_type));
+  Value* diagonal =
+      ops::equal(ops::add(counted(graph, shape, 0),
+                          number(graph, DataType::int64, static_cast<double>(call.integer("k", 0)))),
+                 counted(graph, shape, 1));
+  call.result(0, ops::cast(diagonal, call.has_argument("dtype") ? data_type_of(call.integer("dtype"))
+                                                                : like.data_type));
 }
 
 const RuleRegistrations kRegistration{
     {.name = "Constant", .lower = lower_constant, .evaluate = evaluate_constant},
     {.name = "ConstantOfShape", .lower = lower_constant_of_shape},
-    {.name = "Shape", .lower = lower_shape,
-     .evaluate = [](HostCall& call) {
-       const Shape& shape = call.text_tensor(0).shape;
-       call.result(0, Tensor::from<int64_t>({std::ssize(shape)}, shape));
-     }},
+    {.name = "Shape",
+     .lower = lower_shape,
+     .evaluate =
+         [](HostCall& call) {
+           const Shape& shape = call.text_tensor(0).shape;
+           call.result(0, Tensor::from<int64_t>({std::ssize(shape)}, shape));
+         }},
     {.name = "Size",
      .lower =
          [](LowerCall& call) { call.result(0, Tensor::from<int64_t>({}, {call.type(0).element_count()})); }},

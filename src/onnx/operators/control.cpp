@@ -27,20 +27,24 @@ const Tensor& tensor_in(const HostCall& call, const Item& item) {
 }
 
 // What iterations give one after the other. Of none the extents are 0, or those that the body declares.
-Tensor stacked(const HostCall& call, const std::vector<Tensor>& parts, int64_t axis, const program::Declaration& output) {
+Tensor stacked(const HostCall& call, const std::vector<Tensor>& parts, int64_t axis,
+               const program::Declaration& output) {
   if (!parts.empty()) {
     const auto rank = std::ssize(parts[0].shape()) + 1;
     return stack(parts, axis_of(call, axis, rank));
   }
-  call.require(output.tensor.has_value(), "no iteration took place, and the body does not declare the type of its output");
+  call.require(output.tensor.has_value(),
+               "no iteration took place, and the body does not declare the type of its output");
   Shape shape{0};
-  for (const Dimension& extent : output.tensor->shape) shape.push_back(extent.is_static() ? extent.value() : 0);
+  for (const Dimension& extent : output.tensor->shape)
+    shape.push_back(extent.is_static() ? extent.value() : 0);
   return Tensor(output.tensor->data_type, shape);
 }
 
 void evaluate_loop(HostCall& call) {
   const Block& body = call.body("body");
-  const int64_t trips = call.has(0) ? call.tensor(0).cast(DataType::int64).data<int64_t>()[0] : std::numeric_limits<int64_t>::max();
+  const int64_t trips = call.has(0) ? call.tensor(0).cast(DataType::int64).data<int64_t>()[0]
+                                    : std::numeric_limits<int64_t>::max();
   bool goes_on = !call.has(1) || call.tensor(1).at(0) != 0;
   std::vector<Item> carried;
   for (size_t i = 2; i < call.operand_count(); ++i) carried.push_back(call.operand(i));
@@ -48,13 +52,15 @@ void evaluate_loop(HostCall& call) {
                "its body does not take and give what it carries");
   std::vector<std::vector<Tensor>> parts(body.outputs.size() - 1 - carried.size());
   for (int64_t trip = 0; trip < trips && goes_on; ++trip) {
-    call.require(trip < call.most_iterations(), fmt::format("more than {} iterations", call.most_iterations()));
+    call.require(trip < call.most_iterations(),
+                 fmt::format("more than {} iterations", call.most_iterations()));
     std::vector<Item> inputs{Tensor::from<int64_t>({}, {trip}), Tensor::scalar(DataType::boolean, 1)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     std::vector<Item> outputs = call.run(body, std::move(inputs));
     goes_on = tensor_in(call, outputs[0]).at(0) != 0;
     for (size_t i = 0; i < carried.size(); ++i) carried[i] = std::move(outputs[i + 1]);
-    for (size_t i = 0; i < parts.size(); ++i) parts[i].push_back(tensor_in(call, outputs[i + 1 + carried.size()]));
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].push_back(tensor_in(call, outputs[i + 1 + carried.size()]));
   }
   for (size_t i = 0; i < carried.size(); ++i) call.result(i, carried[i]);
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -74,13 +80,15 @@ struct ScanResults {
   std::vector<Tensor> outputs;
 };
 
-ScanResults scan(HostCall& call, std::vector<Item> states, const std::vector<Tensor>& inputs, int64_t length) {
+ScanResults scan(HostCall& call, std::vector<Item> states, const std::vector<Tensor>& inputs,
+                 int64_t length) {
   const Block& body = call.body("body");
   std::vector<std::vector<Tensor>> parts(body.outputs.size() - states.size());
   for (int64_t step = 0; step < length; ++step) {
     std::vector<Item> given = states;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const int64_t axis = axis_of(call, number_for(call, "scan_input_axes", i), std::ssize(inputs[i].shape()));
+      const int64_t axis =
+          axis_of(call, number_for(call, "scan_input_axes", i), std::ssize(inputs[i].shape()));
       const bool backward = number_for(call, "scan_input_directions", i) != 0;
       given.emplace_back(element_of(inputs[i], axis, backward ? length - 1 - step : step));
     }
@@ -139,7 +147,8 @@ void evaluate_batched_scan(HostCall& call) {
     std::vector<Item> states;
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < state_count; ++i) states.emplace_back(element_of(call.tensor(i + 1), 0, row));
-    for (size_t i = state_count + 1; i < call.operand_count(); ++i) inputs.push_back(element_of(call.tensor(i), 0, row));
+    for (size_t i = state_count + 1; i < call.operand_count(); ++i)
+      inputs.push_back(element_of(call.tensor(i), 0, row));
     int64_t length = scan_length(call, inputs);
     if (call.has(0)) {
       const int64_t given = call.tensor(0).data<int64_t>()[static_cast<size_t>(row)];
@@ -148,7 +157,8 @@ void evaluate_batched_scan(HostCall& call) {
     }
     ScanResults results = scan(call, std::move(states), inputs, length);
     for (size_t i = 0; i < state_count; ++i) gathered[i].push_back(tensor_in(call, results.states[i]));
-    for (size_t i = 0; i < results.outputs.size(); ++i) gathered[state_count + i].push_back(results.outputs[i]);
+    for (size_t i = 0; i < results.outputs.size(); ++i)
+      gathered[state_count + i].push_back(results.outputs[i]);
   }
   for (size_t i = 0; i < result_count; ++i) call.result(i, stack(gathered[i], 0));
 }

@@ -25,7 +25,8 @@ void lower_convolution(LowerCall& call) {
   const Windows windows = windows_of(call, shape_of(x), window_of(call, shape_of(weight)));
   const ops::ConvolutionOptions options{windows.strides, windows.low, windows.high, windows.dilations,
                                         call.integer("group", 1)};
-  call.result(0, channels_first(with_bias(call, ops::convolution(channels_last(x), channels_last(weight), options))));
+  call.result(
+      0, channels_first(with_bias(call, ops::convolution(channels_last(x), channels_last(weight), options))));
 }
 
 // What a transposed convolution makes without padding, and what of it is kept.
@@ -48,7 +49,8 @@ Enlarged enlarged(const program::Call& call, const Shape& image, const Windows& 
     int64_t low = windows.low[axis];
     if (!wanted.empty() || alike) {
       // output_shape may also name batch and channels.
-      size = wanted.empty() ? image[axis + 2] * windows.strides[axis] : wanted[wanted.size() - windows.axes() + axis];
+      size = wanted.empty() ? image[axis + 2] * windows.strides[axis]
+                            : wanted[wanted.size() - windows.axes() + axis];
       const int64_t total = std::max<int64_t>(0, full - size);
       low = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
     }
@@ -60,7 +62,8 @@ Enlarged enlarged(const program::Call& call, const Shape& image, const Windows& 
 }
 
 // Attributes of windows whose padding is that of the result, for which the image need not be large enough.
-Windows transposed_windows(const program::Call& call, const Shape& image, const std::vector<int64_t>& window) {
+Windows transposed_windows(const program::Call& call, const Shape& image,
+                           const std::vector<int64_t>& window) {
   Windows windows;
   windows.window = window;
   const size_t axes = window.size();
@@ -115,7 +118,8 @@ void lower_columns_to_image(LowerCall& call) {
   const std::vector<int64_t> image = call.known_integers(1);
   const std::vector<int64_t> window = call.known_integers(2);
   const Shape shape = shape_of(columns);
-  call.require(shape.size() == 3 && image.size() == window.size(), "it takes columns [N, C * window, windows]");
+  call.require(shape.size() == 3 && image.size() == window.size(),
+               "it takes columns [N, C * window, windows]");
   const int64_t taps = product(window, 0, window.size());
   call.require(taps > 0 && shape[1] % taps == 0, "its columns are not made of such windows");
   Shape whole{shape[0], shape[1] / taps};

@@ -25,7 +25,8 @@ std::vector<int> labels_of(const LowerCall& call, const std::string& text, int64
   const bool has_ellipsis = text.find("...") != std::string::npos;
   const auto letters = static_cast<int64_t>(text.size()) - (has_ellipsis ? 3 : 0);
   const int64_t hidden = rank < 0 ? 0 : rank - letters;
-  call.require(hidden >= 0 && (has_ellipsis || hidden == 0), "'" + text + "' does not name the axes of its operand");
+  call.require(hidden >= 0 && (has_ellipsis || hidden == 0),
+               "'" + text + "' does not name the axes of its operand");
   std::vector<int> labels;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text.compare(i, 3, "...") == 0) {
@@ -52,7 +53,8 @@ Equation parse_equation(LowerCall& call) {
   std::set<int> hidden;
   for (size_t i = 0; i < call.operand_count(); ++i) {
     const size_t comma = left.find(',');
-    call.require((comma == std::string::npos) == (i + 1 == call.operand_count()), "its equation is not for its operands");
+    call.require((comma == std::string::npos) == (i + 1 == call.operand_count()),
+                 "its equation is not for its operands");
     equation.operands.push_back(labels_of(call, left.substr(0, comma), call.type(i).rank()));
     left = comma == std::string::npos ? "" : left.substr(comma + 1);
     for (const int label : equation.operands.back()) ++counts[label];
@@ -81,7 +83,8 @@ Term without_repeats(Term term) {
       if (term.labels[i] != term.labels[j]) continue;
       const Shape shape = shape_of(term.value);
       Graph& graph = term.value->graph();
-      Value* diagonal = ops::equal(counted(graph, shape, static_cast<int64_t>(i)), counted(graph, shape, static_cast<int64_t>(j)));
+      Value* diagonal = ops::equal(counted(graph, shape, static_cast<int64_t>(i)),
+                                   counted(graph, shape, static_cast<int64_t>(j)));
       Value* kept = ops::select(diagonal, term.value, number(graph, term.value->data_type(), 0));
       term.value = ops::reduce_sum(kept, {{static_cast<int64_t>(j)}, false});
       term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(j));
@@ -120,7 +123,8 @@ int64_t size_of_labels(const std::vector<int>& labels, const std::map<int, int64
   return size;
 }
 
-Term multiplied(const Term& left, const Term& right, const std::set<int>& kept, const std::map<int, int64_t>& extents) {
+Term multiplied(const Term& left, const Term& right, const std::set<int>& kept,
+                const std::map<int, int64_t>& extents) {
   std::vector<int> batch;
   std::vector<int> contracted;
   std::vector<int> rows;
@@ -134,7 +138,8 @@ Term multiplied(const Term& left, const Term& right, const std::set<int>& kept, 
   for (const int label : right.labels) {
     if (!has(left, label)) columns.push_back(label);
   }
-  const auto joined = [](std::vector<int> first, const std::vector<int>& second, const std::vector<int>& third) {
+  const auto joined = [](std::vector<int> first, const std::vector<int>& second,
+                         const std::vector<int>& third) {
     first.insert(first.end(), second.begin(), second.end());
     first.insert(first.end(), third.begin(), third.end());
     return first;

@@ -15,7 +15,8 @@ Value* from_start(Value* indices, int64_t extent) {
   Value* wide = int64_of(indices);
   Graph& graph = wide->graph();
   Value* zero = number(graph, DataType::int64, 0);
-  return ops::select(ops::less(wide, zero), ops::add(wide, number(graph, DataType::int64, static_cast<double>(extent))), wide);
+  return ops::select(ops::less(wide, zero),
+                     ops::add(wide, number(graph, DataType::int64, static_cast<double>(extent))), wide);
 }
 
 void lower_gather(LowerCall& call) {
@@ -29,7 +30,8 @@ Value* element_positions(Value* indices, const Shape& shape, int64_t axis) {
   const Shape own = shape_of(indices);
   std::vector<Value*> places;
   for (int64_t i = 0; i < std::ssize(shape); ++i) {
-    places.push_back(i == axis ? from_start(indices, shape[static_cast<size_t>(i)]) : counted(indices->graph(), own, i));
+    places.push_back(i == axis ? from_start(indices, shape[static_cast<size_t>(i)])
+                               : counted(indices->graph(), own, i));
   }
   return unravel(places, shape);
 }
@@ -42,16 +44,18 @@ void lower_gather_elements(LowerCall& call) {
   call.result(0, ops::gather(reshape(x, {element_count(shape)}), positions, 0));
 }
 
-// The rows that the last axis of the indices names, after so many axes of a batch: flat positions of the shape's
-// first axes, with the indices' axes but the last.
+// The rows that the last axis of the indices names, after so many axes of a batch: flat positions of the
+// shape's first axes, with the indices' axes but the last.
 Value* row_positions(LowerCall& call, Value* indices, const Shape& shape, size_t batch) {
   const Shape own = shape_of(indices);
   call.require(!own.empty(), "indices are to have an axis");
   const auto depth = static_cast<size_t>(own.back());
-  call.require(batch + depth <= shape.size() && batch < own.size() && depth > 0, "indices name more axes than there are");
+  call.require(batch + depth <= shape.size() && batch < own.size() && depth > 0,
+               "indices name more axes than there are");
   const Shape places(own.begin(), own.end() - 1);
   std::vector<Value*> parts;
-  for (size_t i = 0; i < batch; ++i) parts.push_back(counted(indices->graph(), places, static_cast<int64_t>(i)));
+  for (size_t i = 0; i < batch; ++i)
+    parts.push_back(counted(indices->graph(), places, static_cast<int64_t>(i)));
   for (size_t i = 0; i < depth; ++i) {
     const int64_t last = std::ssize(own) - 1;
     const auto at = static_cast<int64_t>(i);
@@ -88,7 +92,8 @@ Value* scatter(LowerCall& call, Value* table, Value* positions, Value* rows, con
   if (reduction == "none") return ops::set_rows(table, flat, updates);
   const DataType type = table->data_type();
   const DataType computing = computing_type(type);
-  if (reduction != "add" || computing == DataType::boolean) call.leave_to_host("extremes and products are scattered on the host");
+  if (reduction != "add" || computing == DataType::boolean)
+    call.leave_to_host("extremes and products are scattered on the host");
   Value* sums = ops::scatter_add(flat, to_computing(updates), extent(table, 0));
   return from_computing(ops::add(to_computing(table), sums), type);
 }
@@ -98,7 +103,8 @@ void lower_scatter_elements(LowerCall& call) {
   const Shape shape = shape_of(x);
   const int64_t axis = axis_of(call, call.integer("axis", 0), std::ssize(shape));
   Value* positions = element_positions(call.operand(1), shape, axis);
-  Value* y = scatter(call, reshape(x, {element_count(shape)}), positions, call.operand(2), call.text("reduction", "none"));
+  Value* y = scatter(call, reshape(x, {element_count(shape)}), positions, call.operand(2),
+                     call.text("reduction", "none"));
   call.result(0, reshape(y, shape));
 }
 
@@ -108,7 +114,8 @@ void lower_scatter_nd(LowerCall& call) {
   const Shape shape = shape_of(x);
   Value* positions = row_positions(call, indices, shape, 0);
   const auto named = static_cast<size_t>(shape_of(indices).back());
-  Value* y = scatter(call, reshape(x, rows_of(shape, named)), positions, call.operand(2), call.text("reduction", "none"));
+  Value* y = scatter(call, reshape(x, rows_of(shape, named)), positions, call.operand(2),
+                     call.text("reduction", "none"));
   call.result(0, reshape(y, shape));
 }
 
@@ -132,7 +139,8 @@ void evaluate_scatter_elements(HostCall& call) {
   const std::vector<int64_t> strides = row_major_strides(y.shape());
   for (int64_t i = 0; i < indices.size(); ++i) {
     int64_t rest = i;
-    int64_t place = checked(call, indices.data<int64_t>()[static_cast<size_t>(i)], y.shape()[axis]) * strides[axis];
+    int64_t place =
+        checked(call, indices.data<int64_t>()[static_cast<size_t>(i)], y.shape()[axis]) * strides[axis];
     for (size_t k = indices.shape().size(); k-- > 0;) {
       if (k != axis) place += rest % indices.shape()[k] * strides[k];
       rest /= indices.shape()[k];
@@ -153,7 +161,8 @@ void evaluate_scatter_nd(HostCall& call) {
   for (int64_t i = 0; i < rows; ++i) {
     int64_t place = 0;
     for (size_t k = 0; k < depth; ++k)
-      place += checked(call, indices.data<int64_t>()[static_cast<size_t>(i) * depth + k], y.shape()[k]) * strides[k];
+      place += checked(call, indices.data<int64_t>()[static_cast<size_t>(i) * depth + k], y.shape()[k]) *
+               strides[k];
     for (int64_t j = 0; j < row; ++j)
       y.set(place + j, combined(y.at(place + j), updates.at(i * row + j), call.text("reduction", "none")));
   }
@@ -173,7 +182,8 @@ void lower_one_hot(LowerCall& call) {
   shape.insert(shape.begin() + axis, depth);
   Value* hot = ops::equal(unsqueeze(indices, {axis}), counted(graph, shape, axis));
   Value* values = call.operand(2);
-  call.result(0, ops::select(hot, reshape(slice_axis(values, 0, 1, 2), {}), reshape(slice_axis(values, 0, 0, 1), {})));
+  call.result(0, ops::select(hot, reshape(slice_axis(values, 0, 1, 2), {}),
+                             reshape(slice_axis(values, 0, 0, 1), {})));
 }
 
 const RuleRegistrations kRegistration{

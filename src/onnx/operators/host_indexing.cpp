@@ -56,9 +56,9 @@ void evaluate_compress(HostCall& call) {
 // Rows along an axis as keys that compare as their elements do; NaN comes last.
 struct RowOrder {
   bool operator()(const std::vector<double>& a, const std::vector<double>& b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](double left, double right) {
-      return std::isnan(right) ? !std::isnan(left) : left < right;
-    });
+    return std::lexicographical_compare(
+        a.begin(), a.end(), b.begin(), b.end(),
+        [](double left, double right) { return std::isnan(right) ? !std::isnan(left) : left < right; });
   }
 };
 
@@ -127,8 +127,8 @@ double overlap(const Box& a, const Box& b) {
 }
 
 void evaluate_non_max_suppression(HostCall& call) {
-  const Tensor& boxes = call.tensor(0);    // [batches, boxes, 4]
-  const Tensor& scores = call.tensor(1);   // [batches, classes, boxes]
+  const Tensor& boxes = call.tensor(0);   // [batches, boxes, 4]
+  const Tensor& scores = call.tensor(1);  // [batches, classes, boxes]
   call.require(boxes.shape().size() == 3 && boxes.shape()[2] == 4 && scores.shape().size() == 3 &&
                    scores.shape()[0] == boxes.shape()[0] && scores.shape()[2] == boxes.shape()[1],
                "it takes boxes [batches, boxes, 4] and scores [batches, classes, boxes]");

@@ -20,7 +20,8 @@ Value* likelihood_loss(LowerCall& call, Value* logarithms, Value* labels) {
     weights = ops::reduce_sum(ops::select(hot, reshape(call.operand(2), row), zero), {{1}, false});
   }
   if (call.has_argument("ignore_index")) {
-    Value* ignored = ops::equal(classes, number(graph, DataType::int64, static_cast<double>(call.integer("ignore_index"))));
+    Value* ignored = ops::equal(
+        classes, number(graph, DataType::int64, static_cast<double>(call.integer("ignore_index"))));
     weights = ops::select(ignored, zero, weights);
   }
   Value* losses = ops::negate(ops::multiply(picked, weights));
@@ -40,7 +41,8 @@ void lower_cross_entropy(LowerCall& call) {
 void lower_dropout(LowerCall& call) {
   if (call.version() >= 12 && call.has(2) && call.known(2).at(0) != 0) {
     const double ratio = call.has(1) ? call.known(1).at(0) : 0.5;
-    require(ratio == 0, ErrorCode::unsupported, "{}: dropout in training is not supported", call.instruction().place());
+    require(ratio == 0, ErrorCode::unsupported, "{}: dropout in training is not supported",
+            call.instruction().place());
   }
   Value* x = call.operand(0);
   call.result(0, x);
@@ -52,7 +54,8 @@ void lower_dropout(LowerCall& call) {
 const RuleRegistrations kRegistration{
     {.name = "SoftmaxCrossEntropyLoss", .lower = lower_cross_entropy},
     {.name = "NegativeLogLikelihoodLoss",
-     .lower = [](LowerCall& call) { call.result(0, likelihood_loss(call, call.operand(0), call.operand(1))); }},
+     .lower =
+         [](LowerCall& call) { call.result(0, likelihood_loss(call, call.operand(0), call.operand(1))); }},
     {.name = "Dropout", .lower = lower_dropout},
 };
 

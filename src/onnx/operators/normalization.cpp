@@ -14,7 +14,8 @@ void lower_batch_normalization(LowerCall& call) {
   Value* x = call.operand(0);
   const DataType type = x->data_type();
   const double epsilon = call.real("epsilon", 1e-5);
-  Value* wide = channels_last(is_half(type) && call.type(1).data_type != type ? ops::cast(x, DataType::fp32) : x);
+  Value* wide =
+      channels_last(is_half(type) && call.type(1).data_type != type ? ops::cast(x, DataType::fp32) : x);
   Value* scale = statistics(call.operand(1));
   Value* bias = statistics(call.operand(2));
   Value* mean = statistics(call.operand(3));
@@ -34,12 +35,14 @@ void lower_batch_normalization(LowerCall& call) {
 }
 
 Value* group_normalized(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon) {
-  return channels_first(ops::group_norm(channels_last(x), statistics(scale), statistics(bias), groups, epsilon));
+  return channels_first(
+      ops::group_norm(channels_last(x), statistics(scale), statistics(bias), groups, epsilon));
 }
 
 void lower_instance_normalization(LowerCall& call) {
   Value* x = call.operand(0);
-  call.result(0, group_normalized(x, call.operand(1), call.operand(2), extent(x, 1), call.real("epsilon", 1e-5)));
+  call.result(
+      0, group_normalized(x, call.operand(1), call.operand(2), extent(x, 1), call.real("epsilon", 1e-5)));
 }
 
 // Before opset 21 there was a scale for each group, since then there is one for each channel.
@@ -52,7 +55,8 @@ void lower_group_normalization(LowerCall& call) {
     if (call.version() >= 21) return value;
     return reshape(broadcast(unsqueeze(value, {1}), {groups, channels / groups}), {channels});
   };
-  call.result(0, group_normalized(x, per_channel(call.operand(1)), per_channel(call.operand(2)), groups, call.real("epsilon", 1e-5)));
+  call.result(0, group_normalized(x, per_channel(call.operand(1)), per_channel(call.operand(2)), groups,
+                                  call.real("epsilon", 1e-5)));
 }
 
 void lower_layer_normalization(LowerCall& call) {
@@ -72,7 +76,8 @@ void lower_layer_normalization(LowerCall& call) {
   const Shape normalized(shape.begin() + axis, shape.end());
   if (shape_of(call.operand(1)) == normalized && (!call.has(2) || shape_of(call.operand(2)) == normalized)) {
     Value* scale = statistics(call.operand(1));
-    Value* bias = call.has(2) ? statistics(call.operand(2)) : broadcast(ops::constant_like(scale, 0), normalized);
+    Value* bias =
+        call.has(2) ? statistics(call.operand(2)) : broadcast(ops::constant_like(scale, 0), normalized);
     y = ops::layer_norm(x, scale, bias, std::ssize(axes), epsilon);
   } else {
     y = ops::multiply(ops::cast(ops::multiply(centered, inverse), type), call.operand(1));
@@ -109,7 +114,8 @@ void lower_local_response(LowerCall& call) {
     Value* part = slice_axis(squares, 1, i, i + extent(x, 1));
     sum = sum == nullptr ? part : ops::add(sum, part);
   }
-  Value* base = ops::add(ops::multiply(sum, call.real("alpha", 1e-4) / static_cast<double>(size)), call.real("bias", 1));
+  Value* base = ops::add(ops::multiply(sum, call.real("alpha", 1e-4) / static_cast<double>(size)),
+                         call.real("bias", 1));
   call.result(0, ops::divide(x, ops::power(base, ops::constant_like(base, call.real("beta", 0.75)))));
 }
 

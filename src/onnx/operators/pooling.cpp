@@ -25,7 +25,8 @@ Value* places(Graph& graph, const Shape& shape, bool column_major) {
   std::reverse(reversed.begin() + 2, reversed.end());
   std::vector<int64_t> permutation{0, 1};
   for (int64_t axis = std::ssize(shape); axis-- > 2;) permutation.push_back(axis);
-  return transpose(reshape(ops::iota(graph, {element_count(shape)}, 0, DataType::int64), reversed), permutation);
+  return transpose(reshape(ops::iota(graph, {element_count(shape)}, 0, DataType::int64), reversed),
+                   permutation);
 }
 
 void lower_max_pool(LowerCall& call) {
@@ -38,9 +39,11 @@ void lower_max_pool(LowerCall& call) {
     return call.result(0, from_computing(channels_first(pooled), type));
   }
   Value* computing = to_computing(x);
-  const std::vector<Value*> values = taps_of(padded(computing, windows, lowest_of(computing->data_type())), windows);
+  const std::vector<Value*> values =
+      taps_of(padded(computing, windows, lowest_of(computing->data_type())), windows);
   const bool column_major = call.integer("storage_order", 0) != 0;
-  const std::vector<Value*> from = taps_of(padded(places(call.graph(), shape, column_major), windows, 0), windows);
+  const std::vector<Value*> from =
+      taps_of(padded(places(call.graph(), shape, column_major), windows, 0), windows);
   Value* best = values[0];
   Value* place = from[0];
   for (size_t i = 1; i < values.size(); ++i) {
@@ -92,7 +95,8 @@ void lower_average_pool(LowerCall& call) {
   const Shape shape = shape_of(x);
   const Windows windows = windows_of(call, shape, call.integers("kernel_shape"));
   const Tensor counts = counts_of(windows, shape, call.integer("count_include_pad", 0) != 0);
-  call.result(0, ops::divide(window_sums(x, windows), ops::constant(call.graph(), counts.cast(x->data_type()))));
+  call.result(0,
+              ops::divide(window_sums(x, windows), ops::constant(call.graph(), counts.cast(x->data_type()))));
 }
 
 Value* power_of(Value* x, double exponent) {
@@ -132,14 +136,22 @@ void lower_max_unpool(LowerCall& call) {
   if (pads.empty()) pads.assign(2 * window.size(), 0);
   Shape image{shape[0], shape[1]};
   for (size_t axis = 0; axis < window.size(); ++axis)
-    image.push_back((shape[axis + 2] - 1) * strides[axis] + window[axis] - pads[axis] - pads[axis + window.size()]);
-  const Shape wanted = call.has(2) ? Shape(call.known_integers(2)) : image;
+    image.push_back((shape[axis + 2] - 1) * strides[axis] + window[axis] - pads[axis] -
+                    pads[axis + window.size()]);
   const int64_t count = element_count(shape);
-  Graph& graph = call.graph();
-  // Where the shape is given, places count in a result of that shape.
-  Value* zeros = broadcast(number(graph, x->data_type(), 0), {element_count(wanted)});
-  Value* flat = ops::set_rows(zeros, reshape(call.operand(1), {count}), reshape(x, {count}));
-  call.result(0, reshape(flat, wanted));
+  Value* zeros = broadcast(number(call.graph(), x->data_type(), 0), {element_count(image)});
+  Value* y = reshape(ops::set_rows(zeros, reshape(call.operand(1), {count}), reshape(x, {count})), image);
+  if (call.has(2)) {
+    const std::vector<int64_t> wanted = call.known_integers(2);
+    call.require(wanted.size() == image.size(), "output_shape is to have an extent for each axis");
+    std::vector<int64_t> more;
+    for (size_t axis = 0; axis < image.size(); ++axis) {
+      call.require(wanted[axis] >= image[axis], "output_shape is smaller than the image that was pooled");
+      more.push_back(wanted[axis] - image[axis]);
+    }
+    y = ops::pad(y, std::vector<int64_t>(more.size(), 0), more, 0);
+  }
+  call.result(0, y);
 }
 
 const RuleRegistrations kRegistration{
@@ -147,9 +159,15 @@ const RuleRegistrations kRegistration{
     {.name = "AveragePool", .lower = lower_average_pool},
     {.name = "LpPool", .lower = lower_lp_pool},
     {.name = "GlobalMaxPool",
-     .lower = [](LowerCall& call) { call.result(0, ops::reduce_max(call.operand(0), {spatial_axes(call.operand(0)), true})); }},
+     .lower =
+         [](LowerCall& call) {
+           call.result(0, ops::reduce_max(call.operand(0), {spatial_axes(call.operand(0)), true}));
+         }},
     {.name = "GlobalAveragePool",
-     .lower = [](LowerCall& call) { call.result(0, ops::reduce_mean(call.operand(0), {spatial_axes(call.operand(0)), true})); }},
+     .lower =
+         [](LowerCall& call) {
+           call.result(0, ops::reduce_mean(call.operand(0), {spatial_axes(call.operand(0)), true}));
+         }},
     {.name = "GlobalLpPool", .lower = lower_global_lp_pool},
     {.name = "MaxUnpool", .lower = lower_max_unpool},
 };

@@ -26,7 +26,8 @@ void lower_arg_extremum(LowerCall& call) {
   if (!largest) x = opposite(x);
   if (takes_last) x = reversed(x, axis);
   Value* place = ops::cast(ops::argmax(x, axis, call.integer("keepdims", 1) != 0), DataType::int64);
-  if (takes_last) place = ops::subtract(number(call.graph(), DataType::int64, static_cast<double>(size - 1)), place);
+  if (takes_last)
+    place = ops::subtract(number(call.graph(), DataType::int64, static_cast<double>(size - 1)), place);
   call.result(0, place);
 }
 
@@ -52,7 +53,8 @@ void lower_cumulative_sum(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* x = to_computing(call.operand(0));
   const int64_t axis = axis_of(call, call.known_integers(1).at(0), x->type().rank());
-  const ops::CumulativeSumOptions options{axis, call.integer("exclusive", 0) != 0, call.integer("reverse", 0) != 0};
+  const ops::CumulativeSumOptions options{axis, call.integer("exclusive", 0) != 0,
+                                          call.integer("reverse", 0) != 0};
   call.result(0, from_computing(ops::cumulative_sum(x, options), type));
 }
 

@@ -14,13 +14,17 @@ std::vector<int64_t> reduced_axes(LowerCall& call) {
 
 using Reduction = Value* (*)(Value* x, const ops::ReduceOptions& options);
 
-Value* sum(Value* x, const ops::ReduceOptions& options) { return ops::reduce_sum(x, options); }
+Value* sum(Value* x, const ops::ReduceOptions& options) {
+  return ops::reduce_sum(x, options);
+}
 // Of integers rounded towards zero.
 Value* mean(Value* x, const ops::ReduceOptions& options) {
   if (kFloatingTypes.contains(x->data_type())) return ops::reduce_mean(x, options);
   return ops::cast(ops::reduce_mean(ops::cast(x, DataType::fp64), options), x->data_type());
 }
-Value* l1(Value* x, const ops::ReduceOptions& options) { return ops::reduce_sum(ops::absolute(x), options); }
+Value* l1(Value* x, const ops::ReduceOptions& options) {
+  return ops::reduce_sum(ops::absolute(x), options);
+}
 Value* sum_of_squares(Value* x, const ops::ReduceOptions& options) {
   return ops::reduce_sum(ops::multiply(x, x), options);
 }
@@ -51,10 +55,18 @@ Value* minimum(Value* x, const ops::ReduceOptions& options) {
   if (x->data_type() != DataType::boolean) return ops::reduce_min(x, options);
   return ops::cast(ops::reduce_min(ops::cast(x, DataType::int32), options), DataType::boolean);
 }
-Value* squares_of_all(Value* x, const ops::ReduceOptions&) { return ops::multiply(x, x); }
-Value* itself(Value* x, const ops::ReduceOptions&) { return x; }
-Value* magnitude(Value* x, const ops::ReduceOptions&) { return ops::absolute(x); }
-Value* logarithm(Value* x, const ops::ReduceOptions&) { return ops::log(floating(x)); }
+Value* squares_of_all(Value* x, const ops::ReduceOptions&) {
+  return ops::multiply(x, x);
+}
+Value* itself(Value* x, const ops::ReduceOptions&) {
+  return x;
+}
+Value* magnitude(Value* x, const ops::ReduceOptions&) {
+  return ops::absolute(x);
+}
+Value* logarithm(Value* x, const ops::ReduceOptions&) {
+  return ops::log(floating(x));
+}
 
 // `of_one` stands for the reduction where no axis is reduced.
 template <Reduction reduction, Reduction of_one>

@@ -77,7 +77,8 @@ void lower_transpose(LowerCall& call) {
 }
 
 void lower_expand(LowerCall& call) {
-  call.result(0, broadcast(call.operand(0), broadcast_shapes(call.type(0).static_shape(), call.known_integers(1))));
+  call.result(
+      0, broadcast(call.operand(0), broadcast_shapes(call.type(0).static_shape(), call.known_integers(1))));
 }
 
 void lower_tile(LowerCall& call) {
@@ -100,7 +101,9 @@ void lower_tile(LowerCall& call) {
 void lower_concat(LowerCall& call) {
   std::vector<Value*> parts;
   for (size_t i = 0; i < call.operand_count(); ++i) parts.push_back(call.operand(i));
-  call.result(0, parts.size() == 1 ? parts[0] : ops::concat(parts, axis_of(call, call.integer("axis", 1), parts[0]->type().rank())));
+  call.result(0, parts.size() == 1
+                     ? parts[0]
+                     : ops::concat(parts, axis_of(call, call.integer("axis", 1), parts[0]->type().rank())));
 }
 
 std::vector<int64_t> split_sizes(LowerCall& call, int64_t extent) {
@@ -117,9 +120,10 @@ void lower_split(LowerCall& call) {
   const Shape shape = call.type(0).static_shape();
   const int64_t axis = axis_of(call, call.integer("axis", 0), std::ssize(shape));
   const std::vector<int64_t> sizes = split_sizes(call, shape[static_cast<size_t>(axis)]);
-  call.require(sizes.size() == call.result_count() &&
-                   std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == shape[static_cast<size_t>(axis)],
-               "the parts do not make up the axis");
+  call.require(
+      sizes.size() == call.result_count() &&
+          std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == shape[static_cast<size_t>(axis)],
+      "the parts do not make up the axis");
   int64_t start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     call.require(sizes[i] >= 0, "a part has no negative extent");
@@ -135,8 +139,10 @@ void lower_depth_to_space(LowerCall& call) {
                "it takes [N, C, H, W] with C a multiple of the block's area");
   const int64_t channels = x[1] / (block * block);
   const bool columns_first = call.text("mode", "DCR") == "CRD";
-  Value* y = columns_first ? transpose(reshape(call.operand(0), {x[0], channels, block, block, x[2], x[3]}), {0, 1, 4, 2, 5, 3})
-                           : transpose(reshape(call.operand(0), {x[0], block, block, channels, x[2], x[3]}), {0, 3, 4, 1, 5, 2});
+  Value* y = columns_first ? transpose(reshape(call.operand(0), {x[0], channels, block, block, x[2], x[3]}),
+                                       {0, 1, 4, 2, 5, 3})
+                           : transpose(reshape(call.operand(0), {x[0], block, block, channels, x[2], x[3]}),
+                                       {0, 3, 4, 1, 5, 2});
   call.result(0, reshape(y, {x[0], channels, x[2] * block, x[3] * block}));
 }
 
@@ -147,7 +153,8 @@ void lower_space_to_depth(LowerCall& call) {
                "it takes [N, C, H, W] with H and W multiples of the block's side");
   Value* apart = reshape(call.operand(0), {x[0], x[1], x[2] / block, block, x[3] / block, block});
   const bool columns_first = call.text("mode", "DCR") == "CRD";
-  Value* y = transpose(apart, columns_first ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
+  Value* y = transpose(
+      apart, columns_first ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
   call.result(0, reshape(y, {x[0], x[1] * block * block, x[2] / block, x[3] / block}));
 }
 

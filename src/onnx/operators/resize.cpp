@@ -78,7 +78,8 @@ Taps taps_of_axis(const Resizing& resizing, const AxisPlan& plan) {
   if (resizing.mode == "nearest") {
     taps.count = 1;
     for (int64_t i = 0; i < plan.after; ++i)
-      taps.places.push_back(std::clamp<int64_t>(nearest(resizing, coordinate(resizing, plan, i)), 0, plan.before - 1));
+      taps.places.push_back(
+          std::clamp<int64_t>(nearest(resizing, coordinate(resizing, plan, i)), 0, plan.before - 1));
     return taps;
   }
   const double shrink = resizing.antialias ? std::min(1.0, plan.scale) : 1.0;
@@ -97,7 +98,8 @@ Taps taps_of_axis(const Resizing& resizing, const AxisPlan& plan) {
       sum += taps.weights.back();
     }
     if (sum == 0 || !(resizing.antialias || resizing.excludes_outside)) continue;
-    for (auto weight = taps.weights.end() - taps.count; weight != taps.weights.end(); ++weight) *weight /= sum;
+    for (auto weight = taps.weights.end() - taps.count; weight != taps.weights.end(); ++weight)
+      *weight /= sum;
   }
   return taps;
 }
@@ -108,9 +110,11 @@ Value* product_of_taps(Value* x, const AxisPlan& plan, const Taps& taps) {
   std::vector<double> matrix(static_cast<size_t>(plan.before * plan.after), 0);
   for (int64_t i = 0; i < plan.after; ++i) {
     for (int64_t tap = i * taps.count; tap < (i + 1) * taps.count; ++tap)
-      matrix[static_cast<size_t>(i * plan.before + taps.places[static_cast<size_t>(tap)])] += taps.weights[static_cast<size_t>(tap)];
+      matrix[static_cast<size_t>(i * plan.before + taps.places[static_cast<size_t>(tap)])] +=
+          taps.weights[static_cast<size_t>(tap)];
   }
-  Value* weights = ops::constant(x->graph(), Tensor::from_doubles(x->data_type(), {plan.after, plan.before}, matrix));
+  Value* weights =
+      ops::constant(x->graph(), Tensor::from_doubles(x->data_type(), {plan.after, plan.before}, matrix));
   const int64_t last = x->type().rank() - 1;
   std::vector<int64_t> to_last(static_cast<size_t>(last + 1));
   std::iota(to_last.begin(), to_last.end(), 0);
@@ -137,7 +141,8 @@ Value* resize_axis(Value* x, const Resizing& resizing, const AxisPlan& plan) {
     if (weights.empty()) return part;
     Shape shape(static_cast<size_t>(x->type().rank()), 1);
     shape[static_cast<size_t>(plan.axis)] = plan.after;
-    part = ops::multiply(part, ops::constant(x->graph(), Tensor::from_doubles(x->data_type(), shape, weights)));
+    part =
+        ops::multiply(part, ops::constant(x->graph(), Tensor::from_doubles(x->data_type(), shape, weights)));
     sum = sum == nullptr ? part : ops::add(sum, part);
   }
   return sum;
@@ -156,7 +161,8 @@ Value* with_extrapolation(Value* y, const Resizing& resizing, const AxisPlan& pl
   if (all) return y;
   Shape shape(static_cast<size_t>(y->type().rank()), 1);
   shape[static_cast<size_t>(plan.axis)] = plan.after;
-  return ops::select(ops::constant(y->graph(), inside.reshape(shape)), y, number(y->graph(), y->data_type(), resizing.extrapolation));
+  return ops::select(ops::constant(y->graph(), inside.reshape(shape)), y,
+                     number(y->graph(), y->data_type(), resizing.extrapolation));
 }
 
 void resize_with(LowerCall& call, const Resizing& resizing, const std::vector<AxisPlan>& plans) {
@@ -166,7 +172,8 @@ void resize_with(LowerCall& call, const Resizing& resizing, const std::vector<Ax
   if (interpolates && type != DataType::fp64) x = ops::cast(x, DataType::fp32);
   for (const AxisPlan& plan : plans) {
     call.require(plan.after >= 0 && plan.before > 0 && plan.scale > 0, "an axis has no such extent");
-    const bool same = plan.after == plan.before && plan.scale == 1 && resizing.coordinates != "tf_crop_and_resize";
+    const bool same =
+        plan.after == plan.before && plan.scale == 1 && resizing.coordinates != "tf_crop_and_resize";
     if (!same) x = resize_axis(x, resizing, plan);
   }
   for (const AxisPlan& plan : plans) {
@@ -180,14 +187,16 @@ int64_t scaled(int64_t extent, double scale) {
 }
 
 std::vector<double> known_reals(LowerCall& call, size_t operand) {
-  return call.has(operand) && call.type(operand).element_count() > 0 ? call.known(operand).to_doubles() : std::vector<double>{};
+  return call.has(operand) && call.type(operand).element_count() > 0 ? call.known(operand).to_doubles()
+                                                                     : std::vector<double>{};
 }
 
 // Sizes that keep the ratio of the axes: the smallest scale, or the largest.
 void keep_ratio(const std::string& policy, std::vector<AxisPlan>& plans) {
   if (policy == "stretch" || plans.empty()) return;
   double scale = plans[0].scale;
-  for (const AxisPlan& plan : plans) scale = policy == "not_larger" ? std::min(scale, plan.scale) : std::max(scale, plan.scale);
+  for (const AxisPlan& plan : plans)
+    scale = policy == "not_larger" ? std::min(scale, plan.scale) : std::max(scale, plan.scale);
   for (AxisPlan& plan : plans) {
     plan.scale = scale;
     plan.after = static_cast<int64_t>(std::floor(scale * static_cast<double>(plan.before) + 0.5));
@@ -212,7 +221,8 @@ void lower_resize(LowerCall& call) {
   const std::vector<double> roi = known_reals(call, 1);
   const std::vector<double> scales = known_reals(call, 2);
   const std::vector<double> sizes = known_reals(call, 3);
-  call.require(scales.size() == axes.size() || sizes.size() == axes.size(), "there is to be a scale or a size for each axis");
+  call.require(scales.size() == axes.size() || sizes.size() == axes.size(),
+               "there is to be a scale or a size for each axis");
   std::vector<AxisPlan> plans;
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisPlan plan{.axis = axis_of(call, axes[i], std::ssize(shape))};
@@ -241,7 +251,10 @@ void lower_upsample(LowerCall& call) {
   call.require(scales.size() == shape.size(), "there is to be a scale for each axis");
   std::vector<AxisPlan> plans;
   for (size_t i = 0; i < scales.size(); ++i)
-    plans.push_back({.axis = static_cast<int64_t>(i), .before = shape[i], .after = scaled(shape[i], scales[i]), .scale = scales[i]});
+    plans.push_back({.axis = static_cast<int64_t>(i),
+                     .before = shape[i],
+                     .after = scaled(shape[i], scales[i]),
+                     .scale = scales[i]});
   resize_with(call, resizing, plans);
 }
 

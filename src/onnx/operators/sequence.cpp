@@ -89,12 +89,14 @@ const RuleRegistrations kRegistration{
     {.name = "SequenceErase", .evaluate = evaluate_erase},
     {.name = "SequenceAt", .evaluate = evaluate_at},
     {.name = "SequenceLength",
-     .evaluate = [](HostCall& call) { call.result(0, Tensor::from<int64_t>({}, {std::ssize(call.sequence(0))})); }},
+     .evaluate =
+         [](HostCall& call) { call.result(0, Tensor::from<int64_t>({}, {std::ssize(call.sequence(0))})); }},
     {.name = "ConcatFromSequence", .evaluate = evaluate_concat},
     {.name = "SplitToSequence", .evaluate = evaluate_split},
     {.name = "Optional", .evaluate = [](HostCall& call) { call.result(0, call.operand(0)); }},
     {.name = "OptionalHasElement",
-     .evaluate = [](HostCall& call) { call.result(0, Tensor::scalar(DataType::boolean, call.has(0) ? 1 : 0)); }},
+     .evaluate =
+         [](HostCall& call) { call.result(0, Tensor::scalar(DataType::boolean, call.has(0) ? 1 : 0)); }},
     {.name = "OptionalGetElement",
      .evaluate =
          [](HostCall& call) {

@@ -156,7 +156,8 @@ void lower_trilu(LowerCall& call) {
   Value* shift = call.has(1) ? reshape(call.operand(1), {}) : number(graph, DataType::int64, 0);
   Value* diagonal = ops::add(counted(graph, matrix, 0), shift);
   Value* column = counted(graph, matrix, 1);
-  Value* keeps = call.integer("upper", 1) != 0 ? ops::greater_equal(column, diagonal) : ops::less_equal(column, diagonal);
+  Value* keeps = call.integer("upper", 1) != 0 ? ops::greater_equal(column, diagonal)
+                                               : ops::less_equal(column, diagonal);
   call.result(0, ops::select(keeps, x, number(graph, x->data_type(), 0)));
 }
 

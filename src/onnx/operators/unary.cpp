@@ -1,4 +1,6 @@
 // Functions of one tensor that are an operator of the frame, or few of them.
+#include <numbers>
+
 #include "onnx/lowering.h"
 
 namespace tessera::onnx {
@@ -44,6 +46,28 @@ Value* acosh(Value* x) {
 Value* atanh(Value* x) {
   return ops::multiply(ops::log(ops::divide(ops::add(x, 1), ops::subtract(1, x))), 0.5);
 }
+// Beyond 1 of the inverse, then twice of half the angle, and there the series: in fp64 to its last digits.
+Value* atan(Value* x) {
+  Value* one = ops::constant_like(x, 1);
+  Value* magnitude = ops::absolute(x);
+  Value* large = ops::greater(magnitude, one);
+  Value* t = ops::select(large, ops::divide(one, magnitude), magnitude);
+  for (int i = 0; i < 2; ++i) t = ops::divide(t, ops::add(ops::sqrt(ops::add(ops::square(t), 1)), 1));
+  Value* square = ops::square(t);
+  constexpr int kLast = 23;
+  Value* sum = ops::constant_like(x, -1.0 / kLast);
+  for (int power = kLast - 2; power > 0; power -= 2)
+    sum = ops::add(ops::multiply(sum, square), (power % 4 == 1 ? 1.0 : -1.0) / power);
+  Value* angle = ops::multiply(ops::multiply(sum, t), 4);
+  return ops::multiply(ops::sign(x), ops::select(large, ops::subtract(std::numbers::pi / 2, angle), angle));
+}
+Value* asin(Value* x) {
+  Value* other = ops::sqrt(ops::multiply(ops::subtract(1, x), ops::add(x, 1)));
+  return atan(ops::divide(x, other));
+}
+Value* acos(Value* x) {
+  return ops::subtract(std::numbers::pi / 2, asin(x));
+}
 Value* softsign(Value* x) {
   return ops::divide(x, ops::add(ops::absolute(x), 1));
 }
@@ -83,6 +107,9 @@ const RuleRegistrations kRegistration{
     {.name = "Asinh", .lower = lower_wide<asinh>},
     {.name = "Acosh", .lower = lower_wide<acosh>},
     {.name = "Atanh", .lower = lower_wide<atanh>},
+    {.name = "Atan", .lower = lower_wide<atan>},
+    {.name = "Asin", .lower = lower_wide<asin>},
+    {.name = "Acos", .lower = lower_wide<acos>},
     {.name = "Sigmoid", .lower = lower_unary<ops::sigmoid>},
     {.name = "Softsign", .lower = lower_unary<softsign>},
     {.name = "Softplus", .lower = lower_unary<ops::softplus>},
