@@ -1,9 +1,9 @@
 // What a graph says of its inputs and outputs.
 #pragma once
 
-#include "tessera/program/module.h"
+#include <onnx/onnx-ml.pb.h>
 
-#include "onnx/onnx-ml.pb.h"
+#include "tessera/program/module.h"
 
 namespace tessera::onnx {
 

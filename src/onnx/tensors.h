@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-#include "tessera/program/item.h"
+#include <onnx/onnx-data.pb.h>
+#include <onnx/onnx-ml.pb.h>
 
-#include "onnx/onnx-data.pb.h"
-#include "onnx/onnx-ml.pb.h"
+#include "tessera/program/item.h"
 
 namespace tessera::onnx {
 

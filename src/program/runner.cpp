@@ -27,7 +27,7 @@ bool fits(const Island& island, const Frame& frame) {
 
 std::string join(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += "\n  " + line;
+  for (const std::string& line : lines) text += (text.empty() ? "" : ", ") + line;
   return text;
 }
 
@@ -221,7 +221,7 @@ std::vector<Item> Runner::Implementation::run(const Block& block, std::vector<It
 Runner::Runner(std::shared_ptr<const Module> module, RunnerOptions options)
     : implementation_(std::make_unique<Implementation>()) {
   const std::vector<std::string> unsupported = unsupported_operators(*module);
-  require(unsupported.empty(), ErrorCode::unsupported, "'{}' has operators that are not supported:{}",
+  require(unsupported.empty(), ErrorCode::unsupported, "'{}' has operators that are not supported: {}",
           module->name, join(unsupported));
   if (options.devices.empty()) options.devices = {Device::open("cpu")};
   for (const auto& device : options.devices) {

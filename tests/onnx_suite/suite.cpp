@@ -147,6 +147,13 @@ size_t passed(const std::map<std::string, Outcome>& outcomes) {
                                            [](const auto& entry) { return entry.second.failure.empty(); }));
 }
 
+// Without the folder, which is this machine's own.
+std::string without_folder(std::string text, const std::string& folder) {
+  for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))
+    text.erase(at, folder.size());
+  return text;
+}
+
 // A text in a table of Markdown.
 std::string cell(const std::string& text) {
   std::string result;
@@ -186,7 +193,9 @@ void write_page(const Arguments& arguments, const std::map<std::string, Outcome>
     page += fmt::format("| {} | {} | {} |\n", name, count.first, count.second);
   page += "\n## What does not pass\n\n| Test | Why |\n|---|---|\n";
   for (const auto& [name, outcome] : outcomes) {
-    if (!outcome.failure.empty()) page += fmt::format("| `{}` | {} |\n", name, cell(outcome.failure));
+    if (!outcome.failure.empty())
+      page += fmt::format("| `{}` | {} |\n", name,
+                          cell(without_folder(outcome.failure, arguments.data.string() + "/")));
   }
   ts::write_file(arguments.page, page);
 }
