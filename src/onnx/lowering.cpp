@@ -100,6 +100,27 @@ Value* to_computing(Value* x) {
   return cast_wrapping(x, computing_type(x->data_type()));
 }
 
+Value* ordered_bits(Value* x) {
+  return ops::add(
+      x, ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
+}
+
+Value* to_comparable(Value* x) {
+  return x->data_type() == DataType::uint64 ? ordered_bits(to_computing(x)) : to_computing(x);
+}
+
+int64_t broadcast_source(const Shape& own, const Shape& shape, int64_t place) {
+  const std::vector<int64_t> strides = row_major_strides(own);
+  int64_t source = 0;
+  size_t own_axis = own.size();
+  for (size_t axis = shape.size(); own_axis > 0;) {
+    const int64_t extent = shape[--axis];
+    if (own[--own_axis] != 1) source += place % extent * strides[own_axis];
+    place /= extent;
+  }
+  return source;
+}
+
 Value* from_computing(Value* y, DataType type) {
   return cast_wrapping(y, type);
 }

@@ -55,8 +55,15 @@ Value* cast_wrapping(Value* x, DataType type);
 // same bits, which adds, subtracts and multiplies alike.
 DataType computing_type(DataType type);
 Value* to_computing(Value* x);
+// The same for comparisons: uint64 becomes int64 in the same order.
+Value* to_comparable(Value* x);
+// The int64 of a uint64's bits as one in the order of those without sign.
+Value* ordered_bits(Value* x);
 // What a function of values in such types makes, back in the type.
 Value* from_computing(Value* y, DataType type);
+
+// Where the element at a place of a broadcast shape comes from, in a tensor of its own shape; row-major.
+int64_t broadcast_source(const Shape& own, const Shape& shape, int64_t place);
 
 // Row-major positions in a tensor of that shape, from its indices along each axis.
 Value* unravel(const std::vector<Value*>& indices, const Shape& shape);

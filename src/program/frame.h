@@ -1,6 +1,7 @@
 // The values of one block while it runs, and of the blocks around it.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -31,18 +32,24 @@ class Frame {
     const Item* item = nullptr;  // null: there is no such value
     const FrameEntry* entry = nullptr;
     bool is_constant = false;
+    bool is_default = false;  // of an input that is not given
   };
   Found find(const std::string& name) const {
     for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
       if (const auto value = frame->values_.find(name); value != frame->values_.end())
         return {&value->second.item, &value->second, false};
       if (const auto constant = frame->block_.constants.find(name); constant != frame->block_.constants.end())
-        return {&constant->second, nullptr, true};
+        return {&constant->second, nullptr, true, frame->has_input(name)};
     }
     return {};
   }
 
  private:
+  bool has_input(const std::string& name) const {
+    return std::any_of(block_.inputs.begin(), block_.inputs.end(),
+                       [&](const Declaration& input) { return input.name == name; });
+  }
+
   const Block& block_;
   const Frame* outer_;
   std::unordered_map<std::string, FrameEntry> values_;

@@ -16,7 +16,7 @@ namespace tessera::program {
 
 // What a plan asks of a value that it reads.
 struct Signature {
-  enum class Kind : uint8_t { absent, tensor, other };
+  enum class Kind : uint8_t { absent, tensor, other, constant };
   Kind kind = Kind::absent;
   TensorType type = {};
   bool operator==(const Signature&) const = default;

@@ -44,6 +44,7 @@ const std::string& WeightNames::name_of(const Tensor& tensor, const std::string&
 Signature signature_of(const Frame::Found& found) {
   if (found.entry != nullptr && found.entry->type_only)
     return {Signature::Kind::tensor, *found.entry->type_only};
+  if (found.is_constant) return {Signature::Kind::constant, {}};
   if (found.item == nullptr || found.item->absent()) return {};
   const Tensor* tensor = found.item->tensor();
   if (tensor == nullptr) return {Signature::Kind::other, {}};
@@ -62,7 +63,11 @@ Slot* IslandBuilder::find_slot(const std::string& name) {
     if (const auto constant = scope.block->constants.find(name); constant != scope.block->constants.end()) {
       Slot slot{.settled = true, .item = constant->second, .is_constant = true};
       // An input with a default: what was given instead stands in the frame.
-      if (i == 0 && !frame_.find(name).is_constant) continue;
+      if (i == 0) {
+        const Frame::Found found = frame_.find(name);
+        if (!found.is_constant) continue;
+        if (found.is_default) island_.reads.insert_or_assign(name, signature_of(found));
+      }
       return &scope.slots.emplace(name, std::move(slot)).first->second;
     }
   }
@@ -72,8 +77,11 @@ Slot* IslandBuilder::find_slot(const std::string& name) {
 Slot IslandBuilder::read_frame(const std::string& name) {
   const Frame::Found found = frame_.find(name);
   require(found.item != nullptr, ErrorCode::internal, "the value '{}' is not there", name);
-  if (found.is_constant) return {.settled = true, .item = *found.item, .is_constant = true};
   const Signature signature = signature_of(found);
+  if (found.is_constant) {
+    if (found.is_default) island_.reads.insert_or_assign(name, signature);
+    return {.settled = true, .item = *found.item, .is_constant = true};
+  }
   island_.reads.insert_or_assign(name, signature);
   if (signature.kind == Signature::Kind::absent) return {.settled = true};
   if (signature.kind == Signature::Kind::other) return {.source = name};

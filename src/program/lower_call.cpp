@@ -25,9 +25,9 @@ const std::string& IslandCall::name(size_t i) const {
   return i < instruction().operands.size() ? instruction().operands[i] : kNone;
 }
 
-bool IslandCall::has(size_t i) const {
-  if (name(i).empty()) return false;
-  const Slot& found = slot(i);
+bool IslandCall::has(size_t operand) const {
+  if (name(operand).empty()) return false;
+  const Slot& found = slot(operand);
   return !found.settled || !found.item.absent();
 }
 

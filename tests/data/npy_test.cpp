@@ -18,7 +18,12 @@ std::string file_of(const std::string& header, const std::string& data) {
   std::string text = header;
   text.append(117 - text.size(), ' ');
   text += '\n';
-  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text + data;
+  std::string file("\x93NUMPY\x01\x00", 8);
+  file += static_cast<char>(text.size());
+  file += '\0';
+  file += text;
+  file += data;
+  return file;
 }
 
 Tensor parse(const std::string& bytes) {

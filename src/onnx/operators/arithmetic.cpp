@@ -6,12 +6,6 @@ namespace {
 
 using Binary = Value* (*)(Value*, Value*);
 
-// uint64 values as int64 of the same bits, in their own order.
-Value* ordered(Value* x) {
-  return ops::add(
-      x, ops::constant(x->graph(), Tensor::from<int64_t>({}, {std::numeric_limits<int64_t>::min()})));
-}
-
 // Quotients of 64-bit numbers without sign, by Hacker's Delight (Warren 2012), 9-3: of half the dividend,
 // doubled and set right.
 Value* divide_unsigned(Value* a, Value* b) {
@@ -22,13 +16,13 @@ Value* divide_unsigned(Value* a, Value* b) {
   Value* zero = constant(0);
   Value* negative = ops::less(a, zero);
   Value* half =
-      ops::select(negative, ops::add(ops::divide(ordered(a), constant(2)), constant(int64_t{1} << 62)),
+      ops::select(negative, ops::add(ops::divide(ordered_bits(a), constant(2)), constant(int64_t{1} << 62)),
                   ops::divide(a, constant(2)));
   Value* doubled = ops::multiply(ops::divide(half, b), constant(2));
   Value* rest = ops::subtract(a, ops::multiply(doubled, b));
-  Value* more = ops::greater_equal(ordered(rest), ordered(b));
+  Value* more = ops::greater_equal(ordered_bits(rest), ordered_bits(b));
   Value* quotient = ops::add(doubled, ops::cast(more, DataType::int64));
-  Value* large_divisor = ops::cast(ops::greater_equal(ordered(a), ordered(b)), DataType::int64);
+  Value* large_divisor = ops::cast(ops::greater_equal(ordered_bits(a), ordered_bits(b)), DataType::int64);
   return ops::select(ops::less(b, zero), large_divisor, quotient);
 }
 
@@ -87,7 +81,9 @@ void lower_modulo(LowerCall& call) {
 
 Value* extremum(Value* a, Value* b, bool largest, bool is_unsigned) {
   if (!is_unsigned) return largest ? ops::maximum(a, b) : ops::minimum(a, b);
-  return ops::select(largest ? ops::less(ordered(a), ordered(b)) : ops::less(ordered(b), ordered(a)), b, a);
+  return ops::select(
+      largest ? ops::less(ordered_bits(a), ordered_bits(b)) : ops::less(ordered_bits(b), ordered_bits(a)), b,
+      a);
 }
 
 template <bool largest>

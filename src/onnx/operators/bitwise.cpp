@@ -20,19 +20,6 @@ void set_bits(Tensor& x, int64_t i, uint64_t bits) {
   std::memcpy(static_cast<std::byte*>(x.raw()) + static_cast<size_t>(i) * width, &bits, width);
 }
 
-// The place of element `flat` of a broadcast shape in a tensor.
-int64_t source_of(const Tensor& x, const Shape& shape, int64_t flat) {
-  const std::vector<int64_t> strides = row_major_strides(x.shape());
-  int64_t place = 0;
-  size_t own = x.shape().size();
-  for (size_t axis = shape.size(); own > 0;) {
-    const int64_t extent = shape[--axis];
-    if (x.shape()[--own] != 1) place += flat % extent * strides[own];
-    flat /= extent;
-  }
-  return place;
-}
-
 using Bits = uint64_t (*)(uint64_t, uint64_t);
 
 void evaluate_bits(HostCall& call, Bits function) {
@@ -42,7 +29,9 @@ void evaluate_bits(HostCall& call, Bits function) {
                "it takes two tensors of one integer type");
   Tensor y(a.data_type(), broadcast_shapes(a.shape(), b.shape()));
   for (int64_t i = 0; i < y.size(); ++i)
-    set_bits(y, i, function(bits_at(a, source_of(a, y.shape(), i)), bits_at(b, source_of(b, y.shape(), i))));
+    set_bits(y, i,
+             function(bits_at(a, broadcast_source(a.shape(), y.shape(), i)),
+                      bits_at(b, broadcast_source(b.shape(), y.shape(), i))));
   call.result(0, y);
 }
 

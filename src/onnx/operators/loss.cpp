@@ -1,4 +1,4 @@
-// SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss, Dropout.
+// SoftmaxCrossEntropyLoss, NegativeLogLikelihoodLoss.
 #include "onnx/lowering.h"
 
 namespace tessera::onnx {
@@ -37,26 +37,11 @@ void lower_cross_entropy(LowerCall& call) {
   call.result(1, logarithms);
 }
 
-// In training a part of the elements is dropped at random: not yet.
-void lower_dropout(LowerCall& call) {
-  if (call.version() >= 12 && call.has(2) && call.known(2).at(0) != 0) {
-    const double ratio = call.has(1) ? call.known(1).at(0) : 0.5;
-    require(ratio == 0, ErrorCode::unsupported, "{}: dropout in training is not supported",
-            call.instruction().place());
-  }
-  Value* x = call.operand(0);
-  call.result(0, x);
-  // Before opset 10 the mask was of the operand's type.
-  const DataType mask = call.version() < 10 ? x->data_type() : DataType::boolean;
-  if (call.wants(1)) call.result(1, broadcast(number(call.graph(), mask, 1), shape_of(x)));
-}
-
 const RuleRegistrations kRegistration{
     {.name = "SoftmaxCrossEntropyLoss", .lower = lower_cross_entropy},
     {.name = "NegativeLogLikelihoodLoss",
      .lower =
          [](LowerCall& call) { call.result(0, likelihood_loss(call, call.operand(0), call.operand(1))); }},
-    {.name = "Dropout", .lower = lower_dropout},
 };
 
 }  // namespace

@@ -4,16 +4,17 @@
 namespace tessera::onnx {
 namespace {
 
-// A vector stands for a matrix of one row on the left, of one column on the right. Integers are multiplied in
-// fp64, whose sums are exact up to 2^53.
+// A factor; integers are multiplied in fp64, whose sums are exact up to 2^53.
+Value* factor(LowerCall& call, size_t operand) {
+  Value* value = call.operand(operand);
+  return is_floating(value->data_type()) ? value : ops::cast(value, DataType::fp64);
+}
+
+// A vector stands for a matrix of one row on the left, of one column on the right.
 void lower_matmul(LowerCall& call) {
   const DataType type = call.type(0).data_type;
-  Value* a = call.operand(0);
-  Value* b = call.operand(1);
-  if (!is_floating(type)) {
-    a = ops::cast(a, DataType::fp64);
-    b = ops::cast(b, DataType::fp64);
-  }
+  Value* a = factor(call, 0);
+  Value* b = factor(call, 1);
   const bool is_row = a->type().rank() == 1;
   const bool is_column = b->type().rank() == 1;
   if (is_row) a = unsqueeze(a, {0});
@@ -29,12 +30,8 @@ void lower_matmul(LowerCall& call) {
 
 void lower_gemm(LowerCall& call) {
   const DataType type = call.type(0).data_type;
-  Value* a = call.operand(0);
-  Value* b = call.operand(1);
-  if (!is_floating(type)) {
-    a = ops::cast(a, DataType::fp64);
-    b = ops::cast(b, DataType::fp64);
-  }
+  Value* a = factor(call, 0);
+  Value* b = factor(call, 1);
   Value* y = ops::matmul(a, b, {call.integer("transA", 0) != 0, call.integer("transB", 0) != 0});
   const double alpha = call.real("alpha", 1);
   const double beta = call.real("beta", 1);

@@ -1,4 +1,5 @@
-// RandomUniform, RandomNormal, RandomUniformLike, RandomNormalLike, Bernoulli, Multinomial.
+// RandomUniform, RandomNormal, RandomUniformLike, RandomNormalLike, Bernoulli, Multinomial,
+// Dropout.
 #include "tessera/base/random.h"
 
 #include <atomic>
@@ -15,7 +16,10 @@ namespace {
 Random random_of(const HostCall& call) {
   static std::atomic<uint64_t> runs = 0;
   if (!call.has_argument("seed")) return Random(0, ++runs);
-  return Random(std::bit_cast<uint64_t>(call.real("seed", 0)), hash_name("onnx", 4));
+  const bool is_whole = call.instruction().operator_name == "Dropout";
+  const uint64_t seed =
+      is_whole ? static_cast<uint64_t>(call.integer("seed")) : std::bit_cast<uint64_t>(call.real("seed", 0));
+  return Random(seed, hash_name("onnx", 4));
 }
 
 template <bool normal>
@@ -74,7 +78,43 @@ void evaluate_multinomial(HostCall& call) {
   call.result(0, y);
 }
 
+// The share of elements that training drops; 0 outside of it. Before opset 12 there was no training.
+template <typename AnyCall, typename Contents>
+double dropped_share(AnyCall& call, Contents&& contents) {
+  if (call.version() < 12 || !call.has(2) || contents(2).at(0) == 0) return 0;
+  const double share = call.has(1) ? contents(1).at(0) : 0.5;
+  call.require(share >= 0 && share < 1, "its ratio is to be at least 0 and less than 1");
+  return share;
+}
+
+void lower_dropout(LowerCall& call) {
+  if (dropped_share(call, [&](size_t i) { return call.known(i); }) > 0)
+    call.leave_to_host("random numbers are the host's");
+  Value* x = call.operand(0);
+  call.result(0, x);
+  // Before opset 10 the mask was of the operand's type.
+  const DataType mask = call.version() < 10 ? x->data_type() : DataType::boolean;
+  if (call.wants(1)) call.result(1, broadcast(number(call.graph(), mask, 1), shape_of(x)));
+}
+
+// What stays is scaled up, so that the mean stays.
+void evaluate_dropout(HostCall& call) {
+  const Tensor& x = call.tensor(0);
+  const double share = dropped_share(call, [&](size_t i) { return call.tensor(i); });
+  const Random random = random_of(call);
+  Tensor y(x.data_type(), x.shape());
+  Tensor mask(DataType::boolean, x.shape());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const bool stays = random.uniform(static_cast<uint64_t>(i)) >= share;
+    mask.set(i, stays ? 1 : 0);
+    y.set(i, stays ? x.at(i) / (1 - share) : 0);
+  }
+  call.result(0, y);
+  call.result(1, mask);
+}
+
 const RuleRegistrations kRegistration{
+    {.name = "Dropout", .lower = lower_dropout, .evaluate = evaluate_dropout, .random = true},
     {.name = "RandomUniform", .evaluate = evaluate_of_shape<false>, .random = true},
     {.name = "RandomNormal", .evaluate = evaluate_of_shape<true>, .random = true},
     {.name = "RandomUniformLike", .evaluate = evaluate_like<false>, .random = true},

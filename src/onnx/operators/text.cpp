@@ -11,25 +11,14 @@
 namespace tessera::onnx {
 namespace {
 
-// The element of a tensor that stands at a place of a broadcast shape.
-const std::string& broadcast_element(const TextTensor& texts, const Shape& shape, int64_t flat) {
-  const std::vector<int64_t> strides = row_major_strides(texts.shape);
-  int64_t place = 0;
-  size_t own = texts.shape.size();
-  for (size_t axis = shape.size(); own > 0;) {
-    const int64_t extent = shape[--axis];
-    if (texts.shape[--own] != 1) place += flat % extent * strides[own];
-    flat /= extent;
-  }
-  return texts.values[static_cast<size_t>(place)];
-}
-
 void evaluate_concat(HostCall& call) {
   const TextTensor& a = call.text_tensor(0);
   const TextTensor& b = call.text_tensor(1);
   TextTensor result{broadcast_shapes(a.shape, b.shape), {}};
-  for (int64_t i = 0; i < element_count(result.shape); ++i)
-    result.values.push_back(broadcast_element(a, result.shape, i) + broadcast_element(b, result.shape, i));
+  const auto text = [&](const TextTensor& x, int64_t i) {
+    return x.values[static_cast<size_t>(broadcast_source(x.shape, result.shape, i))];
+  };
+  for (int64_t i = 0; i < element_count(result.shape); ++i) result.values.push_back(text(a, i) + text(b, i));
   call.result(0, std::move(result));
 }
 
