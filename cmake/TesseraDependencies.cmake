@@ -52,6 +52,21 @@ if(TESSERA_ENABLE_CUDA)
   endif()
 endif()
 
+# The reader of ONNX: protobuf, RE2 for an operator that matches texts, and the wheel that holds the format's description.
+set(TESSERA_ONNX_FOUND OFF)
+if(TESSERA_ENABLE_ONNX)
+  find_package(Protobuf 3.12 QUIET)
+  find_file(ONNX_PROTO onnx/onnx-ml.proto PATHS "${CMAKE_SOURCE_DIR}/.deps/onnx" NO_DEFAULT_PATH)
+  find_path(RE2_INCLUDE_DIR re2/re2.h)
+  find_library(RE2_LIBRARY re2)
+  if(Protobuf_FOUND AND ONNX_PROTO AND RE2_INCLUDE_DIR AND RE2_LIBRARY)
+    set(TESSERA_ONNX_FOUND ON)
+  elseif(NOT TESSERA_ENABLE_ONNX STREQUAL "AUTO")
+    message(FATAL_ERROR "TESSERA_ENABLE_ONNX is on, but not all was found: protobuf ${Protobuf_VERSION}, "
+                        "onnx-ml.proto ${ONNX_PROTO}, re2 ${RE2_LIBRARY} (tools/setup onnx installs them)")
+  endif()
+endif()
+
 if(TESSERA_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -40,3 +40,17 @@ function(tessera_plugin NAME)
   tessera_knows_interface_version(tessera_${NAME})
   set_target_properties(tessera_${NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 endfunction()
+
+# tessera_library(NAME USES room... LINK target...)
+# A room that is a library of its own, lib/libtessera_NAME.so, beside libtessera: what it links is for those alone who use it.
+function(tessera_library NAME)
+  cmake_parse_arguments(OWN "" "" "USES;LINK" ${ARGN})
+  file(GLOB OWN_SOURCES CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp")
+  add_library(tessera_${NAME} SHARED ${OWN_SOURCES})
+  target_include_directories(tessera_${NAME} PRIVATE "${CMAKE_SOURCE_DIR}/src")
+  target_link_libraries(tessera_${NAME} PUBLIC tessera PRIVATE ${OWN_LINK})
+  tessera_precompile_from(tessera_${NAME} tessera_graph_headers)
+  tessera_unite(tessera_${NAME})
+  set_target_properties(tessera_${NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib"
+                                                   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endfunction()

@@ -1,0 +1,274 @@
+// Runs the stored tests of ONNX's operators: their models, inputs and outputs, as the pinned wheel holds
+// them.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/base/file.h"
+#include "tessera/base/log.h"
+#include "tessera/onnx/onnx.h"
+#include "tessera/program/runner.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace ts = tessera;
+using ts::program::Item;
+
+constexpr double kRelative = 1e-3;  // the suite's own tolerances
+constexpr double kAbsolute = 1e-7;
+
+// Of two values that are to be the same, how they differ; "" where they do not.
+std::string difference(const ts::Tensor& given, const ts::Tensor& wanted) {
+  if (given.data_type() != wanted.data_type() || given.shape() != wanted.shape())
+    return fmt::format("{}, not {}", to_string(Item(given)), to_string(Item(wanted)));
+  if (!is_floating(given.data_type())) return given.identical(wanted) ? "" : "other integers";
+  for (int64_t i = 0; i < given.size(); ++i) {
+    const double a = given.at(i);
+    const double b = wanted.at(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)) || std::isinf(b))
+      return fmt::format("element {} is {:.9g}, not {:.9g}", i, a, b);
+  }
+  return "";
+}
+
+std::string difference(const Item& given, const Item& wanted) {
+  if (given.tensor() != nullptr && wanted.tensor() != nullptr)
+    return difference(*given.tensor(), *wanted.tensor());
+  if (given.text() != nullptr && wanted.text() != nullptr)
+    return *given.text() == *wanted.text() ? "" : "other texts";
+  if (given.sequence() != nullptr && wanted.sequence() != nullptr &&
+      given.sequence()->size() == wanted.sequence()->size()) {
+    for (size_t i = 0; i < given.sequence()->size(); ++i) {
+      const std::string text = difference((*given.sequence())[i], (*wanted.sequence())[i]);
+      if (!text.empty()) return text;
+    }
+    return "";
+  }
+  if (given.absent() && wanted.absent()) return "";
+  return fmt::format("{}, not {}", to_string(given), to_string(wanted));
+}
+
+ts::onnx::ValueKind kind_of(const ts::program::Declaration& declaration) {
+  if (declaration.type.starts_with("sequence")) return ts::onnx::ValueKind::sequence;
+  if (declaration.type.starts_with("optional")) return ts::onnx::ValueKind::optional;
+  return ts::onnx::ValueKind::tensor;
+}
+
+struct Outcome {
+  std::string failure;  // "" when it passed
+  std::string first_operator;
+  size_t compared = 0;  // outputs
+};
+
+void run_set(ts::program::Runner& runner, const fs::path& set, Outcome& outcome) {
+  const ts::program::Block& main = *runner.module().main;
+  std::map<std::string, Item> inputs;
+  for (size_t i = 0; i < main.inputs.size(); ++i) {
+    const fs::path file = set / fmt::format("input_{}.pb", i);
+    if (fs::exists(file)) inputs[main.inputs[i].name] = ts::onnx::load_value(file, kind_of(main.inputs[i]));
+  }
+  const std::map<std::string, Item> outputs = runner.run(inputs);
+  for (size_t i = 0; i < main.outputs.size(); ++i) {
+    const fs::path file = set / fmt::format("output_{}.pb", i);
+    if (!fs::exists(file)) continue;
+    const ts::program::Declaration& output = main.outputs[i];
+    ++outcome.compared;
+    const std::string text = difference(outputs.at(output.name), ts::onnx::load_value(file, kind_of(output)));
+    if (!text.empty() && outcome.failure.empty())
+      outcome.failure = fmt::format("output '{}': {}", output.name, text);
+  }
+}
+
+Outcome run_test(const fs::path& folder, const std::shared_ptr<ts::Device>& device) {
+  Outcome outcome;
+  try {
+    const auto module = ts::onnx::load(folder / "model.onnx");
+    if (!module->main->instructions.empty())
+      outcome.first_operator = module->main->instructions[0].operator_name;
+    ts::program::Runner runner(module, {.devices = {device}});
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.is_directory()) run_set(runner, entry.path(), outcome);
+    }
+    if (outcome.compared == 0) outcome.failure = "it has no outputs to compare with";
+  } catch (const std::exception& error) {
+    outcome.failure = error.what();
+  }
+  return outcome;
+}
+
+struct Arguments {
+  fs::path data;
+  fs::path expected;  // names of tests that pass, one a line
+  fs::path page;      // docs/onnx.md
+  std::string device = "cpu";
+  std::string only;
+  bool update = false;
+};
+
+std::map<std::string, Outcome> run_all(const Arguments& arguments) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(arguments.data)) {
+    const std::string name = entry.path().filename().string();
+    if (fs::exists(entry.path() / "model.onnx") && name.find(arguments.only) != std::string::npos)
+      names.insert(name);
+  }
+  const auto device = ts::Device::open(arguments.device);
+  std::map<std::string, Outcome> outcomes;
+  for (const std::string& name : names) {
+    outcomes[name] = run_test(arguments.data / name, device);
+    if (!arguments.only.empty())
+      fmt::print("{}: {}\n", name, outcomes[name].failure.empty() ? "passed" : outcomes[name].failure);
+  }
+  return outcomes;
+}
+
+// The operator that a test is about: that of the test whose expansion it is.
+std::string operator_of(const std::string& name, const std::map<std::string, Outcome>& outcomes) {
+  const std::string base = name.substr(0, name.find("_expanded"));
+  const auto found = outcomes.find(base);
+  return (found != outcomes.end() ? found : outcomes.find(name))->second.first_operator;
+}
+
+size_t passed(const std::map<std::string, Outcome>& outcomes) {
+  return static_cast<size_t>(std::count_if(outcomes.begin(), outcomes.end(),
+                                           [](const auto& entry) { return entry.second.failure.empty(); }));
+}
+
+// Without the folder, which is this machine's own.
+std::string without_folder(std::string text, const std::string& folder) {
+  for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder))
+    text.erase(at, folder.size());
+  return text;
+}
+
+// A text in a table of Markdown.
+std::string cell(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|' || c == '<' || c == '*' || c == '_') result += '\\';
+    result += c == '\n' ? ' ' : c;
+  }
+  return result;
+}
+
+void write_page(const Arguments& arguments, const std::map<std::string, Outcome>& outcomes) {
+  std::string page = fmt::format("node tests: {} of {}\n\n", passed(outcomes), outcomes.size());
+  std::ifstream head(arguments.page);
+  std::string line;
+  bool inside = false;
+  const std::string begin = "<!-- from here on made by onnx_suite --update -->";
+  bool first = true;
+  while (std::getline(head, line)) {
+    if (line == begin) break;
+    if (inside || (!first && !line.empty())) {
+      inside = true;
+      page += line + "\n";
+    }
+    first = false;
+  }
+  page += begin +
+          "\n\n## By operator\n\nA test counts for the operator that it is about, and so does its "
+          "`_expanded` form.\n\n";
+  page += "| Operator | Passed | Tests |\n|---|---|---|\n";
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const auto& [name, outcome] : outcomes) {
+    auto& [good, all] = counts[operator_of(name, outcomes)];
+    ++all;
+    good += outcome.failure.empty() ? 1 : 0;
+  }
+  for (const auto& [name, count] : counts)
+    page += fmt::format("| {} | {} | {} |\n", name, count.first, count.second);
+  page += "\n## What does not pass\n\n| Test | Why |\n|---|---|\n";
+  for (const auto& [name, outcome] : outcomes) {
+    if (!outcome.failure.empty())
+      page += fmt::format("| `{}` | {} |\n", name,
+                          cell(without_folder(outcome.failure, arguments.data.string() + "/")));
+  }
+  ts::write_file(arguments.page, page);
+}
+
+std::set<std::string> read_expected(const fs::path& path) {
+  std::istringstream text(ts::read_text_file(path));
+  std::set<std::string> names;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.empty()) names.insert(line);
+  }
+  return names;
+}
+
+int compare(const Arguments& arguments, const std::map<std::string, Outcome>& outcomes) {
+  int lost = 0;
+  const std::set<std::string> expected = read_expected(arguments.expected);
+  for (const std::string& name : expected) {
+    const auto found = outcomes.find(name);
+    if (found == outcomes.end() && !arguments.only.empty()) continue;
+    if (found != outcomes.end() && found->second.failure.empty()) continue;
+    fmt::print("{}: passed before, now: {}\n", name,
+               found == outcomes.end() ? "it is gone" : found->second.failure);
+    ++lost;
+  }
+  int won = 0;
+  for (const auto& [name, outcome] : outcomes)
+    won += outcome.failure.empty() && expected.count(name) == 0 ? 1 : 0;
+  if (won > 0)
+    fmt::print("{} more tests pass than {} lists; --update lists them\n", won, arguments.expected.string());
+  return lost;
+}
+
+int run(const Arguments& arguments) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::map<std::string, Outcome> outcomes = run_all(arguments);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+  fmt::print("node tests: {} of {} ({:.1f} s)\n", passed(outcomes), outcomes.size(), seconds.count());
+  if (outcomes.empty()) return 1;
+  if (!arguments.update) return compare(arguments, outcomes) == 0 ? 0 : 1;
+  std::string list;
+  for (const auto& [name, outcome] : outcomes) list += outcome.failure.empty() ? name + "\n" : "";
+  ts::write_file(arguments.expected, list);
+  write_page(arguments, outcomes);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  Arguments arguments;
+  const std::map<std::string, std::string*> texts{{"--device", &arguments.device},
+                                                  {"--only", &arguments.only}};
+  const std::map<std::string, fs::path*> paths{
+      {"--data", &arguments.data}, {"--expected", &arguments.expected}, {"--page", &arguments.page}};
+  for (int i = 1; i < count; ++i) {
+    const std::string option = values[i];
+    if (option == "--update") {
+      arguments.update = true;
+    } else if (i + 1 < count && texts.count(option) != 0) {
+      *texts.at(option) = values[++i];
+    } else if (i + 1 < count && paths.count(option) != 0) {
+      *paths.at(option) = values[++i];
+    } else {
+      fmt::print(stderr,
+                 "usage: onnx_suite --data FOLDER --expected FILE [--page FILE] [--device NAME] [--only "
+                 "TEXT] [--update]\n");
+      return 2;
+    }
+  }
+  try {
+    return run(arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "onnx_suite: {}\n", error.what());
+    return 1;
+  }
+}
