@@ -50,8 +50,8 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
-// Bytes as memory has them before a kernel writes: whatever they are, they are not what it would have written. A row of
-// a packed type that is no whole byte takes the byte that holds its last element.
+// Bytes as memory has them before a kernel writes: whatever they are, they are not what it would have
+// written. A row of a packed type that is no whole byte takes the byte that holds its last element.
 Tensor with_unwritten_row(const Tensor& tensor) {
   Tensor result = tensor.clone();
   const Shape& shape = tensor.shape();
@@ -241,6 +241,7 @@ std::string family_of(const Node& node) {
     case OperatorClass::indexing:
       return "indexing";
     case OperatorClass::movement:
+    case OperatorClass::communication:
       return "movement";
     case OperatorClass::source:
       return "sources";
