@@ -139,6 +139,9 @@ static int guarded_run(int argc, char** argv) {
     return checked_run(argc, argv);
   } catch (const Interrupted&) {
     return 130;
+  } catch (const RanksEnded& ended) {
+    complain(ended.failure.c_str());
+    return ended.code;
   } catch (const Error& error) {
     complain(error.what());
     return exit_code(error.code());

@@ -127,8 +127,10 @@ void require_same(Communicator& communicator, const std::string& kind, const std
     const std::vector<std::string> other = lines_of(texts[rank]);
     size_t line = 0;
     while (line < first.size() && line < other.size() && first[line] == other[line]) ++line;
-    fail(ErrorCode::invalid_argument, "rank {} has another {} than rank 0: {} in place of {}", rank, kind,
-         line_at(other, line), line_at(first, line));
+    const std::string message = fmt::format("rank {} has another {} than rank 0: {} in place of {}", rank,
+                                            kind, line_at(other, line), line_at(first, line));
+    communicator.abort(message);
+    throw Error(ErrorCode::invalid_argument, message);
   }
 }
 

@@ -85,25 +85,27 @@ bool RankWatch::is_dead(int64_t rank) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-std::string RankWatch::complaint(int64_t rank) {
-  const RankEntry& entry = memory_.header().entries[static_cast<size_t>(rank)];
+std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, int64_t since) {
+  const RankEntry& entry = header.entries[static_cast<size_t>(rank)];
   const RankState state = state_of(entry);
-  if (state == RankState::left) return fmt::format("rank {} has left", rank);
-  if (seconds_ == 0) return "";
+  if (state == RankState::left) return "";
   const int64_t beat = entry.beat.load(std::memory_order_acquire);
   if (state == RankState::absent || beat == 0) {
-    if (seconds_from(joined_) <= seconds_) return "";
-    return fmt::format("rank {} has not come within {:.0f} s", rank, seconds_);
+    if (seconds_from(since) <= seconds) return "";
+    return fmt::format("rank {} has not come within {:.0f} s", rank, seconds);
   }
-  const int process = entry.process.load(std::memory_order_relaxed);
-  if (is_dead(rank)) {
-    // It may have left meanwhile, as it should.
-    return state_of(entry) == RankState::left ? fmt::format("rank {} has left", rank)
-                                              : fmt::format("rank {} (process {}) has died", rank, process);
-  }
-  if (seconds_from(beat) <= seconds_) return "";
-  return fmt::format("rank {} (process {}) hangs: it has given no sign of life for {:.0f} s", rank, process,
-                     seconds_from(beat));
+  if (seconds_from(beat) <= seconds) return "";
+  return fmt::format("rank {} (process {}) hangs: it has given no sign of life for {:.0f} s", rank,
+                     entry.process.load(std::memory_order_relaxed), seconds_from(beat));
+}
+
+std::string RankWatch::complaint(int64_t rank) {
+  const RankEntry& entry = memory_.header().entries[static_cast<size_t>(rank)];
+  const auto left = [&] { return state_of(entry) == RankState::left; };
+  if (!left() && seconds_ > 0 && state_of(entry) == RankState::joined && is_dead(rank) && !left())
+    return fmt::format("rank {} (process {}) has died", rank, entry.process.load(std::memory_order_relaxed));
+  if (left()) return fmt::format("rank {} has left", rank);
+  return seconds_ > 0 ? silence_of(memory_.header(), rank, seconds_, joined_) : "";
 }
 
 }  // namespace tessera::distribute

@@ -13,6 +13,10 @@
 
 namespace tessera::distribute {
 
+// What is wrong with a rank of separate processes, seen from another one, that has not beaten for so many
+// seconds: it hangs, or has not come since `since`; "" where nothing is.
+std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, int64_t since);
+
 class RankWatch {
  public:
   // Joins as that rank. `seconds` without a sign of life count as hanging; 0: threads of one process, which

@@ -41,6 +41,8 @@ inline constexpr const char* kRanksVariable = "TESSERA_RANKS";
 inline constexpr const char* kCommunicatorVariable = "TESSERA_COMMUNICATOR";
 inline constexpr const char* kAddressVariable = "TESSERA_ADDRESS";
 inline constexpr const char* kHeartbeatVariable = "TESSERA_HEARTBEAT_SECONDS";
+// "1" where the run goes on after a rank has failed.
+inline constexpr const char* kRestartedVariable = "TESSERA_RESTARTED";
 
 // Throws Error(invalid_argument) naming the variable that is missing or no number; one rank where
 // TESSERA_RANKS is not there.
