@@ -15,6 +15,7 @@ set(TESSERA_EXTENSION_HEADERS
     tessera/base/tensor.h
     tessera/base/text.h
     tessera/compile/backend.h
+    tessera/compile/communicator.h
     tessera/compile/device.h
     tessera/compile/host_memory.h
     tessera/compile/kernel.h

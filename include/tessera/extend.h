@@ -9,6 +9,7 @@
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/backend.h"
+#include "tessera/compile/communicator.h"
 #include "tessera/compile/host_memory.h"
 #include "tessera/compile/reference_kernel.h"
 #include "tessera/device/common/kernel_table.h"

@@ -1,7 +1,10 @@
 #include "tessera/base/log.h"
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "tessera/base/error.h"
 
 namespace tessera {
 namespace {
@@ -36,6 +39,17 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 void set_log_level(LogLevel level) {
   logger().set_level(to_spdlog(level));
+}
+
+void add_log_file(const std::filesystem::path& path) {
+  try {
+    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
+    file->set_pattern("%l: %v");
+    logger().sinks().push_back(std::move(file));
+    logger().flush_on(spdlog::level::trace);
+  } catch (const spdlog::spdlog_ex& error) {
+    fail(ErrorCode::io, "{}: {}", path.string(), error.what());
+  }
 }
 
 void write_log(LogLevel level, const std::string& message) {

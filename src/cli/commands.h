@@ -31,4 +31,10 @@ void install_stop_handler();
 // Thrown when a run was stopped by a signal after it saved its state: exit code 130.
 struct Interrupted {};
 
+// Thrown when a rank failed, with the exit code and what went wrong.
+struct RanksEnded {
+  int code = 0;
+  std::string failure;
+};
+
 }  // namespace tessera::cli

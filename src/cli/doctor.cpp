@@ -24,6 +24,12 @@ constexpr EnvironmentVariable kEnvironment[] = {
     {"TESSERA_CUDA_PATH", "folder that is searched first for libcudnn, libcublasLt, libnvrtc and libcudart"},
     {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
+    {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as the four below"},
+    {"TESSERA_RANKS", "how many ranks run together"},
+    {"TESSERA_COMMUNICATOR", "by what they exchange tensors (default: local)"},
+    {"TESSERA_ADDRESS", "where they meet; for `local` a file that they map"},
+    {"TESSERA_HEARTBEAT_SECONDS", "a rank that gives no sign of life for so long hangs (default: 30)"},
+    {"TESSERA_RESTARTED", "1: `tessera train` goes on from the last checkpoint, where there is one"},
     {"OMP_NUM_THREADS", "threads of the CPU device (default: all cores)"},
 };
 

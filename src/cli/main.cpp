@@ -64,6 +64,8 @@ int exit_code(ErrorCode code) {
       return 8;
     case ErrorCode::device_fault:
       return 9;
+    case ErrorCode::rank_failure:
+      return 10;
     case ErrorCode::internal:
       break;
   }
@@ -85,7 +87,7 @@ int run(int argc, char** argv) {
   program.footer(
       "Exit codes: 0 success, 2 wrong use, 3 invalid graph, 4 invalid file, 5 input or output failed,\n"
       "6 out of memory, 7 unsupported here, 8 the loss became NaN or infinite, 9 the device failed,\n"
-      "70 a fault of ours, 130 interrupted (training state saved).");
+      "10 another rank failed, 70 a fault of ours, 130 interrupted (training state saved).");
   for (const CommandDescription* command : commands().all())
     command->add(program.add_subcommand(command->name, command->documentation));
   check_command(argc, argv);
@@ -137,6 +139,9 @@ static int guarded_run(int argc, char** argv) {
     return checked_run(argc, argv);
   } catch (const Interrupted&) {
     return 130;
+  } catch (const RanksEnded& ended) {
+    complain(ended.failure.c_str());
+    return ended.code;
   } catch (const Error& error) {
     complain(error.what());
     return exit_code(error.code());

@@ -1,9 +1,12 @@
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
+#include "tessera/distribute/rank_output.h"
+#include "tessera/distribute/registry.h"
 #include "tessera/recipe/run.h"
 #include "tessera/report/summary.h"
 
@@ -47,6 +50,18 @@ std::string default_folder(const std::filesystem::path& recipe) {
   return recipe.has_parent_path() ? recipe.parent_path().string() : ".";
 }
 
+// As the environment of a launcher says, if there is one.
+void join_ranks(recipe::RunOptions& run) {
+  run.communicator = distribute::connect_by_environment();
+  if (run.communicator == nullptr) return;
+  const char* restarted = std::getenv(distribute::kRestartedVariable);
+  if (restarted != nullptr && std::string_view(restarted) == "1")
+    run.resume |= std::filesystem::exists(run.folder / "checkpoints" / "last.safetensors");
+  run.on_begin = [folder = run.folder, rank = run.communicator->rank()] {
+    distribute::open_rank_log(folder, rank);
+  };
+}
+
 void run_train(TrainArguments& arguments) {
   if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
   const recipe::Recipe recipe = recipe::load_recipe(arguments.recipe, arguments.overrides);
@@ -55,14 +70,17 @@ void run_train(TrainArguments& arguments) {
   arguments.run.folder = arguments.folder;
   arguments.run.stop = &stop_flag();
   arguments.run.asked = recipe::overridden_keys(arguments.overrides);
+  join_ranks(arguments.run);
   const recipe::RunResult result = recipe::run_recipe(recipe, arguments.run);
+  const bool tells = arguments.run.communicator == nullptr || arguments.run.communicator->rank() == 0;
   if (result.fit.completed) {
+    if (!tells) return;
     for (const train::EvaluationRow& row : result.last_evaluations())
       fmt::print("{} {}; ", row.name, report::describe_results(result.task.metrics, row.results));
     fmt::print("results in {}\n", arguments.folder);
     return;
   }
-  tell_how_to_go_on(arguments.folder, result.fit.position);
+  if (tells) tell_how_to_go_on(arguments.folder, result.fit.position);
   if (stop_flag().load()) throw Interrupted{};
 }
 

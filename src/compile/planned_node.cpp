@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compile/communication_kernel.h"
 #include "compile/kernel_failure.h"
 
 namespace tessera {
@@ -10,6 +11,8 @@ namespace tessera {
 PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned) {
   PlannedNode node;
   node.candidates = device.candidates(request.node);
+  if (request.communicator != nullptr)
+    node.candidates.insert(node.candidates.begin(), communication_candidate(device.host_accessible()));
   std::vector<WillingCandidate>& willing = node.willing;
   for (const KernelCandidate& candidate : node.candidates) {
     if (candidate.only_tuned && !tuned) continue;

@@ -1,5 +1,8 @@
 #include "compile/step.h"
 
+#include "tessera/base/progress.h"
+#include "tessera/graph/operator.h"
+
 #include "compile/kernel_choice.h"
 #include "compile/kernel_failure.h"
 
@@ -44,6 +47,7 @@ class StepMaker {
 void Step::run(Queue& queue) {
   if (kernel == nullptr) return;
   naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue, packed}); });
+  note_progress();
 }
 
 std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {
@@ -57,6 +61,10 @@ KernelRequest request_for(const Node& node, const Schedule& schedule, const Comp
                         .frozen_inputs = {},
                         .deterministic = options.passes.deterministic,
                         .tf32 = options.passes.precision == Precision::tf32 && tf32_allowed()};
+  if (node.schema().operator_class == OperatorClass::communication) {
+    const auto known = options.communicators.find(node.attributes().text("group"));
+    if (known != options.communicators.end()) request.communicator = known->second;
+  }
   // For what runs once nothing is packed.
   const bool runs_once = schedule.settled.contains(node.output());
   for (const Value* input : node.inputs())

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/random.h"
+#include "tessera/ops/functions.h"
 
 namespace tessera::nn {
 namespace {
@@ -129,6 +130,22 @@ Value* Context::random_counter() {
                              .data_type = DataType::int64});
   scope_ = scope;
   return counter;
+}
+
+SymbolicShape Context::whole_batch(SymbolicShape rows) const {
+  if (!rows.empty()) rows.front() = rows.front() * Dimension(ranks_.count);
+  return rows;
+}
+
+Value* Context::own_rows(Value* whole) const {
+  const SymbolicShape& shape = whole->shape();
+  if (ranks_.count == 1 || shape.empty()) return whole;
+  const int64_t rows = shape.front().value() / ranks_.count;
+  std::vector<int64_t> starts(shape.size(), 0);
+  std::vector<int64_t> limits(shape.size(), ops::kWholeAxis);
+  starts.front() = ranks_.rank * rows;
+  limits.front() = starts.front() + rows;
+  return ops::slice(whole, starts, limits);
 }
 
 int64_t Context::next_random_stream() {

@@ -101,21 +101,56 @@ Value* transposed_convolution(Context& context, const std::string& name, Value* 
   return ops::add(y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(fan_in), false));
 }
 
+namespace {
+
+struct NormalizedBatch {
+  Value* y;
+  Value* mean;      // fp32 [channels], of the batch, as the variance
+  Value* variance;  // biased
+};
+
+NormalizedBatch normalize_rows(const std::string& name, Value* x, Value* scale, Value* bias, double epsilon) {
+  Node* node = ops::apply("batch_norm_training", {x, scale, bias}, {{"epsilon", epsilon}}, name);
+  return {node->output(), node->output(1), node->output(2)};
+}
+
+// With the statistics of the rows of all ranks, in two passes: the mean, and the mean square distance from
+// it.
+NormalizedBatch normalize_whole_batch(const Context& context, Value* x, Value* scale, Value* bias,
+                                      double epsilon) {
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis + 1 < x->type().rank(); ++axis) axes.push_back(axis);
+  const auto mean_over_all = [&](Value* values) {
+    return ops::all_reduce(ops::reduce_mean(values, {.axes = axes}), {.ranks = context.ranks().count},
+                           "mean");
+  };
+  Value* mean = mean_over_all(x);
+  Value* centered = ops::subtract(x, mean);
+  Value* variance = mean_over_all(ops::square(centered));
+  Value* factor = ops::multiply(scale, ops::rsqrt(ops::add(variance, epsilon)));
+  return {ops::add(ops::multiply(centered, factor), bias), mean, variance};
+}
+
+}  // namespace
+
 Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options) {
   const int64_t channels = channels_of(x);
   const auto [scale, bias] = affine(context, name, channels, options.scale);
   Value* mean = context.state(name + ".running_mean", {channels}, zeros());
   Value* variance = context.state(name + ".running_var", {channels}, ones());
   if (!context.training()) return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
-  Node* node = ops::apply("batch_norm_training", {x, scale, bias}, {{"epsilon", options.epsilon}}, name);
+  const bool shares = context.ranks().share_batch_norm && context.ranks().count > 1;
+  const NormalizedBatch batch = shares ? normalize_whole_batch(context, x, scale, bias, options.epsilon)
+                                       : normalize_rows(name, x, scale, bias, options.epsilon);
   // The running variance is unbiased, the one that normalizes is not (as in PyTorch).
-  const double count = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
+  const double rows = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
+  const double count = shares ? rows * static_cast<double>(context.ranks().count) : rows;
   const double correction = count > 1 ? count / (count - 1) : 1;
   const double keep = 1 - options.momentum;
-  context.update(mean, ops::add(ops::multiply(mean, keep), ops::multiply(node->output(1), options.momentum)));
+  context.update(mean, ops::add(ops::multiply(mean, keep), ops::multiply(batch.mean, options.momentum)));
   context.update(variance, ops::add(ops::multiply(variance, keep),
-                                    ops::multiply(node->output(2), options.momentum * correction)));
-  return node->output();
+                                    ops::multiply(batch.variance, options.momentum * correction)));
+  return batch.y;
 }
 
 Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {
@@ -169,7 +204,13 @@ Value* self_attention(Context& context, const std::string& name, Value* x, int64
 
 Value* dropout(Context& context, Value* x, double rate) {
   if (!context.training() || rate == 0) return x;
-  return ops::dropout(x, context.random_counter(), rate, context.next_random_stream());
+  Value* counter = context.random_counter();
+  const int64_t stream = context.next_random_stream();
+  if (context.ranks().count == 1) return ops::dropout(x, counter, rate, stream);
+  Value* number = context.own_rows(ops::random_uniform(counter, context.whole_batch(x->shape()), stream));
+  Value* kept = ops::greater_equal(number, ops::constant_like(number, rate));
+  Value* scaled = ops::multiply(x, 1 / (1 - rate));
+  return ops::select(kept, scaled, ops::constant_like(scaled, 0));
 }
 
 Value* flatten(Value* x) {

@@ -21,6 +21,7 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
     {OperatorClass::loss, "Loss"},
     {OperatorClass::indexing, "Indexing: addresses that depend on data"},
     {OperatorClass::movement, "Movement: elements without arithmetic"},
+    {OperatorClass::communication, "Communication: among the ranks of a group"},
     {OperatorClass::control, "Control: one of several graphs, or one over and over"},
     {OperatorClass::fused, "Fused"},
 };

@@ -17,6 +17,8 @@ bool is_constant(const Value* value) {
 }
 
 bool can_fold(const Node& node) {
+  // What other ranks give is not known here.
+  if (node.schema().operator_class == OperatorClass::communication) return false;
   if (node.inputs().empty() || !std::all_of(node.inputs().begin(), node.inputs().end(), is_constant))
     return false;
   return std::all_of(node.outputs().begin(), node.outputs().end(), [](const auto& output) {

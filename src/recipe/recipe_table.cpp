@@ -53,7 +53,7 @@ std::vector<Option> step_options() {
        .limits = Limits::between(1, 1e6)},
       {.key = "batch",
        .value = int64_t{128},
-       .documentation = "Samples of one forward and backward pass",
+       .documentation = "Samples of one forward and backward pass, of all ranks together",
        .limits = Limits::between(1, 1e6),
        .resuming = Resuming::fixed},
       {.key = "precision",
@@ -85,6 +85,11 @@ std::vector<Option> step_options() {
        .documentation = "Batches whose gradients make one update",
        .limits = Limits::between(1, 65536),
        .resuming = Resuming::fixed},
+      {.key = "share_batch_norm",
+       .value = false,
+       .documentation =
+           "Where several ranks train: batch normalization over the batch of all, in place of each "
+           "rank's part"},
       {.key = "clip_norm",
        .value = 0.0,
        .documentation = "Largest norm of all gradients together; 0: not clipped",

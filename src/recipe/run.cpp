@@ -8,6 +8,7 @@
 
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
+#include "tessera/base/progress.h"
 #include "tessera/report/event_log.h"
 #include "tessera/report/machine.h"
 #include "tessera/report/progress.h"
@@ -15,6 +16,7 @@
 #include "tessera/report/sections.h"
 
 #include "recipe/run_folder.h"
+#include "recipe/run_ranks.h"
 
 namespace tessera::recipe {
 namespace {
@@ -150,10 +152,13 @@ train::TrainerOptions trainer_options_of(const Recipe& recipe, const train::Work
   return options;
 }
 
-}  // namespace
-
-RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
-  RunFolder folder(options.folder, recipe, options.resume);
+// The run of one rank, or of the only process.
+RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
+  Communicator* const communicator = options.communicator.get();
+  const bool is_first = communicator == nullptr || communicator->rank() == 0;
+  std::optional<LongWork> preparing(std::in_place);
+  require_same_run(communicator, recipe);
+  RunFolder folder(options.folder, recipe, options.resume, is_first);
   std::optional<Checkpoint> state;
   std::optional<Recipe> begun;
   std::vector<train::SettingChange> changes;
@@ -162,12 +167,14 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     begun = folder.begun_recipe(state->metadata);
     changes = changes_on_resume(*begun, recipe, options.asked, folder.last().string());
   }
-  const train::Workload workload = make_workload(recipe);
+  const train::Workload workload = make_workload(recipe_of_rank(recipe, communicator));
   const std::shared_ptr<const data::Source> training = workload.training();
+  require_same_data(communicator, *training);
   const train::TestSet test = workload.test();
   std::string fallback;
   train::TrainerOptions trainer_options = trainer_options_of(recipe, workload, &fallback);
   trainer_options.sizes = training->sizes().front();
+  trainer_options.communicator = options.communicator;
   train::Trainer trainer(workload.task, trainer_options);
   const std::string& weights = recipe.values.text("model.weights");
   if (!weights.empty() && !options.resume) trainer.load_weights(weights);
@@ -178,11 +185,16 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     state.reset();
   }
   const MemoryPlan memory = trainer.step(training->sizes().front()).memory_plan();
-  Observer observer(workload.task, recipe, training->batches(0).value_or(0), options.quiet);
+  const int64_t ranks = communicator == nullptr ? 1 : communicator->size();
+  Observer observer(workload.task, recipe, training->batches(0, ranks).value_or(0),
+                    options.quiet || !is_first);
   train::FitOptions fit = fit_options(recipe, options, test);
   fit.checkpoints = folder.checkpoints();
   fit.changes = changes;
   fit.on_begin = [&] {
+    if (options.on_begin) options.on_begin();
+    preparing.reset();
+    if (!is_first) return;
     folder.begin(recipe, begun);
     observer.begin(options.folder, first_step);
     for (const train::SettingChange& change : changes) {
@@ -195,13 +207,17 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
     const std::string shared = workspace_summary(trainer.workspace().uses());
     if (!shared.empty()) observer.progress().print(shared);
   };
-  fit.on_step = [&](const train::StepEvent& event) { observer.step(event); };
-  fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer.epoch(row, evaluations); };
+  if (is_first) {
+    fit.on_step = [&](const train::StepEvent& event) { observer.step(event); };
+    fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer.epoch(row, evaluations); };
+  }
   train::FitResult result = trainer.fit(*training, fit);
   if (!result.completed) return {workload.task, std::move(result)};
 
-  save(trainer.checkpoint(), options.folder / "model.safetensors");
+  const LongWork finishing;
+  if (is_first) save(trainer.checkpoint(), options.folder / "model.safetensors");
   evaluate_anew(trainer, test, result);
+  if (!is_first) return {workload.task, std::move(result)};
   const report::RunSummary summary = summarize(trainer, result);
   report::write_summary(options.folder / "summary.json", summary);
   const std::vector<std::string> remarks = remarks_on(*training, *test.source);
@@ -209,6 +225,18 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   report::write_report(options.folder / "report.html",
                        make_report(recipe, workload, summary, result, remarks));
   return {workload.task, std::move(result)};
+}
+
+}  // namespace
+
+RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
+  try {
+    return run_rank(recipe, options);
+  } catch (const std::exception& error) {
+    if (options.communicator != nullptr)
+      options.communicator->abort(fmt::format("rank {}: {}", options.communicator->rank(), error.what()));
+    throw;
+  }
 }
 
 std::vector<train::EvaluationRow> RunResult::last_evaluations() const {

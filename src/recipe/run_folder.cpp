@@ -36,7 +36,8 @@ std::string text_of(const fs::path& file) {
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
+RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume, bool writes) : path_(path) {
+  if (!writes) return;
   if (resume) check_contents(recipe, resume);  // lest the folder be made
   made_ = missing_folders(path_);
   try {

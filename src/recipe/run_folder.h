@@ -16,7 +16,8 @@ class RunFolder {
   // Makes the folder where it is missing and locks it until the end of this object or of the process. Throws
   // Error(io) when another run is at work in it, when it holds a run and `resume` is not set or the other way
   // round, and when it has a recipe.toml that a new run of `recipe` would write over.
-  RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume);
+  // Unless it `writes`, it only says where things are, to a rank whose run another one keeps here.
+  RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume, bool writes = true);
   // Takes away what the constructor made, unless the run began.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

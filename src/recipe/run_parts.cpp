@@ -16,7 +16,8 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .clip_norm = values.real("train.clip_norm"),
                                 .ema_decay = values.real("train.ema_decay"),
                                 .decay_all = values.boolean("optimizer.decay_all"),
-                                .deterministic = values.boolean("train.deterministic")};
+                                .deterministic = values.boolean("train.deterministic"),
+                                .share_batch_norm = values.boolean("train.share_batch_norm")};
   if (values.text("train.precision") != "auto")
     options.precision = parse_precision(values.text("train.precision"));
   if (values.has("train.recompute")) options.recompute = values.boolean("train.recompute");

@@ -20,8 +20,9 @@ constexpr int64_t kKernel = 4;
 Value* generator(nn::Context& context, const GanOptions& options, const Dimension& batch) {
   const auto scope = context.scope("generator");
   const int64_t size = options.image_size / 4;
+  const SymbolicShape shape = context.whole_batch({batch, options.noise});
   Value* noise =
-      ops::random_normal(context.random_counter(), {batch, options.noise}, context.next_random_stream());
+      context.own_rows(ops::random_normal(context.random_counter(), shape, context.next_random_stream()));
   const nn::Initializer start = nn::normal(0.02);
   Value* x = nn::linear(context, "fc", noise, size * size * 2 * options.width, {.weight = start});
   x = ops::reshape(x, {batch, size, size, 2 * options.width});

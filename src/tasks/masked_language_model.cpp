@@ -35,7 +35,8 @@ Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens) 
   const SymbolicShape shape = tokens->shape();
   Value* counter = counter_of(context);
   const auto draw = [&](const SymbolicShape& of) {
-    return ops::random_uniform(counter, of, context.next_random_stream());
+    const SymbolicShape whole = context.whole_batch(of);
+    return context.own_rows(ops::random_uniform(counter, whole, context.next_random_stream()));
   };
   const int64_t half = options.tokens / 2;
   const std::vector<Value*> halves = ops::split(tokens, {half, half}, 1);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/progress.h"
+#include "tessera/distribute/exchange.h"
 
 namespace tessera::train {
 namespace {
@@ -12,13 +14,20 @@ namespace {
 constexpr int64_t kSamples = 400;  // of a run's history
 constexpr int64_t kSkipped = 40;   // steps in a row that may overflow in 16 bits while the loss scale falls
 
+// All ranks have the same state: the first one saves it.
+FitOptions options_of_rank(const FitOptions& options, int64_t rank) {
+  FitOptions own = options;
+  if (rank > 0) own.checkpoints.clear();
+  return own;
+}
+
 }  // namespace
 
 Fitting::Fitting(Trainer& trainer, const data::Source& source, const FitOptions& options)
     : trainer_(trainer),
       source_(source),
-      options_(options),
-      writer_(options, trainer.position_.step),
+      options_(options_of_rank(options, trainer.rank())),
+      writer_(options_, trainer.position_.step),
       skipped_(trainer.phase_count(), 0) {
   plan_turns();
   plan_length();
@@ -53,7 +62,7 @@ void Fitting::plan_turns() {
 void Fitting::plan_length() {
   const auto code = ErrorCode::invalid_argument;
   const auto batches_of_step = static_cast<int64_t>(turns_.size());
-  const std::optional<int64_t> batches = source_.batches(trainer_.position_.epoch);
+  const std::optional<int64_t> batches = source_.batches(trainer_.position_.epoch, trainer_.ranks());
   if (!batches.has_value()) {
     require(options_.steps > 0, code, "the data does not end: FitOptions::steps says how long to train");
     total_steps_ = options_.steps;
@@ -86,6 +95,7 @@ void Fitting::make_schedules() {
 
 // After a run that threw, what was under way is not wanted, and its steps may count again.
 void Fitting::prepare() {
+  const LongWork compiling;
   for (auto& [key, steps] : trainer_.steps_) steps.family.discard();
   const std::vector<SymbolBindings> sizes = source_.sizes();
   for (const SymbolBindings& size : sizes) trainer_.declare(size);
@@ -101,8 +111,16 @@ Tensor Fitting::rate_input(size_t phase, size_t group, int64_t update) const {
   return Tensor::scalar(DataType::fp32, base * schedules_[phase][group].factor(update));
 }
 
+// One rank that is told to stop stops all, at the same step.
+bool Fitting::stopped() const {
+  const bool own = options_.stop != nullptr && options_.stop->load();
+  return trainer_.ranks() == 1 ? own : distribute::any_rank(*trainer_.communicator(), own);
+}
+
 bool Fitting::interrupted(const Position& position) const {
-  return stopped() || (options_.max_steps > 0 && position.step >= options_.max_steps);
+  // Between the batches of a step each rank has sums of its own, which are not saved.
+  if (trainer_.ranks() > 1 && position.batch % std::ssize(turns_) != 0) return false;
+  return (options_.max_steps > 0 && position.step >= options_.max_steps) || stopped();
 }
 
 bool Fitting::complete(const Position& position) const {
@@ -131,6 +149,7 @@ FitResult Fitting::run() {
   }
   result_.completed = complete(position);
   if (!result_.completed) save_state(true);
+  if (trainer_.ranks() > 1) trainer_.communicator()->barrier();  // nobody leaves before all is saved
   result_.position = position;
   result_.history = trainer_.history_;
   return std::move(result_);
@@ -144,7 +163,8 @@ bool Fitting::run_epoch() {
   evaluation_seconds_ = 0;
   epoch_start_ = batch_start_ = Clock::now();
   const std::unique_ptr<data::Stream> stream = source_.open_into(
-      trainer_.batch_memory_, {.epoch = position.epoch, .batch = position.batch, .state = position.source});
+      trainer_.batch_memory_, {.epoch = position.epoch, .batch = position.batch, .state = position.source},
+      {.rank = trainer_.rank(), .ranks = trainer_.ranks()});
   std::optional<Submitted> under_way;
   const auto finish = [&] {
     if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
@@ -156,6 +176,7 @@ bool Fitting::run_epoch() {
       save_state(false);
     }
     const std::optional<data::Batch> batch = stream->next();
+    note_progress();
     require(batch.has_value(), ErrorCode::internal, "the data ended after {} of {} batches", next.batch,
             batches_);
     Submitted submitted = submit(*batch, next);
@@ -178,7 +199,7 @@ bool Fitting::run_epoch() {
 // Gives the device the next batch from that position on.
 Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) {
   const auto slot = static_cast<size_t>(position.batch) % turns_.size();
-  Submitted submitted{.sizes = batch.sizes, .samples = batch.samples};
+  Submitted submitted{.sizes = batch.sizes, .samples = batch.samples * trainer_.ranks()};
   submitted.learning_rate = rate_input(0, 0, position.step * trainer_.phase(0).repeat).at(0);
   for (const Turn& turn : turns_[slot]) {
     Trainer::Steps& steps = trainer_.steps(turn.phase, turn.updating);
@@ -350,6 +371,7 @@ void Fitting::note(const EvaluationRow& row) {
 
 void Fitting::save_state(bool must) {
   if (!writer_.enabled()) return;
+  const LongWork saving;
   trainer_.check_variables();
   Checkpoint state = trainer_.training_state();
   state.metadata.insert(options_.metadata.begin(), options_.metadata.end());

@@ -52,7 +52,7 @@ class Fitting {
   void prepare();
   Tensor rate_input(size_t phase, size_t group, int64_t update) const;
 
-  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  bool stopped() const;
   bool interrupted(const Position& position) const;
   bool complete(const Position& position) const;
   bool batches_left(const Position& position) const;
@@ -72,7 +72,7 @@ class Fitting {
 
   Trainer& trainer_;
   const data::Source& source_;
-  const FitOptions& options_;
+  const FitOptions options_;
   std::vector<std::vector<Turn>> turns_;                 // of each batch that makes part of a step
   std::vector<std::vector<optim::Schedule>> schedules_;  // of each phase and group
   int64_t batches_ = 0;  // of an epoch, in whole steps; 0 where the data does not end

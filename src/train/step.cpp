@@ -2,6 +2,7 @@
 
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -10,6 +11,7 @@
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
+#include "train/over_ranks.h"
 #include "train/row_gradients.h"
 
 namespace tessera::train {
@@ -58,9 +60,11 @@ class StepBuilder {
         options_(options),
         prefix_(options.phase.name.empty() ? "" : options.phase.name + "/"),
         graph_(std::make_unique<Graph>(task.network + "_training")),
-        context_(*graph_, nn::Mode::training, options.phase.objective) {}
+        context_(*graph_, nn::Mode::training, options.phase.objective, options.ranks),
+        ranks_(options.ranks) {}
 
   StepGraph build(bool updating) {
+    updating_ = updating;
     forward();
     backward();
     if (updating) {
@@ -77,11 +81,31 @@ class StepBuilder {
     const nn::Values inputs = nn::add_inputs(*graph_, task_, options_.sizes);
     const nn::Training training = task_.training(context_, inputs);
     objective_ = objective_of(task_, training, options_.phase.objective, options_.sizes);
-    show(objective_);
-    for (const nn::Measure& measure : training.metrics) show(measure);
+    const bool through_ranks = communicates(*graph_);
+    std::vector<nn::Measure> measures{objective_};
+    measures.insert(measures.end(), training.metrics.begin(), training.metrics.end());
+    if (updating_) ranks_.add_up(measures);
+    total_ = measures.front();
+    for (const nn::Measure& measure : measures) show(measure);
+    // Gradients that go through other ranks must be of one size on all of them.
+    if (!updating_ && through_ranks) total_.weight = ranks_.sum(objective_.weight);
+    if (updating_) ranks_.average_states(*graph_);
     if (Value* counter = graph_->find_input("random_counter")) {
       context_.update(counter, ops::add(counter, ops::constant(*graph_, Tensor::from<int64_t>({2}, {0, 1}))));
     }
+  }
+
+  // Rows are of all ranks already.
+  void add_gradients_over_ranks() {
+    std::vector<ParameterGradient*> entries;
+    std::vector<Value*> own;
+    for (ParameterGradient& entry : gradients_) {
+      if (entry.rows != nullptr) continue;
+      entries.push_back(&entry);
+      own.push_back(entry.gradient);
+    }
+    const std::vector<Value*> sums = ranks_.reduced(std::move(own));
+    for (size_t i = 0; i < entries.size(); ++i) entries[i]->gradient = sums[i];
   }
 
   void show(const nn::Measure& measure) {
@@ -122,7 +146,7 @@ class StepBuilder {
     }
     require(!gradients_.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
             task_.name, objective_.name);
-    weight_ = one_if_zero(objective_.weight);
+    weight_ = one_if_zero(total_.weight);
     Value* one = loss_scale_ != nullptr ? loss_scale_ : ops::constant_like(objective_.sum, 1);
     const std::vector<Value*> gradients =
         differentiate(*graph_, objective_.sum, sources, ops::divide(one, weight_));
@@ -131,7 +155,8 @@ class StepBuilder {
       const auto end = next + std::ssize(reads[i].parts);
       gradients_[i].gradient = *next;
       if (gradients_[i].variable.updates_rows) {
-        const ops::CombinedRows rows = combined_rows(gradients_[i].parameter, reads[i].indices, {next, end});
+        const ops::CombinedRows rows = combined_rows(
+            gradients_[i].parameter, ranks_.gathered(reads[i].indices), ranks_.gathered({next, end}));
         gradients_[i].rows = rows.first;
         gradients_[i].gradient = rows.sums;
       }
@@ -142,6 +167,7 @@ class StepBuilder {
     } else if (loss_scale_ != nullptr) {
       scale_gradients(ops::reciprocal(loss_scale_));
     }
+    if (options_.accumulate == 1) add_gradients_over_ranks();
   }
 
   void check_rows(const nn::Variable& variable, const ParameterGroup& group) const {
@@ -160,7 +186,7 @@ class StepBuilder {
   template <typename Function>
   void for_each_sum(const Function& function) {
     for (ParameterGradient& entry : gradients_) {
-      const std::string name = prefix_ + entry.variable.name + "/accumulated";
+      const std::string name = prefix_ + entry.variable.name + kAccumulatedState;
       entry.gradient = function(context_.state(name, entry.variable.shape, nn::zeros()), entry.gradient);
     }
     weight_ = function(state(kAccumulatedWeightState), objective_.weight);
@@ -179,6 +205,8 @@ class StepBuilder {
       cleared_.insert(sum);
       return ops::add(sum, addend);
     });
+    add_gradients_over_ranks();
+    weight_ = ranks_.sum(weight_);
     scale_gradients(ops::reciprocal(one_if_zero(weight_)));
   }
 
@@ -243,7 +271,7 @@ class StepBuilder {
   // Whether the loss is a number, and nothing halted the training.
   Value* finite() {
     if (finite_ != nullptr) return finite_;
-    finite_ = ops::is_finite(objective_.sum);
+    finite_ = ops::is_finite(total_.sum);
     if (options_.halting) {
       halted_ = context_.state(kHaltedState, {}, nn::zeros());
       finite_ = ops::logical_and(finite_, ops::equal(halted_, ops::constant_like(halted_, 0)));
@@ -296,7 +324,10 @@ class StepBuilder {
   const std::string prefix_;
   std::unique_ptr<Graph> graph_;
   nn::Context context_;
+  const OverRanks ranks_;
+  bool updating_ = false;
   nn::Measure objective_;
+  nn::Measure total_;  // the objective's sum and weight as the ranks agree on them
   std::vector<std::string> measures_;
   Value* weight_ = nullptr;  // of the objective in what the gradients are of, never 0
   Value* loss_scale_ = nullptr;
@@ -336,13 +367,13 @@ StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& optio
 }
 
 StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
-                       const std::function<bool(const nn::Variable&)>& averaged) {
+                       const std::function<bool(const nn::Variable&)>& averaged, const nn::Ranks& ranks) {
   const bool evaluates = reading == Reading::evaluation;
   const auto& build = evaluates && task.evaluation ? task.evaluation : task.inference;
   require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to {}", task.name,
           evaluates ? "evaluate" : "serve");
   auto graph = std::make_unique<Graph>(task.network + (evaluates ? "_evaluation" : "_inference"));
-  nn::Context context(*graph, nn::Mode::inference);
+  nn::Context context(*graph, nn::Mode::inference, {}, ranks);
   const nn::Values inputs = nn::add_inputs(*graph, task, sizes);
   for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);
   for (const auto& [name, value] : inputs) {

@@ -1,13 +1,15 @@
 #include "tessera/train/trainer.h"
 
 #include <cmath>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/progress.h"
+#include "tessera/distribute/exchange.h"
 
 #include "train/fitting.h"
+#include "train/pass_counter.h"
 
 namespace tessera::train {
 namespace {
@@ -40,6 +42,11 @@ Phase phase_of(const TrainerOptions& options, size_t index) {
   return phase;
 }
 
+nn::Ranks ranks_of(const TrainerOptions& options) {
+  if (options.communicator == nullptr) return {};
+  return {options.communicator->rank(), options.communicator->size(), options.share_batch_norm};
+}
+
 // Steps are submitted before the one ahead of them was looked at.
 bool is_ahead(const Device& device) {
   return !device.host_accessible();
@@ -56,6 +63,7 @@ StepOptions step_options(const TrainerOptions& options, const Device& device, si
           .clip_norm = options.clip_norm,
           .ema_decay = options.ema_decay,
           .decay_all = options.decay_all,
+          .ranks = ranks_of(options),
           .halting = is_ahead(device)};
 }
 
@@ -121,6 +129,7 @@ CompileOptions Trainer::compile_options() const {
   options.tune = options_.tune;
   options.tuning_file = options_.tuning_file;
   options.workspace = workspace_;
+  if (options_.communicator != nullptr) options.communicators[""] = options_.communicator;
   return options;
 }
 
@@ -154,7 +163,12 @@ int64_t Trainer::parameter_count() const {
 }
 
 FitResult Trainer::fit(const data::Source& source, const FitOptions& options) {
-  return Fitting(*this, source, options).run();
+  try {
+    return Fitting(*this, source, options).run();
+  } catch (const std::exception& error) {
+    if (communicator() != nullptr) communicator()->abort(fmt::format("rank {}: {}", rank(), error.what()));
+    throw;
+  }
 }
 
 std::function<bool(const nn::Variable& variable)> Trainer::is_averaged() const {
@@ -235,15 +249,22 @@ ExecutableFamily& Trainer::frozen(Reading reading) {
   if (known != frozen_.end()) return known->second;
   CompileOptions options = compile_options();
   options.passes.frozen = true;
-  const auto build = [task = task_, reading, averaged = is_averaged()](const SymbolBindings& sizes) {
-    return build_frozen(task, reading, sizes, averaged).graph;
+  // What is evaluated is each rank's part of the batches, what is served is whole.
+  const nn::Ranks ranks = reading == Reading::evaluation ? ranks_of(options_) : nn::Ranks{};
+  const auto build = [task = task_, reading, averaged = is_averaged(), ranks](const SymbolBindings& sizes) {
+    return build_frozen(task, reading, sizes, averaged, ranks).graph;
   };
   return frozen_.emplace(reading, ExecutableFamily(device_, build, options)).first->second;
 }
 
 int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits) {
   const auto receive = [&](const data::Batch& batch, const Feeds& outputs) { evaluator.add(batch, outputs); };
-  return pass(Reading::evaluation, source, receive, limits);
+  const int64_t samples = pass(Reading::evaluation, source, receive, limits, communicator());
+  if (communicator() == nullptr) return samples;
+  std::vector<Feeds> states = distribute::gather_tensors(*communicator(), evaluator.state());
+  states.erase(states.begin() + rank());
+  for (const Feeds& state : states) evaluator.merge(state);
+  return samples;
 }
 
 int64_t Trainer::predict(const data::Source& source, const OutputReceiver& receive,
@@ -264,7 +285,7 @@ Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limit
 }
 
 int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputReceiver& receive_outputs,
-                      const EvaluationLimits& limits) {
+                      const EvaluationLimits& limits, Communicator* communicator) {
   struct Submitted {
     data::Batch batch;
     std::shared_ptr<Executable> executable;
@@ -276,30 +297,25 @@ int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputR
   family.bind(variables_);  // the weights have changed: folded and packed ones are made anew
   family.prepare(source.sizes());
   // One batch ahead, so that a device has work while the host reads.
-  const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {});
+  PassCounter counter(communicator, limits);
+  const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {}, counter.partition());
   std::optional<Submitted> under_way;
-  int64_t samples = 0;
-  const auto receive = [&](const Submitted& one) {
-    receive_outputs(one.batch, one.executable->receive());
-    samples += one.batch.samples;
-  };
-  int64_t left = limits.samples > 0 ? limits.samples : std::numeric_limits<int64_t>::max();
-  while (left > 0) {
+  const auto receive = [&](const Submitted& one) { receive_outputs(one.batch, one.executable->receive()); };
+  while (!counter.done()) {
     std::optional<data::Batch> batch = stream->next();
     if (!batch.has_value()) break;
+    note_progress();
     std::shared_ptr<Executable> executable = family.at(batch->sizes);
     executable->submit(inputs_of(*batch));
     if (under_way.has_value()) receive(*under_way);
     // What is beyond the limit fills the batch, as what is beyond the end of the data does.
-    batch->samples = std::min(batch->samples, left);
+    batch->samples = counter.count(batch->samples);
     if (std::ssize(batch->indices) > batch->samples)
       batch->indices.resize(static_cast<size_t>(batch->samples));
-    left -= batch->samples;
     under_way = {std::move(*batch), std::move(executable)};
-    if (limits.stop != nullptr && limits.stop->load()) break;
   }
   if (under_way.has_value()) receive(*under_way);
-  return samples;
+  return counter.samples();
 }
 
 }  // namespace tessera::train

@@ -121,6 +121,14 @@ std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state, const
   return tensors;
 }
 
+// What one rank had accumulated within a step counts once.
+void Trainer::clear_accumulated() {
+  for (const nn::Variable& variable : variables_list_) {
+    if (variable.name.ends_with(kAccumulatedState) || variable.name.ends_with(kAccumulatedWeightState))
+      variables_->set(variable.name, Tensor(variable.data_type, variable.shape));
+  }
+}
+
 void Trainer::restore(const Checkpoint& state, const std::string& source) {
   const auto expect = [&](const char* key, const std::string& value) {
     const auto found = state.metadata.find(key);
@@ -142,6 +150,7 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
     history = history_from_json(found->second, source);
   }
   write_variables(*variables_, variables_list_, tensors_of(state, position), source);
+  if (rank() > 0) clear_accumulated();
   bind_again();
   position_ = position;
   history_ = std::move(history);

@@ -241,6 +241,7 @@ std::string family_of(const Node& node) {
     case OperatorClass::indexing:
       return "indexing";
     case OperatorClass::movement:
+    case OperatorClass::communication:
       return "movement";
     case OperatorClass::source:
       return "sources";

@@ -65,8 +65,9 @@ inline Tolerance tolerance_for(OperatorClass operator_class, DataType type, cons
   const Tolerance sum{rounding.absolute + 4 * n * a * m, rounding.relative + 4 * std::sqrt(n) * a};
   switch (operator_class) {
     case OperatorClass::movement:
-    case OperatorClass::control:  // that of its bodies' nodes, beside what it moves
-      return {};                  // the same bits
+    case OperatorClass::communication:  // of one rank
+    case OperatorClass::control:        // that of its bodies' nodes, beside what it moves
+      return {};                        // the same bits
     case OperatorClass::source:
       // Uniform numbers are exact; normal ones take a logarithm, a root and a cosine of 4 units each.
       return {rounding.absolute + 16 * a, rounding.relative + 16 * a};

@@ -19,6 +19,7 @@ enum class ErrorCode {
   unsupported,   // legal, but no device or kernel can do it
   device_fault,  // a device failed while it was used: a lost context, an illegal address, faulty memory
   not_finite,    // a training step made NaN or infinity
+  rank_failure,  // another process of those that compute together died, hangs, or has stopped all
   internal,      // a broken invariant of ours
 };
 

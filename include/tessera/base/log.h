@@ -1,6 +1,7 @@
 // Log lines to standard error, through spdlog behind this header so that few files pay for it.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace tessera {
 enum class LogLevel { debug, info, warning, error, off };
 
 void set_log_level(LogLevel level);
+// From now on all lines go to the end of that file too. Throws Error(io).
+void add_log_file(const std::filesystem::path& path);
 void write_log(LogLevel level, const std::string& message);
 
 template <typename... Arguments>

@@ -27,6 +27,8 @@ struct CompileOptions {
   std::string tuning_file;  // where winners are remembered; "" keeps them in memory only
   // Shared with executables that never run at the same time; none: one of its own.
   std::shared_ptr<Workspace> workspace = {};
+  // Of the groups that collectives name; "" is that of all ranks. All ranks run the same graph.
+  std::map<std::string, std::shared_ptr<Communicator>> communicators = {};
   bool plan_memory = true;  // false: every value in memory of its own
   bool poison_freed =
       false;  // fill memory with 0xFF (NaN) when the plan frees it: shows reads after the end of life

@@ -13,6 +13,7 @@
 
 namespace tessera {
 
+class Communicator;
 class Queue;
 
 // Pointers in device memory, aligned to Device::memory_alignment(). An output may equal an input only where
@@ -59,6 +60,8 @@ struct KernelRequest {
   std::vector<bool> frozen_inputs;  // per input: it never changes, and the kernel may have it packed
   bool deterministic = true;        // the same bits at every run
   bool tf32 = false;                // fp32 products may round their operands to TF32
+  // Of the node's group, where it communicates and the compilation has one.
+  std::shared_ptr<Communicator> communicator = {};
 };
 
 // Why a candidate does not run a node.

@@ -138,8 +138,9 @@ enum class OperatorClass {
   indexing,       // gather, scatter, top-k: data-dependent addresses
   pooling,
   loss,
-  control,  // chooses among its bodies or repeats them; what they read are its operands
-  fused,    // several nodes in one: its body
+  communication,  // needs the other ranks of a group; for a group of one the identity
+  control,        // chooses among its bodies or repeats them; what they read are its operands
+  fused,          // several nodes in one: its body
 };
 
 // Where an operator runs in a network whose products are in 16 bits.

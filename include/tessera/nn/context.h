@@ -41,15 +41,24 @@ struct Variable {
 Tensor from_file_layout(const Variable& variable, const Tensor& stored);
 Tensor to_file_layout(const Variable& variable, const Tensor& value);
 
+// Which of several ranks builds. All train the same network, each on its own rows of every batch: rank r has
+// those after the rows of the ranks before it.
+struct Ranks {
+  int64_t rank = 0;
+  int64_t count = 1;
+  bool share_batch_norm = false;  // statistics over the whole batch; else over each rank's rows
+};
+
 class Context {
  public:
   // `objective` names the one that is trained, where a task has several.
-  Context(Graph& graph, Mode mode, std::string objective = {})
-      : graph_(graph), mode_(mode), objective_(std::move(objective)) {}
+  Context(Graph& graph, Mode mode, std::string objective = {}, Ranks ranks = {})
+      : graph_(graph), mode_(mode), objective_(std::move(objective)), ranks_(ranks) {}
 
   Graph& graph() const { return graph_; }
   Mode mode() const { return mode_; }
   bool training() const { return mode_ == Mode::training; }
+  const Ranks& ranks() const { return ranks_; }
   // False where only another objective is trained: a task may leave out what that does not need.
   bool trains(std::string_view objective) const { return objective_.empty() || objective_ == objective; }
 
@@ -82,6 +91,10 @@ class Context {
   // int64[2] = {seed, step}, for random operators; a state named "random_counter", made at first use. The
   // trainer advances it.
   Value* random_counter();
+  // Random numbers for the rows of a batch, which are the first axis, are drawn for the rows of all ranks,
+  // and each takes its own: N ranks have those that one has. The shape of all, and this rank's part of them.
+  SymbolicShape whole_batch(SymbolicShape rows) const;
+  Value* own_rows(Value* whole) const;
   // A number that tells this network's random operators apart, in the order of building within a scope.
   int64_t next_random_stream();
 
@@ -91,6 +104,7 @@ class Context {
   Graph& graph_;
   Mode mode_;
   std::string objective_;
+  Ranks ranks_;
   std::string scope_;  // "encoder.layer3."
   std::vector<Variable> variables_;
   std::map<Value*, size_t> updated_;      // the new value of a state -> its place among the graph's updates

@@ -229,6 +229,21 @@ struct TopK {
 };
 TopK top_k(Value* x, int64_t k);  // of the last axis, largest first, the first of equals first
 
+// Communication: among the ranks of a group, which all run the same graph. One rank: the identity.
+struct RankGroup {
+  int64_t ranks = 1;
+  std::string name = {};  // of CompileOptions::communicators; empty: all ranks
+};
+// Of each input by itself, all in one go; the reduction is "sum", "mean", "maximum" or "minimum".
+std::vector<Value*> all_reduce(const std::vector<Value*>& inputs, const RankGroup& group,
+                               const std::string& reduction = "sum");
+Value* all_reduce(Value* x, const RankGroup& group, const std::string& reduction = "sum");
+// [ranks * n, ...] -> [n, ...]: this rank's part of what is reduced, "sum" or "mean".
+Value* reduce_scatter(Value* x, const RankGroup& group, const std::string& reduction = "sum");
+Value* all_gather(Value* x, const RankGroup& group);  // [n, ...] -> [ranks * n, ...]
+Value* broadcast(Value* x, const RankGroup& group, int64_t root = 0);
+Value* reduce(Value* x, const RankGroup& group, int64_t root = 0);  // the sum there, zeros elsewhere
+
 // Movement.
 Value* reshape(Value* x, SymbolicShape shape);  // one extent may be -1: what remains
 Value* transpose(Value* x, std::vector<int64_t> permutation);

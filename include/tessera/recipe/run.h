@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,6 +22,11 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;  // set from a signal handler
   bool quiet = false;                       // no progress line
   std::set<std::string> asked = {};         // keys that the user named: they may differ from what the run had
+  // Of the ranks that run this recipe together; none: alone. Each makes its part of every batch; rank 0 alone
+  // writes into the folder.
+  std::shared_ptr<Communicator> communicator = {};
+  // Called when all is checked and compiled and the folder is there, before the first step.
+  std::function<void()> on_begin = {};
 };
 
 struct RunResult {
@@ -34,8 +40,9 @@ struct RunResult {
 // Trains and leaves in the folder: recipe.toml, checkpoints/{last,best}.safetensors, model.safetensors
 // (weights for inference and exchange), events.out.tfevents.*, summary.json and report.html. An interrupted
 // run leaves the checkpoint and no summary. The folder is this run's alone for so long; what is refused
-// before the first step leaves it as it was. Throws Error(io) when another run is at work in the folder, when
-// it holds a run and `resume` is not set, or a recipe.toml that is not this run's.
+// before the first step leaves it as it was. What one of several ranks throws ends all. Throws Error(io) when
+// another run is at work in the folder, when it holds a run and `resume` is not set, or a recipe.toml that is
+// not this run's.
 RunResult run_recipe(const Recipe& recipe, const RunOptions& options);
 
 // The parts, for evaluation and prediction with what a run left. What is trained, on which data: the training

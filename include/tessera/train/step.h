@@ -19,6 +19,7 @@ struct StepOptions {
   double clip_norm = 0;    // 0: off
   double ema_decay = 0;    // 0: off
   bool decay_all = false;  // weight decay also on biases and normalization
+  nn::Ranks ranks = {};    // of which each trains on its own part of every batch
   // A step that must not be trained on from (an objective that is not finite, without a loss scale also a
   // gradient norm) sets the state kHaltedState to 1, with which no later step changes a variable: those that
   // were enqueued before anybody looked.
@@ -29,7 +30,9 @@ inline constexpr const char* kHaltedState = "halted";
 // Of fp16 alone, with the phase's name and a slash before them.
 inline constexpr const char* kLossScaleState = "loss_scale";
 inline constexpr const char* kLossScaleStepsState = "loss_scale_good_steps";
-// With accumulation: the weight of the objective in the batches so far.
+// With accumulation: what the sums of gradients are called after their parameters, and the weight of the
+// objective in the batches so far.
+inline constexpr const char* kAccumulatedState = "/accumulated";
 inline constexpr const char* kAccumulatedWeightState = "accumulated_weight";
 
 // A graph, and the variables it reads, with their starting values and file layouts.
@@ -51,6 +54,10 @@ double mean_of(const Feeds& outputs, const std::string& measure);
 //   outputs: for each measure its sum and weight, and with clipping or fp16 gradient_norm fp32 [] (before
 //   clipping)
 // The gradient is that of the objective's mean: its sum's, divided by its weight in all accumulated batches.
+// Of several ranks it is that of all their batches together: all ranks have the same gradients and measures,
+// make the same updates, and states that the network updates are the means of the ranks'. Of accumulated
+// batches only the updating step exchanges gradients, and only its measures are those of all ranks' last
+// batches; an accumulating one's are its own.
 // A step whose objective is not finite changes no variable, so that it can be run again to find the node that
 // made it. With fp16 the objective is scaled by the state "loss_scale", which halves after an overflow and
 // doubles after 2000 good steps; a step whose gradients overflow is skipped, with what was accumulated for
@@ -69,6 +76,7 @@ enum class Reading { evaluation, inference };
 // Parameters that are `averaged` are their moving averages, named "ema/<parameter>". Throws
 // Error(invalid_argument) when the task has neither.
 StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
-                       const std::function<bool(const nn::Variable&)>& averaged = {});
+                       const std::function<bool(const nn::Variable&)>& averaged = {},
+                       const nn::Ranks& ranks = {});
 
 }  // namespace tessera::train

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tessera/compile/batch_memory.h"
+#include "tessera/compile/communicator.h"
 #include "tessera/compile/executable_family.h"
 #include "tessera/compile/variable_check.h"
 #include "tessera/train/checkpoint.h"
@@ -37,6 +38,10 @@ struct TrainerOptions {
   std::string tuning_file = {};
   // Of the task's symbols, for states whose shape depends on them; symbols that are left out are 1.
   SymbolBindings sizes = {};
+  // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
+  // its part of every batch.
+  std::shared_ptr<Communicator> communicator = {};
+  bool share_batch_norm = false;  // statistics over the batches of all ranks
 };
 
 // What the steps of such a trainer are built with: those of a phase, by its place, at these sizes on that
@@ -111,17 +116,20 @@ class Trainer {
  public:
   explicit Trainer(nn::Task task, TrainerOptions options = {});
 
-  // Trains from the present position on. Throws Error(not_finite) naming the input, variable or node that had
-  // the first NaN or infinity when an objective or a measured gradient norm is not finite (fp16: still not
-  // after the loss scale has fallen to 1); the variables are then those of the step before. At the end of an
-  // epoch, and before anything is saved, a variable that is not finite is found as well.
+  // Trains from the present position on; of several ranks all do, with the same options, and rank 0 alone
+  // saves. What one of them throws ends all: the others throw Error(rank_failure) with its message. Throws
+  // Error(not_finite) naming the input, variable or node that had the first NaN or infinity when an objective
+  // or a measured gradient norm is not finite (fp16: still not after the loss scale has fallen to 1); the
+  // variables are then those of the step before. At the end of an epoch, and before anything is saved, a
+  // variable that is not finite is found as well.
   FitResult fit(const data::Source& source, const FitOptions& options);
 
-  // One pass over an epoch of the source; returns how many samples it saw. Throws Error(invalid_argument)
-  // where the source does not end and nothing limits the pass.
+  // One pass over an epoch of the source; returns how many samples it saw. Several ranks see a part each, and
+  // the evaluator of each then merges what the others saw, in the order of the ranks after its own. Throws
+  // Error(invalid_argument) where the source does not end and nothing limits the pass.
   int64_t evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits = {});
 
-  // The same of what the task serves, its `inference`, for whoever receives it. Throws
+  // The same of what the task serves, its `inference`, for whoever receives it; each rank for itself. Throws
   // Error(invalid_argument) when the task serves nothing.
   int64_t predict(const data::Source& source, const OutputReceiver& receive,
                   const EvaluationLimits& limits = {});
@@ -162,6 +170,9 @@ class Trainer {
     std::shared_ptr<const StepNames> names;  // the same at all sizes; known with the first of them
   };
 
+  int64_t rank() const { return communicator() == nullptr ? 0 : communicator()->rank(); }
+  int64_t ranks() const { return communicator() == nullptr ? 1 : communicator()->size(); }
+  Communicator* communicator() const { return options_.communicator.get(); }
   size_t phase_count() const { return std::max<size_t>(options_.phases.size(), 1); }
   Phase phase(size_t index) const;  // as all that take an index, of the phases in their order
   void declare(const SymbolBindings& sizes);
@@ -171,11 +182,12 @@ class Trainer {
   Steps& steps(size_t index, bool updating);
   ExecutableFamily& frozen(Reading reading);
   int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
-               const EvaluationLimits& limits);
+               const EvaluationLimits& limits, Communicator* communicator = nullptr);
   Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
   void bind_again();
+  void clear_accumulated();
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
   std::function<bool(const nn::Variable& variable)> is_averaged() const;

@@ -1,0 +1,27 @@
+// What ranks tell each other beside tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/compile/communicator.h"
+#include "tessera/compile/feeds.h"
+
+namespace tessera::distribute {
+
+// All ranks' texts, of any lengths, in the order of the ranks.
+std::vector<std::string> gather_texts(Communicator& communicator, const std::string& text);
+// All ranks' tensors, of any names, types and shapes, in the order of the ranks.
+std::vector<Feeds> gather_tensors(Communicator& communicator, const Feeds& tensors);
+// Whether any rank says so.
+bool any_rank(Communicator& communicator, bool says);
+
+// Compares what all ranks must have alike with what rank 0 has, line by line. Throws
+// Error(invalid_argument) on all of them with the first rank that differs, the kind ("recipe") and the first
+// line that differs.
+void require_same(Communicator& communicator, const std::string& kind, const std::string& text);
+
+// Ends of groups of threads of this process, one for each rank: for tests, and ranks without processes.
+std::vector<std::shared_ptr<Communicator>> thread_group(int64_t ranks);
+
+}  // namespace tessera::distribute

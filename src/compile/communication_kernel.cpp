@@ -1,0 +1,142 @@
+#include "compile/communication_kernel.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "tessera/base/error.h"
+#include "tessera/compile/communicator.h"
+#include "tessera/compile/queue.h"
+#include "tessera/graph/operator.h"
+
+namespace tessera {
+namespace {
+
+using Run = void (*)(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+                     std::span<void* const> outputs);
+
+int64_t bytes_of(const Value& value) {
+  return value.type().bytes();
+}
+
+void all_reduce(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+                std::span<void* const> outputs) {
+  std::vector<ReducedPart> parts;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    parts.push_back({inputs[i], outputs[i], node.input(i)->type().element_count()});
+  communicator.all_reduce(parts, node.input(0)->data_type(),
+                          parse_reduction(node.attributes().text("reduction")));
+}
+
+void reduce_scatter(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+                    std::span<void* const> outputs) {
+  communicator.reduce_scatter(inputs[0], outputs[0], node.output()->type().element_count(),
+                              node.input(0)->data_type(),
+                              parse_reduction(node.attributes().text("reduction")));
+}
+
+void all_gather(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+                std::span<void* const> outputs) {
+  communicator.all_gather(inputs[0], outputs[0], bytes_of(*node.input(0)));
+}
+
+void broadcast(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+               std::span<void* const> outputs) {
+  communicator.broadcast(inputs[0], outputs[0], bytes_of(*node.input(0)), node.attributes().integer("root"));
+}
+
+void reduce(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
+            std::span<void* const> outputs) {
+  const ReducedPart part{inputs[0], outputs[0], node.input(0)->type().element_count()};
+  communicator.all_reduce({&part, 1}, node.input(0)->data_type(), Reduction::sum);
+  if (communicator.rank() != node.attributes().integer("root"))
+    std::memset(outputs[0], 0, static_cast<size_t>(bytes_of(*node.output())));
+}
+
+struct Collective {
+  std::string_view name;
+  Run run;
+  bool in_place;  // an output may be written over the input of its number
+};
+
+constexpr Collective kCollectives[] = {{"all_reduce", all_reduce, true},
+                                       {"reduce_scatter", reduce_scatter, false},
+                                       {"all_gather", all_gather, false},
+                                       {"broadcast", broadcast, true},
+                                       {"reduce", reduce, true}};
+
+const Collective* find_collective(const Node& node) {
+  for (const Collective& collective : kCollectives) {
+    if (collective.name == node.operator_name()) return &collective;
+  }
+  return nullptr;
+}
+
+class CommunicationKernel : public Kernel {
+ public:
+  CommunicationKernel(const Node& node, const Collective& collective,
+                      std::shared_ptr<Communicator> communicator, bool host_accessible)
+      : node_(node),
+        collective_(collective),
+        communicator_(std::move(communicator)),
+        host_accessible_(host_accessible) {}
+
+  bool may_overwrite(size_t output, size_t input) const override {
+    return collective_.in_place && output == input;
+  }
+  bool recordable() const override { return false; }
+
+  void run(const KernelArguments& arguments) override {
+    if (host_accessible_) {
+      collective_.run(node_, *communicator_, arguments.inputs, arguments.outputs);
+    } else {
+      run_through_host(arguments);
+    }
+  }
+
+ private:
+  void run_through_host(const KernelArguments& arguments) {
+    std::vector<Tensor> memory;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (size_t i = 0; i < node_.inputs().size(); ++i) {
+      const TensorType& type = node_.input(i)->type();
+      memory.emplace_back(type.data_type, type.static_shape());
+      inputs.push_back(memory.back().raw());
+      arguments.queue.copy_to_host(memory.back().raw(), arguments.inputs[i], type.bytes());
+    }
+    for (const auto& output : node_.outputs()) {
+      memory.emplace_back(output->data_type(), output->type().static_shape());
+      outputs.push_back(memory.back().raw());
+    }
+    collective_.run(node_, *communicator_, inputs, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      arguments.queue.copy_from_host(arguments.outputs[i], outputs[i], bytes_of(*node_.output(i)));
+  }
+
+  const Node& node_;
+  const Collective& collective_;
+  const std::shared_ptr<Communicator> communicator_;
+  const bool host_accessible_;
+};
+
+std::variant<Refusal, KernelMaker> plan(const KernelRequest& request, bool host_accessible) {
+  const Node& node = request.node;
+  const Collective* collective = find_collective(node);
+  if (collective == nullptr) return Refusal{"no communicator does this"};
+  const int64_t ranks = node.attributes().integer("ranks");
+  require(ranks == request.communicator->size(), ErrorCode::invalid_argument,
+          "'{}' ({}) is of {} ranks, the communicator of its group '{}' has {}", node.name(),
+          node.operator_name(), ranks, node.attributes().text("group"), request.communicator->size());
+  return KernelMaker([&node, collective, communicator = request.communicator, host_accessible] {
+    return std::make_unique<CommunicationKernel>(node, *collective, communicator, host_accessible);
+  });
+}
+
+}  // namespace
+
+KernelCandidate communication_candidate(bool host_accessible) {
+  return {.name = "communicator",
+          .plan = [host_accessible](const KernelRequest& request) { return plan(request, host_accessible); }};
+}
+
+}  // namespace tessera

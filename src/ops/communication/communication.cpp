@@ -1,0 +1,91 @@
+#include "ops/communication/communication.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.h"
+
+namespace tessera::ops {
+namespace {
+
+void copy_for_one_rank(const ReferenceCall& call) {
+  const int64_t ranks = call.attributes().integer("ranks");
+  require(ranks == 1, ErrorCode::unsupported,
+          "'{}' ({}) needs the other {} of {} ranks: run it on a device, with CompileOptions::communicators",
+          call.node.name(), call.node.operator_name(), ranks - 1, ranks);
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.inputs[i]->bytes() > 0)
+      std::memcpy(call.outputs[i]->raw(), call.inputs[i]->raw(), call.inputs[i]->bytes());
+  }
+}
+
+}  // namespace
+
+OperatorSchema collective(const std::string& name, const std::string& documentation, TypeSet types) {
+  OperatorSchema schema;
+  schema.name = name;
+  schema.documentation = documentation;
+  schema.operator_class = OperatorClass::communication;
+  schema.inputs = {{.name = "x", .types = types}};
+  schema.attributes = {{.name = "group",
+                        .kind = AttributeKind::text,
+                        .default_value = "",
+                        .documentation = "the ranks that take part, by their name; empty: all"},
+                       {.name = "ranks",
+                        .kind = AttributeKind::integer,
+                        .default_value = 1,
+                        .documentation = "how many they are; 1: the result is x"}};
+  schema.outputs = {"y"};
+  schema.reference = copy_for_one_rank;
+  return schema;
+}
+
+AttributeSpecification reduction_attribute(const std::string& legal) {
+  return {.name = "reduction",
+          .kind = AttributeKind::text,
+          .default_value = "sum",
+          .documentation = legal + "; a mean is of floating types alone"};
+}
+
+AttributeSpecification root_attribute(const std::string& documentation) {
+  return {.name = "root", .kind = AttributeKind::integer, .default_value = 0, .documentation = documentation};
+}
+
+RankGroup group_of(const Attributes& attributes) {
+  return {attributes.integer("ranks"), attributes.text("group")};
+}
+
+void check_ranks(const InferenceCall& call) {
+  const int64_t ranks = call.attributes.integer("ranks");
+  call.require(ranks > 0, fmt::format("there must be a rank, got {}", ranks));
+}
+
+void check_reduction(const InferenceCall& call, const std::vector<std::string>& legal) {
+  const std::string& reduction = call.attributes.text("reduction");
+  call.require(std::find(legal.begin(), legal.end(), reduction) != legal.end(),
+               fmt::format("the reduction must be one of {}, got '{}'", fmt::join(legal, ", "), reduction));
+  call.require(reduction != "mean" || kFloatingTypes.contains(call.input(0).data_type),
+               "a mean is of floating types alone");
+}
+
+void check_root(const InferenceCall& call) {
+  const int64_t root = call.attributes.integer("root");
+  call.require(
+      root >= 0 && root < call.attributes.integer("ranks"),
+      fmt::format("the root must be one of {} ranks, got {}", call.attributes.integer("ranks"), root));
+}
+
+Dimension first_extent(const InferenceCall& call) {
+  call.require(call.input(0).rank() > 0, "x needs an axis: its first one is shared among the ranks");
+  return call.input(0).shape[0];
+}
+
+OperatorExample collective_example(const Shape& shape, DataType type, const Attributes& attributes) {
+  const bool is_boolean = type == DataType::boolean;
+  return {.inputs = {{shape, is_boolean ? 0.0 : -2.0, is_boolean ? 1.0 : 2.0, type}},
+          .attributes = attributes};
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,33 @@
+// What the collectives share: the group, and that a group of one leaves everything as it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::ops {
+
+// The schema of a collective of one input (`x`), with the attributes `group` and `ranks`, the class and the
+// reference loop for one rank; the rest is the operator's.
+OperatorSchema collective(const std::string& name, const std::string& documentation, TypeSet types);
+
+// "sum", unless the node says otherwise; one of `legal`.
+AttributeSpecification reduction_attribute(const std::string& legal);
+AttributeSpecification root_attribute(const std::string& documentation);
+
+RankGroup group_of(const Attributes& attributes);
+
+// Refuses less than one rank.
+void check_ranks(const InferenceCall& call);
+// Refuses a reduction that is none of these, and a mean of integers.
+void check_reduction(const InferenceCall& call, const std::vector<std::string>& legal);
+// Refuses a root that is no rank of the group.
+void check_root(const InferenceCall& call);
+// The extent of the first axis. Refuses scalars.
+Dimension first_extent(const InferenceCall& call);
+
+OperatorExample collective_example(const Shape& shape, DataType type, const Attributes& attributes = {});
+
+}  // namespace tessera::ops

@@ -1,0 +1,52 @@
+#include "recipe/run_ranks.h"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/random.h"
+#include "tessera/distribute/exchange.h"
+#include "tessera/distribute/program_identity.h"
+
+namespace tessera::recipe {
+namespace {
+
+// One line for each thing that may differ.
+std::string description_of(const data::Source& source) {
+  std::string text;
+  for (const Field& field : source.fields())
+    text += fmt::format("{} {}\n", field.name, to_string(field.type));
+  text += fmt::format("{} batches\n", source.batches(0).value_or(-1));
+  const std::optional<data::Batch> batch = source.open({})->next();
+  if (!batch.has_value()) return text;
+  for (const auto& [name, tensor] : batch->fields) {
+    const uint64_t hash = hash_name(static_cast<const char*>(tensor.raw()), tensor.bytes());
+    text +=
+        fmt::format("a first batch of {} {} with the hash {:016x}\n", name, to_string(tensor.shape()), hash);
+  }
+  return text;
+}
+
+}  // namespace
+
+Recipe recipe_of_rank(const Recipe& recipe, const Communicator* communicator) {
+  Recipe own = recipe;
+  if (communicator == nullptr) return own;
+  const int64_t batch = recipe.values.integer("train.batch");
+  require(batch % communicator->size() == 0, ErrorCode::invalid_argument,
+          "{} ranks cannot share a batch of {} evenly: choose train.batch as a multiple of {}",
+          communicator->size(), batch, communicator->size());
+  own.values.set("train.batch", batch / communicator->size());
+  return own;
+}
+
+void require_same_run(Communicator* communicator, const Recipe& recipe) {
+  if (communicator == nullptr) return;
+  distribute::require_same(*communicator, "program", distribute::program_identity());
+  distribute::require_same(*communicator, "recipe", to_toml(recipe));
+}
+
+void require_same_data(Communicator* communicator, const data::Source& source) {
+  if (communicator != nullptr) distribute::require_same(*communicator, "data set", description_of(source));
+}
+
+}  // namespace tessera::recipe

@@ -1,0 +1,20 @@
+// What a run of several ranks is to each of them.
+#pragma once
+
+#include "tessera/compile/communicator.h"
+#include "tessera/data/source.h"
+#include "tessera/recipe/recipe.h"
+
+namespace tessera::recipe {
+
+// What the rank builds its data from: the recipe with its part of each batch; null: alone. Throws
+// Error(invalid_argument) where the ranks cannot share a batch evenly.
+Recipe recipe_of_rank(const Recipe& recipe, const Communicator* communicator);
+
+// That all ranks are of the same program and were given the same recipe. Throws Error(invalid_argument) on
+// all of them, naming the first that differs and how. Null: nothing to compare.
+void require_same_run(Communicator* communicator, const Recipe& recipe);
+// And that they read the same data: its size, and what a first batch holds.
+void require_same_data(Communicator* communicator, const data::Source& source);
+
+}  // namespace tessera::recipe

@@ -1,0 +1,35 @@
+// What the steps of several ranks exchange; of one rank, nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/nn/task.h"
+#include "tessera/ops/functions.h"
+
+namespace tessera::train {
+
+class OverRanks {
+ public:
+  explicit OverRanks(const nn::Ranks& ranks) : ranks_(ranks) {}
+
+  // Of each value over all ranks; those of one type travel together.
+  std::vector<Value*> reduced(std::vector<Value*> values, const std::string& reduction = "sum") const;
+  Value* sum(Value* value) const { return reduced({value}).front(); }
+  // The rows of all ranks.
+  std::vector<Value*> gathered(std::vector<Value*> rows) const;
+
+  // Sums and weights add up over ranks, and so all see the same.
+  void add_up(std::vector<nn::Measure>& measures) const;
+  // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks'. To be
+  // called before the graph has other updates.
+  void average_states(Graph& graph) const;
+
+ private:
+  nn::Ranks ranks_;
+};
+
+// Whether a node of the graph waits for other ranks.
+bool communicates(const Graph& graph);
+
+}  // namespace tessera::train

@@ -1,0 +1,214 @@
+"""Several ranks as processes: what they leave, and how they end together whatever ends one of them."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from program import ENDLESS, LONG, ProgramTest, checkpoint
+
+BOUND = 20  # seconds in which all must have ended; sanitizers and busy machines are slow
+
+
+def children(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def is_alive(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class LaunchTest(ProgramTest):
+    def launch(self, out, *words, ranks=2, launcher=(), code=0):
+        process = self.start("launch", "--ranks", ranks, *launcher, "--", "train", self.recipe, "--out", out, *words)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, code, output + errors)
+        return errors if code else output
+
+    def begin_ranks(self, out, *words, ranks=2, launcher=(), every=ENDLESS):
+        """A launcher whose ranks have made a step, and their processes."""
+        process = self.start("launch", "--ranks", ranks, *launcher, "--", "train", self.recipe, "--out", out, "--quiet", *every, *words)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.wait_for(process, out / f"rank-{ranks - 1}.log")
+        return process, children(process.pid)
+
+    def wait_for(self, process, path):
+        while not path.exists():
+            if process.poll() is not None:
+                self.fail(process.stderr.read())
+            time.sleep(0.005)
+
+    def check_failed(self, process, ranks, *parts):
+        output, errors = process.communicate(timeout=BOUND)
+        self.assertNotIn(process.returncode, (0, 130), output + errors)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertTrue(errors.startswith("tessera: "), errors)
+        for part in parts:
+            self.assertRegex(errors, part)
+        for rank in ranks:
+            self.assertFalse(is_alive(rank), rank)
+        return process.returncode
+
+
+class TrainingTest(LaunchTest):
+    def test_ranks_leave_what_one_leaves_and_a_log_each(self):
+        self.train("alone")
+        output = self.launch(self.root / "ranks", "--set", "train.threads=1")
+        self.assertEqual(output.count("results in"), 1, output)
+        names = {str(path.relative_to(self.root / "ranks")) for path in (self.root / "ranks").rglob("*") if path.is_file()}
+        of_one = {str(path.relative_to(self.root / "alone")) for path in (self.root / "alone").rglob("*") if path.is_file()}
+        logs = {"rank-0.log", "rank-1.log"}
+        self.assertEqual({re.sub(r"tfevents.*", "tfevents", name) for name in names - logs},
+                         {re.sub(r"tfevents.*", "tfevents", name) for name in of_one})
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} is process", (self.root / "ranks" / f"rank-{rank}.log").read_text())
+        self.launch(self.root / "again", "--quiet", "--set", "train.threads=1")
+        self.assertEqual(self.weights("ranks"), self.weights("again"))
+
+    def test_a_run_goes_on_with_other_ranks(self):
+        self.launch(self.root / "run", "--quiet", "--max-steps", 5)
+        self.train("run", "--quiet", "--resume", "--max-steps", 11)
+        self.launch(self.root / "run", "--quiet", "--resume", ranks=4)
+        self.assertEqual(checkpoint(self.root / "run" / "checkpoints" / "last.safetensors")[0]["step"], "24")
+
+    def test_a_signal_saves_first_and_resuming_gives_the_same_bytes(self):
+        self.launch(self.root / "straight", "--quiet", *LONG)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            out = self.root / f"stopped-{number}"
+            process, ranks = self.begin_ranks(out, every=LONG)
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, output + errors)
+            self.assertEqual(output.count("Go on with:"), 1, output)
+            self.assertFalse(any(map(is_alive, ranks)))
+            self.launch(out, "--quiet", "--resume", *LONG)
+            self.assertEqual(self.weights(out), self.weights("straight"))
+
+    def test_what_is_refused_is_refused_once(self):
+        self.assertIn("5 ranks cannot share a batch of 16 evenly", self.launch(self.root / "run", ranks=5, code=2))
+        self.assertFalse((self.root / "run").exists())
+        errors = self.launch(self.root / "run", "--set", "train.epoch=3", code=2)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.call("launch", "--ranks", 2, "--", "models", code=2)
+        self.call("launch", "--ranks", 0, "--", "train", self.recipe, code=2)
+
+
+class FaultTest(LaunchTest):
+    def test_a_rank_that_dies_ends_all_and_is_named(self):
+        for rank in (0, 2):
+            process, ranks = self.begin_ranks(self.root / f"run{rank}", "--set", "train.batch=15", ranks=3)
+            os.kill(ranks[rank], signal.SIGKILL)
+            self.check_failed(process, ranks, rf"rank {rank} \(process {ranks[rank]}\) was ended by signal 9")
+
+    def test_a_rank_that_hangs_ends_all_and_is_named(self):
+        process, ranks = self.begin_ranks(self.root / "run", launcher=("--heartbeat", 2))
+        os.kill(ranks[1], signal.SIGSTOP)
+        self.check_failed(process, ranks, rf"rank 1 \(process {ranks[1]}\) hangs: it has given no sign of life for [23] s")
+
+    def test_a_rank_that_fails_says_why(self):
+        errors = self.launch(self.root / "run", "--set", "optimizer.learning_rate=1e30", "--quiet", code=8)
+        self.assertEqual(errors.count("tessera: "), 1, errors)
+        self.assertRegex(errors, "^tessera: rank [01]: step ")
+
+    def test_no_rank_outlives_its_launcher(self):
+        process, ranks = self.begin_ranks(self.root / "run")
+        process.kill()
+        process.wait()
+        end = time.monotonic() + BOUND
+        while any(map(is_alive, ranks)):
+            self.assertLess(time.monotonic(), end, "orphans")
+            time.sleep(0.01)
+
+    def test_a_checkpoint_is_whole_whenever_a_rank_is_killed(self):
+        out = self.root / "run"
+        process, ranks = self.begin_ranks(out, "--set", "train.checkpoint_steps=1")
+        self.wait_for(process, out / "checkpoints" / "last.safetensors")
+        os.kill(ranks[0], signal.SIGKILL)
+        self.check_failed(process, ranks, "rank 0 ")
+        step = int(checkpoint(out / "checkpoints" / "last.safetensors")[0]["step"])
+        self.launch(out, "--quiet", "--resume", "--max-steps", step + 2, *ENDLESS)
+
+    def test_a_restart_goes_on_from_the_last_checkpoint(self):
+        self.launch(self.root / "straight", "--quiet", *LONG)
+        out = self.root / "run"
+        process, ranks = self.begin_ranks(out, "--set", "train.checkpoint_steps=10", launcher=("--restarts", 1), every=LONG)
+        self.wait_for(process, out / "checkpoints" / "last.safetensors")
+        os.kill(ranks[1], signal.SIGKILL)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, output + errors)
+        self.assertIn("was ended by signal 9", errors)
+        self.assertIn("begin anew from the last checkpoint", errors)
+        self.assertEqual(self.weights(out), self.weights("straight"))
+
+
+class DifferenceTest(LaunchTest):
+    """Ranks that somebody starts one by one, and not alike."""
+
+    def start_rank(self, rank, *words, folder=None, ranks=2, heartbeat=5):
+        environment = {**os.environ, "TESSERA_RANK": str(rank), "TESSERA_RANKS": str(ranks), "TESSERA_ADDRESS": str(self.root / "meeting"),
+                       "TESSERA_HEARTBEAT_SECONDS": str(heartbeat), "OMP_NUM_THREADS": "1"}
+        return self.start_in(environment, *words, folder=folder)
+
+    def start_in(self, environment, *words, folder=None):
+        process = subprocess.Popen(self.words("train", self.recipe, "--out", self.root / "run", "--quiet", *words), text=True,
+                                   cwd=folder or self.root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def ends_of(self, *processes):
+        ends = []
+        for process in processes:
+            output, errors = process.communicate(timeout=BOUND)
+            ends.append((process.returncode, output + errors))
+        return ends
+
+    def check_ends(self, ends, *parts):
+        for code, said in ends:
+            self.assertIn(code, (2, 10), said)
+            for part in parts:
+                self.assertIn(part, said)
+        self.assertFalse((self.root / "run" / "checkpoints").exists())
+
+    def test_the_same_train(self):
+        for code, said in self.ends_of(self.start_rank(0), self.start_rank(1)):
+            self.assertEqual(code, 0, said)
+        self.assertTrue((self.root / "run" / "model.safetensors").exists())
+
+    def test_another_recipe_is_named(self):
+        ends = self.ends_of(self.start_rank(0), self.start_rank(1, "--set", "train.seed=2"))
+        self.check_ends(ends, "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
+
+    def test_other_data_are_named(self):
+        # One path, with something else behind it for one of them.
+        for name in ("here", "there"):
+            shutil.copytree(self.data, self.root / name / "images")
+        images = self.root / "there" / "images" / "train-images-idx3-ubyte"
+        content = images.read_bytes()
+        images.write_bytes(content[:16] + content[:15:-1])
+        ends = self.ends_of(*(self.start_rank(rank, "--set", "data.path=images", folder=self.root / name)
+                              for rank, name in enumerate(("here", "there"))))
+        self.check_ends(ends, "rank 1 has another data set than rank 0: 'a first batch of images")
+
+    def test_a_rank_that_never_comes_is_named(self):
+        (code, said), = self.ends_of(self.start_rank(0, heartbeat=1))
+        self.assertEqual(code, 10, said)
+        self.assertIn("rank 1 has not come within 1 s", said)
+
+    def test_half_an_environment_is_refused(self):
+        for given, missing in (({"TESSERA_RANKS": "2"}, "TESSERA_RANK"), ({"TESSERA_RANKS": "2", "TESSERA_RANK": "1"}, "TESSERA_ADDRESS")):
+            (code, said), = self.ends_of(self.start_in({**os.environ, **given}))
+            self.assertEqual(code, 2, said)
+            self.assertIn(f"{missing} is missing", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

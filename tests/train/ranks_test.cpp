@@ -1,0 +1,269 @@
+// Several ranks train as one does with the whole batch.
+#include "support/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.h"
+#include "tessera/nn/loss.h"
+
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "train/tiny.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kBatch = 8;  // of all ranks
+
+using TaskMaker = std::function<nn::Task()>;
+using Options = std::function<void(train::TrainerOptions&, train::FitOptions&)>;
+
+train::TrainerOptions trainer_options() {
+  return {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9}),
+          .precision = Precision::fp32,
+          .device = Device::open("cpu:threads=1"),
+          .seed = 5};
+}
+
+struct Trained {
+  Checkpoint state;
+  train::FitResult result;
+};
+
+// By so many ranks; what each of them has then.
+std::vector<Trained> train_on(int64_t ranks, const TaskMaker& task, const Options& change = {},
+                              const Checkpoint* from = nullptr) {
+  std::vector<Trained> trained(static_cast<size_t>(ranks));
+  on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+    train::TrainerOptions options = trainer_options();
+    if (ranks > 1) options.communicator = communicator;
+    train::FitOptions fit{.epochs = 2};
+    if (change) change(options, fit);
+    train::Trainer trainer(task(), options);
+    if (from != nullptr) trainer.restore(*from, "the state");
+    const data::Loader loader = tiny_loader(kBatch / ranks);
+    Trained& own = trained[static_cast<size_t>(communicator->rank())];
+    own.result = trainer.fit(loader, fit);
+    own.state = trainer.training_state();
+  });
+  return trained;
+}
+
+Checkpoint state_of(int64_t ranks, const TaskMaker& task, const Options& change = {},
+                    const Checkpoint* from = nullptr) {
+  return std::move(train_on(ranks, task, change, from).front().state);
+}
+
+void expect_close(const Checkpoint& one, const Checkpoint& other, double tolerance) {
+  ASSERT_EQ(one.tensors.size(), other.tensors.size());
+  for (const auto& [name, tensor] : one.tensors) {
+    SCOPED_TRACE(name);
+    const Tensor& same = other.tensors.at(name);
+    ASSERT_EQ(tensor.shape(), same.shape());
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      ASSERT_NEAR(tensor.at(i), same.at(i), tolerance * (1 + std::abs(tensor.at(i)))) << i;
+  }
+}
+
+// Rounding grows through the steps of a training; an order of summation is worth 2^-24 a step, and what is
+// trained wrongly differs in the second digit.
+void expect_same_training(const TaskMaker& task, const Options& change = {}, double tolerance = 2e-4) {
+  const Checkpoint alone = state_of(1, task, change);
+  for (const int64_t ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    const std::vector<Trained> trained = train_on(ranks, task, change);
+    expect_close(alone, trained.front().state, tolerance);
+    for (const Trained& other : trained)
+      EXPECT_TRUE(different_tensors(trained.front().state.tensors, other.state.tensors).empty());
+    const Checkpoint again = state_of(ranks, task, change);
+    EXPECT_TRUE(different_tensors(trained.front().state.tensors, again.tensors).empty());
+  }
+}
+
+// Means over ranks round otherwise than over rows, which a wrong count would not.
+void share_batch_norm(train::TrainerOptions& options, train::FitOptions&) {
+  options.share_batch_norm = true;
+}
+
+TEST(Ranks, TrainAPerceptronWithDropoutAsOneDoes) {
+  expect_same_training([] { return tiny_perceptron(0.3); });
+}
+
+TEST(Ranks, TrainAResidualNetworkWithBatchNormOverAllAsOneDoes) {
+  expect_same_training([] { return tiny_resnet(0.2); }, share_batch_norm, 2e-3);
+}
+
+TEST(Ranks, TrainWithAccumulationClippingAndAveragesAsOneDoes) {
+  expect_same_training([] { return tiny_resnet(); },
+                       [](train::TrainerOptions& options, train::FitOptions&) {
+                         options.share_batch_norm = true;
+                         options.accumulate = 3;
+                         options.clip_norm = 0.5;
+                         options.ema_decay = 0.9;
+                         options.optimizer = optim::lars({.learning_rate = 0.5});
+                       },
+                       2e-3);
+}
+
+TEST(Ranks, ShareALossScale) {
+  const Options in_half = [](train::TrainerOptions& options, train::FitOptions&) {
+    options.precision = Precision::fp16;
+  };
+  const std::vector<Trained> trained = train_on(
+      2, [] { return tiny_perceptron(); }, in_half);
+  const Checkpoint alone = state_of(
+      1, [] { return tiny_perceptron(); }, in_half);
+  for (const Trained& rank : trained) {
+    EXPECT_EQ(rank.state.tensors.at("loss_scale").at(0), alone.tensors.at("loss_scale").at(0));
+    EXPECT_EQ(rank.state.tensors.at("loss_scale_good_steps").at(0), 12);
+  }
+  EXPECT_TRUE(different_tensors(trained[0].state.tensors, trained[1].state.tensors).empty());
+  expect_close(alone, trained.front().state, 2e-2);
+}
+
+// Of its own rows; the running statistics are then the means of the ranks'.
+TEST(Ranks, KeepTheSameStatisticsWithBatchNormOfTheirOwn) {
+  const std::vector<Trained> trained = train_on(2, [] { return tiny_resnet(); });
+  EXPECT_TRUE(different_tensors(trained[0].state.tensors, trained[1].state.tensors).empty());
+  const Checkpoint shared = state_of(
+      2, [] { return tiny_resnet(); }, share_batch_norm);
+  EXPECT_FALSE(different_tensors(trained[0].state.tensors, shared.tensors).empty());
+}
+
+TEST(Ranks, SeeTheMeasuresOfTheWholeBatch) {
+  std::map<int64_t, std::vector<double>> losses;
+  for (const int64_t ranks : {1, 2}) {
+    std::vector<std::vector<double>> of_ranks(static_cast<size_t>(ranks));
+    on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+      train::TrainerOptions options = trainer_options();
+      if (ranks > 1) options.communicator = communicator;
+      train::Trainer trainer(tiny_perceptron(), options);
+      train::FitOptions fit;
+      fit.on_step = [&](const train::StepEvent& event) {
+        of_ranks[static_cast<size_t>(communicator->rank())].push_back(event.measures.at("loss"));
+      };
+      trainer.fit(tiny_loader(kBatch / ranks), fit);
+    });
+    EXPECT_EQ(of_ranks.front(), of_ranks.back());
+    losses[ranks] = of_ranks.front();
+  }
+  ASSERT_EQ(losses[1].size(), 6U);
+  for (size_t step = 0; step < losses[1].size(); ++step) EXPECT_NEAR(losses[1][step], losses[2][step], 1e-5);
+}
+
+TEST(Ranks, EvaluateTheirPartsAndMergeThem) {
+  train::Trainer alone(tiny_perceptron(), trainer_options());
+  for (const int64_t samples : {0, 5, 21}) {  // of 45; 0: all
+    for (const int64_t ranks : {2, 4}) {
+      // In the same small batches: how many rows a product has decides how it is rounded.
+      tasks::ClassificationEvaluator expected;
+      const int64_t seen = alone.evaluate(tiny_evaluation(kBatch / ranks), expected, {.samples = samples});
+      on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+        train::TrainerOptions options = trainer_options();
+        options.communicator = communicator;
+        train::Trainer trainer(tiny_perceptron(), options);
+        tasks::ClassificationEvaluator evaluator;
+        EXPECT_EQ(trainer.evaluate(tiny_evaluation(kBatch / ranks), evaluator, {.samples = samples}), seen);
+        EXPECT_EQ(evaluator.results(), expected.results());
+        EXPECT_EQ(different_tensors(evaluator.state(), expected.state()), std::vector<std::string>{});
+      });
+    }
+  }
+}
+
+Options until(int64_t step) {
+  return [step](train::TrainerOptions& options, train::FitOptions& fit) {
+    options.share_batch_norm = true;
+    fit.epochs = 3;
+    fit.max_steps = step;
+  };
+}
+
+TEST(Ranks, ResumeOnTheSameNumberToTheSameBits) {
+  const TaskMaker task = [] { return tiny_resnet(0.2); };
+  const Checkpoint straight = state_of(2, task, until(17));
+  const Checkpoint stopped = state_of(2, task, until(8));
+  EXPECT_EQ(stopped.metadata.at("batch"), "2");
+  EXPECT_TRUE(different_tensors(straight.tensors, state_of(2, task, until(17), &stopped).tensors).empty());
+}
+
+TEST(Ranks, ResumeOnOtherNumbersWithTheSameData) {
+  const TaskMaker task = [] { return tiny_resnet(0.2); };
+  const Checkpoint straight = state_of(1, task, until(17));
+  Checkpoint state = state_of(2, task, until(5));
+  state = state_of(1, task, until(11), &state);
+  state = state_of(4, task, until(17), &state);
+  EXPECT_EQ(state.metadata.at("step"), "17");
+  expect_close(straight, state, 5e-3);
+}
+
+// A step that one rank began is one step's worth of gradients on two.
+TEST(Ranks, TakeUpWhatOneHadAccumulated) {
+  const Options accumulating = [](train::TrainerOptions& options, train::FitOptions&) {
+    options.accumulate = 2;
+  };
+  std::atomic<bool> stop{false};
+  const Options stopped_within = [&](train::TrainerOptions& options, train::FitOptions& fit) {
+    accumulating(options, fit);
+    fit.stop = &stop;
+    fit.on_step = [&](const train::StepEvent& event) { stop = event.position.batch == 3; };
+  };
+  const TaskMaker task = [] { return tiny_perceptron(); };
+  const Checkpoint within = state_of(1, task, stopped_within);
+  ASSERT_EQ(within.metadata.at("batch"), "3");
+  expect_close(state_of(1, task, accumulating), state_of(2, task, accumulating, &within), 2e-4);
+}
+
+TEST(Ranks, StopTogetherWhenOneIsToldTo) {
+  std::atomic<bool> stop{false};
+  const std::vector<Trained> trained = train_on(
+      2, [] { return tiny_perceptron(); },
+      [&](train::TrainerOptions& options, train::FitOptions& fit) {
+        if (options.communicator->rank() == 0) return;
+        fit.stop = &stop;
+        fit.on_step = [&](const train::StepEvent& event) { stop = event.position.step == 4; };
+      });
+  for (const Trained& rank : trained) {
+    EXPECT_FALSE(rank.result.completed);
+    EXPECT_EQ(rank.result.position.step, 4);
+  }
+}
+
+TEST(Ranks, SaveOnce) {
+  const TemporaryFolder folder;
+  train_on(
+      2, [] { return tiny_perceptron(); },
+      [&](train::TrainerOptions& options, train::FitOptions& fit) {
+        // Each could write into a folder of its own; only the first does.
+        fit.checkpoints = folder.path() / std::to_string(options.communicator->rank());
+      });
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "0" / "last.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "1"));
+}
+
+TEST(Ranks, StopWithTheNameOfTheOneThatFailed) {
+  std::vector<std::string> messages(2);
+  on_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
+    train::TrainerOptions options = trainer_options();
+    options.communicator = communicator;
+    train::Trainer trainer(tiny_linear_of_rows(), options);
+    // The third batch of 8 is rows 16 to 23; the broken row 20 is rank 1's.
+    const TinyData data = tiny_data(48);
+    Tensor images = data.images.cast(DataType::fp32).reshape({48, kTinySize, kTinySize, 1});
+    images.set(20 * kTinySize * kTinySize + 7, std::numeric_limits<double>::quiet_NaN());
+    const data::Rows rows({{"images", images}, {"labels", data.labels.cast(DataType::int32)}},
+                          {.batch_size = 4, .shuffle = false});
+    try {
+      trainer.fit(rows, {});
+    } catch (const Error& error) {
+      messages[static_cast<size_t>(communicator->rank())] = error.what();
+    }
+  });
+  for (const std::string& message : messages)
+    EXPECT_NE(message.find("because the input 'images' holds nan in row 0 of the batch"), std::string::npos)
+        << message;
+  EXPECT_NE(messages[0].find("rank 1: step 3"), std::string::npos) << messages[0];
+}
+
+}  // namespace
+}  // namespace tessera::testing
