@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
+#include "tessera/text/tokenizer.h"
 
 #include "text/json.h"
 
