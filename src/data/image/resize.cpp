@@ -130,8 +130,7 @@ AxisWeights axis_weights(int64_t available, double begin, double extent, int64_t
   for (int64_t i = 0; i < count; ++i) {
     const double center = begin + (static_cast<double>(i) + 0.5) * scale;
     const auto first = std::clamp<int64_t>(static_cast<int64_t>(center - support + 0.5), 0, available - 1);
-    const auto end =
-        std::clamp<int64_t>(static_cast<int64_t>(center + support + 0.5), first + 1, available);
+    const auto end = std::clamp<int64_t>(static_cast<int64_t>(center + support + 0.5), first + 1, available);
     double* const weights = axis.weights.data() + i * axis.stride;
     double sum = 0;
     for (int64_t tap = 0; tap < end - first; ++tap) {
