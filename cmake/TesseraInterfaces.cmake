@@ -52,12 +52,16 @@ set(TESSERA_USER_HEADERS
     tessera/compile/variables.h
     tessera/compile/workspace.h
     tessera/data/augment.h
+    tessera/data/crop.h
     tessera/data/csv.h
     tessera/data/dataset.h
+    tessera/data/encoded.h
+    tessera/data/image.h
     tessera/data/loader.h
     tessera/data/registry.h
     tessera/data/rows.h
     tessera/data/safetensors.h
+    tessera/data/shards.h
     tessera/data/source.h
     tessera/data/text.h
     tessera/data/token_rows.h

@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 
-from . import cases, machine, ours, peer, report, run
+from . import cases, machine, ours, peer, photographs, report, run
 
 EPILOG = """
 Prints one line per case on stdout: CASE ratio R ours X peer Y NAME. The ratio is speed, ours to the best peer: above 1 we are faster.
@@ -13,7 +13,7 @@ one JSON line per case to bench/results/. The exit status is 1 when ours or a pe
 """
 
 
-PEERS = cases.INFERENCE + (cases.RESIDENT,)
+PEERS = cases.INFERENCE + (cases.RESIDENT,) + cases.PIPELINES
 BUSY = 0.1  # Of all cores, before a case starts.
 
 
@@ -37,6 +37,7 @@ def parse(arguments):
     parser.add_argument("--bench-command", default=ours.BENCH, help="how to start it (%(default)s)")
     parser.add_argument("--check-command", default=ours.CHECK, help="how to ask for its outputs (%(default)s)")
     parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE.jsonl)")
+    parser.add_argument("--photographs", type=pathlib.Path, default=photographs.FOLDER, help="for the cases data/ (made on demand)")
     options = parser.parse_args(arguments)
     options.peers = [name for name in options.peers.split(",") if name]
     unknown = [name for name in options.peers if name not in PEERS]
@@ -63,6 +64,8 @@ def main(arguments=None):
         parser.error(f"no case is called '{error.args[0]}'; bench/compare --list shows them")
     if any(name in options.peers and name != cases.RESIDENT for case in chosen for name in case.peers):
         peer.ensure_environment(options.python)
+    if any(case.photographs for case in chosen):
+        photographs.ensure(options.photographs, options.python)
     status, wanted_threads = 0, options.threads
     for case in chosen:
         run.say(case.name)

@@ -6,6 +6,7 @@ import fnmatch
 TORCH = ("torch-eager", "torch-compile")
 INFERENCE = TORCH + ("onnxruntime",)
 RESIDENT = "resident"  # ours without a loader
+PIPELINES = ("torchvision", "dali")  # that make batches of photographs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Case:
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
     recompute: bool = False  # Tessera makes activations again instead of keeping them, wherever it can
+    photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
+    threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
     allowed: float = 0.0  # for compile (s), startup (ms) and size (bytes)
@@ -64,6 +67,21 @@ def loaded(model, batch, device, precision):
     )
 
 
+def pipeline(threads, **goals):
+    """From JPEG files to normalized batches."""
+    clock = "of one processor" if threads == 1 else f"by the clock, with {threads} threads"
+    return Case(
+        name=f"data/cpu{threads}-jpeg224",
+        kind="throughput",
+        batch=32,
+        photographs=True,
+        threads=threads,
+        peers=PIPELINES,
+        goals=tuple(goals.items()),
+        summary=f"photographs of 500x375, decode, random-resized crop to 224, mirror, normalize, images/s {clock}",
+    )
+
+
 CASES = (
     throughput("resnet50", 32, True, torch=1.5),
     throughput("resnet50", 1, False, torch=1.3, onnxruntime=1.0),
@@ -92,6 +110,8 @@ CASES = (
     throughput("resnet50", 128, False, "cuda", "fp16", torch=1.0),
     loaded("resnet50", 256, "cuda", "fp16"),
     loaded("resnet50", 32, "cpu", "fp32"),
+    pipeline(1, torchvision=1.6, dali=1.2),
+    pipeline(2, torchvision=1.6, dali=1.2),
     Case(
         name="cpu/resnet50-compile",
         kind="compile",

@@ -67,7 +67,7 @@ CORES = sorted(os.sched_getaffinity(0))
 
 def threads_of(case, wanted):
     """How many threads each gets where none were asked for. The compilers of a GPU's networks use all that there are."""
-    return wanted or (len(CORES) if case.device == "cuda" else min(2, len(CORES)))
+    return wanted or case.threads or (len(CORES) if case.device == "cuda" else min(2, len(CORES)))
 
 
 def limit_cores(threads):

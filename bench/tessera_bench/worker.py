@@ -11,7 +11,7 @@ import pathlib
 import sys
 import time
 
-MODULES = {"torch-eager": "torch_peer", "torch-compile": "torch_peer", "onnxruntime": "onnx_peer"}
+MODULES = {"torch-eager": "torch_peer", "torch-compile": "torch_peer", "onnxruntime": "onnx_peer", "torchvision": "torchvision_peer", "dali": "dali_peer"}
 
 
 def status_bytes(field):
@@ -32,6 +32,10 @@ def forget_peak():
 def works_ahead(peer):
     """Whether it reads what a step gave while the next one is under way."""
     return hasattr(peer, "finish")
+
+
+def clock_of(case):
+    return time.process_time if case.get("photographs") and case["threads"] == 1 else time.perf_counter
 
 
 def start(request):
@@ -56,6 +60,15 @@ def start(request):
     return peer, answer, memory
 
 
+def turn_of_photographs(peer, case, iterations):
+    """Milliseconds of a batch, the mean: those that threads made ahead come at once, and others after a wait."""
+    clock = clock_of(case)
+    begin = clock()
+    for _ in range(iterations):
+        peer.iterate()
+    return [1e3 * (clock() - begin) / iterations]
+
+
 def turn(peer, iterations):
     """Milliseconds of each iteration; as ours, each gives a step to the device and then waits for the one before."""
     milliseconds = []
@@ -71,14 +84,16 @@ def turn(peer, iterations):
 
 
 def serve(requests, answers):
-    peer, memory = None, {}
+    peer, memory, case = None, {}, {}
     for line in requests:
         request = json.loads(line)
         try:
             if peer is None:
                 peer, answer, memory = start(request)
+                case = request["case"]
             elif "run" in request:
-                answer = {"milliseconds": turn(peer, request["run"])}
+                count = request["run"]
+                answer = {"milliseconds": turn_of_photographs(peer, case, count) if case.get("photographs") else turn(peer, count)}
             else:
                 module = sys.modules[type(peer).__module__]
                 device = module.device_peak_bytes() if hasattr(module, "device_peak_bytes") else None

@@ -46,7 +46,9 @@ void add_export(CLI::App* command) {
   command->add_option("--format", arguments->format, "Of the files")
       ->capture_default_str()
       ->check(CLI::IsMember({"jpeg", "png"}));
-  command->add_option("--quality", arguments->quality, "Of JPEG")->capture_default_str()->check(CLI::Range(1, 100));
+  command->add_option("--quality", arguments->quality, "Of JPEG")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100));
   command->add_option("--train", arguments->training, "The first so many training images; all unless given")
       ->check(CLI::PositiveNumber);
   command->add_option("--test", arguments->test, "The same for the test images")->check(CLI::PositiveNumber);

@@ -29,7 +29,7 @@ struct Findings {
   std::vector<int64_t> heights;
   std::vector<int64_t> widths;
   int64_t bytes = 0;
-  int64_t turned = 0;
+  int64_t oriented = 0;
   std::map<int64_t, std::string> broken;  // by sample
   std::vector<std::string> shards;        // faults of
 };
@@ -52,7 +52,7 @@ void look_at(const data::EncodedSamples& samples, int64_t index, bool headers, F
     findings.heights.push_back(info.height);
     findings.widths.push_back(info.width);
     findings.bytes += std::ssize(bytes);
-    findings.turned += info.orientation != 1 ? 1 : 0;
+    findings.oriented += info.orientation != 1 ? 1 : 0;
     return;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_file && error.code() != ErrorCode::io) throw;
@@ -101,14 +101,10 @@ nlohmann::json to_json(const DataPart& part, const Findings& findings) {
     classes[part.samples->class_names()[i]] = findings.of_class[i];
   nlohmann::json broken = nlohmann::json::array();
   for (const auto& [index, message] : findings.broken) broken.push_back(message);
-  return {{"images", part.samples->size()},
-          {"classes", classes},
-          {"formats", findings.formats},
-          {"bytes", findings.bytes},
-          {"turned", findings.turned},
-          {"height", spread(findings.heights)},
-          {"width", spread(findings.widths)},
-          {"broken", broken},
+  return {{"images", part.samples->size()},   {"classes", classes},
+          {"formats", findings.formats},      {"bytes", findings.bytes},
+          {"oriented", findings.oriented},    {"height", spread(findings.heights)},
+          {"width", spread(findings.widths)}, {"broken", broken},
           {"broken_shards", findings.shards}};
 }
 
@@ -122,7 +118,7 @@ void print(const DataPart& part, const Findings& findings) {
   const auto height = spread(findings.heights);
   fmt::print("  width {} to {}, middle {}; height {} to {}, middle {} pixels\n", width[0], width[2], width[1],
              height[0], height[2], height[1]);
-  if (findings.turned > 0) fmt::print("  {} are stored turned or mirrored (EXIF)\n", findings.turned);
+  if (findings.oriented > 0) fmt::print("  {} are stored oriented or mirrored (EXIF)\n", findings.oriented);
   fmt::print("  {} cannot be read\n", findings.broken.size());
   for (const auto& [index, message] : findings.broken) fmt::print("    {}\n", message);
   for (const std::string& fault : findings.shards) fmt::print("    {}\n", fault);

@@ -53,8 +53,7 @@ nn::Values evaluation(const nn::Loss& loss, Value* logits, const nn::Values& inp
 
 std::vector<nn::Metric> metrics(int64_t classes) {
   std::vector<nn::Metric> metrics{{.name = "accuracy", .percent = true, .larger_is_better = true}};
-  if (classes > kFewClasses)
-    metrics.push_back({.name = "top5", .percent = true, .larger_is_better = true});
+  if (classes > kFewClasses) metrics.push_back({.name = "top5", .percent = true, .larger_is_better = true});
   metrics.push_back({.name = "loss"});
   return metrics;
 }
@@ -130,12 +129,9 @@ train::Numbers ClassificationEvaluator::results() const {
 
 Feeds ClassificationEvaluator::state() const {
   const Shape shape{std::ssize(predictions_)};
-  Feeds state{{"index", Tensor(DataType::int64, shape)},
-              {"label", Tensor(DataType::int32, shape)},
-              {"predicted", Tensor(DataType::int32, shape)},
-              {"confidence", Tensor(DataType::fp32, shape)},
-              {"loss", Tensor(DataType::fp32, shape)},
-              {"rank", Tensor(DataType::int32, shape)}};
+  Feeds state{{"index", Tensor(DataType::int64, shape)},     {"label", Tensor(DataType::int32, shape)},
+              {"predicted", Tensor(DataType::int32, shape)}, {"confidence", Tensor(DataType::fp32, shape)},
+              {"loss", Tensor(DataType::fp32, shape)},       {"rank", Tensor(DataType::int32, shape)}};
   for (size_t i = 0; i < predictions_.size(); ++i) {
     state["index"].data<int64_t>()[i] = predictions_[i].index;
     state["label"].data<int32_t>()[i] = predictions_[i].label;

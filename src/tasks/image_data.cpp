@@ -43,9 +43,9 @@ const data::ImageSetDescription& kind_of(const Options& settings) {
 }
 
 data::AugmentOptions make_augmentation(const Options& settings) {
-  data::AugmentOptions augmentation{.crop_padding = settings.integer("data.crop_padding"),
-                                    .horizontal_flip =
-                                        settings.boolean("data.flip") && !kind_of(settings).decodes};
+  data::AugmentOptions augmentation{
+      .crop_padding = settings.integer("data.crop_padding"),
+      .horizontal_flip = settings.boolean("data.flip") && !kind_of(settings).decodes};
   if (const int64_t cutout = settings.integer("data.cutout"); cutout > 0) {
     const int64_t size = settings.integer("data.image_size");
     const auto share = static_cast<double>(cutout * cutout) / static_cast<double>(size * size);

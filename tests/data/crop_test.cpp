@@ -24,8 +24,8 @@ TEST(RandomCrop, DependsOnSeedEpochAndExampleAlone) {
 }
 
 // A crop of share s fits a square where the logarithm of its ratio is at most -ln s from 0, which for s above
-// 3/4 is a part of what is drawn: the mean of the shares that fit is 0.4778. Bounds are four deviations of the
-// mean of 4000.
+// 3/4 is a part of what is drawn: the mean of the shares that fit is 0.4778. Bounds are four deviations of
+// the mean of 4000.
 TEST(RandomCrop, IsDrawnAsItSays) {
   constexpr int kCount = 4000;
   double share = 0;
@@ -43,7 +43,8 @@ TEST(RandomCrop, IsDrawnAsItSays) {
     ASSERT_LT(ratio, 1.35);
     share += static_cast<double>(crop.height * crop.width) / 160000 / kCount;
     logarithm += std::log(ratio) / kCount;
-    if (crop.width < 400) left += static_cast<double>(crop.left) / static_cast<double>(400 - crop.width) / kCount;
+    if (crop.width < 400)
+      left += static_cast<double>(crop.left) / static_cast<double>(400 - crop.width) / kCount;
     mirrored += random_mirror(7, 0, i) ? 1 : 0;
   }
   EXPECT_NEAR(share, 0.4778, 0.016);

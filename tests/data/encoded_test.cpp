@@ -146,7 +146,8 @@ TEST(EncodedDataset, DealsWithBrokenSamplesAsAsked) {
   for (int64_t i = 0; i < samples->size(); ++i) {
     skipping->read_random(i, {.seed = 1}, image, label);
     skipped += label < 0 ? 1 : 0;
-    EXPECT_EQ(label < 0, std::ranges::all_of(image, [](uint8_t value) { return value == 0; }));
+    EXPECT_EQ(label < 0, std::ranges::all_of(
+                             image, [](uint8_t value) { return value == 0; }));
   }
   EXPECT_EQ(skipped, 3);
   ASSERT_EQ(skipping->remarks().size(), 1U);
@@ -169,7 +170,8 @@ TEST(EncodedDataset, GivesUpWhereNothingCanBeRead) {
     fs::create_directories(folder / "cat");
     write_file(folder / "cat" / fmt::format("{}.jpg", i), "no image");
   }
-  const auto dataset = dataset_of(open_image_folder(folder.path(), {.test_share = 0}), BrokenSamples::replace);
+  const auto dataset =
+      dataset_of(open_image_folder(folder.path(), {.test_share = 0}), BrokenSamples::replace);
   std::vector<uint8_t> image(8 * 8 * 3);
   int32_t label = 0;
   EXPECT_ERROR(dataset->read(1, image, label), ErrorCode::invalid_file, "none of 3 samples");
@@ -208,8 +210,10 @@ TEST(EncodedDataset, GivesTheSameBatchesWhateverTheThreadsAndTheContainer) {
   whole->next();
   whole->next();
   expect_same_batches(*whole, *sharded.open({.epoch = 1, .batch = 2}));
-  EXPECT_FALSE(expected.open({.epoch = 0})->next()->fields.at("images").identical(
-      expected.open({.epoch = 1})->next()->fields.at("images")));
+  EXPECT_FALSE(expected.open({.epoch = 0})
+                   ->next()
+                   ->fields.at("images")
+                   .identical(expected.open({.epoch = 1})->next()->fields.at("images")));
 }
 
 TEST(EncodedDataset, CutsTheMiddleWhereNothingIsRandom) {

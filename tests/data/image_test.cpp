@@ -9,7 +9,6 @@
 #include "tessera/data/safetensors.h"
 
 #include "support/expect_error.h"
-
 #include "test_folder.h"
 
 namespace tessera::data {
@@ -57,7 +56,8 @@ ResizeFilter filter_of(const std::string& name) {
 int largest_difference(std::span<const uint8_t> a, std::span<const uint8_t> b) {
   EXPECT_EQ(a.size(), b.size());
   int largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 
@@ -94,14 +94,14 @@ TEST(EncodedImage, IsDecodedAsByPillow) {
     const Tensor expected = golden().read(name);
     const std::vector<std::byte> file = golden_file(words[1]);
     const std::vector<std::string> crop = split(words[4], ',');
-    DecodeOptions options{.crop = Rectangle{std::stoll(crop[0]), std::stoll(crop[1]), std::stoll(crop[2]),
-                                            std::stoll(crop[3])},
-                          .height = expected.shape()[0],
-                          .width = expected.shape()[1],
-                          .channels = expected.shape()[2],
-                          .filter = filter_of(words[2]),
-                          .mirrored = words[3] == "1",
-                          .scaled = false};
+    DecodeOptions options{
+        .crop = Rectangle{std::stoll(crop[0]), std::stoll(crop[1]), std::stoll(crop[2]), std::stoll(crop[3])},
+        .height = expected.shape()[0],
+        .width = expected.shape()[1],
+        .channels = expected.shape()[2],
+        .filter = filter_of(words[2]),
+        .mirrored = words[3] == "1",
+        .scaled = false};
     std::vector<uint8_t> pixels(expected.bytes());
     EncodedImage(file, words[1]).decode(options, pixels);
     EXPECT_LE(largest_difference(pixels, expected.data<uint8_t>()),
@@ -186,7 +186,8 @@ TEST(EncodedImage, RefusesWhatIsNoImage) {
   EXPECT_ERROR(open(bytes_of(golden().read("source"))), ErrorCode::invalid_file, "a/b.jpg", "no JPEG, PNG");
   for (const std::string& name : golden_files()) {
     const std::vector<std::byte> file = golden_file(name);
-    EXPECT_ERROR(EncodedImage(file, name, {.pixels = 100}), ErrorCode::invalid_file, name, "more than the 100");
+    EXPECT_ERROR(EncodedImage(file, name, {.pixels = 100}), ErrorCode::invalid_file, name,
+                 "more than the 100");
     EXPECT_ERROR(open({file.begin(), file.begin() + 20}), ErrorCode::invalid_file, "a/b.jpg");
     const std::vector<std::byte> most(file.begin(), file.begin() + std::ssize(file) * 3 / 4);
     std::vector<uint8_t> pixels(64 * 3);
@@ -212,8 +213,7 @@ TEST(EncodedImage, ReadsWhatIsWritten) {
   const Tensor source = golden().read("source");
   const auto pixels = source.data<uint8_t>();
   const Rectangle all{.height = source.shape()[0], .width = source.shape()[1]};
-  const std::vector<uint8_t> png =
-      decoded(encode_png(pixels, source.shape()), all, all.height, all.width);
+  const std::vector<uint8_t> png = decoded(encode_png(pixels, source.shape()), all, all.height, all.width);
   EXPECT_EQ(largest_difference(png, pixels), 0);
   // Quality 100 rounds coefficients and color, and halves the color's resolution.
   const std::vector<uint8_t> jpeg =

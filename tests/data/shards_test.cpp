@@ -172,7 +172,8 @@ TEST(PackShards, GoesOnWhereItStopped) {
   EXPECT_LT(before, 10);
   const PackResult whole = pack_shards(samples, folder / "whole", options);
   for (size_t i = 0; i < whole.shards.size(); ++i)
-    EXPECT_EQ(read_file(folder / "whole" / whole.shards[i].name), read_file(folder / "out" / result.shards[i].name));
+    EXPECT_EQ(read_file(folder / "whole" / whole.shards[i].name),
+              read_file(folder / "out" / result.shards[i].name));
   const auto read = open_tar_shards(folder / "out", {.test_share = 0});
   ASSERT_EQ(read->size(), 10);
   EXPECT_EQ(read->class_names()[2], "c");
@@ -200,7 +201,8 @@ TEST(PackShards, AreCheckedByTheirSums) {
   EXPECT_NE(faults[0].find("checksum"), std::string::npos);
   EXPECT_NE(faults[1].find("bytes"), std::string::npos);
   EXPECT_NE(faults[2].find("missing"), std::string::npos);
-  write_file(folder / "manifest.json", R"({"shards": [{"name": "../x.tar", "samples": 1, "bytes": 1, "crc32": 1}]})");
+  write_file(folder / "manifest.json",
+             R"({"shards": [{"name": "../x.tar", "samples": 1, "bytes": 1, "crc32": 1}]})");
   EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "leads out");
   write_file(folder / "manifest.json", "{");
   EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "no list of shards");

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/data/rows.h"
+#include "tessera/ops/functions.h"
 #include "tessera/train/task_registry.h"
+#include "tessera/train/trainer.h"
 
 #include "train/tiny.h"
 
@@ -31,6 +34,54 @@ TEST(ClassificationEvaluator, CountsExamplesAndNothingElse) {
   EXPECT_EQ(evaluator.sections().size(), 1U);  // no pictures without the data
 }
 
+TEST(ClassificationEvaluator, LeavesOutWhatCouldNotBeRead) {
+  tasks::ClassificationEvaluator evaluator;
+  data::Batch batch = two_of_three();
+  batch.fields["labels"] = Tensor::from<int32_t>({3}, {-1, 2, -1});
+  evaluator.add(batch, said(2));
+  EXPECT_EQ(evaluator.results(), (train::Numbers{{"accuracy", 1.0}, {"loss", 1.75}}));
+}
+
+TEST(ClassificationEvaluator, CountsTheFirstFive) {
+  tasks::ClassificationEvaluator evaluator;
+  Feeds ranked = said(0);
+  ranked["rank"] = Tensor::from<int32_t>({3}, {4, 5, 0});
+  evaluator.add(two_of_three(), ranked);
+  EXPECT_EQ(evaluator.results().at("top5"), 0.5);
+  tasks::ClassificationEvaluator merged;
+  merged.merge(evaluator.state());
+  EXPECT_EQ(merged.results(), evaluator.results());
+}
+
+// A network whose logits are its images' bytes, and a bias that begins as 0.
+TEST(ImageClassification, RanksTheLabelAmongManyClasses) {
+  const auto task_of = [](int64_t classes) {
+    const auto forward = [classes](nn::Context& context, Value* images) {
+      Value* bias = context.parameter("bias", {classes}, nn::zeros());
+      return ops::add(ops::reshape(images, {images->shape()[0], Dimension(classes)}), bias);
+    };
+    return tasks::image_classification(
+        {"bytes", {classes, 1, classes}, forward},
+        {.images = {.mean = std::vector<float>(static_cast<size_t>(classes), 0.0F),
+                    .deviation = std::vector<float>(static_cast<size_t>(classes), 1.0F)}});
+  };
+  EXPECT_EQ(task_of(10).metrics.size(), 2U);
+  EXPECT_EQ(task_of(12).metrics[1].name, "top5");
+  train::Trainer trainer(task_of(12), {.device = Device::reference()});
+  Tensor images(DataType::uint8, {3, 1, 1, 12});
+  for (int64_t i = 0; i < 36; ++i) images.set(i, static_cast<double>(i % 12));
+  images.set(24 + 11, 0);  // two equal ones: neither is ahead of the other
+  const Tensor labels = Tensor::from<int32_t>({3}, {11, 6, 0});
+  const data::Rows rows({{"images", images}, {"labels", labels}}, {.batch_size = 3, .shuffle = false});
+  tasks::ClassificationEvaluator evaluator;
+  trainer.evaluate(rows, evaluator);
+  ASSERT_EQ(evaluator.predictions().size(), 3U);
+  EXPECT_EQ(evaluator.predictions()[0].rank, 0);
+  EXPECT_EQ(evaluator.predictions()[1].rank, 5);
+  EXPECT_EQ(evaluator.predictions()[2].rank, 10);
+  EXPECT_NEAR(evaluator.results().at("top5"), 1.0 / 3, 1e-12);
+}
+
 TEST(ClassificationEvaluator, ShowsPicturesAndNamesOfTheData) {
   tasks::ClassificationEvaluator evaluator(tiny_dataset());
   evaluator.add(two_of_three(), said(0));
@@ -54,6 +105,9 @@ TEST(ClassificationText, SaysWhatImagesWereTakenFor) {
   EXPECT_EQ(text->tell(two_of_three(), logits_of_three()),
             "image 7: shirt (66.7 %)\n\nimage 3: shoe (66.7 %), wrong: it is 2\n\n");
   EXPECT_EQ(text->summary(), "1 of 2 right\n");
+  const auto named = tasks::classification_text({}, {"a.jpg", "", "", "b.jpg"})();
+  EXPECT_EQ(named->tell(two_of_three(), logits_of_three()),
+            "image 7: 1 (66.7 %)\n\nb.jpg: 0 (66.7 %), wrong: it is 2\n\n");
   data::Batch unlabeled = two_of_three();
   unlabeled.fields.clear();
   const auto guess = tasks::classification_text()();

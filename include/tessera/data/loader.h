@@ -17,9 +17,9 @@ struct LoaderOptions {
   bool shuffle = true;    // anew in every epoch; otherwise in the data set's order
   bool drop_last = true;  // leave out the last, incomplete batch; otherwise it is padded
   int32_t padding_label = -1;
-  uint64_t seed = 0;     // of the order and the augmentation
-  int64_t workers = 1;   // threads that prepare batches; 0: Stream::next() prepares them itself
-  int64_t prefetch = 4;  // batches at most that are ready or in preparation
+  uint64_t seed = 0;          // of the order and the augmentation
+  int64_t workers = 1;        // threads that prepare batches; 0: Stream::next() prepares them itself
+  int64_t prefetch = 4;       // batches at most that are ready or in preparation
   bool random_views = false;  // examples by Dataset::read_random()
   AugmentOptions augmentation = {};
 };

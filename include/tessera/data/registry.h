@@ -30,8 +30,8 @@ struct ImageSetDescription {
   std::function<std::shared_ptr<const Dataset>(const Options& options, const ImageSetRequest& request)> open;
   // What cannot go together; empty: nothing.
   std::function<std::vector<Contradiction>(const Options& options)> check = {};
-  // Whether reading decodes: such sets cut and mirror meanwhile (Dataset::read_random()) and are worth several
-  // threads.
+  // Whether reading decodes: such sets cut and mirror meanwhile (Dataset::read_random()) and are worth
+  // several threads.
   bool decodes = false;
   // Files that somebody names, as test images of such a set, all of label -1; empty: the kind has no files of
   // single images.

@@ -20,8 +20,8 @@ struct PackedShard {
 };
 
 struct PackOptions {
-  int64_t shard_bytes = int64_t{256} << 20;           // a shard ends with the sample that reaches them
-  const std::atomic<bool>* stop = nullptr;            // after the shard that is being written
+  int64_t shard_bytes = int64_t{256} << 20;               // a shard ends with the sample that reaches them
+  const std::atomic<bool>* stop = nullptr;                // after the shard that is being written
   std::function<void(const PackedShard&)> on_shard = {};  // after each
 };
 
@@ -31,9 +31,9 @@ struct PackResult {
   bool completed = false;
 };
 
-// Writes samples in their order as open_tar_shards() reads them: shards, classes.txt, and manifest.json with a
-// checksum for each shard. A folder that was begun with the same samples and size is gone on with: shards that
-// the manifest names and that are as long as it says are kept. Throws Error(io) when something cannot be
+// Writes samples in their order as open_tar_shards() reads them: shards, classes.txt, and manifest.json with
+// a checksum for each shard. A folder that was begun with the same samples and size is gone on with: shards
+// that the manifest names and that are as long as it says are kept. Throws Error(io) when something cannot be
 // written, Error(invalid_file) when the folder was begun with others.
 PackResult pack_shards(const EncodedSamples& samples, const std::filesystem::path& folder,
                        const PackOptions& options = {});
@@ -49,8 +49,8 @@ struct ExportOptions {
 };
 
 // Writes a data set as an image folder: CLASS/NUMBER.jpg, classes by their names, whose characters beyond
-// letters, digits, '-' and '_' become '_', after their numbers. Returns how many were written. Throws Error(io)
-// when something cannot be written, Error(invalid_argument) for another format.
+// letters, digits, '-' and '_' become '_', after their numbers. Returns how many were written. Throws
+// Error(io) when something cannot be written, Error(invalid_argument) for another format.
 int64_t export_image_folder(const Dataset& dataset, const std::filesystem::path& folder,
                             const ExportOptions& options = {});
 

@@ -29,8 +29,8 @@ struct ImageClassificationOptions {
 //   evaluation: loss fp32 [batch], what is trained, of each example; 0 in filling rows
 //               prediction int32 [batch]
 //               confidence fp32 [batch], the softmax of the prediction
-//               rank int32 [batch], of networks of more than ten classes: how many of them have a larger logit
-//               than the label's
+//               rank int32 [batch], of networks of more than ten classes: how many of them have a larger
+//               logit than the label's
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
 
 inline constexpr int32_t kNotRanked = -1;
@@ -45,8 +45,8 @@ struct Prediction {
   int32_t rank = kNotRanked;
 };
 
-// "loss" and "accuracy" of such a task, "top5" where it gives ranks (the share of examples whose label is among
-// the five classes of the largest logits), and for the report its confusions and worst mistakes.
+// "loss" and "accuracy" of such a task, "top5" where it gives ranks (the share of examples whose label is
+// among the five classes of the largest logits), and for the report its confusions and worst mistakes.
 class ClassificationEvaluator : public train::Evaluator {
  public:
   // Pictures and names of classes come from the data set; without one the report has neither pictures nor

@@ -43,11 +43,10 @@ Rectangle center_crop(int64_t height, int64_t width, double share) {
 
 void check_random_crop(const RandomCropOptions& options) {
   const auto code = ErrorCode::invalid_argument;
-  require(
-      options.minimum_share > 0 && options.minimum_share <= options.maximum_share &&
-          options.maximum_share <= 1,
-      code, "a random crop takes from {} to {} of the area, expected 0 < minimum <= maximum <= 1",
-      options.minimum_share, options.maximum_share);
+  require(options.minimum_share > 0 && options.minimum_share <= options.maximum_share &&
+              options.maximum_share <= 1,
+          code, "a random crop takes from {} to {} of the area, expected 0 < minimum <= maximum <= 1",
+          options.minimum_share, options.maximum_share);
   require(options.minimum_ratio > 0 && options.minimum_ratio <= options.maximum_ratio &&
               std::isfinite(options.maximum_ratio),
           code, "a random crop's width/height is from {} to {}, expected 0 < minimum <= maximum",
@@ -61,8 +60,7 @@ Rectangle random_crop(const RandomCropOptions& options, int64_t height, int64_t 
   const auto uniform = [&] { return static_cast<double>(random.uniform(next++)); };
   const double area = static_cast<double>(height) * static_cast<double>(width);
   for (int i = 0; i < kTries; ++i) {
-    const double share =
-        options.minimum_share + uniform() * (options.maximum_share - options.minimum_share);
+    const double share = options.minimum_share + uniform() * (options.maximum_share - options.minimum_share);
     const double ratio =
         options.minimum_ratio * std::pow(options.maximum_ratio / options.minimum_ratio, uniform());
     Rectangle crop{.height = std::llround(std::sqrt(share * area / ratio)),

@@ -24,23 +24,24 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
                                     const ImageSetRequest& request) {
   const std::vector<double> share = options.reals("crop_share");
   const std::vector<double> ratio = options.reals("crop_ratio");
-  return std::make_shared<EncodedDataset>(
-      std::move(samples), EncodedDatasetOptions{.image_shape = request.image_shape,
-                                                .crop = {.minimum_share = share.front(),
-                                                         .maximum_share = share.back(),
-                                                         .minimum_ratio = ratio.front(),
-                                                         .maximum_ratio = ratio.back()},
-                                                .mirror = request.mirror,
-                                                .center_share = options.real("center_share"),
-                                                .filter = filter_of(options.text("resize")),
-                                                .broken = broken_of(options.text("broken"))});
+  return std::make_shared<EncodedDataset>(std::move(samples),
+                                          EncodedDatasetOptions{.image_shape = request.image_shape,
+                                                                .crop = {.minimum_share = share.front(),
+                                                                         .maximum_share = share.back(),
+                                                                         .minimum_ratio = ratio.front(),
+                                                                         .maximum_ratio = ratio.back()},
+                                                                .mirror = request.mirror,
+                                                                .center_share = options.real("center_share"),
+                                                                .filter = filter_of(options.text("resize")),
+                                                                .broken = broken_of(options.text("broken"))});
 }
 
 std::vector<Option> encoded_options() {
   return {
       {.key = "path",
        .value = std::string(),
-       .documentation = "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them",
+       .documentation =
+           "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them",
        .is_path = true,
        .resuming = Resuming::free},
       {.key = "test_share",
@@ -66,9 +67,9 @@ std::vector<Option> encoded_options() {
        .choices = {"nearest", "area", "bilinear", "bicubic"}},
       {.key = "broken",
        .value = std::string("fail"),
-       .documentation =
-           "What becomes of a file that cannot be read: `fail`, `skip` (it counts nothing) or `replace` (by the "
-           "next one); the report counts them",
+       .documentation = "What becomes of a file that cannot be read: `fail`, `skip` (it counts nothing) or "
+                        "`replace` (by the "
+                        "next one); the report counts them",
        .choices = {"fail", "skip", "replace"}},
   };
 }
@@ -90,9 +91,9 @@ std::vector<Contradiction> check_encoded(const Options& options) {
 
 template <Opener open_samples>
 std::shared_ptr<const Dataset> open(const Options& options, const ImageSetRequest& request) {
-  return make(open_samples(options.text("path"),
-                           {.split = request.split, .test_share = options.real("test_share")}),
-              options, request);
+  return make(
+      open_samples(options.text("path"), {.split = request.split, .test_share = options.real("test_share")}),
+      options, request);
 }
 
 std::shared_ptr<const Dataset> open_files(const Options& options, const ImageSetRequest& request,

@@ -16,7 +16,7 @@ namespace {
 // Memory of a thread that decodes image after image.
 struct Workspace {
   DecodedPart decoded;
-  std::vector<uint8_t> turned;
+  std::vector<uint8_t> upright;
   std::vector<uint8_t> resized;
   ResizeScratch resize;
 };
@@ -66,7 +66,8 @@ uint8_t gray_of(const uint8_t* color) {
 
 void convert_channels(const std::vector<uint8_t>& source, int64_t channels, std::span<uint8_t> target) {
   if (channels == 1) {
-    for (size_t i = 0; i < source.size(); ++i) std::fill_n(target.begin() + static_cast<int64_t>(3 * i), 3, source[i]);
+    for (size_t i = 0; i < source.size(); ++i)
+      std::fill_n(target.begin() + static_cast<int64_t>(3 * i), 3, source[i]);
   } else {
     for (size_t i = 0; i < target.size(); ++i) target[i] = gray_of(source.data() + 3 * i);
   }
@@ -81,8 +82,8 @@ std::string_view format_name(ImageFormat format) {
 
 void set_extents(ImageInfo& info, int64_t stored_height, int64_t stored_width, int64_t orientation,
                  const ImageLimits& limits, const std::string& name) {
-  require(stored_height > 0 && stored_width > 0, ErrorCode::invalid_file, "{}: an image of {}x{} pixels", name,
-          stored_width, stored_height);
+  require(stored_height > 0 && stored_width > 0, ErrorCode::invalid_file, "{}: an image of {}x{} pixels",
+          name, stored_width, stored_height);
   require(stored_height <= limits.pixels / stored_width, ErrorCode::invalid_file,
           "{}: {}x{} pixels are more than the {} that an image may have", name, stored_width, stored_height,
           limits.pixels);
@@ -127,12 +128,11 @@ void EncodedImage::decode(const DecodeOptions& options, std::span<uint8_t> pixel
                     .gray = options.channels == 1,
                     .scaled = options.scaled},
                    own.decoded);
-  turn_upright(own.decoded, image.orientation, own.turned);
+  turn_upright(own.decoded, image.orientation, own.upright);
   Box box;
   const PixelView view = cut(own.decoded, box);
   const bool direct = view.channels == options.channels;
-  if (!direct)
-    own.resized.resize(static_cast<size_t>(options.height * options.width * view.channels));
+  if (!direct) own.resized.resize(static_cast<size_t>(options.height * options.width * view.channels));
   resize(view, box, options.filter, options.mirrored, options.height, options.width,
          direct ? pixels : std::span(own.resized), own.resize);
   if (!direct) convert_channels(own.resized, view.channels, pixels);
@@ -148,9 +148,11 @@ void resize_image(std::span<const uint8_t> source, const Shape& source_shape, Re
               source_shape[2] == target_shape[2],
           ErrorCode::invalid_argument, "{} values of shape {} cannot be resized to {} of {}", source.size(),
           to_string(source_shape), target.size(), to_string(target_shape));
-  const PixelView view{
-      .data = source.data(), .height = source_shape[0], .width = source_shape[1], .channels = source_shape[2],
-      .stride = source_shape[1] * source_shape[2]};
+  const PixelView view{.data = source.data(),
+                       .height = source_shape[0],
+                       .width = source_shape[1],
+                       .channels = source_shape[2],
+                       .stride = source_shape[1] * source_shape[2]};
   ResizeScratch scratch;
   resize(view, {.height = static_cast<double>(view.height), .width = static_cast<double>(view.width)}, filter,
          false, target_shape[0], target_shape[1], target, scratch);

@@ -92,7 +92,8 @@ void collect(const fs::path& folder, const fs::path& root, int32_t label, std::v
 std::vector<std::string> class_folders(const fs::path& root) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : sorted_entries(root)) {
-    if (!is_image_file(entry, root) && entry.is_directory()) names.push_back(entry.path().filename().string());
+    if (!is_image_file(entry, root) && entry.is_directory())
+      names.push_back(entry.path().filename().string());
   }
   return names;
 }
@@ -127,9 +128,8 @@ std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths
 
 bool has_image_ending(const fs::path& path) {
   std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::ranges::transform(ending, ending.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
 }
 

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include <jpeglib.h>
-
 #include <jerror.h>
+#include <jpeglib.h>
 
 #include "tessera/base/error.h"
 
@@ -154,9 +153,12 @@ class JpegDecoder : public EncodedImage::Decoder {
   // output pixels.
   Rectangle choose_area(const WantedPart& wanted, DecodedPart& decoded) {
     const double scale = jpeg_.scale_num / 8.0;
-    const auto begin = [&](int64_t place) { return static_cast<int64_t>(scale * static_cast<double>(place)); };
+    const auto begin = [&](int64_t place) {
+      return static_cast<int64_t>(scale * static_cast<double>(place));
+    };
     const auto end = [&](int64_t place, JDIMENSION most) {
-      return std::min<int64_t>(begin(place) + (begin(place) < scale * static_cast<double>(place) ? 1 : 0), most);
+      return std::min<int64_t>(begin(place) + (begin(place) < scale * static_cast<double>(place) ? 1 : 0),
+                               most);
     };
     const Rectangle& part = wanted.part;
     Rectangle area{.top = begin(part.top), .width = jpeg_.output_width};
@@ -202,7 +204,8 @@ std::vector<std::byte> encode_jpeg(std::span<const uint8_t> pixels, const Shape&
               std::ssize(pixels) == element_count(shape),
           code, "{} values of shape {} cannot be a JPEG file, expected [H, W, 1 or 3] up to {} pixels a side",
           pixels.size(), to_string(shape), JPEG_MAX_DIMENSION);
-  require(quality >= 1 && quality <= 100, code, "the quality of a JPEG file is {}, expected 1 to 100", quality);
+  require(quality >= 1 && quality <= 100, code, "the quality of a JPEG file is {}, expected 1 to 100",
+          quality);
   jpeg_compress_struct jpeg{};
   Faults faults{};
   jpeg.err = jpeg_std_error(&faults.manager);

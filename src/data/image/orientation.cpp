@@ -53,14 +53,13 @@ void turn_upright(DecodedPart& decoded, int64_t orientation, std::vector<uint8_t
       int64_t column = turn.transposed ? y : x;
       if (turn.from_bottom) row = decoded.height - 1 - row;
       if (turn.from_right) column = decoded.width - 1 - column;
-      target = std::copy_n(decoded.pixels.data() + (row * decoded.width + column) * channels, channels, target);
+      target =
+          std::copy_n(decoded.pixels.data() + (row * decoded.width + column) * channels, channels, target);
     }
   }
   decoded.pixels.swap(scratch);
-  if (turn.from_bottom)
-    decoded.top = static_cast<double>(decoded.height) - decoded.top - decoded.part_height;
-  if (turn.from_right)
-    decoded.left = static_cast<double>(decoded.width) - decoded.left - decoded.part_width;
+  if (turn.from_bottom) decoded.top = static_cast<double>(decoded.height) - decoded.top - decoded.part_height;
+  if (turn.from_right) decoded.left = static_cast<double>(decoded.width) - decoded.left - decoded.part_width;
   if (turn.transposed) {
     std::swap(decoded.top, decoded.left);
     std::swap(decoded.part_height, decoded.part_width);

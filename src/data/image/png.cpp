@@ -85,7 +85,9 @@ class PngDecoder : public EncodedImage::Decoder {
     guarded([&] {
       for (int pass = 0; pass < passes; ++pass) {
         for (int64_t y = 0; y < last; ++y)
-          png_read_row(png_, decoded.pixels.data() + static_cast<size_t>(std::max<int64_t>(y - first, 0)) * row_bytes, nullptr);
+          png_read_row(
+              png_, decoded.pixels.data() + static_cast<size_t>(std::max<int64_t>(y - first, 0)) * row_bytes,
+              nullptr);
       }
     });
   }
@@ -145,7 +147,8 @@ std::unique_ptr<EncodedImage::Decoder> open_png(std::span<const std::byte> bytes
 
 std::vector<std::byte> encode_png(std::span<const uint8_t> pixels, const Shape& shape) {
   require(shape.size() == 3 && (shape[2] == 1 || shape[2] == 3) && shape[0] > 0 && shape[1] > 0 &&
-              std::max(shape[0], shape[1]) <= int64_t{kLongestSide} && std::ssize(pixels) == element_count(shape),
+              std::max(shape[0], shape[1]) <= int64_t{kLongestSide} &&
+              std::ssize(pixels) == element_count(shape),
           ErrorCode::invalid_argument,
           "{} values of shape {} cannot be a PNG file, expected [H, W, 1 or 3] up to {} pixels a side",
           pixels.size(), to_string(shape), kLongestSide);

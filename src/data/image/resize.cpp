@@ -18,12 +18,12 @@ double bilinear_filter(double x) {
   return std::max(1 - std::abs(x), 0.0);
 }
 
-// Keys, "Cubic convolution interpolation for digital image processing" (1981), a = -0.5.
+// Keys, "Cubic convolution interpolation for digital image processing" (1981), whose slope at 1 is free.
 double bicubic_filter(double x) {
-  constexpr double a = -0.5;
+  constexpr double kSlope = -0.5;
   x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+  if (x < 1) return ((kSlope + 2) * x - (kSlope + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * kSlope : 0.0;
 }
 
 struct Kernel {
@@ -129,9 +129,10 @@ AxisWeights axis_weights(int64_t available, double begin, double extent, int64_t
   axis.weights.assign(static_cast<size_t>(count * axis.stride), 0);
   for (int64_t i = 0; i < count; ++i) {
     const double center = begin + (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::clamp<int64_t>(static_cast<int64_t>(center - support + 0.5), 0, available - 1);
+    const auto first =
+        std::clamp<int64_t>(static_cast<int64_t>(std::floor(center - support + 0.5)), 0, available - 1);
     const auto end =
-        std::clamp<int64_t>(static_cast<int64_t>(center + support + 0.5), first + 1, available);
+        std::clamp<int64_t>(static_cast<int64_t>(std::floor(center + support + 0.5)), first + 1, available);
     double* const weights = axis.weights.data() + i * axis.stride;
     double sum = 0;
     for (int64_t tap = 0; tap < end - first; ++tap) {

@@ -30,9 +30,9 @@ struct Box {
 
 // Which pixels along an axis make each of the result's, and how much each of them counts.
 struct AxisWeights {
-  std::vector<int64_t> first = {};    // [count]
-  std::vector<int64_t> taps = {};     // [count], at most `stride`
-  std::vector<double> weights = {};   // [count, stride], which add up to 1 for each
+  std::vector<int64_t> first = {};   // [count]
+  std::vector<int64_t> taps = {};    // [count], at most `stride`
+  std::vector<double> weights = {};  // [count, stride], which add up to 1 for each
   int64_t stride = 0;
   int64_t count = 0;
 };

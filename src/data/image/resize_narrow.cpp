@@ -9,13 +9,13 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/image/resize_narrow.cpp"
 #include <hwy/foreach_target.h>
-
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::data::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // Rows: sums of weight * byte, weights in kWeightBits, results in kPointBits.
 constexpr int kWeightBits = 14;
@@ -121,7 +121,9 @@ void add_columns(const int16_t* HWY_RESTRICT row, const int64_t* HWY_RESTRICT fi
     const int16_t* const own = weights + x * stride;
     for (int64_t tap = 0; tap < stride; tap += 2) {
       const auto values = hn::TableLookupBytes(hn::LoadU(d16, pixels + 3 * tap), pairs);
-      const auto pair = hn::BitCast(d16, hn::Set(d32, pair_of(own[tap], own[tap + 1])));
+      int32_t both = 0;
+      hwy::CopyBytes<4>(own + tap, &both);
+      const auto pair = hn::BitCast(d16, hn::Set(d32, both));
       sum = hn::Add(sum, add_products(d32, values, pair));
     }
     hn::StoreU(hn::DemoteTo(four_bytes, hn::ShiftRight<kShift>(sum)), four_bytes, target + 3 * x);
@@ -130,6 +132,7 @@ void add_columns(const int16_t* HWY_RESTRICT row, const int64_t* HWY_RESTRICT fi
 
 #endif
 
+}  // namespace
 }  // namespace tessera::data::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -30,8 +30,7 @@ std::vector<Sample> part_of(const std::vector<Sample>& samples, const SplitOptio
   std::vector<Sample> part;
   for (const Sample& sample : samples) {
     const auto place = static_cast<double>(seen[sample.label]++);
-    const bool held =
-        std::floor((place + 1) * options.test_share) > std::floor(place * options.test_share);
+    const bool held = std::floor((place + 1) * options.test_share) > std::floor(place * options.test_share);
     if (held == (options.split == Split::test)) part.push_back(sample);
   }
   require(!part.empty(), ErrorCode::invalid_file, "{}: {} of {} samples leave none for {}", name,

@@ -192,8 +192,8 @@ std::vector<std::string> check_shards(const fs::path& folder) {
     if (!fs::exists(file, ignored)) {
       faults.push_back(file.string() + ": is missing");
     } else if (!has_length(file, shard.bytes)) {
-      faults.push_back(fmt::format("{}: has {} bytes, {} were written", file.string(), fs::file_size(file),
-                                   shard.bytes));
+      faults.push_back(
+          fmt::format("{}: has {} bytes, {} were written", file.string(), fs::file_size(file), shard.bytes));
     } else if (checksum_of(0, MappedFile(file).bytes()) != shard.checksum) {
       faults.push_back(file.string() + ": its checksum is not that of what was written");
     }
@@ -213,8 +213,8 @@ int64_t export_image_folder(const Dataset& dataset, const fs::path& folder, cons
     int32_t label = 0;
     dataset.read(i, pixels, label);
     const bool jpeg = options.format == ImageFormat::jpeg;
-    const fs::path path = folder / folder_name(dataset.class_names(), label) /
-                          fmt::format("{:06}.{}", i, jpeg ? "jpg" : "png");
+    const fs::path path =
+        folder / folder_name(dataset.class_names(), label) / fmt::format("{:06}.{}", i, jpeg ? "jpg" : "png");
     write_plainly(path, jpeg ? encode_jpeg(pixels, dataset.image_shape(), options.quality)
                              : encode_png(pixels, dataset.image_shape()));
   }

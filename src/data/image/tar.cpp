@@ -117,7 +117,8 @@ class TarReader {
       if (record.starts_with("size=")) {
         uint64_t size = 0;
         const auto [last, fault] = std::from_chars(record.data() + 5, record.data() + record.size(), size);
-        check(fault == std::errc{} && last == record.data() + record.size(), "the size of a member is broken");
+        check(fault == std::errc{} && last == record.data() + record.size(),
+              "the size of a member is broken");
         long_size_ = size;
       }
       contents.remove_prefix(length);

@@ -44,11 +44,13 @@ SampleName sample_name(std::string_view member) {
 
 // A class's number, with or without a line's end.
 int32_t parse_label(std::string_view text, const std::string& name) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+    text.remove_suffix(1);
   int32_t label = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
   require(error == std::errc{} && end == text.data() + text.size() && label >= 0 && label < kMostClasses,
-          ErrorCode::invalid_file, "{}: holds '{}', expected the number of a class", name, text.substr(0, 20));
+          ErrorCode::invalid_file, "{}: holds '{}', expected the number of a class", name,
+          text.substr(0, 20));
   return label;
 }
 
@@ -61,8 +63,8 @@ std::vector<Entry> index_shard(const MappedFile& shard, int32_t number) {
   bool has_label = false;
   const auto close = [&] {
     if (entry.bytes == 0) return;
-    require(has_label, ErrorCode::invalid_file, "{}: '{}' has no class: {}.cls is missing beside it", path, key,
-            key);
+    require(has_label, ErrorCode::invalid_file, "{}: '{}' has no class: {}.cls is missing beside it", path,
+            key, key);
     entries.push_back(entry);
   };
   for (const TarMember& member : parse_tar(shard.bytes(), path)) {

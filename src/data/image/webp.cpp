@@ -81,7 +81,7 @@ class WebpDecoder : public EncodedImage::Decoder {
             name_);
     require(status == VP8_STATUS_OK, ErrorCode::invalid_file, "{}: the WebP file is broken: {}", name_,
             status == VP8_STATUS_NOT_ENOUGH_DATA || status == VP8_STATUS_SUSPENDED ? "it is truncated"
-                                                                                  : "its data is corrupt");
+                                                                                   : "its data is corrupt");
   }
 
  private:

@@ -1,0 +1,93 @@
+"""Images in files: what `tessera data` does, and training, evaluation and prediction from them."""
+
+import json
+import unittest
+
+from program import ROOT, ProgramTest, checkpoint, tree
+
+
+class DataTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.files = self.root / "files"
+        self.call("data", "export", self.data, "-o", self.files, "--format", "png")
+
+    def train_files(self, out, *words, path=None, kind="image_folder"):
+        self.call("train", self.recipe, "--out", self.root / out, "--quiet", "--set", f"data.kind={kind}",
+                  "--set", f"data.path={path or self.files}", "--set", "data.crop_share=[0.7,1]", "--set", "data.flip=true", *words)
+        return self.root / out
+
+    def test_files_are_counted_and_broken_ones_named(self):
+        self.assertEqual(len(list(self.files.rglob("*.png"))), 140)
+        (self.files / "train" / "0_0" / "empty.jpg").write_bytes(b"")
+        (self.files / "train" / "1_1" / "text.txt").write_text("no image")
+        found = json.loads(self.call("data", "inspect", self.files, "--json"))
+        self.assertEqual(found["train"]["images"], 101)
+        self.assertEqual(found["test"]["images"], 40)
+        self.assertEqual(sum(found["train"]["classes"].values()), 100)
+        self.assertEqual(found["train"]["formats"], {"png": 100})
+        self.assertEqual(found["train"]["width"], [6, 6, 6])
+        self.assertRegex(found["train"]["broken"][0], "empty.jpg: the file is empty")
+        self.assertRegex(self.call("data", "inspect", self.files, "--headers"), "(?s)train: 101 images of 3 classes.*1 cannot be read")
+        self.refuses(["data", "inspect", self.root / "nowhere"], 5, "nowhere: no such folder")
+        self.refuses(["data"], 2, "subcommand")
+
+    def test_shards_hold_the_same_images(self):
+        shards = self.root / "shards"
+        self.call("data", "pack", self.files, "-o", shards)
+        packed = tree(shards)
+        self.assertRegex(self.call("data", "pack", self.files, "-o", shards), "train: 1 shards, 1 of them from before, 100 images")
+        self.assertEqual(tree(shards), packed)
+        found, expected = (json.loads(self.call("data", "inspect", folder, "--json")) for folder in (shards, self.files))
+        self.assertEqual(found["train"], {**expected["train"], "classes": found["train"]["classes"]})
+        self.assertEqual(self.train_files("a", path=shards, kind="tar").joinpath("model.safetensors").read_bytes(),
+                         self.train_files("b").joinpath("model.safetensors").read_bytes())
+        shard = shards / "val" / "shard-000000.tar"
+        content = bytearray(shard.read_bytes())
+        content[800] ^= 1
+        shard.write_bytes(content)
+        self.assertRegex(json.loads(self.call("data", "inspect", shards, "--json"))["test"]["broken_shards"][0], "checksum")
+
+    def test_training_resumes_in_the_middle_of_an_epoch_to_the_same_bytes(self):
+        straight = self.train_files("straight")
+        stopped = self.train_files("stopped", "--max-steps", 8)
+        self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet", "--set", "data.workers=3")
+        self.assertEqual(*(checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)))
+        summary = json.loads((straight / "summary.json").read_text())
+        self.assertAlmostEqual(json.loads(self.call("eval", straight, "--json"))["accuracy"], summary["test_accuracy"], places=5)
+
+    def test_broken_files_are_trained_through(self):
+        (self.files / "train" / "0_0" / "000000.jpg").write_bytes(b"no image")
+        for policy, said in (("skip", "1 of 101 samples could not be read and were skipped"), ("replace", "were replaced")):
+            run = self.train_files(policy, "--set", f"data.broken={policy}")
+            self.assertIn(said, (run / "report.html").read_text())
+        words = ["train", self.recipe, "--out", self.root / "fail", "--quiet", "--set", "data.kind=image_folder",
+                 "--set", f"data.path={self.files}"]
+        self.assertRegex(self.call(*words, code=4), "000000.jpg: its first bytes are those of no JPEG")
+        self.refuses([*words, "--set", "data.crop_share=[1, 0.5]"], 2, "'data.crop_share' must be two numbers")
+
+    def test_ones_own_images_are_classified(self):
+        run = self.train_files("run")
+        image = next((self.files / "val" / "2_2").glob("*.png"))
+        self.assertRegex(self.call("predict", run, image, image), rf"(?s)^.*{image}: \d_\d \(\d+\.\d %\)\n\n.*{image}: ")
+        self.refuses(["predict", run, self.root / "tiny.toml"], 4, "tiny.toml", "no JPEG, PNG or WebP")
+        self.train("plain", "--quiet")
+        self.refuses(["predict", self.root / "plain", image], 2, "'idx' are no files of their own")
+
+    def test_stages_are_timed(self):
+        timed = json.loads(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 3, "--threads", 2, "--json"))
+        self.assertEqual(len(timed["milliseconds"]), 3)
+        self.assertIn(timed["limited_by"], timed["stages"])
+        self.assertRegex(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 3), "limits\n$")
+        self.refuses(["data", "bench", self.files, "--batch", 1000], 2, "100 images do not fill one batch of 1000")
+
+    def test_the_recipe_of_folders_trains_on_jpeg(self):
+        self.call("data", "export", self.data, "-o", self.root / "jpeg", "--train", 64, "--test", 20)
+        run = self.root / "jpeg-run"
+        self.call("train", ROOT / "recipes/folder.toml", "--out", run, "--quiet", "--set", f"data.path={self.root / 'jpeg'}",
+                  "--set", "train.epochs=1", "--set", "train.batch=16", "--set", "train.device=cpu", "--set", "model.width=4")
+        self.assertIn("test_accuracy", json.loads((run / "summary.json").read_text()))
+
+
+if __name__ == "__main__":
+    unittest.main()
