@@ -18,6 +18,17 @@ std::vector<int64_t> axes_of(const program::Call& call, const std::vector<int64_
   return result;
 }
 
+Value* second_operand(LowerCall& call) {
+  Value* b = call.operand(1);
+  if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_argument("axis")) return b;
+  const int64_t rank = call.type(0).rank();
+  const int64_t after = rank - axis_of(call, call.integer("axis"), rank) - b->type().rank();
+  call.require(after >= 0, "its second operand has more axes than the first one from its axis on");
+  Shape shape = shape_of(b);
+  shape.insert(shape.end(), static_cast<size_t>(after), 1);
+  return reshape(b, shape);
+}
+
 Shape shape_of(const Value* value) {
   return value->type().static_shape();
 }

@@ -17,9 +17,9 @@ using program::LowerCall;
 using program::Rule;
 using program::TextTensor;
 
-// Before this version many operators broadcast otherwise and have other attributes: rules of the format's own
-// domain that do not say since when they hold do so from here on.
-inline constexpr int64_t kFirstVersion = 7;
+// Rules of the format's own domain that do not say since when they hold do so from this version on: before it
+// shapes were attributes, and much else was written otherwise.
+inline constexpr int64_t kFirstVersion = 6;
 
 // Each rule of a file: RuleRegistrations kRegistration{{.name = "Add", .lower = add}, ...};
 struct RuleRegistrations {
@@ -34,6 +34,10 @@ struct RuleRegistrations {
 // Axes from the end made axes from the start. Throw Error(invalid_graph) naming the instruction.
 int64_t axis_of(const program::Call& call, int64_t axis, int64_t rank);
 std::vector<int64_t> axes_of(const program::Call& call, const std::vector<int64_t>& axes, int64_t rank);
+
+// The second operand of an operator on elements. Before opset 7 it came to stand at an axis of the first one
+// by an attribute.
+Value* second_operand(LowerCall& call);
 
 Shape shape_of(const Value* value);  // all static
 int64_t extent(const Value* value, int64_t axis);
