@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/program/rule.h"
 
@@ -39,7 +40,14 @@ std::vector<int64_t> axes_of(const program::Call& call, const std::vector<int64_
 // by an attribute.
 Value* second_operand(LowerCall& call);
 
+// The number that an operand of one element holds.
+int64_t known_integer(LowerCall& call, size_t operand);
+double known_number(LowerCall& call, size_t operand);
+int64_t integer_in(const HostCall& call, size_t operand);
+double number_in(const HostCall& call, size_t operand);
+
 Shape shape_of(const Value* value);  // all static
+// Throws Error(invalid_graph) where there is no such axis.
 int64_t extent(const Value* value, int64_t axis);
 int64_t product(const Shape& shape, size_t begin, size_t end);
 

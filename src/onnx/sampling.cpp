@@ -73,6 +73,8 @@ Value* sample(Value* x, const std::vector<Value*>& coordinates, const Sampling& 
   const int64_t pixels = product(shape, 2, shape.size());
   Value* rows = reshape(channels_last(x), {shape[0] * pixels, shape[1]});
   const Shape places = shape_of(coordinates[0]);
+  require(places[0] == shape[0], ErrorCode::invalid_graph, "there are places for {} images, and {} images",
+          places[0], shape[0]);
   Value* image =
       ops::multiply(counted(graph, places, 0), number(graph, DataType::int64, static_cast<double>(pixels)));
   std::vector<std::vector<AxisTap>> taps;

@@ -107,9 +107,9 @@ void lower_prelu(LowerCall& call) {
   Value* x = to_computing(call.operand(0));
   Value* slope = to_computing(call.operand(1));
   // Before opset 7 one for each channel stood by itself.
-  if (call.version() < 7 && slope->type().rank() == 1 && extent(slope, 0) > 1) {
+  if (call.version() < 7 && slope->type().rank() == 1 && extent(slope, 0) > 1 && x->type().rank() > 1) {
     Shape channels(static_cast<size_t>(x->type().rank()), 1);
-    channels.at(1) = extent(slope, 0);
+    channels[1] = extent(slope, 0);
     slope = reshape(slope, channels);
   }
   Value* scaled = ops::multiply(x, slope);
