@@ -23,7 +23,7 @@ struct AxisTap {
 
 Value* cubic_weight(Value* distance) {
   // Keys 1981 with a = -0.75.
-  constexpr double a = -0.75;
+  constexpr double kA = -0.75;
   Value* d = ops::absolute(distance);
   const auto polynomial = [&](double c3, double c2, double c1, double c0) {
     Value* sum = ops::add(ops::multiply(d, c3), c2);
@@ -31,8 +31,8 @@ Value* cubic_weight(Value* distance) {
     return ops::add(ops::multiply(sum, d), c0);
   };
   Value* one = ops::constant_like(d, 1);
-  return ops::select(ops::less_equal(d, one), polynomial(a + 2, -(a + 3), 0, 1),
-                     polynomial(a, -5 * a, 8 * a, -4 * a));
+  return ops::select(ops::less_equal(d, one), polynomial(kA + 2, -(kA + 3), 0, 1),
+                     polynomial(kA, -5 * kA, 8 * kA, -4 * kA));
 }
 
 std::vector<AxisTap> taps_of_coordinate(Value* x, int64_t size, const Sampling& sampling) {
