@@ -88,7 +88,7 @@ class HeaderReader {
     if (quote != '\'' && quote != '"') fail_here("no text");
     const size_t end = text_.find(quote, ++place_);
     if (end == std::string_view::npos) fail_here("a text without an end");
-    const std::string result(text_.substr(place_, end - place_));
+    std::string result(text_.substr(place_, end - place_));
     place_ = end + 1;
     return result;
   }

@@ -18,12 +18,50 @@ std::vector<int64_t> axes_of(const program::Call& call, const std::vector<int64_
   return result;
 }
 
+namespace {
+
+Tensor one_number(const program::Call& call, const Tensor& tensor, size_t operand) {
+  call.require(tensor.size() == 1, fmt::format("operand {} is to hold one number", operand));
+  return tensor;
+}
+
+}  // namespace
+
+int64_t known_integer(LowerCall& call, size_t operand) {
+  return one_number(call, call.known(operand), operand).cast(DataType::int64).data<int64_t>()[0];
+}
+
+double known_number(LowerCall& call, size_t operand) {
+  return one_number(call, call.known(operand), operand).at(0);
+}
+
+int64_t integer_in(const HostCall& call, size_t operand) {
+  return one_number(call, call.tensor(operand), operand).cast(DataType::int64).data<int64_t>()[0];
+}
+
+double number_in(const HostCall& call, size_t operand) {
+  return one_number(call, call.tensor(operand), operand).at(0);
+}
+
+Value* second_operand(LowerCall& call) {
+  Value* b = call.operand(1);
+  if (call.version() >= 7 || call.integer("broadcast", 0) == 0 || !call.has_argument("axis")) return b;
+  const int64_t rank = call.type(0).rank();
+  const int64_t after = rank - axis_of(call, call.integer("axis"), rank) - b->type().rank();
+  call.require(after >= 0, "its second operand has more axes than the first one from its axis on");
+  Shape shape = shape_of(b);
+  shape.insert(shape.end(), static_cast<size_t>(after), 1);
+  return reshape(b, shape);
+}
+
 Shape shape_of(const Value* value) {
   return value->type().static_shape();
 }
 
 int64_t extent(const Value* value, int64_t axis) {
-  return value->shape().at(static_cast<size_t>(axis)).value();
+  require(axis >= 0 && axis < value->type().rank(), ErrorCode::invalid_graph, "{} has no axis {}",
+          to_string(value->type()), axis);
+  return value->shape()[static_cast<size_t>(axis)].value();
 }
 
 int64_t product(const Shape& shape, size_t begin, size_t end) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/program/rule.h"
 
@@ -17,9 +18,9 @@ using program::LowerCall;
 using program::Rule;
 using program::TextTensor;
 
-// Before this version many operators broadcast otherwise and have other attributes: rules of the format's own
-// domain that do not say since when they hold do so from here on.
-inline constexpr int64_t kFirstVersion = 7;
+// Rules of the format's own domain that do not say since when they hold do so from this version on: before it
+// shapes were attributes, and much else was written otherwise.
+inline constexpr int64_t kFirstVersion = 6;
 
 // Each rule of a file: RuleRegistrations kRegistration{{.name = "Add", .lower = add}, ...};
 struct RuleRegistrations {
@@ -35,7 +36,18 @@ struct RuleRegistrations {
 int64_t axis_of(const program::Call& call, int64_t axis, int64_t rank);
 std::vector<int64_t> axes_of(const program::Call& call, const std::vector<int64_t>& axes, int64_t rank);
 
+// The second operand of an operator on elements. Before opset 7 it came to stand at an axis of the first one
+// by an attribute.
+Value* second_operand(LowerCall& call);
+
+// The number that an operand of one element holds.
+int64_t known_integer(LowerCall& call, size_t operand);
+double known_number(LowerCall& call, size_t operand);
+int64_t integer_in(const HostCall& call, size_t operand);
+double number_in(const HostCall& call, size_t operand);
+
 Shape shape_of(const Value* value);  // all static
+// Throws Error(invalid_graph) where there is no such axis.
 int64_t extent(const Value* value, int64_t axis);
 int64_t product(const Shape& shape, size_t begin, size_t end);
 

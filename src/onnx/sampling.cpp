@@ -23,7 +23,7 @@ struct AxisTap {
 
 Value* cubic_weight(Value* distance) {
   // Keys 1981 with a = -0.75.
-  constexpr double a = -0.75;
+  constexpr double kA = -0.75;
   Value* d = ops::absolute(distance);
   const auto polynomial = [&](double c3, double c2, double c1, double c0) {
     Value* sum = ops::add(ops::multiply(d, c3), c2);
@@ -31,8 +31,8 @@ Value* cubic_weight(Value* distance) {
     return ops::add(ops::multiply(sum, d), c0);
   };
   Value* one = ops::constant_like(d, 1);
-  return ops::select(ops::less_equal(d, one), polynomial(a + 2, -(a + 3), 0, 1),
-                     polynomial(a, -5 * a, 8 * a, -4 * a));
+  return ops::select(ops::less_equal(d, one), polynomial(kA + 2, -(kA + 3), 0, 1),
+                     polynomial(kA, -5 * kA, 8 * kA, -4 * kA));
 }
 
 std::vector<AxisTap> taps_of_coordinate(Value* x, int64_t size, const Sampling& sampling) {
@@ -73,6 +73,8 @@ Value* sample(Value* x, const std::vector<Value*>& coordinates, const Sampling& 
   const int64_t pixels = product(shape, 2, shape.size());
   Value* rows = reshape(channels_last(x), {shape[0] * pixels, shape[1]});
   const Shape places = shape_of(coordinates[0]);
+  require(places[0] == shape[0], ErrorCode::invalid_graph, "there are places for {} images, and {} images",
+          places[0], shape[0]);
   Value* image =
       ops::multiply(counted(graph, places, 0), number(graph, DataType::int64, static_cast<double>(pixels)));
   std::vector<std::vector<AxisTap>> taps;

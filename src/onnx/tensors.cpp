@@ -107,7 +107,7 @@ std::filesystem::path ExternalFolder::resolve(const std::string& location) const
   // Links may lead out of it all the same.
   std::error_code error;
   const auto inside = std::filesystem::weakly_canonical(folder_, error);
-  const auto target = std::filesystem::weakly_canonical(folder_ / relative, error);
+  auto target = std::filesystem::weakly_canonical(folder_ / relative, error);
   const auto [folder_end, target_at] =
       std::mismatch(inside.begin(), inside.end(), target.begin(), target.end());
   require(folder_end == inside.end(), ErrorCode::invalid_file,

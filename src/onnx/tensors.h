@@ -29,9 +29,9 @@ class ExternalFolder {
 };
 
 // Throw Error(invalid_file) naming the tensor when its data does not fit its type and shape.
-program::Item item_of(const ::onnx::TensorProto& tensor, const ExternalFolder& folder = {});
-program::Item item_of(const ::onnx::SparseTensorProto& tensor);
-program::Item item_of(const ::onnx::SequenceProto& sequence, int depth = 0);
-program::Item item_of(const ::onnx::OptionalProto& optional, int depth = 0);
+program::Item item_of(const ::onnx::TensorProto& proto, const ExternalFolder& folder = {});
+program::Item item_of(const ::onnx::SparseTensorProto& proto);
+program::Item item_of(const ::onnx::SequenceProto& proto, int depth = 0);
+program::Item item_of(const ::onnx::OptionalProto& proto, int depth = 0);
 
 }  // namespace tessera::onnx

@@ -29,6 +29,7 @@ class IslandBuilder {
   Island build();
 
   Slot& slot(const std::string& name);
+  Slot* find_slot(const std::string& name);  // of what was read or made so far, else null
   // The slot's value in the island's graph.
   Value* value_of(const std::string& name, Slot& slot);
   void assume(Slot& slot);
@@ -42,7 +43,6 @@ class IslandBuilder {
     const Block* block;
     std::map<std::string, Slot> slots = {};
   };
-  Slot* find_slot(const std::string& name);
   Slot read_frame(const std::string& name);
   bool settled(const Instruction& instruction);
   void lower(const Instruction& instruction);

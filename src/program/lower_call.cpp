@@ -61,6 +61,11 @@ const Tensor* IslandCall::settled(size_t i) {
   return found.settled ? found.item.tensor() : nullptr;
 }
 
+Value* IslandCall::made_here(const std::string& name) {
+  const Slot* found = builder_.find_slot(name);
+  return found == nullptr || found->settled || !found->source.empty() ? nullptr : found->value;
+}
+
 void IslandCall::result(size_t i, Value* value) {
   if (i >= results_.size()) return;
   results_[i].value = value;

@@ -16,6 +16,7 @@ class IslandCall : public LowerCall {
   TensorType type(size_t i) override;
   Tensor known(size_t i) override;
   const Tensor* settled(size_t i) override;
+  Value* made_here(const std::string& name) override;
   void result(size_t i, Value* value) override;
   void result(size_t i, Tensor value) override;
   void inline_body(const Block& body) override;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -118,21 +117,62 @@ struct Arguments {
   bool update = false;
 };
 
+// Folders of the package; names of tests in all but the first begin with theirs.
+constexpr const char* kCollections[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
+
+std::string collection_of(const std::string& name) {
+  const size_t slash = name.find('/');
+  return slash == std::string::npos ? kCollections[0] : name.substr(0, slash);
+}
+
 std::map<std::string, Outcome> run_all(const Arguments& arguments) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(arguments.data)) {
-    const std::string name = entry.path().filename().string();
-    if (fs::exists(entry.path() / "model.onnx") && name.find(arguments.only) != std::string::npos)
-      names.insert(name);
+  std::map<std::string, fs::path> tests;
+  for (const std::string collection : kCollections) {
+    for (const auto& entry : fs::directory_iterator(arguments.data / collection)) {
+      const std::string prefix = collection == kCollections[0] ? "" : collection + "/";
+      const std::string name = prefix + entry.path().filename().string();
+      const bool wanted = name.find(arguments.only) != std::string::npos;
+      if (wanted && fs::exists(entry.path() / "model.onnx")) tests[name] = entry.path();
+    }
   }
   const auto device = ts::Device::open(arguments.device);
   std::map<std::string, Outcome> outcomes;
-  for (const std::string& name : names) {
-    outcomes[name] = run_test(arguments.data / name, device);
+  for (const auto& [name, folder] : tests) {
+    const Outcome& outcome = outcomes[name] = run_test(folder, device);
     if (!arguments.only.empty())
-      fmt::print("{}: {}\n", name, outcomes[name].failure.empty() ? "passed" : outcomes[name].failure);
+      fmt::print("{}: {}\n", name, outcome.failure.empty() ? "passed" : outcome.failure);
   }
   return outcomes;
+}
+
+struct Count {
+  size_t passed = 0;
+  size_t all = 0;
+};
+
+// Tests by something that is told of each.
+template <typename Key>
+std::map<std::string, Count> counted_by(const std::map<std::string, Outcome>& outcomes, Key&& key) {
+  std::map<std::string, Count> counts;
+  for (const auto& [name, outcome] : outcomes) {
+    Count& count = counts[key(name)];
+    ++count.all;
+    count.passed += outcome.failure.empty() ? 1 : 0;
+  }
+  return counts;
+}
+
+// "node tests: 1700 of 1765"
+std::string summary(const std::map<std::string, Outcome>& outcomes) {
+  const Count count = counted_by(outcomes, collection_of)[kCollections[0]];
+  return fmt::format("node tests: {} of {}", count.passed, count.all);
+}
+
+std::string table(const std::string& title, const std::map<std::string, Count>& counts) {
+  std::string text = fmt::format("| {} | Passed | Tests |\n|---|---|---|\n", title);
+  for (const auto& [name, count] : counts)
+    text += fmt::format("| {} | {} | {} |\n", name, count.passed, count.all);
+  return text;
 }
 
 // The operator that a test is about: that of the test whose expansion it is.
@@ -140,11 +180,6 @@ std::string operator_of(const std::string& name, const std::map<std::string, Out
   const std::string base = name.substr(0, name.find("_expanded"));
   const auto found = outcomes.find(base);
   return (found != outcomes.end() ? found : outcomes.find(name))->second.first_operator;
-}
-
-size_t passed(const std::map<std::string, Outcome>& outcomes) {
-  return static_cast<size_t>(std::count_if(outcomes.begin(), outcomes.end(),
-                                           [](const auto& entry) { return entry.second.failure.empty(); }));
 }
 
 // Without the folder, which is this machine's own.
@@ -164,33 +199,27 @@ std::string cell(const std::string& text) {
   return result;
 }
 
+// What a person wrote: from the second line to where the rest is made.
+std::string prose_of(const fs::path& page, const std::string& begin) {
+  const std::string text = fs::exists(page) ? ts::read_text_file(page) : "";
+  const size_t first = text.find('\n');
+  const size_t last = text.find(begin);
+  return first == std::string::npos || last == std::string::npos ? "\n"
+                                                                 : text.substr(first + 1, last - first - 1);
+}
+
 void write_page(const Arguments& arguments, const std::map<std::string, Outcome>& outcomes) {
-  std::string page = fmt::format("node tests: {} of {}\n\n", passed(outcomes), outcomes.size());
-  std::ifstream head(arguments.page);
-  std::string line;
-  bool inside = false;
   const std::string begin = "<!-- from here on made by onnx_suite --update -->";
-  bool first = true;
-  while (std::getline(head, line)) {
-    if (line == begin) break;
-    if (inside || (!first && !line.empty())) {
-      inside = true;
-      page += line + "\n";
-    }
-    first = false;
-  }
-  page += begin +
-          "\n\n## By operator\n\nA test counts for the operator that it is about, and so does its "
-          "`_expanded` form.\n\n";
-  page += "| Operator | Passed | Tests |\n|---|---|---|\n";
-  std::map<std::string, std::pair<int, int>> counts;
-  for (const auto& [name, outcome] : outcomes) {
-    auto& [good, all] = counts[operator_of(name, outcomes)];
-    ++all;
-    good += outcome.failure.empty() ? 1 : 0;
-  }
-  for (const auto& [name, count] : counts)
-    page += fmt::format("| {} | {} | {} |\n", name, count.first, count.second);
+  std::string page = summary(outcomes) + "\n" + prose_of(arguments.page, begin);
+  page += begin + "\n\n" + table("Collection", counted_by(outcomes, collection_of));
+  page +=
+      "\n## By operator\n\nOf the node tests. One counts for the operator that it is about, and so does its "
+      "`_expanded` form.\n\n";
+  std::map<std::string, Outcome> node_tests = outcomes;
+  std::erase_if(node_tests, [](const auto& entry) { return collection_of(entry.first) != kCollections[0]; });
+  page +=
+      table("Operator",
+            counted_by(node_tests, [&](const std::string& name) { return operator_of(name, node_tests); }));
   page += "\n## What does not pass\n\n| Test | Why |\n|---|---|\n";
   for (const auto& [name, outcome] : outcomes) {
     if (!outcome.failure.empty())
@@ -232,8 +261,8 @@ int run(const Arguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
   const std::map<std::string, Outcome> outcomes = run_all(arguments);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  fmt::print("node tests: {} of {} ({:.1f} s)\n", passed(outcomes), outcomes.size(), seconds.count());
-  if (outcomes.empty()) return 1;
+  fmt::print("{} ({} tests in {:.1f} s)\n", summary(outcomes), outcomes.size(), seconds.count());
+  if (outcomes.empty()) return 1;  // a test that compares nothing proves nothing
   if (!arguments.update) return compare(arguments, outcomes) == 0 ? 0 : 1;
   std::string list;
   for (const auto& [name, outcome] : outcomes) list += outcome.failure.empty() ? name + "\n" : "";
@@ -264,6 +293,10 @@ int main(int count, char** values) {
                  "TEXT] [--update]\n");
       return 2;
     }
+  }
+  if (arguments.update && !arguments.only.empty()) {
+    fmt::print(stderr, "onnx_suite: --update is of all tests, not of those that --only names\n");
+    return 2;
   }
   try {
     return run(arguments);

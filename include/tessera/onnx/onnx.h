@@ -11,7 +11,7 @@
 
 namespace tessera::onnx {
 
-// Of the format's own domain. Before 7 only operators that have not changed since are known.
+// Of the format's own domain. Before 6 only operators that have not changed since are known.
 inline constexpr int64_t kLeastOperatorSet = 1;
 inline constexpr int64_t kMostOperatorSet = 27;
 

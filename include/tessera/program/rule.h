@@ -58,6 +58,8 @@ class LowerCall : public Call {
   virtual TensorType type(size_t i) = 0;        // without making a value of it
   virtual Tensor known(size_t i) = 0;           // its contents
   virtual const Tensor* settled(size_t i) = 0;  // its contents where they never change, else null
+  // A value that stands before the instruction under that name, where this graph makes it, else null.
+  virtual Value* made_here(const std::string& name) = 0;
   virtual void result(size_t i, Value* value) = 0;
   virtual void result(size_t i, Tensor value) = 0;
   // The instructions of a body that takes nothing, in this graph; its outputs are the results.

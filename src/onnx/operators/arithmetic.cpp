@@ -30,14 +30,14 @@ template <Binary function>
 void lower_binary(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* a = to_computing(call.operand(0));
-  Value* b = to_computing(call.operand(1));
+  Value* b = to_computing(second_operand(call));
   call.result(0, from_computing(function(a, b), type));
 }
 
 void lower_divide(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* a = to_computing(call.operand(0));
-  Value* b = to_computing(call.operand(1));
+  Value* b = to_computing(second_operand(call));
   call.result(0, from_computing(type == DataType::uint64 ? divide_unsigned(a, b) : ops::divide(a, b), type));
 }
 
@@ -45,7 +45,8 @@ void lower_divide(LowerCall& call) {
 void lower_power(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   const DataType computing = is_floating(type) ? type : DataType::fp64;
-  Value* power = ops::power(ops::cast(call.operand(0), computing), ops::cast(call.operand(1), computing));
+  Value* power =
+      ops::power(ops::cast(call.operand(0), computing), ops::cast(second_operand(call), computing));
   call.result(0, ops::cast(power, type));
 }
 
@@ -104,7 +105,14 @@ Value* sum_of_operands(LowerCall& call) {
 void lower_prelu(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* x = to_computing(call.operand(0));
-  Value* scaled = ops::multiply(x, to_computing(call.operand(1)));
+  Value* slope = to_computing(call.operand(1));
+  // Before opset 7 one for each channel stood by itself.
+  if (call.version() < 7 && slope->type().rank() == 1 && extent(slope, 0) > 1 && x->type().rank() > 1) {
+    Shape channels(static_cast<size_t>(x->type().rank()), 1);
+    channels[1] = extent(slope, 0);
+    slope = reshape(slope, channels);
+  }
+  Value* scaled = ops::multiply(x, slope);
   call.result(0, from_computing(ops::select(ops::less(x, ops::constant_like(x, 0)), scaled, x), type));
 }
 

@@ -109,7 +109,7 @@ void lower_attention(LowerCall& call) {
   y = ops::cast(y, type);
   call.result(0, is_flat ? join_heads(y) : y);
   const int64_t mode = call.integer("qk_matmul_output_mode", 0);
-  Value* shown = mode == 0 ? capped : mode == 1 ? capped : mode == 2 ? biased : weights;
+  Value* shown = mode == 2 ? biased : mode == 3 ? weights : capped;
   if (call.wants(3)) call.result(3, ops::cast(shown, type));
 }
 

@@ -8,12 +8,12 @@ using Binary = Value* (*)(Value*, Value*);
 
 template <Binary function>
 void lower_comparison(LowerCall& call) {
-  call.result(0, function(to_comparable(call.operand(0)), to_comparable(call.operand(1))));
+  call.result(0, function(to_comparable(call.operand(0)), to_comparable(second_operand(call))));
 }
 
 template <Binary function>
 void lower_logical(LowerCall& call) {
-  call.result(0, function(call.operand(0), call.operand(1)));
+  call.result(0, function(call.operand(0), second_operand(call)));
 }
 
 void evaluate_equal(HostCall& call) {

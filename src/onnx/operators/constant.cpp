@@ -67,13 +67,13 @@ void lower_range(LowerCall& call) {
   constexpr double kMost = 0x1p47;
   int64_t count = 0;
   if (is_floating(type)) {
-    const double extent = std::ceil((call.known(1).at(0) - call.known(0).at(0)) / call.known(2).at(0));
+    const double extent = std::ceil((known_number(call, 1) - known_number(call, 0)) / known_number(call, 2));
     call.require(!std::isnan(extent) && extent < kMost, "its limits and step make no range");
     count = std::max<int64_t>(0, static_cast<int64_t>(extent));
   } else {
-    const int64_t start = call.known_integers(0).at(0);
-    const int64_t limit = call.known_integers(1).at(0);
-    const int64_t step = call.known_integers(2).at(0);
+    const int64_t start = known_integer(call, 0);
+    const int64_t limit = known_integer(call, 1);
+    const int64_t step = known_integer(call, 2);
     call.require(step != 0, "its step is 0");
     const double extent =
         std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(step));

@@ -11,12 +11,12 @@ using program::Block;
 
 // A condition that is known chooses the branch while the graph is made.
 void lower_if(LowerCall& call) {
-  const bool holds = call.known(0).at(0) != 0;
+  const bool holds = known_number(call, 0) != 0;
   call.inline_body(call.body(holds ? "then_branch" : "else_branch"));
 }
 
 void evaluate_if(HostCall& call) {
-  const bool holds = call.tensor(0).at(0) != 0;
+  const bool holds = number_in(call, 0) != 0;
   std::vector<Item> results = call.run(call.body(holds ? "then_branch" : "else_branch"), {});
   for (size_t i = 0; i < results.size(); ++i) call.result(i, std::move(results[i]));
 }
@@ -43,9 +43,8 @@ Tensor stacked(const HostCall& call, const std::vector<Tensor>& parts, int64_t a
 
 void evaluate_loop(HostCall& call) {
   const Block& body = call.body("body");
-  const int64_t trips = call.has(0) ? call.tensor(0).cast(DataType::int64).data<int64_t>()[0]
-                                    : std::numeric_limits<int64_t>::max();
-  bool goes_on = !call.has(1) || call.tensor(1).at(0) != 0;
+  const int64_t trips = call.has(0) ? integer_in(call, 0) : std::numeric_limits<int64_t>::max();
+  bool goes_on = !call.has(1) || number_in(call, 1) != 0;
   std::vector<Item> carried;
   for (size_t i = 2; i < call.operand_count(); ++i) carried.push_back(call.operand(i));
   call.require(body.inputs.size() == carried.size() + 2 && body.outputs.size() > carried.size(),
@@ -57,7 +56,9 @@ void evaluate_loop(HostCall& call) {
     std::vector<Item> inputs{Tensor::from<int64_t>({}, {trip}), Tensor::scalar(DataType::boolean, 1)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     std::vector<Item> outputs = call.run(body, std::move(inputs));
-    goes_on = tensor_in(call, outputs[0]).at(0) != 0;
+    const Tensor& condition = tensor_in(call, outputs[0]);
+    call.require(condition.size() == 1, "the condition that its body gives is to be one boolean");
+    goes_on = condition.at(0) != 0;
     for (size_t i = 0; i < carried.size(); ++i) carried[i] = std::move(outputs[i + 1]);
     for (size_t i = 0; i < parts.size(); ++i)
       parts[i].push_back(tensor_in(call, outputs[i + 1 + carried.size()]));
@@ -140,7 +141,9 @@ void evaluate_batched_scan(HostCall& call) {
   call.require(scanned > 0 && scanned < call.operand_count(), "it scans nothing");
   call.require(call.integers("directions").empty(), "directions of opset 8 are not supported");
   const size_t state_count = call.operand_count() - 1 - scanned;
-  const int64_t rows = call.tensor(call.operand_count() - 1).shape().at(0);
+  const Shape& last = call.tensor(call.operand_count() - 1).shape();
+  call.require(!last.empty() && last[0] > 0, "its operands are to have a batch");
+  const int64_t rows = last[0];
   const size_t result_count = call.body("body").outputs.size();
   std::vector<std::vector<Tensor>> gathered(result_count);
   for (int64_t row = 0; row < rows; ++row) {
@@ -151,7 +154,9 @@ void evaluate_batched_scan(HostCall& call) {
       inputs.push_back(element_of(call.tensor(i), 0, row));
     int64_t length = scan_length(call, inputs);
     if (call.has(0)) {
-      const int64_t given = call.tensor(0).data<int64_t>()[static_cast<size_t>(row)];
+      const Tensor lengths = call.tensor(0).cast(DataType::int64);
+      call.require(lengths.size() == rows, "there is to be a length for each row");
+      const int64_t given = lengths.data<int64_t>()[static_cast<size_t>(row)];
       call.require(given >= 0 && given <= length, "a row is longer than the axis that is scanned");
       length = given;
     }

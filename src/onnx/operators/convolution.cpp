@@ -9,7 +9,7 @@ namespace {
 std::vector<int64_t> window_of(const program::Call& call, const Shape& weight) {
   call.require(weight.size() >= 3, "its weight is to be [K, C, spatial...]");
   std::vector<int64_t> window = call.integers("kernel_shape");
-  const std::vector<int64_t> own(weight.begin() + 2, weight.end());
+  std::vector<int64_t> own(weight.begin() + 2, weight.end());
   call.require(window.empty() || window == own, "kernel_shape is not the weight's");
   return own;
 }

@@ -170,7 +170,7 @@ void evaluate_scatter_nd(HostCall& call) {
 }
 
 void lower_one_hot(LowerCall& call) {
-  const int64_t depth = call.known_integers(1).at(0);
+  const int64_t depth = known_integer(call, 1);
   call.require(depth >= 0, "its depth is negative");
   Graph& graph = call.graph();
   Value* indices = from_start(call.operand(0), depth);

@@ -132,9 +132,9 @@ void evaluate_non_max_suppression(HostCall& call) {
   call.require(boxes.shape().size() == 3 && boxes.shape()[2] == 4 && scores.shape().size() == 3 &&
                    scores.shape()[0] == boxes.shape()[0] && scores.shape()[2] == boxes.shape()[1],
                "it takes boxes [batches, boxes, 4] and scores [batches, classes, boxes]");
-  const int64_t most = call.has(2) ? static_cast<int64_t>(call.tensor(2).at(0)) : 0;
-  const double most_overlap = call.has(3) ? call.tensor(3).at(0) : 0;
-  const double least_score = call.has(4) ? call.tensor(4).at(0) : -std::numeric_limits<double>::infinity();
+  const int64_t most = call.has(2) ? static_cast<int64_t>(number_in(call, 2)) : 0;
+  const double most_overlap = call.has(3) ? number_in(call, 3) : 0;
+  const double least_score = call.has(4) ? number_in(call, 4) : -std::numeric_limits<double>::infinity();
   const bool centered = call.integer("center_point_box", 0) != 0;
   const int64_t count = boxes.shape()[1];
   std::vector<int64_t> selected;

@@ -113,7 +113,7 @@ struct Trees {
   std::map<size_t, std::set<double>> members;  // of nodes that ask for a set
 };
 
-enum Mode : int { kAtMost, kLess, kAtLeast, kGreater, kEqual, kNotEqual, kMember };
+enum class Mode : uint8_t { at_most, less, at_least, greater, equal, not_equal, member };
 
 Trees trees_of(const HostCall& call) {
   const auto numbers = [&](const char* name) {
@@ -136,6 +136,9 @@ Trees trees_of(const HostCall& call) {
   for (const size_t size : {t.splits.size(), t.features.size(), t.true_nodes.size(), t.false_nodes.size(),
                             t.true_leaves.size(), t.false_leaves.size()})
     call.require(size == nodes, "its lists of nodes differ in length");
+  for (const double mode : t.modes)
+    call.require(mode >= 0 && mode <= static_cast<double>(Mode::member),
+                 "a node of its trees has an unknown mode");
   call.require(t.missing_is_true.empty() || t.missing_is_true.size() == nodes,
                "its lists of nodes differ in length");
   call.require(t.targets.size() == t.leaf_weights.size(), "its lists of leaves differ in length");
@@ -143,7 +146,7 @@ Trees trees_of(const HostCall& call) {
   const std::vector<double> values = numbers("membership_values");
   size_t next = 0;
   for (size_t node = 0; node < nodes; ++node) {
-    if (static_cast<int>(t.modes[node]) != kMember) continue;
+    if (static_cast<Mode>(t.modes[node]) != Mode::member) continue;
     std::set<double>& members = t.members[node];
     while (next < values.size() && !std::isnan(values[next])) members.insert(values[next++]);
     ++next;
@@ -154,18 +157,18 @@ Trees trees_of(const HostCall& call) {
 bool holds(const Trees& t, size_t node, double x) {
   if (std::isnan(x) && !t.missing_is_true.empty() && t.missing_is_true[node] != 0) return true;
   const double split = t.splits[node];
-  switch (static_cast<int>(t.modes[node])) {
-    case kAtMost:
+  switch (static_cast<Mode>(t.modes[node])) {
+    case Mode::at_most:
       return x <= split;
-    case kLess:
+    case Mode::less:
       return x < split;
-    case kAtLeast:
+    case Mode::at_least:
       return x >= split;
-    case kGreater:
+    case Mode::greater:
       return x > split;
-    case kEqual:
+    case Mode::equal:
       return x == split;
-    case kNotEqual:
+    case Mode::not_equal:
       return x != split;
     default:
       return t.members.at(node).count(x) != 0;

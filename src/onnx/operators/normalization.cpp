@@ -104,6 +104,7 @@ void lower_local_response(LowerCall& call) {
   Value* x = call.operand(0);
   const int64_t size = call.integer("size");
   call.require(size > 0 && size < 65536, "its size is to be positive");
+  call.require(x->type().rank() > 1, "its operand is to have channels");
   std::vector<int64_t> low(static_cast<size_t>(x->type().rank()), 0);
   std::vector<int64_t> high = low;
   low[1] = (size - 1) / 2;

@@ -81,14 +81,14 @@ void evaluate_multinomial(HostCall& call) {
 // The share of elements that training drops; 0 outside of it. Before opset 12 there was no training.
 template <typename AnyCall, typename Contents>
 double dropped_share(AnyCall& call, Contents&& contents) {
-  if (call.version() < 12 || !call.has(2) || contents(2).at(0) == 0) return 0;
-  const double share = call.has(1) ? contents(1).at(0) : 0.5;
+  if (call.version() < 12 || !call.has(2) || contents(2) == 0) return 0;
+  const double share = call.has(1) ? contents(1) : 0.5;
   call.require(share >= 0 && share < 1, "its ratio is to be at least 0 and less than 1");
   return share;
 }
 
 void lower_dropout(LowerCall& call) {
-  if (dropped_share(call, [&](size_t i) { return call.known(i); }) > 0)
+  if (dropped_share(call, [&](size_t i) { return known_number(call, i); }) > 0)
     call.leave_to_host("random numbers are the host's");
   Value* x = call.operand(0);
   call.result(0, x);
@@ -100,7 +100,7 @@ void lower_dropout(LowerCall& call) {
 // What stays is scaled up, so that the mean stays.
 void evaluate_dropout(HostCall& call) {
   const Tensor& x = call.tensor(0);
-  const double share = dropped_share(call, [&](size_t i) { return call.tensor(i); });
+  const double share = dropped_share(call, [&](size_t i) { return number_in(call, i); });
   const Random random = random_of(call);
   Tensor y(x.data_type(), x.shape());
   Tensor mask(DataType::boolean, x.shape());

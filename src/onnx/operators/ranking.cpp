@@ -35,7 +35,7 @@ void lower_top_k(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* x = to_computing(call.operand(0));
   const int64_t rank = x->type().rank();
-  const int64_t k = call.version() < 10 ? call.integer("k") : call.known_integers(1).at(0);
+  const int64_t k = call.version() < 10 ? call.integer("k") : known_integer(call, 1);
   const int64_t axis = axis_of(call, call.integer("axis", -1), rank);
   const bool largest = call.integer("largest", 1) != 0;
   call.require(k >= 0 && k <= extent(x, axis), "k is larger than the axis");
@@ -52,7 +52,7 @@ void lower_top_k(LowerCall& call) {
 void lower_cumulative_sum(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* x = to_computing(call.operand(0));
-  const int64_t axis = axis_of(call, call.known_integers(1).at(0), x->type().rank());
+  const int64_t axis = axis_of(call, known_integer(call, 1), x->type().rank());
   const ops::CumulativeSumOptions options{axis, call.integer("exclusive", 0) != 0,
                                           call.integer("reverse", 0) != 0};
   call.result(0, from_computing(ops::cumulative_sum(x, options), type));
@@ -71,7 +71,7 @@ Value* shifted(Value* x, int64_t axis, int64_t places) {
 void lower_cumulative_product(LowerCall& call) {
   const DataType type = call.type(0).data_type;
   Value* x = to_computing(call.operand(0));
-  const int64_t axis = axis_of(call, call.known_integers(1).at(0), x->type().rank());
+  const int64_t axis = axis_of(call, known_integer(call, 1), x->type().rank());
   const bool reverse = call.integer("reverse", 0) != 0;
   if (reverse) x = reversed(x, axis);
   if (call.integer("exclusive", 0) != 0) x = shifted(x, axis, 1);

@@ -83,10 +83,12 @@ void lower_deformable_convolution(LowerCall& call) {
   Tensor columns(type, {1, taps, h, w});
   for (int64_t i = 0; i < rows.size(); ++i) {
     const int64_t tap = i / (h * w);
-    rows.set(i, static_cast<double>(i / w % h * windows.strides[0] - windows.low[0] +
-                                    tap / filter[3] * windows.dilations[0]));
-    columns.set(i, static_cast<double>(i % w * windows.strides[1] - windows.low[1] +
-                                       tap % filter[3] * windows.dilations[1]));
+    const int64_t row =
+        i / w % h * windows.strides[0] - windows.low[0] + tap / filter[3] * windows.dilations[0];
+    const int64_t column =
+        i % w * windows.strides[1] - windows.low[1] + tap % filter[3] * windows.dilations[1];
+    rows.set(i, static_cast<double>(row));
+    columns.set(i, static_cast<double>(column));
   }
   Graph& graph = call.graph();
   const int64_t channels = image[1] / offset_groups;

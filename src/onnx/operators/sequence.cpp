@@ -65,7 +65,7 @@ void evaluate_split(HostCall& call) {
   if (call.has(1) && !call.tensor(1).shape().empty()) {
     for (const double part : call.tensor(1).to_doubles()) sizes.push_back(static_cast<int64_t>(part));
   } else {
-    const int64_t part = call.has(1) ? static_cast<int64_t>(call.tensor(1).at(0)) : 1;
+    const int64_t part = call.has(1) ? static_cast<int64_t>(number_in(call, 1)) : 1;
     call.require(part > 0, "the size of its parts is to be positive");
     for (int64_t start = 0; start < size; start += part) sizes.push_back(std::min(part, size - start));
   }

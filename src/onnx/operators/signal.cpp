@@ -85,15 +85,13 @@ Value* part_of_complex(Value* x, int64_t part) {
 void lower_dft(LowerCall& call) {
   Value* x = call.operand(0);
   const int64_t rank = x->type().rank();
-  int64_t axis = call.version() < 20 ? call.integer("axis", 1)
-                 : call.has(2)       ? call.known_integers(2).at(0)
-                                     : -2;
+  int64_t axis = call.version() < 20 ? call.integer("axis", 1) : call.has(2) ? known_integer(call, 2) : -2;
   axis = axis_of(call, axis, rank);
   call.require(axis != rank - 1, "its last axis is that of the complex numbers' parts");
   const bool inverse = call.integer("inverse", 0) != 0;
   const bool one_sided = call.integer("onesided", 0) != 0;
   const int64_t usual = inverse && one_sided ? 2 * (extent(x, axis) - 1) : extent(x, axis);
-  const int64_t length = checked_length(call, call.has(1) ? call.known_integers(1).at(0) : usual);
+  const int64_t length = checked_length(call, call.has(1) ? known_integer(call, 1) : usual);
   // Without the last axis, which the parts take, the transformed one comes last.
   std::vector<int64_t> to_last;
   for (int64_t i = 0; i < rank - 1; ++i) to_last.push_back(i == axis ? rank - 2 : i == rank - 2 ? axis : i);
@@ -116,10 +114,8 @@ void lower_dft(LowerCall& call) {
 // signal: [batch, length, 1 or 2]; frames of it, weighted and transformed.
 void lower_stft(LowerCall& call) {
   Value* signal = call.operand(0);
-  const int64_t step = call.known_integers(1).at(0);
-  const int64_t length = call.has(3)   ? call.known_integers(3).at(0)
-                         : call.has(2) ? extent(call.operand(2), 0)
-                                       : 0;
+  const int64_t step = known_integer(call, 1);
+  const int64_t length = call.has(3) ? known_integer(call, 3) : call.has(2) ? extent(call.operand(2), 0) : 0;
   checked_length(call, length);
   call.require(signal->type().rank() == 3 && step > 0 && extent(signal, 1) >= length,
                "its signal [batch, length, parts] is shorter than a frame");
@@ -141,7 +137,7 @@ void lower_stft(LowerCall& call) {
 
 // a - b cos(2 pi i / n) + c cos(4 pi i / n).
 void lower_window(LowerCall& call, double a, double b, double c) {
-  const int64_t size = call.known_integers(0).at(0);
+  const int64_t size = known_integer(call, 0);
   call.require(size >= 0 && size <= (int64_t{1} << 31), "its size is to be a number of elements");
   const DataType type = data_type_of(call.integer("output_datatype", 1));
   const auto n = static_cast<double>(call.integer("periodic", 1) != 0 ? size : size - 1);
@@ -159,11 +155,11 @@ double mel_of(double hertz) {
 
 // Triangles over the frequencies of a transform, at equal distances in mel.
 void lower_mel_weights(LowerCall& call) {
-  const int64_t bins = call.known_integers(0).at(0);
-  const int64_t length = checked_length(call, call.known_integers(1).at(0));
-  const int64_t rate = call.known_integers(2).at(0);
-  const double low = mel_of(call.known(3).at(0));
-  const double high = mel_of(call.known(4).at(0));
+  const int64_t bins = known_integer(call, 0);
+  const int64_t length = checked_length(call, known_integer(call, 1));
+  const int64_t rate = known_integer(call, 2);
+  const double low = mel_of(known_number(call, 3));
+  const double high = mel_of(known_number(call, 4));
   call.require(bins > 0 && bins <= kLongest && rate > 0, "its bins and its sample rate are to be positive");
   const int64_t frequencies = length / 2 + 1;
   const double step = (high - low) / static_cast<double>(bins + 2);

@@ -112,7 +112,7 @@ void lower_pad(LowerCall& call) {
     call.require(extent(x, axes[i]) + low[axis] + high[axis] >= 0, "more is cut off than there is");
   }
   if (mode == "constant") {
-    const double value = has_operands ? (call.has(2) ? call.known(2).at(0) : 0) : call.real("value", 0);
+    const double value = has_operands ? (call.has(2) ? known_number(call, 2) : 0) : call.real("value", 0);
     return call.result(0, pad_with_value(x, low, high, value));
   }
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -166,7 +166,8 @@ void lower_reverse_sequence(LowerCall& call) {
   Value* x = call.operand(0);
   const int64_t time = call.integer("time_axis", 0);
   const int64_t batch = call.integer("batch_axis", 1);
-  call.require((time == 0 && batch == 1) || (time == 1 && batch == 0), "its axes are the first two");
+  call.require(((time == 0 && batch == 1) || (time == 1 && batch == 0)) && x->type().rank() > 1,
+               "its axes are the first two");
   Graph& graph = call.graph();
   const Shape shape = shape_of(x);
   const Shape places{shape[0], shape[1]};
