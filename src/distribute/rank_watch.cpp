@@ -14,13 +14,13 @@
 namespace tessera::distribute {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kNanoseconds = 1e9;    // of a second
 constexpr double kBeatsOfTimeout = 10;  // so many chances to beat before a rank counts as hanging
 constexpr double kLongestBeat = 0.5;    // seconds
 constexpr double kLapse = 2;            // seconds without a look, after which attention begins anew
 
 double seconds_from(int64_t nanoseconds) {
-  return static_cast<double>(monotonic_nanoseconds() - nanoseconds) / kSecond;
+  return static_cast<double>(monotonic_nanoseconds() - nanoseconds) / kNanoseconds;
 }
 
 RankState state_of(const RankEntry& entry) {
@@ -89,7 +89,7 @@ bool RankWatch::is_dead(int64_t rank) {
 
 void Attention::look() {
   const int64_t now = monotonic_nanoseconds();
-  if (static_cast<double>(now - last_) > kLapse * kSecond) since_.store(now, std::memory_order_relaxed);
+  if (static_cast<double>(now - last_) > kLapse * kNanoseconds) since_.store(now, std::memory_order_relaxed);
   last_ = now;
 }
 
