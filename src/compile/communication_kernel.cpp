@@ -119,24 +119,50 @@ class CommunicationKernel : public Kernel {
   const bool host_accessible_;
 };
 
-std::variant<Refusal, KernelMaker> plan(const KernelRequest& request, bool host_accessible) {
+// Nobody to communicate with.
+class OneRankKernel : public Kernel {
+ public:
+  explicit OneRankKernel(const Node& node) : node_(node) {}
+
+  bool may_overwrite(size_t output, size_t input) const override { return output == input; }
+  void run(const KernelArguments& arguments) override {
+    for (size_t i = 0; i < arguments.outputs.size(); ++i) {
+      if (arguments.outputs[i] != arguments.inputs[i])
+        arguments.queue.copy(arguments.outputs[i], arguments.inputs[i], bytes_of(*node_.output(i)));
+    }
+  }
+
+ private:
+  const Node& node_;
+};
+
+std::variant<Refusal, KernelMaker> plan(const KernelRequest& request, const Device& device) {
   const Node& node = request.node;
+  const int64_t ranks = node.attributes().integer("ranks");
+  if (ranks == 1) return KernelMaker([&node] { return std::make_unique<OneRankKernel>(node); });
   const Collective* collective = find_collective(node);
   if (collective == nullptr) return Refusal{"no communicator does this"};
-  const int64_t ranks = node.attributes().integer("ranks");
-  require(ranks == request.communicator->size(), ErrorCode::invalid_argument,
-          "'{}' ({}) is of {} ranks, the communicator of its group '{}' has {}", node.name(),
-          node.operator_name(), ranks, node.attributes().text("group"), request.communicator->size());
-  return KernelMaker([&node, collective, communicator = request.communicator, host_accessible] {
-    return std::make_unique<CommunicationKernel>(node, *collective, communicator, host_accessible);
-  });
+  const std::string& group = node.attributes().text("group");
+  if (request.communicator == nullptr && device.executes())
+    return Refusal{
+        fmt::format("the group '{}' of {} ranks has no communicator: CompileOptions::communicators "
+                    "gives one",
+                    group, ranks)};
+  require(request.communicator == nullptr || ranks == request.communicator->size(),
+          ErrorCode::invalid_argument, "'{}' ({}) is of {} ranks, the communicator of its group '{}' has {}",
+          node.name(), node.operator_name(), ranks, group,
+          request.communicator == nullptr ? 0 : request.communicator->size());
+  return KernelMaker(
+      [&node, collective, communicator = request.communicator, host_accessible = device.host_accessible()] {
+        return std::make_unique<CommunicationKernel>(node, *collective, communicator, host_accessible);
+      });
 }
 
 }  // namespace
 
-KernelCandidate communication_candidate(bool host_accessible) {
+KernelCandidate communication_candidate(const Device& device) {
   return {.name = "communicator",
-          .plan = [host_accessible](const KernelRequest& request) { return plan(request, host_accessible); }};
+          .plan = [&device](const KernelRequest& request) { return plan(request, device); }};
 }
 
 }  // namespace tessera

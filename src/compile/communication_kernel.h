@@ -1,12 +1,13 @@
-// The kernel of every collective on every device: the node's communicator, with copies to the host and back
-// where the device's memory is not the host's.
+// The kernel of every collective on every device.
 #pragma once
 
-#include "tessera/compile/kernel.h"
+#include "tessera/compile/device.h"
 
 namespace tessera {
 
-// Takes nodes of several ranks whose request has a communicator.
-KernelCandidate communication_candidate(bool host_accessible);
+// Of several ranks the node's communicator, with copies to the host and back where the device's memory is not
+// the host's; refused where the compilation has none for the group, unless the device only plans. Of one rank
+// a copy on the device. The device outlives it.
+KernelCandidate communication_candidate(const Device& device);
 
 }  // namespace tessera

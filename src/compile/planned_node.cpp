@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/graph/operator.h"
+
 #include "compile/communication_kernel.h"
 #include "compile/kernel_failure.h"
 
@@ -10,9 +12,9 @@ namespace tessera {
 
 PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned) {
   PlannedNode node;
-  node.candidates = device.candidates(request.node);
-  if (request.communicator != nullptr)
-    node.candidates.insert(node.candidates.begin(), communication_candidate(device.host_accessible()));
+  const bool communicates = request.node.schema().operator_class == OperatorClass::communication;
+  node.candidates =
+      communicates ? std::vector{communication_candidate(device)} : device.candidates(request.node);
   std::vector<WillingCandidate>& willing = node.willing;
   for (const KernelCandidate& candidate : node.candidates) {
     if (candidate.only_tuned && !tuned) continue;

@@ -44,6 +44,7 @@ class Launch {
     for (int64_t rank = 0; rank < options_.ranks; ++rank) start(rank);
     while (!all_ended()) {
       std::this_thread::sleep_for(kLook);
+      attention_.look();
       for (const auto& rank : ranks_) rank->read_errors();
       pass_on_stop();
       if (failure_.empty()) look_for_failure();
@@ -96,7 +97,7 @@ class Launch {
     }
     for (const auto& rank : ranks_) {
       if (rank->status().has_value()) continue;
-      const std::string silence = silence_of(header(), rank->rank(), options_.heartbeat_seconds, started_);
+      const std::string silence = silence_of(header(), rank->rank(), options_.heartbeat_seconds, attention_);
       if (silence.empty()) continue;
       of_the_machine_ = true;
       code_ = kRankFailed;
@@ -141,7 +142,7 @@ class Launch {
   const LaunchOptions& options_;
   const int file_;
   std::shared_ptr<void> memory_;
-  const int64_t started_ = monotonic_nanoseconds();
+  Attention attention_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   bool stopping_ = false;
   bool failing_ = false;

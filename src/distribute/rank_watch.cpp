@@ -14,12 +14,13 @@
 namespace tessera::distribute {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kNanoseconds = 1e9;    // of a second
 constexpr double kBeatsOfTimeout = 10;  // so many chances to beat before a rank counts as hanging
 constexpr double kLongestBeat = 0.5;    // seconds
+constexpr double kLapse = 2;            // seconds without a look, after which attention begins anew
 
 double seconds_from(int64_t nanoseconds) {
-  return static_cast<double>(monotonic_nanoseconds() - nanoseconds) / kSecond;
+  return static_cast<double>(monotonic_nanoseconds() - nanoseconds) / kNanoseconds;
 }
 
 RankState state_of(const RankEntry& entry) {
@@ -38,7 +39,7 @@ RankWatch::RankWatch(GroupMemory memory, int64_t rank, double seconds)
   require(own.state.compare_exchange_strong(absent, static_cast<uint32_t>(RankState::joined)),
           ErrorCode::invalid_argument, "rank {} is there already (process {})", rank_, own.process.load());
   own.process.store(::getpid(), std::memory_order_relaxed);
-  own.beat.store(joined_, std::memory_order_release);
+  own.beat.store(monotonic_nanoseconds(), std::memory_order_release);
   if (seconds_ > 0) thread_ = std::thread([this] { watch(); });
 }
 
@@ -60,6 +61,7 @@ void RankWatch::watch() {
   const std::chrono::duration<double> pause(std::min(seconds_ / kBeatsOfTimeout, kLongestBeat));
   std::unique_lock lock(mutex_);
   while (!ends_) {
+    attention_.look();
     beat();
     wake_.wait_for(lock, pause);
   }
@@ -85,16 +87,22 @@ bool RankWatch::is_dead(int64_t rank) {
   return ::poll(&poll, 1, 0) > 0;
 }
 
-std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, int64_t since) {
+void Attention::look() {
+  const int64_t now = monotonic_nanoseconds();
+  if (static_cast<double>(now - last_) > kLapse * kNanoseconds) since_.store(now, std::memory_order_relaxed);
+  last_ = now;
+}
+
+std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, const Attention& attention) {
   const RankEntry& entry = header.entries[static_cast<size_t>(rank)];
   const RankState state = state_of(entry);
   if (state == RankState::left) return "";
   const int64_t beat = entry.beat.load(std::memory_order_acquire);
   if (state == RankState::absent || beat == 0) {
-    if (seconds_from(since) <= seconds) return "";
+    if (seconds_from(attention.since()) <= seconds) return "";
     return fmt::format("rank {} has not come within {:.0f} s", rank, seconds);
   }
-  if (seconds_from(beat) <= seconds) return "";
+  if (seconds_from(std::max(beat, attention.since())) <= seconds) return "";
   return fmt::format("rank {} (process {}) hangs: it has given no sign of life for {:.0f} s", rank,
                      entry.process.load(std::memory_order_relaxed), seconds_from(beat));
 }
@@ -105,7 +113,7 @@ std::string RankWatch::complaint(int64_t rank) {
   if (!left() && seconds_ > 0 && state_of(entry) == RankState::joined && is_dead(rank) && !left())
     return fmt::format("rank {} (process {}) has died", rank, entry.process.load(std::memory_order_relaxed));
   if (left()) return fmt::format("rank {} has left", rank);
-  return seconds_ > 0 ? silence_of(memory_.header(), rank, seconds_, joined_) : "";
+  return seconds_ > 0 ? silence_of(memory_.header(), rank, seconds_, attention_) : "";
 }
 
 }  // namespace tessera::distribute

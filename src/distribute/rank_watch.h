@@ -13,9 +13,21 @@
 
 namespace tessera::distribute {
 
-// What is wrong with a rank of separate processes, seen from another one, that has not beaten for so many
-// seconds: it hangs, or has not come since `since`; "" where nothing is.
-std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, int64_t since);
+// Since when a process has looked at others again and again. One that was stopped, perhaps with those others,
+// has seen nothing of them meanwhile.
+class Attention {
+ public:
+  void look();
+  int64_t since() const { return since_.load(std::memory_order_relaxed); }  // on the monotonic clock
+
+ private:
+  std::atomic<int64_t> since_{monotonic_nanoseconds()};
+  int64_t last_ = since_;
+};
+
+// What is wrong with a rank of a separate process that has not beaten for so many seconds while this one paid
+// attention: it hangs, or has not come; "" where nothing is.
+std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, const Attention& attention);
 
 class RankWatch {
  public:
@@ -39,7 +51,7 @@ class RankWatch {
   GroupMemory memory_;
   const int64_t rank_;
   const double seconds_;
-  const int64_t joined_ = monotonic_nanoseconds();
+  Attention attention_;
   std::vector<int> processes_;  // descriptors of the ranks' processes, -1 where there is none yet
   uint64_t steps_ = 0;          // of progress, when it last beat
   std::mutex mutex_;

@@ -45,7 +45,7 @@ void combine_block(std::span<const std::byte* const> sources, int64_t begin, int
   for (size_t rank = 0; rank < sources.size(); ++rank) {
     const T* source = reinterpret_cast<const T*>(sources[rank]) + begin;
     for (int64_t i = 0; i < count; ++i) {
-      const auto value = static_cast<Wide<T>>(source[i]);
+      const auto value = static_cast<Wide<T>>(source[i]);  // NOLINT(bugprone-signed-char-misuse): a number
       values[i] = rank == 0 ? value : combine(values[i], value);
     }
   }

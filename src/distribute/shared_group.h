@@ -48,7 +48,7 @@ struct GroupHeader {
 
 // Slots for each rank and one for results, each twice.
 struct GroupMemory {
-  GroupMemory(std::shared_ptr<void> memory, int64_t ranks);
+  GroupMemory(std::shared_ptr<void> shared, int64_t count);
 
   static int64_t bytes(int64_t ranks);
 

@@ -184,6 +184,7 @@ RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
     first_step = std::stoll(state->metadata.at("step"));
     state.reset();
   }
+  require_same_state(communicator, trainer);
   const MemoryPlan memory = trainer.step(training->sizes().front()).memory_plan();
   const int64_t ranks = communicator == nullptr ? 1 : communicator->size();
   Observer observer(workload.task, recipe, training->batches(0, ranks).value_or(0),

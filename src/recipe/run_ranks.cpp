@@ -10,6 +10,10 @@
 namespace tessera::recipe {
 namespace {
 
+uint64_t hash_of(const Tensor& tensor) {
+  return hash_name(static_cast<const char*>(tensor.raw()), tensor.bytes());
+}
+
 // One line for each thing that may differ.
 std::string description_of(const data::Source& source) {
   std::string text;
@@ -19,9 +23,8 @@ std::string description_of(const data::Source& source) {
   const std::optional<data::Batch> batch = source.open({})->next();
   if (!batch.has_value()) return text;
   for (const auto& [name, tensor] : batch->fields) {
-    const uint64_t hash = hash_name(static_cast<const char*>(tensor.raw()), tensor.bytes());
-    text +=
-        fmt::format("a first batch of {} {} with the hash {:016x}\n", name, to_string(tensor.shape()), hash);
+    text += fmt::format("a first batch of {} {} with the hash {:016x}\n", name, to_string(tensor.shape()),
+                        hash_of(tensor));
   }
   return text;
 }
@@ -47,6 +50,20 @@ void require_same_run(Communicator* communicator, const Recipe& recipe) {
 
 void require_same_data(Communicator* communicator, const data::Source& source) {
   if (communicator != nullptr) distribute::require_same(*communicator, "data set", description_of(source));
+}
+
+void require_same_state(Communicator* communicator, const train::Trainer& trainer) {
+  if (communicator == nullptr) return;
+  const Checkpoint state = trainer.training_state();
+  std::string text;
+  for (const char* key : {"epoch", "batch", "step"})
+    text += fmt::format("{} {}\n", key, state.metadata.at(key));
+  for (const auto& [name, tensor] : state.tensors) {
+    // What one rank had accumulated within a step is nobody else's.
+    if (name.ends_with(train::kAccumulatedState) || name.ends_with(train::kAccumulatedWeightState)) continue;
+    text += fmt::format("{} with the hash {:016x}\n", name, hash_of(tensor));
+  }
+  distribute::require_same(*communicator, "state", text);
 }
 
 }  // namespace tessera::recipe

@@ -4,6 +4,7 @@
 #include "tessera/compile/communicator.h"
 #include "tessera/data/source.h"
 #include "tessera/recipe/recipe.h"
+#include "tessera/train/trainer.h"
 
 namespace tessera::recipe {
 
@@ -16,5 +17,7 @@ Recipe recipe_of_rank(const Recipe& recipe, const Communicator* communicator);
 void require_same_run(Communicator* communicator, const Recipe& recipe);
 // And that they read the same data: its size, and what a first batch holds.
 void require_same_data(Communicator* communicator, const data::Source& source);
+// And that they begin from the same weights and states, at the same place.
+void require_same_state(Communicator* communicator, const train::Trainer& trainer);
 
 }  // namespace tessera::recipe

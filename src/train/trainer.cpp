@@ -294,8 +294,11 @@ int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputR
           ErrorCode::invalid_argument, "the data of {} does not end: say how many {} are wanted", task_.name,
           task_.samples);
   ExecutableFamily& family = frozen(reading);
-  family.bind(variables_);  // the weights have changed: folded and packed ones are made anew
-  family.prepare(source.sizes());
+  {
+    const LongWork compiling;
+    family.bind(variables_);  // the weights have changed: folded and packed ones are made anew
+    family.prepare(source.sizes());
+  }
   // One batch ahead, so that a device has work while the host reads.
   PassCounter counter(communicator, limits);
   const std::unique_ptr<data::Stream> stream = source.open_into(batch_memory_, {}, counter.partition());

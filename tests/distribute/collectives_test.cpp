@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tessera/base/random.h"

@@ -144,6 +144,10 @@ TEST(CollectiveRules, SeveralRanksNeedACommunicatorOfAsMany) {
   const Tensor x = numbers_of(0);
   EXPECT_ERROR(run_reference(*graph, {&x, 1}), ErrorCode::unsupported, "all_reduce",
                "needs the other 2 of 3 ranks", "CompileOptions::communicators");
+  EXPECT_ERROR(compile(*graph, Device::reference()), ErrorCode::unsupported, "has no kernel for",
+               "the group '' of 3 ranks has no communicator");
+  // What only plans needs nobody.
+  EXPECT_EQ(compile(*graph, Device::null())->nodes().front().kernel, "communicator");
   CompileOptions options;
   options.communicators[""] = distribute::thread_group(2).front();
   EXPECT_ERROR(compile(*graph, Device::reference(), options), ErrorCode::invalid_argument, "all_reduce",

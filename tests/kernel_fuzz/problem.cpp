@@ -12,8 +12,9 @@ namespace {
 const NodeMakers& node_makers() {
   static const NodeMakers makers = [] {
     NodeMakers all;
-    for (NodeMakers some : {contraction_makers(), normalization_makers(), pooling_makers(),
-                            reduction_makers(), movement_makers(), indexing_makers(), source_makers()})
+    for (NodeMakers some :
+         {contraction_makers(), normalization_makers(), pooling_makers(), reduction_makers(),
+          movement_makers(), indexing_makers(), source_makers(), communication_makers()})
       all.merge(some);
     return all;
   }();

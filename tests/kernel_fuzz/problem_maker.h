@@ -57,6 +57,7 @@ NodeMakers reduction_makers();
 NodeMakers movement_makers();
 NodeMakers indexing_makers();
 NodeMakers source_makers();
+NodeMakers communication_makers();
 
 // Of any operator whose inputs broadcast, by its schema and the ranges of its examples.
 void make_elementwise(ProblemMaker& maker, const OperatorSchema& schema);

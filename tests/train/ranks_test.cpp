@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kBatch = 8;  // of all ranks
 
 using TaskMaker = std::function<nn::Task()>;
+using SourceMaker = std::function<std::shared_ptr<const data::Source>(int64_t batch)>;
 using Options = std::function<void(train::TrainerOptions&, train::FitOptions&)>;
 
 train::TrainerOptions trainer_options() {
@@ -25,6 +26,10 @@ train::TrainerOptions trainer_options() {
           .seed = 5};
 }
 
+std::shared_ptr<const data::Source> tiny_source(int64_t batch) {
+  return std::make_shared<data::Loader>(tiny_loader(batch));
+}
+
 struct Trained {
   Checkpoint state;
   train::FitResult result;
@@ -32,7 +37,7 @@ struct Trained {
 
 // By so many ranks; what each of them has then.
 std::vector<Trained> train_on(int64_t ranks, const TaskMaker& task, const Options& change = {},
-                              const Checkpoint* from = nullptr) {
+                              const Checkpoint* from = nullptr, const SourceMaker& source = tiny_source) {
   std::vector<Trained> trained(static_cast<size_t>(ranks));
   on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
     train::TrainerOptions options = trainer_options();
@@ -41,17 +46,16 @@ std::vector<Trained> train_on(int64_t ranks, const TaskMaker& task, const Option
     if (change) change(options, fit);
     train::Trainer trainer(task(), options);
     if (from != nullptr) trainer.restore(*from, "the state");
-    const data::Loader loader = tiny_loader(kBatch / ranks);
     Trained& own = trained[static_cast<size_t>(communicator->rank())];
-    own.result = trainer.fit(loader, fit);
+    own.result = trainer.fit(*source(kBatch / ranks), fit);
     own.state = trainer.training_state();
   });
   return trained;
 }
 
 Checkpoint state_of(int64_t ranks, const TaskMaker& task, const Options& change = {},
-                    const Checkpoint* from = nullptr) {
-  return std::move(train_on(ranks, task, change, from).front().state);
+                    const Checkpoint* from = nullptr, const SourceMaker& source = tiny_source) {
+  return std::move(train_on(ranks, task, change, from, source).front().state);
 }
 
 void expect_close(const Checkpoint& one, const Checkpoint& other, double tolerance) {
@@ -103,6 +107,40 @@ TEST(Ranks, TrainWithAccumulationClippingAndAveragesAsOneDoes) {
                          options.optimizer = optim::lars({.learning_rate = 0.5});
                        },
                        2e-3);
+}
+
+// Rows of a table that several ranks read in one step.
+TEST(Ranks, UpdateTheRowsThatAnyOfThemReads) {
+  const TaskMaker task = [] {
+    const Dimension batch = Dimension::symbol("batch");
+    return nn::Task{.name = "table",
+                    .network = "table",
+                    .inputs = {{"words", {DataType::int32, {batch, 2}}}, {"y", {DataType::fp32, {batch, 3}}}},
+                    .training = [](nn::Context& context, const nn::Values& in) -> nn::Training {
+                      Value* rows =
+                          nn::embedding(context, "words", in["words"], 9, 3, {.updates_rows = true});
+                      Value* y = nn::linear(context, "fc", ops::reduce_sum(rows, {.axes = {1}}), 3);
+                      return {.objectives = {nn::mean_of("error", ops::square(ops::subtract(y, in["y"])))}};
+                    }};
+  };
+  const SourceMaker rows = [](int64_t batch) {
+    Tensor words(DataType::int32, {48, 2});
+    Tensor y(DataType::fp32, {48, 3});
+    const Random random(2);
+    for (int64_t i = 0; i < words.size(); ++i) words.set(i, static_cast<double>(random.below(i, 8)));
+    for (int64_t i = 0; i < y.size(); ++i) y.set(i, random.normal(static_cast<uint64_t>(1000 + i)));
+    return std::make_shared<data::Rows>(Feeds{{"words", words}, {"y", y}},
+                                        data::RowOptions{.batch_size = batch, .seed = 3});
+  };
+  const Options adam = [](train::TrainerOptions& options, train::FitOptions&) {
+    options.optimizer = optim::adam({.learning_rate = 0.01});
+  };
+  const Checkpoint alone = state_of(1, task, adam, nullptr, rows);
+  for (const int64_t ranks : {2, 4}) {
+    const std::vector<Trained> trained = train_on(ranks, task, adam, nullptr, rows);
+    expect_close(alone, trained.front().state, 2e-4);
+    EXPECT_TRUE(different_tensors(trained.front().state.tensors, trained.back().state.tensors).empty());
+  }
 }
 
 TEST(Ranks, ShareALossScale) {

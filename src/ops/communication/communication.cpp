@@ -21,6 +21,16 @@ void copy_for_one_rank(const ReferenceCall& call) {
   }
 }
 
+// Refuses a root that is no rank of the group.
+std::vector<TensorType> infer_rooted(const InferenceCall& call) {
+  check_ranks(call);
+  const int64_t ranks = call.attributes.integer("ranks");
+  const int64_t root = call.attributes.integer("root");
+  call.require(root >= 0 && root < ranks,
+               fmt::format("the root must be one of {} ranks, got {}", ranks, root));
+  return {call.input(0)};
+}
+
 }  // namespace
 
 OperatorSchema collective(const std::string& name, const std::string& documentation, TypeSet types) {
@@ -49,10 +59,6 @@ AttributeSpecification reduction_attribute(const std::string& legal) {
           .documentation = legal + "; a mean is of floating types alone"};
 }
 
-AttributeSpecification root_attribute(const std::string& documentation) {
-  return {.name = "root", .kind = AttributeKind::integer, .default_value = 0, .documentation = documentation};
-}
-
 RankGroup group_of(const Attributes& attributes) {
   return {attributes.integer("ranks"), attributes.text("group")};
 }
@@ -70,13 +76,6 @@ void check_reduction(const InferenceCall& call, const std::vector<std::string>& 
                "a mean is of floating types alone");
 }
 
-void check_root(const InferenceCall& call) {
-  const int64_t root = call.attributes.integer("root");
-  call.require(
-      root >= 0 && root < call.attributes.integer("ranks"),
-      fmt::format("the root must be one of {} ranks, got {}", call.attributes.integer("ranks"), root));
-}
-
 Dimension first_extent(const InferenceCall& call) {
   call.require(call.input(0).rank() > 0, "x needs an axis: its first one is shared among the ranks");
   return call.input(0).shape[0];
@@ -86,6 +85,26 @@ OperatorExample collective_example(const Shape& shape, DataType type, const Attr
   const bool is_boolean = type == DataType::boolean;
   return {.inputs = {{shape, is_boolean ? 0.0 : -2.0, is_boolean ? 1.0 : 2.0, type}},
           .attributes = attributes};
+}
+
+OperatorSchema rooted_collective(const RootedCollective& description) {
+  OperatorSchema schema = collective(description.name, description.documentation, description.types);
+  schema.attributes.push_back({.name = "root",
+                               .kind = AttributeKind::integer,
+                               .default_value = 0,
+                               .documentation = description.root});
+  schema.infer = infer_rooted;
+  schema.gradient = [gradient = description.gradient](const GradientCall& call) -> std::vector<Value*> {
+    const Attributes& attributes = call.node.attributes();
+    return {gradient(call.gradient(), group_of(attributes), attributes.integer("root"))};
+  };
+  schema.examples = {collective_example({3, 5}, DataType::fp32), collective_example({}, DataType::fp32),
+                     collective_example({0}, DataType::fp32, {{"group", "row"}})};
+  for (const DataType type : kAllDataTypes) {
+    if (description.types.contains(type) && !is_floating(type))
+      schema.examples.push_back(collective_example({7}, type));
+  }
+  return schema;
 }
 
 }  // namespace tessera::ops

@@ -15,7 +15,17 @@ OperatorSchema collective(const std::string& name, const std::string& documentat
 
 // "sum", unless the node says otherwise; one of `legal`.
 AttributeSpecification reduction_attribute(const std::string& legal);
-AttributeSpecification root_attribute(const std::string& documentation);
+
+// From one rank to all, or the other way round: with the attribute `root`, results like x, and a gradient
+// that goes back from or to the same root.
+struct RootedCollective {
+  std::string name;
+  std::string documentation;
+  TypeSet types;
+  std::string root;  // what it is, for the attribute's documentation
+  Value* (*gradient)(Value* dy, const RankGroup& group, int64_t root);
+};
+OperatorSchema rooted_collective(const RootedCollective& description);
 
 RankGroup group_of(const Attributes& attributes);
 
@@ -23,8 +33,6 @@ RankGroup group_of(const Attributes& attributes);
 void check_ranks(const InferenceCall& call);
 // Refuses a reduction that is none of these, and a mean of integers.
 void check_reduction(const InferenceCall& call, const std::vector<std::string>& legal);
-// Refuses a root that is no rank of the group.
-void check_root(const InferenceCall& call);
 // The extent of the first axis. Refuses scalars.
 Dimension first_extent(const InferenceCall& call);
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "ops/communication/communication.h"
 
 namespace tessera::ops {
