@@ -189,7 +189,7 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   train::FitResult result = trainer.fit(*training, fit);
   if (!result.completed) return {workload.task, std::move(result)};
 
-  save(trainer.checkpoint(), options.folder / "model.safetensors");
+  save(trainer.checkpoint_source(), options.folder / "model.safetensors");
   evaluate_anew(trainer, test, result);
   const report::RunSummary summary = summarize(trainer, result);
   report::write_summary(options.folder / "summary.json", summary);
