@@ -33,6 +33,7 @@ set(TESSERA_EXTENSION_HEADERS
     tessera/graph/operator.h
     tessera/graph/tensor_type.h
     tessera/ops/functions.h
+    tessera/passes/decompose.h
     tessera/passes/fuse.h
     tessera/passes/fusion_pattern.h
     tessera/passes/pass.h)

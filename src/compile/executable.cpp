@@ -23,6 +23,10 @@
 namespace tessera {
 namespace {
 
+void* at(void* memory, int64_t offset) {
+  return static_cast<char*>(memory) + offset;
+}
+
 class PlannedExecutable : public Executable {
  public:
   PlannedExecutable(const Graph& graph, std::shared_ptr<Device> device, const CompileOptions& options)
@@ -48,13 +52,11 @@ class PlannedExecutable : public Executable {
     outputs_.emplace(*graph_, *queue_);
     schedule_ = schedule(*graph_, options.passes.frozen);
     end_phase("schedule");
-    const int64_t alignment = device_->memory_alignment();
-    const Views views =
-        find_views(*graph_, schedule_, {.parts = options.plan_memory, .alignment = alignment});
+    const StorageOptions storage{.reuse = options.plan_memory, .alignment = device_->memory_alignment()};
+    const Views views = find_views(*graph_, schedule_, storage);
     std::tie(once_, steps_, reports_) = choose_steps(schedule_, views, *device_, options_);
     end_phase("choose kernels");
-    plan_ = plan_storage(*graph_, schedule_, views, kernel_pointers(steps_),
-                         {.reuse = options.plan_memory, .alignment = alignment});
+    plan_ = plan_storage(*graph_, schedule_, views, kernel_pointers(steps_), storage);
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     packed_.emplace(steps_, *derived_, *device_, plan_.memory);
@@ -256,18 +258,13 @@ class PlannedExecutable : public Executable {
   // The memory of a value that is no input of the run.
   void* memory_of(const Value* value) const {
     const Placement& placement = plan_.placements.at(value);
-    void* whole = memory_at(placement);
-    return whole == nullptr ? nullptr : static_cast<char*>(whole) + placement.offset;
-  }
-
-  void* memory_at(const Placement& placement) const {
     switch (placement.kind) {
       case StorageKind::variable:
-        return variables_->pointer(placement.variable);
+        return at(variables_->pointer(placement.variable), placement.offset);
       case StorageKind::persistent:
-        return derived_->memory(placement.index);
+        return at(derived_->memory(placement.index), placement.offset);
       case StorageKind::arena:
-        return static_cast<char*>(arena_) + plan_.memory.blocks[placement.index].offset;
+        return at(arena_, plan_.memory.blocks[placement.index].offset + placement.offset);
       case StorageKind::input:
         break;
     }
@@ -287,13 +284,11 @@ class PlannedExecutable : public Executable {
       Step& step = steps_[index];
       resolve(step);
       for (size_t i = 0; i < step.inputs.size(); ++i) {
-        const Placement& placement = plan_.placements.at(step.node->input(i));
-        if (placement.kind == StorageKind::input)
-          inputs_->connect(placement.index, placement.offset, step.inputs[i]);
+        const auto& [kind, input, variable, offset] = plan_.placements.at(step.node->input(i));
+        if (kind == StorageKind::input) inputs_->connect(input, offset, step.inputs[i]);
       }
       const size_t block = plan_.workspace_blocks[index];
-      if (block != StoragePlan::kNone)
-        step.workspace = static_cast<char*>(arena_) + plan_.memory.blocks[block].offset;
+      if (block != StoragePlan::kNone) step.workspace = at(arena_, plan_.memory.blocks[block].offset);
     }
   }
 
@@ -359,7 +354,7 @@ class PlannedExecutable : public Executable {
 
   void poison(int64_t step) {
     for (const MemoryBlock& block : plan_.memory.blocks) {
-      if (block.last == step) queue_->fill(static_cast<char*>(arena_) + block.offset, 0xFF, block.bytes);
+      if (block.last == step) queue_->fill(at(arena_, block.offset), 0xFF, block.bytes);
     }
   }
 

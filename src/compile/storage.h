@@ -36,11 +36,6 @@ struct StoragePlan {
   static constexpr size_t kNone = static_cast<size_t>(-1);
 };
 
-struct StorageOptions {
-  bool reuse = true;                     // false: every value in memory of its own
-  int64_t alignment = kMemoryAlignment;  // Device::memory_alignment()
-};
-
 // kernels: one per node of schedule.every_run, null for nodes that need none or on a device that does not
 // execute.
 StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const Views& views,

@@ -34,7 +34,7 @@ class ViewFinder {
  public:
   using Nodes = std::unordered_set<const Node*>;
 
-  ViewFinder(const Graph& graph, const Schedule& schedule, const ViewOptions& options, const Nodes& copied)
+  ViewFinder(const Graph& graph, const Schedule& schedule, const StorageOptions& options, const Nodes& copied)
       : schedule_(schedule), options_(options), copied_(copied) {
     for (size_t i = 0; i < graph.updates().size(); ++i) {
       if (!schedule.in_place_updates[i]) continue;
@@ -75,7 +75,7 @@ class ViewFinder {
   }
 
   bool may_be_parts(const Node& node) const {
-    if (!options_.parts || node.schema().result_offsets == nullptr || copied_.contains(&node)) return false;
+    if (!options_.reuse || node.schema().result_offsets == nullptr || copied_.contains(&node)) return false;
     const Value* whole = views_.whole(node.input(0));
     if (schedule_.overwritten_before_last_read.contains(whole)) return false;
     // What writes over a variable must not read parts of it.
@@ -98,7 +98,7 @@ class ViewFinder {
   std::vector<const Node*> joins() const {
     std::vector<const Node*> nodes;
     for (auto node = schedule_.every_run.rbegin(); node != schedule_.every_run.rend(); ++node) {
-      const bool joins = options_.parts && (*node)->schema().operand_offsets != nullptr;
+      const bool joins = options_.reuse && (*node)->schema().operand_offsets != nullptr;
       if (joins && !copied_.contains(*node) && !written_in_place_.contains((*node)->output()))
         nodes.push_back(*node);
     }
@@ -168,7 +168,7 @@ class ViewFinder {
   }
 
   const Schedule& schedule_;
-  const ViewOptions& options_;
+  const StorageOptions& options_;
   const Nodes& copied_;
   std::unordered_set<const Value*> written_in_place_;
   std::unordered_map<const Value*, const Node*> producer_of_next_;  // by variable that is written in place
@@ -187,17 +187,17 @@ std::vector<const Node*> nodes_with_parts(const Schedule& schedule, const Views&
 }
 
 Views whole_views(const Graph& graph, const Schedule& schedule) {
-  const ViewOptions options{.parts = false};
+  const StorageOptions options{.reuse = false};
   return ViewFinder(graph, schedule, options, {}).run();
 }
 
 }  // namespace
 
-Views find_views(const Graph& graph, const Schedule& schedule, const ViewOptions& options) {
+Views find_views(const Graph& graph, const Schedule& schedule, const StorageOptions& options) {
   constexpr int kMostAttempts = 16;
   ViewFinder::Nodes copied;
   std::optional<ValueLives> with_copies;
-  for (int attempt = 0; options.parts && attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; options.reuse && attempt < kMostAttempts; ++attempt) {
     Views views = ViewFinder(graph, schedule, options, copied).run();
     const std::vector<const Node*> nodes = nodes_with_parts(schedule, views);
     if (nodes.empty()) return views;

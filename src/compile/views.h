@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/base/tensor.h"
+
 #include "compile/schedule.h"
 
 namespace tessera {
@@ -33,13 +35,13 @@ class Views {
   std::unordered_set<const Node*> aliases_;
 };
 
-struct ViewOptions {
-  bool parts = true;      // false: only what is the same memory whatever the shapes
-  int64_t alignment = 1;  // in bytes, of where a part begins; of what is in memory
+struct StorageOptions {
+  bool reuse = true;  // false: every value in memory of its own, but for what is the same whatever the shapes
+  int64_t alignment = kMemoryAlignment;  // Device::memory_alignment()
 };
 
 // A part keeps all of what it is a part of, and a concatenation is in memory from its first operand on: what
 // would need more memory so than with copies, at the step that needs the most, is copied.
-Views find_views(const Graph& graph, const Schedule& schedule, const ViewOptions& options);
+Views find_views(const Graph& graph, const Schedule& schedule, const StorageOptions& options);
 
 }  // namespace tessera

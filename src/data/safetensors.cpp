@@ -90,30 +90,50 @@ std::map<std::string, Tensor> SafetensorsFile::read_all() const {
   return tensors;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+namespace {
+
+using Sources = std::map<std::string, SafetensorsSource>;
+
+// The names in the order in which the contents stand in the file.
+std::vector<std::string> order_of(const Sources& tensors, const std::string& file) {
   std::vector<std::string> order;
   for (const auto& [name, tensor] : tensors) {
-    require(name != kMetadataKey, ErrorCode::invalid_argument, "{}: no tensor may be called '{}'",
-            path.string(), kMetadataKey);
-    require(tensor.defined(), ErrorCode::invalid_argument, "{}: tensor '{}' has no contents", path.string(),
-            name);
-    require(tensor.size() * bits_of(tensor.data_type()) % 8 == 0, ErrorCode::invalid_argument,
-            "{}: tensor '{}': {} of shape {} ends within a byte, which the format does not allow",
-            path.string(), name, to_string(tensor.data_type()), to_string(tensor.shape()));
+    require(name != kMetadataKey, ErrorCode::invalid_argument, "{}: no tensor may be called '{}'", file,
+            kMetadataKey);
+    require(element_count(tensor.shape) * bits_of(tensor.type) % 8 == 0, ErrorCode::invalid_argument,
+            "{}: tensor '{}': {} of shape {} ends within a byte, which the format does not allow", file, name,
+            to_string(tensor.type), to_string(tensor.shape));
     order.push_back(name);
   }
   std::stable_sort(order.begin(), order.end(), [&](const std::string& a, const std::string& b) {
-    return bits_of(tensors.at(a).data_type()) > bits_of(tensors.at(b).data_type());
+    return bits_of(tensors.at(a).type) > bits_of(tensors.at(b).type);
   });
+  return order;
+}
 
+void write_contents(AtomicFile& file, const SafetensorsSource& source, const std::string& path,
+                    const std::string& name) {
+  const Tensor tensor = source.contents();
+  require(tensor.defined() && tensor.data_type() == source.type && tensor.shape() == source.shape,
+          ErrorCode::invalid_argument, "{}: tensor '{}' was to be {}{}, its contents are {}{}", path, name,
+          to_string(source.type), to_string(source.shape), to_string(tensor.data_type()),
+          to_string(tensor.shape()));
+  file.write({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+}
+
+}  // namespace
+
+void stream_safetensors(const std::filesystem::path& path, const Sources& tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  const std::vector<std::string> order = order_of(tensors, path.string());
   SafetensorsHeader header;
   header.metadata = metadata;
   uint64_t offset = 0;
   for (const std::string& name : order) {
-    const Tensor& tensor = tensors.at(name);
-    header.entries[name] = {tensor.data_type(), tensor.shape(), offset, offset + tensor.bytes()};
-    offset += tensor.bytes();
+    const SafetensorsSource& tensor = tensors.at(name);
+    const uint64_t end = offset + static_cast<uint64_t>(tensor_bytes(tensor.type, tensor.shape));
+    header.entries[name] = {tensor.type, tensor.shape, offset, end};
+    offset = end;
   }
   const std::string text = format_safetensors_header(header);
   require(text.size() <= kMaximumSafetensorsHeader, ErrorCode::invalid_argument,
@@ -125,11 +145,19 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   for (size_t i = 0; i < kLengthBytes; ++i) length += static_cast<char>(text.size() >> (8 * i));
   file.write(length);
   file.write(text);
-  for (const std::string& name : order) {
-    const Tensor& tensor = tensors.at(name);
-    file.write({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
-  }
+  for (const std::string& name : order) write_contents(file, tensors.at(name), path.string(), name);
   file.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  Sources sources;
+  for (const auto& [name, tensor] : tensors) {
+    require(tensor.defined(), ErrorCode::invalid_argument, "{}: tensor '{}' has no contents", path.string(),
+            name);
+    sources[name] = {tensor.data_type(), tensor.shape(), [&tensor = tensor] { return tensor; }};
+  }
+  stream_safetensors(path, sources, metadata);
 }
 
 }  // namespace tessera::data

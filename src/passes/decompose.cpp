@@ -5,9 +5,15 @@
 namespace tessera {
 
 void decompose(Graph& graph, Node* node) {
+  expand(graph, node, [](const Node& composite, const std::vector<Value*>& inputs) {
+    return composite.schema().decompose(composite, inputs);
+  });
+}
+
+void expand(Graph& graph, Node* node, const GraphRule& rule) {
   const InsertionPoint here(graph, node);
   graph.set_name_scope(node->name());
-  const std::vector<Value*> parts = node->schema().decompose(*node, node->inputs());
+  const std::vector<Value*> parts = rule(*node, node->inputs());
   graph.set_name_scope("");
   const std::string name = node->name();
   for (size_t i = 0; i < parts.size(); ++i) graph.replace_all_uses(node->output(i), parts[i]);

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "tessera/graph/operator.h"
-#include "tessera/passes/decompose.h"
 #include "tessera/passes/fuse.h"
 
 #include "passes/clusters.h"
@@ -15,24 +14,6 @@
 namespace tessera::passes {
 
 namespace {
-
-bool is_composite(const Node& node) {
-  return node.schema().decompose && is_elementwise(node);
-}
-
-bool decompose_elementwise(Graph& graph) {
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
-      Node* node = (position++)->get();
-      if (!is_composite(*node)) continue;
-      decompose(graph, node);
-      again = changed = true;
-    }
-  }
-  return changed;
-}
 
 // Gives the members free nodes of their own, and puts those among the members.
 class FreeNodes {
@@ -116,7 +97,7 @@ void erase_unread(Graph& graph) {
 }  // namespace
 
 bool fuse_elementwise(Graph& graph, const PassContext& context) {
-  bool changed = decompose_elementwise(graph);
+  bool changed = false;
   for (std::vector<Node*> members : ElementwiseGroups(graph, context).members()) {
     if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty()) continue;
     if (!reads_data(members)) continue;

@@ -12,7 +12,9 @@ bool common_subexpressions(Graph& graph, const PassContext& context);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassContext& context);
 bool lower_precision(Graph& graph, const PassContext& context);
-// Makes clusters of elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
+// Composite elementwise operators, and what the device says that it expands (PassTarget::expansion).
+bool expand_operators(Graph& graph, const PassContext& context);
+// Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassContext& context);
 
 // Clusters at the start and at the end of the step that do not depend on each other: kind "clusters", whose

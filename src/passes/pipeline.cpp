@@ -26,6 +26,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                         passes::reduce_to_statistics};
   const Pass input_casts{"fuse_input_casts", "images that are rounded where a convolution reads them",
                          passes::fuse_input_casts};
+  const Pass expand{"expand_operators", "what the device has no kernel of its own for, in simpler operators",
+                    passes::expand_operators};
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   const Pass groups{"group_clusters", "clusters of all weights into one launch", passes::group_clusters};
@@ -38,7 +40,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // fusions, which make each copy one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.
   if (options.fuse)
-    passes.insert(passes.end(), {recompute, patterns, statistics, dead, input_casts, clusters, groups});
+    passes.insert(passes.end(),
+                  {recompute, patterns, statistics, dead, input_casts, expand, dead, clusters, groups});
   return passes;
 }
 

@@ -2,12 +2,21 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/safetensors.h"
 
 namespace tessera {
 
 void save(const Checkpoint& checkpoint, const std::filesystem::path& path) {
   data::write_safetensors(path, checkpoint.tensors, checkpoint.metadata);
+}
+
+void save(const CheckpointSource& checkpoint, const std::filesystem::path& path) {
+  data::stream_safetensors(path, checkpoint.tensors, checkpoint.metadata);
+}
+
+Checkpoint read(const CheckpointSource& source) {
+  Checkpoint result{{}, source.metadata};
+  for (const auto& [name, tensor] : source.tensors) result.tensors.emplace(name, tensor.contents());
+  return result;
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
@@ -26,13 +35,13 @@ bool is_counter(const std::string& name) {
 
 }  // namespace
 
-std::map<std::string, Tensor> read_variables(const Variables& variables,
-                                             const std::vector<nn::Variable>& list) {
-  std::map<std::string, Tensor> tensors;
-  for (const nn::Variable& variable : list) {
-    tensors.emplace(variable.name, nn::to_file_layout(variable, variables.get(variable.name)));
-  }
-  return tensors;
+data::SafetensorsSource source_of(const Variables& variables, const nn::Variable& variable,
+                                  const std::string& name) {
+  const Shape& shape = variable.permutation.empty() ? variables.shape(name) : variable.file_shape;
+  return {variables.data_type(name), shape, [&variables, &variable, name] {
+            Tensor value = variables.get(name);
+            return variable.permutation.empty() ? value : nn::to_file_layout(variable, value);
+          }};
 }
 
 void write_variables(Variables& variables, const std::vector<nn::Variable>& list,

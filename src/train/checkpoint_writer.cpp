@@ -67,7 +67,7 @@ bool CheckpointWriter::due_after_epoch(int64_t epoch, int64_t step) const {
   return enabled() && (by_epochs || due(step));
 }
 
-void CheckpointWriter::save(const Checkpoint& state, int64_t step, bool must) {
+void CheckpointWriter::save(const CheckpointSource& state, int64_t step, bool must) {
   attempted_step_ = step;
   try {
     make_folder(options_.checkpoints);
@@ -82,7 +82,7 @@ void CheckpointWriter::save(const Checkpoint& state, int64_t step, bool must) {
   attempted_ = Clock::now();
 }
 
-bool CheckpointWriter::save_best(const Checkpoint& weights) const {
+bool CheckpointWriter::save_best(const CheckpointSource& weights) const {
   try {
     make_folder(options_.checkpoints);
     tessera::save(weights, options_.checkpoints / "best.safetensors");

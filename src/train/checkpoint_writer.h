@@ -22,9 +22,9 @@ class CheckpointWriter {
   // last.safetensors, whole or not at all; the one before becomes step-N.safetensors where it is kept. Throws
   // what saving throws, except Error(io) unless `must`: a disk that is full may have room again at the next
   // checkpoint.
-  void save(const Checkpoint& state, int64_t step, bool must);
+  void save(const CheckpointSource& state, int64_t step, bool must);
   // best.safetensors; false where it could not be written.
-  bool save_best(const Checkpoint& weights) const;
+  bool save_best(const CheckpointSource& weights) const;
 
  private:
   void keep_previous(int64_t step) const;

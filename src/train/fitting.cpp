@@ -364,7 +364,7 @@ void Fitting::note(const EvaluationRow& row) {
     std::optional<double>& best = trainer_.best_;
     const bool better =
         !best.has_value() || (metric.larger_is_better ? result->second > *best : result->second < *best);
-    if (better && writer_.save_best(trainer_.checkpoint())) best = result->second;
+    if (better && writer_.save_best(trainer_.checkpoint_source())) best = result->second;
     return;
   }
 }
@@ -373,7 +373,7 @@ void Fitting::save_state(bool must) {
   if (!writer_.enabled()) return;
   const LongWork saving;
   trainer_.check_variables();
-  Checkpoint state = trainer_.training_state();
+  CheckpointSource state = trainer_.training_state_source();
   state.metadata.insert(options_.metadata.begin(), options_.metadata.end());
   writer_.save(state, trainer_.position_.step, must);
 }

@@ -51,12 +51,12 @@ void add_missing_weights(const std::vector<nn::Variable>& list, std::map<std::st
 
 }  // namespace
 
-Checkpoint Trainer::checkpoint() const {
-  Checkpoint result;
+CheckpointSource Trainer::checkpoint_source() const {
+  CheckpointSource result;
   const auto averaged = is_averaged();
   for (const nn::Variable& variable : network_list_) {
-    const std::string source = averaged(variable) ? "ema/" + variable.name : variable.name;
-    result.tensors.emplace(variable.name, nn::to_file_layout(variable, variables_->get(source)));
+    const std::string name = averaged(variable) ? "ema/" + variable.name : variable.name;
+    result.tensors.emplace(variable.name, source_of(*variables_, variable, name));
   }
   result.metadata["model"] = task_.network;
   return result;
@@ -88,17 +88,19 @@ std::string Trainer::optimizer_names() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Checkpoint Trainer::training_state() const {
-  Checkpoint state{read_variables(*variables_, variables_list_),
-                   {{"format", kFormat},
-                    {"version", kVersion},
-                    {"model", task_.network},
-                    {"optimizer", optimizer_names()},
-                    {"precision", std::string(to_string(precision_))},
-                    {"epoch", std::to_string(position_.epoch)},
-                    {"batch", std::to_string(position_.batch)},
-                    {"step", std::to_string(position_.step)},
-                    {"history", to_json(history_)}}};
+CheckpointSource Trainer::training_state_source() const {
+  CheckpointSource state{{},
+                         {{"format", kFormat},
+                          {"version", kVersion},
+                          {"model", task_.network},
+                          {"optimizer", optimizer_names()},
+                          {"precision", std::string(to_string(precision_))},
+                          {"epoch", std::to_string(position_.epoch)},
+                          {"batch", std::to_string(position_.batch)},
+                          {"step", std::to_string(position_.step)},
+                          {"history", to_json(history_)}}};
+  for (const nn::Variable& variable : variables_list_)
+    state.tensors.emplace(variable.name, source_of(*variables_, variable, variable.name));
   if (!position_.source.empty()) state.metadata["source"] = position_.source;
   if (best_.has_value()) state.metadata["best"] = fmt::format("{}", *best_);
   return state;

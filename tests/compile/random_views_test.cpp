@@ -208,8 +208,8 @@ void play(uint64_t seed, Counts& counts) {
   Drawn drawn(seed);
   const auto graph = random_graph(drawn);
   const Schedule order = schedule(*graph, false);
-  const Views views = find_views(*graph, order, {.parts = true, .alignment = kRow});
-  const Views whole = find_views(*graph, order, {.parts = false, .alignment = kRow});
+  const Views views = find_views(*graph, order, {.reuse = true, .alignment = kRow});
+  const Views whole = find_views(*graph, order, {.reuse = false, .alignment = kRow});
   EXPECT_LE(ValueLives(*graph, order, views, kRow).peak_bytes(),
             ValueLives(*graph, order, whole, kRow).peak_bytes());
   for (const Views* each : {&views, &whole}) {

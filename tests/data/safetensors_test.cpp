@@ -1,6 +1,8 @@
 #include "tessera/data/safetensors.h"
 
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include "tessera/base/file.h"
 
 #include "support/expect_error.h"
+#include "support/random_tensor.h"
 #include "support/temporary_folder.h"
 #include "test_folder.h"
 
@@ -217,6 +220,57 @@ TEST(Safetensors, WritingRefusesWhatTheFormatCannotHold) {
   EXPECT_ERROR(write_safetensors(folder / "a", {{"__metadata__", tensor}}), code, "__metadata__");
   EXPECT_ERROR(write_safetensors(folder / "a", {{"\xff", tensor}}), code, "UTF-8");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// Makes the contents of tensors when they are asked for, and looks whether those before are still held.
+class Maker {
+ public:
+  SafetensorsSource source(DataType type, Shape shape) {
+    return {type, shape, [this, type, shape] {
+              EXPECT_TRUE(previous_.expired());
+              Tensor tensor = testing::random_tensor(type, shape, -9, 9, ++made_);
+              previous_ = tensor.owner();
+              return tensor;
+            }};
+  }
+  uint64_t made() const { return made_; }
+
+ private:
+  std::weak_ptr<void> previous_;
+  uint64_t made_ = 0;
+};
+
+TEST(Safetensors, StreamingHoldsOneTensorAtATime) {
+  const testing::TemporaryFolder folder;
+  Maker maker;
+  const std::map<std::string, std::string> metadata{{"step", "7"}};
+  stream_safetensors(folder / "streamed",
+                     {{"bytes", maker.source(DataType::int8, {3})},
+                      {"doubles", maker.source(DataType::fp64, {2, 2})},
+                      {"more", maker.source(DataType::fp64, {5})}},
+                     metadata);
+  EXPECT_EQ(maker.made(), 3U);
+  write_safetensors(folder / "at_once",
+                    {{"bytes", testing::random_tensor(DataType::int8, {3}, -9, 9, 3)},
+                     {"doubles", testing::random_tensor(DataType::fp64, {2, 2}, -9, 9, 1)},
+                     {"more", testing::random_tensor(DataType::fp64, {5}, -9, 9, 2)}},
+                    metadata);
+  EXPECT_EQ(read_file(folder / "streamed"), read_file(folder / "at_once"));
+}
+
+TEST(Safetensors, StreamingThatFailsLeavesWhatThereWas) {
+  const testing::TemporaryFolder folder;
+  const auto file = folder / "a";
+  write_safetensors(file, {{"w", Tensor::full(DataType::fp32, {4}, 3)}});
+  const auto before = read_file(file);
+  const SafetensorsSource lost{
+      DataType::fp32, {4}, []() -> Tensor { fail(ErrorCode::device_fault, "lost"); }};
+  EXPECT_ERROR(stream_safetensors(file, {{"w", lost}}), ErrorCode::device_fault, "lost");
+  const SafetensorsSource other{DataType::fp32, {4}, [] { return Tensor(DataType::fp32, {2, 2}); }};
+  EXPECT_ERROR(stream_safetensors(file, {{"w", other}}), ErrorCode::invalid_argument, "'w'", "fp32[4]",
+               "fp32[2, 2]");
+  EXPECT_EQ(read_file(file), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 }  // namespace

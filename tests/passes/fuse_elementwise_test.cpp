@@ -18,7 +18,9 @@ const Pass& find_pass(const std::vector<Pass>& passes, const std::string& name) 
 
 bool fuse(Graph& graph) {
   const PassContext context;
-  const bool changed = find_pass(pipeline(context.options), "fuse_elementwise").run(graph, context);
+  const std::vector<Pass> passes = pipeline(context.options);
+  const bool expanded = find_pass(passes, "expand_operators").run(graph, context);
+  const bool changed = find_pass(passes, "fuse_elementwise").run(graph, context) || expanded;
   verify(graph);
   return changed;
 }

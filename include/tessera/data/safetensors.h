@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -58,11 +59,25 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// A tensor to be written: what the header says of it, and its contents, which are asked for once, when their
+// turn comes.
+struct SafetensorsSource {
+  DataType type = DataType::fp32;
+  Shape shape;
+  std::function<Tensor()> contents;
+};
+
 // Writes the tensors through AtomicFile: the file appears complete or not at all. Larger element types come
-// first and then names in order, so that every tensor is aligned and equal contents give equal bytes. Throws
-// Error(invalid_argument) for an undefined tensor, a type that the format lacks, packed elements that do not
-// fill their last byte, a name that is not UTF-8 or is "__metadata__", and
-// Error(io) when the file cannot be written.
+// first and then names in order, so that every tensor is aligned and equal contents give equal bytes. Of the
+// contents no more than one tensor's are held at a time. Throws Error(invalid_argument) for a type that the
+// format lacks, packed elements that do not fill their last byte, a name that is not UTF-8 or is
+// "__metadata__", and contents of another type or shape; Error(io) when the file cannot be written; and what
+// `contents` throws.
+void stream_safetensors(const std::filesystem::path& path,
+                        const std::map<std::string, SafetensorsSource>& tensors,
+                        const std::map<std::string, std::string>& metadata = {});
+
+// The same of tensors that are at hand. Throws Error(invalid_argument) for an undefined one, too.
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

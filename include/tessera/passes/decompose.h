@@ -1,9 +1,15 @@
-// Replacing composite operators by the simpler operators that they stand for.
+// Replacing operators by the simpler ones that they stand for.
 #pragma once
+
+#include <functional>
+#include <vector>
 
 #include "tessera/graph/graph.h"
 
 namespace tessera {
+
+// Appends the node's work to the graph of `inputs`, which stand for the node's own, and returns its outputs.
+using GraphRule = std::function<std::vector<Value*>(const Node& node, const std::vector<Value*>& inputs)>;
 
 // Replaces every node of a composite operator by its decomposition, as often as it takes; the values keep
 // their names where the operator had one output. Bodies of fused nodes are left alone. Returns whether it
@@ -11,5 +17,7 @@ namespace tessera {
 bool decompose_composites(Graph& graph);
 // The same for one node.
 void decompose(Graph& graph, Node* node);
+// Replaces one node by what the rule makes of it.
+void expand(Graph& graph, Node* node, const GraphRule& rule);
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 
 #include "tessera/base/clock.h"
 #include "tessera/graph/graph.h"
+#include "tessera/passes/decompose.h"
 #include "tessera/passes/fusion_pattern.h"
 
 namespace tessera {
@@ -46,6 +47,9 @@ struct PassTarget {
   // Whether the device's kernel takes a convolution or weight gradient in 16 bits, alone or fused with what
   // follows it, with its image as the input in fp32 of which it was rounded. Unset: never.
   std::function<bool(const Node& node)> takes_wide_image = {};
+  // What a node is in simpler ones, where the device has no kernel of its own for it; an empty rule where it
+  // has. Unset: it has for all.
+  std::function<GraphRule(const Node& node)> expansion = {};
   // Where nobody says whether to recompute activations: those of at most so many bytes are, and of the others
   // the largest whose copies are together at most this share of all that the graph's nodes write.
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();

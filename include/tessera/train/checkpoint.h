@@ -9,6 +9,7 @@
 
 #include "tessera/base/tensor.h"
 #include "tessera/compile/executable.h"
+#include "tessera/data/safetensors.h"
 #include "tessera/nn/context.h"
 
 namespace tessera {
@@ -18,16 +19,27 @@ struct Checkpoint {
   std::map<std::string, std::string> metadata;
 };
 
+// One whose tensors are still on a device: each is read when it is asked for.
+struct CheckpointSource {
+  std::map<std::string, data::SafetensorsSource> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
 // Safetensors, complete or not at all. Throws Error(io).
 void save(const Checkpoint& checkpoint, const std::filesystem::path& path);
+// The same file, for which no more than one tensor is on the host at a time.
+void save(const CheckpointSource& checkpoint, const std::filesystem::path& path);
+// All tensors of it.
+Checkpoint read(const CheckpointSource& source);
 // Throws Error(io) or Error(invalid_file) naming the file.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 namespace train {
 
-// The values of these variables on the device, in file layout.
-std::map<std::string, Tensor> read_variables(const Variables& variables,
-                                             const std::vector<nn::Variable>& list);
+// The value of a variable that `name` has on the device, in the file layout of `variable`. All must outlive
+// what is returned.
+data::SafetensorsSource source_of(const Variables& variables, const nn::Variable& variable,
+                                  const std::string& name);
 
 // Sets every listed variable from tensors in file layout. Throws Error(invalid_file) naming `source` and the
 // first variable that is missing or has another shape. Tensors that no variable wants are ignored when they

@@ -138,13 +138,17 @@ class Trainer {
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.
-  Checkpoint checkpoint() const;
+  Checkpoint checkpoint() const { return read(checkpoint_source()); }
+  // For save(), which then holds one tensor at a time on the host. Valid until the next step, or
+  // load_weights() or restore().
+  CheckpointSource checkpoint_source() const;
   // Starting weights from such a file, which must hold all that the network has.
   void load_weights(const std::filesystem::path& path);
 
   // Everything that the next step depends on, bit for bit. A state of another precision is taken up too; the
   // loss scale of fp16 then begins anew or ends.
-  Checkpoint training_state() const;
+  Checkpoint training_state() const { return read(training_state_source()); }
+  CheckpointSource training_state_source() const;  // as checkpoint_source()
   void restore(const Checkpoint& state, const std::string& source);
 
   const nn::Task& task() const { return task_; }

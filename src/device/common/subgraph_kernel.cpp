@@ -181,7 +181,7 @@ std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, co
   for (Value* output : rule(node, inputs))
     graph->add_output(fmt::format("y{}", graph->outputs().size()), output);
   for (const Pass& pass : pipeline({})) {
-    if (pass.name == "fuse_elementwise" || pass.name == "remove_dead_code")
+    if (pass.name == "expand_operators" || pass.name == "fuse_elementwise" || pass.name == "remove_dead_code")
       pass.run(*graph, {.options = {}, .target = target});
   }
   return graph;

@@ -72,18 +72,23 @@ class CausalAttention : public Kernel {
   std::unique_ptr<Kernel> reference_;
 };
 
+bool is_causal(const Node& node) {
+  return node.attributes().boolean("causal");
+}
+
 bool register_rules() {
   for (const auto& [key, rule] : backend::attention_rules()) {
-    CpuKernelRegistration(
-        {.key = key, .candidates = [key = key, rule = rule](const Node& node) {
-           const KernelCandidate candidate = backend::rule_candidate("loops." + key, rule, cpu_candidates);
-           if (!node.attributes().boolean("causal")) return std::vector{candidate};
-           const auto create = [candidate](const KernelRequest& request) {
-             return std::make_unique<CausalAttention>(request.node, candidate.create(request),
-                                                      reference_candidate().create(request));
-           };
-           return std::vector{backend::willing_candidate(candidate.name, create)};
-         }});
+    const auto candidates = [key = key, rule = rule](const Node& node) {
+      const KernelCandidate candidate = backend::rule_candidate("loops." + key, rule, cpu_candidates);
+      if (!is_causal(node)) return std::vector{candidate};
+      const auto create = [candidate](const KernelRequest& request) {
+        return std::make_unique<CausalAttention>(request.node, candidate.create(request),
+                                                 reference_candidate().create(request));
+      };
+      return std::vector{backend::willing_candidate(candidate.name, create)};
+    };
+    const auto expansion = [rule = rule](const Node& node) { return is_causal(node) ? GraphRule() : rule; };
+    CpuKernelRegistration({.key = key, .candidates = candidates, .expansion = expansion});
   }
   return true;
 }

@@ -74,6 +74,7 @@ PassTarget CpuDevice::pass_target(const PassOptions&) const {
                      backend::contraction_pattern("convolution", {.takes_activation = takes_activation}),
                      backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
   target.clusters_take = clusters_take;
+  target.expansion = expansion_of;
   target.recompute_limit_bytes = kMostlyCachedBytes;
   return target;
 }

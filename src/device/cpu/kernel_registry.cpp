@@ -25,6 +25,11 @@ const CpuKernels* find_kernels(const std::string& key) {
   return table().find(key);
 }
 
+GraphRule expansion_of(const Node& node) {
+  const CpuKernels* kernels = find_kernels(kernel_key(node));
+  return kernels != nullptr && kernels->expansion ? kernels->expansion(node) : GraphRule();
+}
+
 std::vector<KernelCandidate> cpu_candidates(const Node& node) {
   std::vector<KernelCandidate> result;
   if (const CpuKernels* kernels = find_kernels(kernel_key(node))) result = kernels->candidates(node);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/device/common/kernel_table.h"
+#include "tessera/passes/decompose.h"
 
 namespace tessera::cpu {
 
@@ -19,6 +20,9 @@ struct CpuKernels {
   std::function<std::vector<KernelCandidate>(const Node& node)> candidates;
   // True when timing the candidates of this node pays; empty: never.
   std::function<bool(const Node& node)> tunable = nullptr;
+  // What the node is in simpler ones, where no kernel does better; empty: it has a kernel. The candidates
+  // serve bodies of fused nodes, and graphs without fusions.
+  std::function<GraphRule(const Node& node)> expansion = nullptr;
 };
 
 // Registers before main(): static const CpuKernelRegistration kAdd({.key = "add", .candidates = ...});
@@ -32,6 +36,9 @@ void check_kernels(const std::vector<FusionPattern>& patterns);
 
 // The kernels of a key, or null.
 const CpuKernels* find_kernels(const std::string& key);
+
+// PassTarget::expansion.
+GraphRule expansion_of(const Node& node);
 
 // All candidates of a node: those of its key, the body of a fused node, the reference loop.
 std::vector<KernelCandidate> cpu_candidates(const Node& node);

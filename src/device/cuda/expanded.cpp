@@ -13,7 +13,7 @@
 namespace tessera::cuda {
 namespace {
 
-const backend::GraphRule* find_rule(const std::string& name) {
+const GraphRule* find_rule(const std::string& name) {
   for (const auto* rules :
        {&backend::normalization_rules(), &backend::attention_rules(), &batch_norm_rules()}) {
     const auto found = rules->find(name);
@@ -34,12 +34,11 @@ std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) 
   Graph& graph = inputs.front()->graph();
   ValueMapping mapping;
   for (const auto& input : node.body()->inputs()) mapping[input.get()] = inputs.at(input->index());
-  static const backend::GraphRule recomputed = recomputed_batch_norm;
+  static const GraphRule recomputed = recomputed_batch_norm;
   for (const auto& inner : node.body()->nodes()) {
     const bool recomputes_normalization =
         inner->operator_name() == "batch_norm_inference" && is_recomputed(node);
-    const backend::GraphRule* rule =
-        recomputes_normalization ? &recomputed : find_rule(inner->operator_name());
+    const GraphRule* rule = recomputes_normalization ? &recomputed : find_rule(inner->operator_name());
     if (rule == nullptr) {
       copy_node(*inner, graph, mapping);
       continue;

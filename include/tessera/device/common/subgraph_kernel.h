@@ -15,9 +15,6 @@ namespace tessera::backend {
 // The kernels of the nodes inside, in the order of preference.
 using CandidatesOf = std::function<std::vector<KernelCandidate>(const Node& node)>;
 
-// Appends the node's work to the graph of `inputs`, which stand for the node's own, and returns its outputs.
-using GraphRule = std::function<std::vector<Value*>(const Node& node, const std::vector<Value*>& inputs)>;
-
 // Runs `graph` node by node, each on its first willing candidate; its inputs and outputs are those of
 // `request.node`. Throws Error(unsupported) naming the node that none takes.
 std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph, const KernelRequest& request,

@@ -8,10 +8,13 @@ namespace {
 
 bool register_rules() {
   for (const auto& [key, rule] : backend::normalization_rules()) {
-    CpuKernelRegistration({.key = key, .candidates = [key = key, rule = rule](const Node&) {
-                             return std::vector{
-                                 backend::rule_candidate("loops." + key, rule, cpu_candidates)};
-                           }});
+    CpuKernelRegistration({.key = key,
+                           .candidates =
+                               [key = key, rule = rule](const Node&) {
+                                 return std::vector{
+                                     backend::rule_candidate("loops." + key, rule, cpu_candidates)};
+                               },
+                           .expansion = [rule = rule](const Node&) { return rule; }});
   }
   return true;
 }

@@ -60,9 +60,9 @@ std::vector<Value*> recomputed_batch_norm(const Node& node, const std::vector<Va
                              node.attributes().real("epsilon"))};
 }
 
-const std::map<std::string, backend::GraphRule>& batch_norm_rules() {
-  static const std::map<std::string, backend::GraphRule> rules{{"batch_norm_training", training},
-                                                               {"batch_norm_gradient", gradient}};
+const std::map<std::string, GraphRule>& batch_norm_rules() {
+  static const std::map<std::string, GraphRule> rules{{"batch_norm_training", training},
+                                                      {"batch_norm_gradient", gradient}};
   return rules;
 }
 

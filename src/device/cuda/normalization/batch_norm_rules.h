@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 
 // By operator.
-const std::map<std::string, backend::GraphRule>& batch_norm_rules();
+const std::map<std::string, GraphRule>& batch_norm_rules();
 
 // Of batch_norm_inference: y by the expression that all kernels of batch_norm_training have, and so to its
 // bits, where the operator's own formula takes fewer steps and rounds otherwise.
