@@ -30,9 +30,10 @@ void add_data(CLI::App* command) {
     description->add(command->add_subcommand(description->name, description->documentation));
 }
 
-const CommandRegistration kRegistration({.name = "data",
-                                         .documentation = "Examine, pack, tokenize, write and time data in files",
-                                         .add = add_data});
+const CommandRegistration kRegistration(
+    {.name = "data",
+     .documentation = "Examine, pack, tokenize, write and time data in files",
+     .add = add_data});
 
 }  // namespace
 
