@@ -30,6 +30,15 @@ class RoomsTest(TreeTest):
         self.write("include/tessera/data/bad.h", '#include "tessera/graph/graph.h"\n')
         self.assert_fails("check_rooms", "is of room graph, which data does not use")
 
+    def test_library_of_its_own_is_a_room(self):
+        self.write("src/CMakeLists.txt", "add_subdirectory(base)\nadd_subdirectory(graph)\nadd_subdirectory(data)\n"
+                                         "add_subdirectory(onnx)\n")
+        self.write("src/onnx/CMakeLists.txt", "tessera_library(onnx USES graph LINK fmt::fmt)\n")
+        self.write("src/onnx/good.cpp", '#include "tessera/graph/graph.h"\n')
+        self.assert_passes("check_rooms")
+        self.write("src/onnx/bad.cpp", '#include "tessera/data/data.h"\n')
+        self.assert_fails("check_rooms", "is of room data, which onnx does not use")
+
     def test_private_header_of_another_room(self):
         self.write("src/ops/bad.cpp", '#include "graph/lexer.h"\n')
         self.assert_fails("check_rooms", "is private to room graph")
