@@ -33,11 +33,12 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-void tell_how_to_go_on(const std::string& folder, const train::Position& position) {
+void tell_how_to_go_on(const std::string& folder, const train::Position& position, int64_t ranks) {
+  const std::string launcher = ranks > 1 ? fmt::format("launch --ranks {} -- ", ranks) : "";
   const std::string text = fmt::format(
-      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera train {} "
+      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera {}train {} "
       "--out {} --resume\n",
-      position.step, position.epoch + 1, position.batch,
+      position.step, position.epoch + 1, position.batch, launcher,
       quoted((std::filesystem::path(folder) / "recipe.toml").string()), quoted(folder));
   // Where nobody listens any more, which may be why the run was stopped, it is saved all the same.
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -72,7 +73,9 @@ void run_train(TrainArguments& arguments) {
   arguments.run.asked = recipe::overridden_keys(arguments.overrides);
   join_ranks(arguments.run);
   const recipe::RunResult result = recipe::run_recipe(recipe, arguments.run);
-  const bool tells = arguments.run.communicator == nullptr || arguments.run.communicator->rank() == 0;
+  const Communicator* const communicator = arguments.run.communicator.get();
+  const bool tells = communicator == nullptr || communicator->rank() == 0;
+  const int64_t ranks = communicator == nullptr ? 1 : communicator->size();
   if (result.fit.completed) {
     if (!tells) return;
     for (const train::EvaluationRow& row : result.last_evaluations())
@@ -80,7 +83,7 @@ void run_train(TrainArguments& arguments) {
     fmt::print("results in {}\n", arguments.folder);
     return;
   }
-  if (tells) tell_how_to_go_on(arguments.folder, result.fit.position);
+  if (tells) tell_how_to_go_on(arguments.folder, result.fit.position, ranks);
   if (stop_flag().load()) throw Interrupted{};
 }
 

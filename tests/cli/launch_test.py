@@ -90,7 +90,9 @@ class TrainingTest(LaunchTest):
             self.assertEqual(process.returncode, 130, output + errors)
             self.assertEqual(output.count("Go on with:"), 1, output)
             self.assertFalse(any(map(is_alive, ranks)))
-            self.launch(out, "--quiet", "--resume", *LONG)
+            told = output.split("Go on with:")[1].split()[1:]
+            self.assertEqual(told[:5], ["launch", "--ranks", "2", "--", "train"])
+            self.call(*told, "--quiet")
             self.assertEqual(self.weights(out), self.weights("straight"))
 
     def test_what_is_refused_is_refused_once(self):

@@ -23,7 +23,8 @@ bool is_exact(const Node& node) {
       "reduce_max", "reduce_min", "argmax",  "max_pool", "gather",   "set_rows", "one_hot", "top_k",
       "select",     "maximum",    "minimum", "negate",   "absolute", "relu",     "clip",    "relu6"};
   const OperatorClass kind = node.schema().operator_class;
-  return kind == OperatorClass::movement || kExact.contains(node.operator_name()) ||
+  return kind == OperatorClass::movement || kind == OperatorClass::communication ||
+         kExact.contains(node.operator_name()) ||
          (kind == OperatorClass::source && node.operator_name() != "random_normal" &&
           !node.schema().decompose);
 }
