@@ -50,7 +50,7 @@ TEST(RandomCrop, IsDrawnAsItSays) {
   EXPECT_NEAR(share, 0.4778, 0.016);
   EXPECT_NEAR(logarithm, 0, 0.011);
   EXPECT_NEAR(left, 0.5, 0.02);
-  EXPECT_NEAR(mirrored, kCount / 2, 130);
+  EXPECT_NEAR(mirrored, kCount * 0.5, 130);
 }
 
 TEST(RandomCrop, TakesTheMiddleWhereNothingFits) {
