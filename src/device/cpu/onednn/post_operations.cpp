@@ -20,6 +20,15 @@ struct Activation {
 // infinity becomes NaN.
 constexpr Activation kRelu{algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0};
 
+bool has_groups(const Node& node) {
+  return node.operator_name() == "convolution" && node.attributes().integer("groups") > 1;
+}
+
+bool has_avx512() {
+  constexpr auto kCore = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kCore) == kCore;
+}
+
 std::optional<Activation> activation_of(const Node& node, memory::data_type type) {
   const std::string& name = node.operator_name();
   refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
@@ -60,6 +69,8 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
     const std::string& name = step.node->operator_name();
     if (step.other == nullptr) {
       const std::optional<Activation> activation = activation_of(*step.node, result.get_data_type());
+      refuse_unless(name != "sigmoid" || !has_groups(*chain.main) || has_avx512(),
+                    "oneDNN's sigmoid after a convolution's groups makes a number of NaN without AVX-512");
       refuse_unless(activation.has_value(), "no post-operation for {}", name);
       operations.append_eltwise(activation->kind, activation->alpha, activation->beta);
       continue;
