@@ -68,7 +68,7 @@ Json surroundings(const LearnedVocabulary& vocabulary) {
 
 std::string merges_text(const LearnedVocabulary& vocabulary) {
   std::string text = "#version: 0.2\n";
-  for (const auto& [left, right] : vocabulary.merges) text += left + " " + right + "\n";
+  for (const auto& [left, right] : vocabulary.merges) text += fmt::format("{} {}\n", left, right);
   return text;
 }
 

@@ -12,6 +12,11 @@
 namespace tessera::data {
 namespace {
 
+// Of nothing there may be no memory.
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 static_assert(std::endian::native == std::endian::little, "shards are read as they lie");
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'T', 'O', 'K', 'E', 'N'};
@@ -118,7 +123,7 @@ void check(const TokenDocuments& documents, const TokenShardOptions& options) {
 std::vector<std::byte> contents_of(const TokenDocuments& documents, const Header& header) {
   std::vector<std::byte> contents(bytes_of_tokens(header) + bytes_of_offsets(header));
   if (header.bytes_per_token == 4) {
-    std::memcpy(contents.data(), documents.tokens.data(), documents.tokens.size() * sizeof(int32_t));
+    copy_bytes(contents.data(), documents.tokens.data(), documents.tokens.size() * sizeof(int32_t));
   } else {
     for (size_t i = 0; i < documents.tokens.size(); ++i) {
       const auto token = static_cast<uint16_t>(documents.tokens[i]);
@@ -126,8 +131,8 @@ std::vector<std::byte> contents_of(const TokenDocuments& documents, const Header
     }
   }
   // The first offset is 0.
-  std::memcpy(contents.data() + bytes_of_tokens(header) + sizeof(uint64_t), documents.ends.data(),
-              documents.ends.size() * sizeof(int64_t));
+  copy_bytes(contents.data() + bytes_of_tokens(header) + sizeof(uint64_t), documents.ends.data(),
+             documents.ends.size() * sizeof(int64_t));
   return contents;
 }
 
@@ -173,7 +178,7 @@ void TokenShard::read(int64_t begin, std::span<int32_t> tokens) const {
           tokens.size(), begin, tokens_);
   const std::byte* source = file_.bytes().data() + sizeof(Header) + begin * bytes_per_token_;
   if (bytes_per_token_ == 4) {
-    std::memcpy(tokens.data(), source, tokens.size_bytes());
+    copy_bytes(tokens.data(), source, tokens.size_bytes());
   } else {
     for (size_t i = 0; i < tokens.size(); ++i) {
       uint16_t token = 0;
