@@ -10,6 +10,7 @@
 #include "tessera/data/loader.h"
 
 #include "cli/data_commands.h"
+#include "cli/data_parts.h"
 #include "cli/json.h"
 
 namespace tessera::cli {

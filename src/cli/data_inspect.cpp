@@ -11,6 +11,7 @@
 #include "tessera/data/shards.h"
 
 #include "cli/data_commands.h"
+#include "cli/data_parts.h"
 #include "cli/json.h"
 
 namespace tessera::cli {

@@ -5,6 +5,7 @@
 #include "tessera/data/shards.h"
 
 #include "cli/data_commands.h"
+#include "cli/data_parts.h"
 
 namespace tessera::cli {
 namespace {

@@ -1,11 +1,17 @@
 #include "data/batches.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/error.h"
 #include "tessera/data/order.h"
 
 namespace tessera::data {
+
+bool is_held_out(int64_t place, double share) {
+  const auto before = static_cast<double>(place);
+  return std::floor((before + 1) * share) > std::floor(before * share);
+}
 
 int64_t batches_of(int64_t size, int64_t batch_size, bool drop_last) {
   return size / batch_size + (!drop_last && size % batch_size != 0 ? 1 : 0);

@@ -13,6 +13,10 @@ inline constexpr const char* kBatch = "batch";  // the symbol of the first axis
 // Of `size` examples in batches of `batch_size` over all ranks.
 int64_t batches_of(int64_t size, int64_t batch_size, bool drop_last);
 
+// Whether example number `place` is among those held out, evenly spread: where the share of the examples
+// before it reaches another whole number.
+bool is_held_out(int64_t place, double share);
+
 // How many batches the epoch has for each rank. Throws Error(invalid_argument) when there is no such rank or
 // no such place.
 int64_t batches_from(const Source& source, const Cursor& from, const Partition& partition);

@@ -1,6 +1,5 @@
 #include "tessera/data/rows.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "tessera/base/error.h"
@@ -48,11 +47,7 @@ HeldOut hold_out(const Feeds& tensors, double share) {
   const int64_t rows = count_rows(tensors);
   std::vector<int64_t> training;
   std::vector<int64_t> test;
-  for (int64_t row = 0; row < rows; ++row) {
-    const auto before = std::floor(static_cast<double>(row) * share);
-    const bool held = std::floor(static_cast<double>(row + 1) * share) > before;
-    (held ? test : training).push_back(row);
-  }
+  for (int64_t row = 0; row < rows; ++row) (is_held_out(row, share) ? test : training).push_back(row);
   require(!training.empty() && !test.empty(), ErrorCode::invalid_argument,
           "{} of {} rows cannot be held out: none would be left on one side", share, rows);
   HeldOut result;

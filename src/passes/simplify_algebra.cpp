@@ -85,11 +85,9 @@ Value* merge_movement(const Node& node) {
   return nullptr;
 }
 
-// reduce_sum/mean/max/min/product over axes of extent 1 only moves nothing: a reshape.
+// A reduction over axes of extent 1 only moves nothing: a reshape.
 Value* trivial_reduction(const Node& node) {
-  const std::string& name = node.operator_name();
-  if (node.schema().operator_class != OperatorClass::reduction || !name.starts_with("reduce_"))
-    return nullptr;
+  if (node.schema().traits.reduction == ReductionKind::none) return nullptr;
   if (!node.input(0)->type().is_static() ||
       node.input(0)->type().element_count() != node.output()->type().element_count()) {
     return nullptr;

@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
-#include "tessera/report/png.h"
+#include "tessera/data/image.h"
+#include "tessera/report/base64.h"
 #include "tessera/report/sections.h"
 
 #include "report/report_chart.h"
@@ -12,15 +13,16 @@ namespace tessera::report {
 namespace {
 
 // Pictures that are neither grey nor RGB are shown by their first channel.
-std::string png_of(const Picture& picture) {
-  if (picture.channels <= 1 || picture.channels == 3) {
-    return encode_png(picture.pixels, picture.height, picture.width, picture.channels);
-  }
+std::vector<std::byte> png_of(const Picture& picture) {
+  const auto png = [&](std::span<const uint8_t> pixels, int64_t channels) {
+    return data::encode_png(pixels, {picture.height, picture.width, channels});
+  };
+  if (picture.channels <= 1 || picture.channels == 3) return png(picture.pixels, picture.channels);
   std::vector<uint8_t> first;
   for (size_t i = 0; i < picture.pixels.size(); i += static_cast<size_t>(picture.channels)) {
     first.push_back(picture.pixels[i]);
   }
-  return encode_png(first, picture.height, picture.width, 1);
+  return png(first, 1);
 }
 
 }  // namespace

@@ -220,7 +220,20 @@ TEST(EncodedImage, ReadsWhatIsWritten) {
       decoded(encode_jpeg(pixels, source.shape(), 100), all, all.height, all.width);
   EXPECT_LT(largest_difference(jpeg, pixels), 120);
   EXPECT_ERROR(encode_jpeg(pixels, {1, 2, 3}), ErrorCode::invalid_argument, "[1, 2, 3]");
-  EXPECT_ERROR(encode_png(pixels, {1, 2, 2}), ErrorCode::invalid_argument, "[1, 2, 2]");
+  const std::vector<uint8_t> few(12);
+  for (const Shape& shape :
+       std::vector<Shape>{{1, 2, 2}, {2, 2, 5}, {0, 2, 3}, {2, 3, 3}, {2, 6}, {INT32_MAX, INT32_MAX, 3}})
+    EXPECT_ERROR(encode_png(few, shape), ErrorCode::invalid_argument, to_string(shape));
+  const std::vector<uint8_t> gray{0, 7, 128, 250, 255, 1};
+  std::vector<uint8_t> read(gray.size());
+  EncodedImage(encode_png(gray, {2, 3, 1}), "gray")
+      .decode({.crop = Rectangle{.height = 2, .width = 3},
+               .height = 2,
+               .width = 3,
+               .channels = 1,
+               .filter = ResizeFilter::nearest},
+              read);
+  EXPECT_EQ(read, gray);
 }
 
 }  // namespace

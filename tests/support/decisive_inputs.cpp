@@ -57,8 +57,7 @@ void make_decisive(const Node& node, std::vector<Tensor>& inputs) {
     if (name == "reduce_product") return make_product_decisive(x, places);
     const double extreme = extreme_of(x, name == "reduce_max");
     for (int64_t place : places) x.set(place, extreme);
-  } else if (name.starts_with("reduce_") && node.schema().operator_class == OperatorClass::reduction &&
-             !is_floating(x.data_type())) {
+  } else if (node.schema().traits.reduction != ReductionKind::none && !is_floating(x.data_type())) {
     for (int64_t place : last_places(x.shape(), node.attributes().integers("axes"))) x.set(place, 3);
   } else if (name.ends_with("softmax") || name.starts_with("cross_entropy")) {
     const int64_t axis = name.ends_with("softmax") ? node.attributes().integer("axis") : 1;

@@ -100,7 +100,7 @@ std::vector<Row> rows_of(const Node& node) {
   if (name == "attention")
     return {{2, {rank_of(node, 2) - 2}, 0, false, Place::first}};  // none may see the last
   if (name == "attention_gradient") return {{0, {rank - 2}, 0, true}};
-  if (node.schema().operator_class == OperatorClass::reduction && name.starts_with("reduce_")) {
+  if (node.schema().traits.reduction != ReductionKind::none) {
     const std::vector<int64_t>& axes = node.attributes().integers("axes");
     if (rank == 0) return {};
     const size_t axis = axes.empty() ? rank - 1 : axis_from(axes.back(), rank);

@@ -13,12 +13,10 @@ namespace tessera::data {
 
 enum class TokenRowKind : uint8_t {
   // All documents one after another, each followed by the set's separator where there is one, cut into rows
-  // of the length; what
-  // is left at the end is left out.
+  // of the length; what is left at the end is left out.
   joined,
   // A document a row, between the set's begin and separator where there are such, cut where it is too long
-  // and filled up with
-  // the set's padding, or zeros.
+  // and filled up with the set's padding, or zeros.
   documents
 };
 
@@ -41,8 +39,7 @@ struct TokenRowOptions {
 // Fields, int32:
 //   joined:    "tokens" [batch, length]
 //   documents: "tokens" [batch, length] and "lengths" [batch], what is no padding; of sets with two fields
-//   "source",
-//              "source_lengths", "target" and "target_lengths".
+//              "source", "source_lengths", "target" and "target_lengths".
 // The order of an epoch is a permutation of all rows by (seed, epoch); with several ranks a batch of each is
 // a part of one that is as many times larger, so no two see a row twice.
 class TokenRows : public Source {

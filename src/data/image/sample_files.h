@@ -1,7 +1,6 @@
 // What readers of encoded samples share.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/encoded.h"
+
+#include "data/batches.h"
 
 namespace tessera::data {
 
@@ -29,8 +30,7 @@ std::vector<Sample> part_of(const std::vector<Sample>& samples, const SplitOptio
   std::map<int32_t, int64_t> seen;
   std::vector<Sample> part;
   for (const Sample& sample : samples) {
-    const auto place = static_cast<double>(seen[sample.label]++);
-    const bool held = std::floor((place + 1) * options.test_share) > std::floor(place * options.test_share);
+    const bool held = is_held_out(seen[sample.label]++, options.test_share);
     if (held == (options.split == Split::test)) part.push_back(sample);
   }
   require(!part.empty(), ErrorCode::invalid_file, "{}: {} of {} samples leave none for {}", name,

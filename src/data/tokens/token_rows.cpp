@@ -1,7 +1,6 @@
 #include "tessera/data/token_rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "tessera/base/error.h"
@@ -27,14 +26,10 @@ void check(const TokenSet& set, const TokenRowOptions& options) {
   check_prefetch(options.workers, options.prefetch);
 }
 
-// As hold_out(): the rows at which the share of those before reaches another whole number.
 std::vector<int64_t> rows_of(TokenRowPart part, int64_t count, double share) {
   std::vector<int64_t> rows;
-  for (int64_t row = 0; row < count; ++row) {
-    const auto before = std::floor(static_cast<double>(row) * share);
-    const bool held = std::floor(static_cast<double>(row + 1) * share) > before;
-    if (held == (part == TokenRowPart::test)) rows.push_back(row);
-  }
+  for (int64_t row = 0; row < count; ++row)
+    if (is_held_out(row, share) == (part == TokenRowPart::test)) rows.push_back(row);
   return rows;
 }
 
