@@ -86,13 +86,23 @@ class Launch {
     for (const auto& rank : ranks_) rank->send(SIGTERM);
   }
 
+  static bool failed_by_itself(RankProcess& rank) {
+    return !WIFEXITED(*rank.status()) || WEXITSTATUS(*rank.status()) != kRankFailed;
+  }
+
   // The first that failed by itself. One that ended because of another is no reason: the other one is seen
   // soon, or has said why.
   void look_for_failure() {
+    // Asked first: who ends while the others are looked at has its turn next time.
+    const bool ended = all_ended();
+    RankProcess* follower = nullptr;
     for (const auto& rank : ranks_) {
       if (!rank->failed()) continue;
-      const bool by_itself = !WIFEXITED(*rank->status()) || WEXITSTATUS(*rank->status()) != kRankFailed;
-      if (by_itself || (all_ended() && code_ == 0)) return fail_because(*rank);
+      if (failed_by_itself(*rank)) return fail_because(*rank);
+      follower = rank.get();
+    }
+    if (follower != nullptr) {
+      if (ended && code_ == 0) return fail_because(*follower);
       begin_to_fail();
     }
     for (const auto& rank : ranks_) {

@@ -47,6 +47,12 @@ class LaunchTest(ProgramTest):
                 self.fail(process.stderr.read())
             time.sleep(0.005)
 
+    def wait_for_the_end_of(self, ranks):
+        end = time.monotonic() + BOUND
+        while any(map(is_alive, ranks)):
+            self.assertLess(time.monotonic(), end, "ranks that outlive the others")
+            time.sleep(0.01)
+
     def check_failed(self, process, ranks, *parts):
         output, errors = process.communicate(timeout=BOUND)
         self.assertNotIn(process.returncode, (0, 130), output + errors)
@@ -111,6 +117,14 @@ class FaultTest(LaunchTest):
             os.kill(ranks[rank], signal.SIGKILL)
             self.check_failed(process, ranks, rf"rank {rank} \(process {ranks[rank]}\) was ended by signal 9")
 
+    def test_a_rank_that_dies_is_named_when_all_have_ended(self):
+        process, ranks = self.begin_ranks(self.root / "run")
+        os.kill(process.pid, signal.SIGSTOP)
+        os.kill(ranks[1], signal.SIGKILL)
+        self.wait_for_the_end_of(ranks)
+        os.kill(process.pid, signal.SIGCONT)
+        self.check_failed(process, ranks, rf"rank 1 \(process {ranks[1]}\) was ended by signal 9")
+
     def test_a_rank_that_hangs_ends_all_and_is_named(self):
         process, ranks = self.begin_ranks(self.root / "run", launcher=("--heartbeat", 2))
         os.kill(ranks[1], signal.SIGSTOP)
@@ -125,10 +139,7 @@ class FaultTest(LaunchTest):
         process, ranks = self.begin_ranks(self.root / "run")
         process.kill()
         process.wait()
-        end = time.monotonic() + BOUND
-        while any(map(is_alive, ranks)):
-            self.assertLess(time.monotonic(), end, "orphans")
-            time.sleep(0.01)
+        self.wait_for_the_end_of(ranks)
 
     def test_a_checkpoint_is_whole_whenever_a_rank_is_killed(self):
         out = self.root / "run"
