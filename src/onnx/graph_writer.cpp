@@ -207,7 +207,7 @@ const Tensor* GraphWriter::known(const Value* value) {
   if (found != known_.end()) return &found->second;
   if (const Node* node = value->producer()) {
     const bool follows_from_shapes = node->inputs().empty() && !node->schema().traits.random;
-    if (!follows_from_shapes || node->bodies().size() > 0 || !value->type().is_static()) return nullptr;
+    if (!follows_from_shapes || !node->bodies().empty() || !value->type().is_static()) return nullptr;
     return &known_.emplace(value, run_reference(*node, {}).at(value->index())).first->second;
   }
   if (value->role() == InputRole::input) return nullptr;
@@ -267,7 +267,7 @@ std::string GraphWriter::add_shape(const Node& node, const SymbolicShape& shape)
   }
   std::vector<std::string> extents;
   for (const Dimension& extent : shape) extents.push_back(add_extent(node, extent));
-  const std::string name = unique_name(node.name() + "/shape");
+  std::string name = unique_name(node.name() + "/shape");
   add_node("Concat", extents, {{"axis", 0}}, {name});
   return name;
 }
