@@ -249,7 +249,8 @@ std::vector<train::EvaluationRow> RunResult::last_evaluations() const {
   return last;
 }
 
-FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides) {
+FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides,
+                     const std::filesystem::path& checkpoint) {
   // The run spelled out every key, also those without effect: warnings would say nothing new.
   const std::filesystem::path path = folder / "recipe.toml";
   std::vector<std::string> warnings;
@@ -257,7 +258,11 @@ FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std:
   check_recipe_files(recipe);
   train::Workload workload = make_workload(recipe);
   train::Trainer trainer(workload.task, trainer_options_of(recipe, workload));
-  trainer.load_weights(folder / "model.safetensors");
+  if (checkpoint.empty()) {
+    trainer.load_weights(folder / "model.safetensors");
+  } else {
+    trainer.restore(load_checkpoint(checkpoint), checkpoint.string());
+  }
   return {std::move(workload), std::move(trainer)};
 }
 

@@ -61,7 +61,8 @@ train::Workload create(const Options& settings) {
       .test = [settings] { return make_test_set(settings); },
       .predictions = [settings] { return make_predictions(settings); },
       .file_predictions =
-          [settings](const std::vector<std::string>& files) { return predict_files(settings, files); }};
+          [settings](const std::vector<std::string>& files) { return predict_files(settings, files); },
+      .class_names = [settings] { return labeled_dataset(settings, data::Split::test)->class_names(); }};
 }
 
 void complete(Options& settings) {

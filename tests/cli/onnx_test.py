@@ -1,25 +1,26 @@
 """Networks in the ONNX format, through the program: those of the format's own tests."""
 
+import gzip
 import os
 import pathlib
 import struct
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, checkpoint
 
 NODES = pathlib.Path(os.environ["TESSERA_ONNX_TESTS"])
 
 
-def npy(shape, values):
-    """An array of fp32 as NumPy writes it."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}f", *values)
+def npy(shape, content, kind):
+    """An array of such elements as NumPy writes it."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
 
 
 class OnnxTest(ProgramTest):
     def write(self, name, shape, values):
         path = self.root / name
-        path.write_bytes(npy(shape, values))
+        path.write_bytes(npy(shape, struct.pack(f"<{len(values)}f", *values), "<f4"))
         return path
 
     def test_lists_inputs_without_any(self):
@@ -46,6 +47,42 @@ class OnnxTest(ProgramTest):
         self.refuses(["run", model, "--input", f"x={self.root / 'nowhere.npy'}"], 5, "nowhere.npy")
         self.refuses(["run", x], 4, "x.npy", "no onnx.ModelProto")
         self.refuses(["run", NODES / "test_image_decoder_decode_png_rgb" / "model.onnx"], 7, "ImageDecoder")
+
+    def serve(self, model):
+        """The logits that a model gives for the test images, through the program."""
+        pixels = gzip.decompress((self.data / "t10k-images-idx3-ubyte.gz").read_bytes())[16:]
+        images = self.root / "images.npy"
+        images.write_bytes(npy((40, 6, 6, 1), pixels, "|u1"))
+        self.call("run", model, "--input", f"images={images}", "--output-folder", self.root / "served")
+        return struct.unpack("<120f", (self.root / "served" / "logits.npy").read_bytes()[-480:])
+
+    def test_export_gives_what_predict_gives(self):
+        self.train("run", "--quiet", "--set", "train.epochs=2", "--set", "train.keep_checkpoints=0")
+        run = self.root / "run"
+        self.assertIn("tiny.onnx", self.call("export", run, "--output", self.root / "tiny.onnx"))
+        self.call("predict", run, "--all", "--out", self.root / "logits.safetensors")
+        predicted = struct.unpack("<120f", checkpoint(self.root / "logits.safetensors")[1])
+        served = self.serve(self.root / "tiny.onnx")
+        self.assertGreater(len(set(served)), 60)
+        for own, theirs in zip(served, predicted):
+            self.assertAlmostEqual(own, theirs, places=4)
+        self.assertIn(b"classes", (self.root / "tiny.onnx").read_bytes())
+        # Weights of a checkpoint on the way are other weights.
+        earlier = min((run / "checkpoints").glob("step-*.safetensors"))
+        self.call("export", run, "--checkpoint", earlier, "--output", self.root / "earlier.onnx")
+        self.assertNotEqual(self.serve(self.root / "earlier.onnx"), served)
+        # Names of classes come with the data, and a model does without.
+        for file in self.data.iterdir():
+            file.unlink()
+        self.call("export", run, "--output", self.root / "nameless.onnx")
+        self.assertNotIn(b"classes", (self.root / "nameless.onnx").read_bytes())
+
+    def test_export_refuses(self):
+        self.call("export", "lenet", "--output", self.root / "lenet.onnx")
+        self.assertIn("images: fp32[batch, 28, 28, 1]", self.call("run", self.root / "lenet.onnx"))
+        self.refuses(["export", "lenett", "--output", self.root / "x.onnx"], 5, "lenett")
+        self.refuses(["export", "lenet", "--output", self.root / "nowhere" / "x.onnx"], 5, "nowhere")
+        self.refuses(["export", "lenet", "--checkpoint", "x", "--output", self.root / "x.onnx"], 2, "--checkpoint")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ struct Workload {
   std::function<PredictionSet()> predictions = {};
   // The same of files that somebody names; empty: such a workload has none.
   std::function<PredictionSet(const std::vector<std::string>& files)> file_predictions = {};
+  // What people call the classes whose logits are served, in their order; empty: there are none.
+  std::function<std::vector<std::string>()> class_names = {};
 };
 
 }  // namespace tessera::train

@@ -1,0 +1,87 @@
+// Built where the writer of ONNX is.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/log.h"
+#include "tessera/models/registry.h"
+#include "tessera/onnx/save.h"
+#include "tessera/recipe/run.h"
+#include "tessera/tasks/image_classification.h"
+
+#include "cli/json.h"
+#include "cli/run_options.h"
+
+namespace tessera::cli {
+namespace {
+
+struct ExportArguments {
+  RunArguments run;
+  std::string checkpoint;
+  std::string output;
+};
+
+// Names are of use to people alone: without the data that has them the network is written all the same.
+std::vector<std::string> class_names(const train::Workload& workload) {
+  if (!workload.class_names) return {};
+  try {
+    return workload.class_names();
+  } catch (const Error& error) {
+    log_warning("the classes have no names in the model: {}", error.what());
+    return {};
+  }
+}
+
+void export_run(const ExportArguments& arguments) {
+  const recipe::FinishedRun run =
+      recipe::open_run(arguments.run.folder, overrides_of(arguments.run), arguments.checkpoint);
+  onnx::SaveOptions options{.metadata = {{"task", run.workload.task.name}, {"data", run.workload.data}}};
+  const std::vector<std::string> classes = class_names(run.workload);
+  if (!classes.empty()) options.metadata["classes"] = nlohmann::json(classes).dump();
+  onnx::save(run.workload.task, run.trainer.checkpoint().tensors, arguments.output, options);
+}
+
+void export_untrained(const ExportArguments& arguments) {
+  require(arguments.checkpoint.empty(), ErrorCode::invalid_argument,
+          "--checkpoint: '{}' is a network's name and no run's folder", arguments.run.folder);
+  const models::Model model = models::create(arguments.run.folder);
+  std::map<std::string, Tensor> variables;
+  for (const nn::Variable& variable : models::build(model, 1).variables)
+    variables[variable.name] = nn::to_file_layout(variable, train::starting_value(variable, 1));
+  onnx::save(tasks::image_classification(model, {.images = {.type = DataType::fp32}}), variables,
+             arguments.output);
+}
+
+void export_model(const ExportArguments& arguments) {
+  if (models::networks().find(arguments.run.folder) != nullptr) {
+    export_untrained(arguments);
+  } else {
+    export_run(arguments);
+  }
+  fmt::print("{}\n", arguments.output);
+}
+
+void add_export(CLI::App* command) {
+  command->footer(
+      "Examples: tessera export runs/quickstart --output fashion.onnx\n"
+      "          tessera export runs/resnet50 --checkpoint runs/resnet50/checkpoints/best.safetensors "
+      "--output resnet50.onnx\n"
+      "          tessera export resnet18 --output untrained.onnx");
+  auto arguments = std::make_shared<ExportArguments>();
+  add_run_arguments(*command, arguments->run);
+  command->get_option("run")->description(
+      "Folder that `tessera train --out` filled, or a network's name: that one with starting weights, for "
+      "images in fp32");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "Weights of this checkpoint of the run, rather than those that it ended with");
+  command->add_option("--output", arguments->output, "The file to write, NAME.onnx")->required();
+  command->callback([arguments] { export_model(*arguments); });
+}
+
+const CommandRegistration kRegistration(
+    {.name = "export",
+     .documentation = "Write what a trained network serves as a model in the ONNX format",
+     .add = add_export});
+
+}  // namespace
+}  // namespace tessera::cli

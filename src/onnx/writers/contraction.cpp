@@ -1,0 +1,95 @@
+// Products, convolutions and attention.
+#include <algorithm>
+#include <limits>
+
+#include "onnx/graph_writer.h"
+
+namespace tessera::onnx {
+namespace {
+
+Attributes window_attributes(const WriteCall& call) {
+  std::vector<int64_t> pads = call.attributes().integers("padding_low");
+  const std::vector<int64_t>& high = call.attributes().integers("padding_high");
+  pads.insert(pads.end(), high.begin(), high.end());
+  return {{"strides", call.attributes().integers("strides")},
+          {"pads", pads},
+          {"dilations", call.attributes().integers("dilations")},
+          {"group", call.attributes().integer("groups")}};
+}
+
+void write_convolution(WriteCall& call) {
+  std::vector<std::string> operands{call.operand(0, AxisOrder::channels_first),
+                                    call.operand(1, AxisOrder::channels_first)};
+  if (call.node().operand(2) != nullptr) operands.push_back(call.operand(2));
+  call.result("Conv", operands, window_attributes(call), AxisOrder::channels_first);
+}
+
+void write_transposed_convolution(WriteCall& call) {
+  Attributes attributes = window_attributes(call);
+  attributes.set("output_padding", call.attributes().integers("output_padding"));
+  call.result("ConvTranspose",
+              {call.operand(0, AxisOrder::channels_first), call.operand(1, AxisOrder::channels_first)},
+              attributes, AxisOrder::channels_first);
+}
+
+// The operand with its last two axes exchanged; of what is known now, not at each run.
+std::string exchanged(WriteCall& call, size_t number) {
+  const Value* value = call.node().operand(number);
+  std::vector<int64_t> permutation;
+  for (int64_t axis = 0; axis < value->type().rank(); ++axis) permutation.push_back(axis);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return call.writer().transposed_name(value, permutation);
+}
+
+void write_matmul(WriteCall& call) {
+  const Value* a = call.node().operand(0);
+  const Value* b = call.node().operand(1);
+  const bool exchanges_a = call.attributes().boolean("transpose_a");
+  const bool exchanges_b = call.attributes().boolean("transpose_b");
+  const bool is_floating = tessera::is_floating(a->data_type());
+  if (a->type().rank() == 2 && b->type().rank() == 2 && is_floating) {
+    call.result("Gemm", {call.operand(0), call.operand(1)},
+                {{"transA", exchanges_a}, {"transB", exchanges_b}});
+    return;
+  }
+  call.result(is_floating ? "MatMul" : "MatMulInteger", {exchanges_a ? exchanged(call, 0) : call.operand(0),
+                                                         exchanges_b ? exchanged(call, 1) : call.operand(1)});
+}
+
+// fp32 [queries, keys]: 0 where a query sees a key, else minus infinity.
+Tensor causal_mask(int64_t queries, int64_t keys) {
+  Tensor mask(DataType::fp32, {queries, keys});
+  for (int64_t query = 0; query < queries; ++query) {
+    for (int64_t key = query + 1; key < keys; ++key)
+      mask.data<float>()[static_cast<size_t>(query * keys + key)] = -std::numeric_limits<float>::infinity();
+  }
+  return mask;
+}
+
+// Before opset 23 the format has none of its own.
+void write_attention(WriteCall& call) {
+  const Value* q = call.node().operand(0);
+  const Value* k = call.node().operand(1);
+  const DataType type = q->data_type();
+  const std::string scaled = call.add(
+      "Mul", {call.operand(0), call.constant(Tensor::scalar(type, call.attributes().real("scale")))});
+  std::string scores = call.add("MatMul", {scaled, exchanged(call, 1)});
+  if (call.node().operand(3) != nullptr) scores = call.add("Add", {scores, call.operand(3)});
+  if (call.attributes().boolean("causal")) {
+    const Dimension& queries = q->shape()[2];
+    const Dimension& keys = k->shape()[2];
+    call.require(queries.is_static() && keys.is_static(), "its causal mask would have a symbolic shape");
+    scores = call.add("Add", {scores, call.constant(causal_mask(queries.value(), keys.value()).cast(type))});
+  }
+  call.result("MatMul", {call.add("Softmax", {scores}, {{"axis", -1}}), call.operand(2)});
+}
+
+const WriterRegistrations kRegistration{
+    {"convolution", write_convolution},
+    {"transposed_convolution", write_transposed_convolution},
+    {"matmul", write_matmul},
+    {"attention", write_attention},
+};
+
+}  // namespace
+}  // namespace tessera::onnx

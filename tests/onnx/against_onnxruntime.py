@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Runs models here and by ONNX Runtime on the same inputs, and prints how far the outputs are apart.
+
+Inputs are drawn: real numbers from a normal distribution, integers below --below, symbolic extents of --size. Needs the
+packages `onnxruntime` and `numpy`:
+
+    python3 -m venv venv && venv/bin/pip install onnxruntime numpy
+    venv/bin/python tests/onnx/against_onnxruntime.py --program build/dev/bin/tessera model.onnx
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+import onnxruntime
+
+TYPES = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2", "tensor(bool)": "?",
+         "tensor(uint8)": "u1", "tensor(int8)": "i1", "tensor(int32)": "i4", "tensor(int64)": "i8"}
+
+
+def draw(generator, declared, size, below):
+    shape = [extent if isinstance(extent, int) else size for extent in declared.shape]
+    kind = numpy.dtype(TYPES[declared.type])
+    if kind.kind == "f":
+        return generator.standard_normal(shape).astype(kind)
+    return generator.integers(0, 2 if kind.kind == "b" else below, shape).astype(kind)
+
+
+def here(program, model, inputs, folder):
+    words = [program, "run", model, "--output-folder", folder]
+    for name, array in inputs.items():
+        path = folder / f"input{len(words)}.npy"
+        numpy.save(path, array)
+        words += ["--input", f"{name}={path}"]
+    subprocess.run(list(map(str, words)), check=True, stdout=subprocess.DEVNULL)
+    return {path.stem: numpy.load(path) for path in folder.glob("*.npy")}
+
+
+def compare(arguments, model):
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    generator = numpy.random.default_rng(1)
+    inputs = {one.name: draw(generator, one, arguments.size, arguments.below) for one in session.get_inputs()}
+    expected = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs)))
+    with tempfile.TemporaryDirectory() as folder:
+        actual = here(arguments.program, model, inputs, Path(folder))
+    worst = 0.0
+    for name, array in expected.items():
+        own = actual[name.replace("/", "_")]
+        if own.shape != array.shape or own.dtype != array.dtype:
+            sys.exit(f"{model}: '{name}' is {own.dtype}{own.shape} here, {array.dtype}{array.shape} there")
+        if not numpy.isfinite(array.astype("f8")).all():
+            sys.exit(f"{model}: '{name}' is not finite there: draw other inputs")
+        difference = numpy.abs(own.astype("f8") - array.astype("f8")).max(initial=0)
+        scale = max(numpy.abs(array.astype("f8")).max(initial=0), 1e-30)
+        worst = max(worst, difference / scale if numpy.isfinite(difference) else numpy.inf)
+    return worst
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="tessera")
+    parser.add_argument("--size", type=int, default=3, help="of symbolic extents")
+    parser.add_argument("--below", type=int, default=100, help="integers are drawn below")
+    parser.add_argument("--most", type=float, default=1e-4, help="largest difference / largest output that passes")
+    parser.add_argument("models", nargs="+")
+    arguments = parser.parse_args()
+    failed = 0
+    for model in arguments.models:
+        worst = compare(arguments, model)
+        failed += worst > arguments.most
+        print(f"{model}: {worst:.2g}{'  TOO FAR' if worst > arguments.most else ''}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
