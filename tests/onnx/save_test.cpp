@@ -235,7 +235,8 @@ graph g(input %x: fp32[batch, 6, 6, 2], parameter %w: fp32[2, 3, 3, 2], paramete
   const Tensor w = random_tensor(DataType::fp32, {2, 3, 3, 2}, -1, 1, 1);
   save(*graph, {{"w", w}, {"b", random_tensor(DataType::fp32, {2}, -1, 1, 2)}}, folder / "layout.onnx");
   std::map<std::string, int> counts;
-  for (const program::Instruction& one : load(folder / "layout.onnx")->main->instructions)
+  const auto loaded = load(folder / "layout.onnx");
+  for (const program::Instruction& one : loaded->main->instructions)
     ++counts[one.operator_name];
   EXPECT_EQ(counts, (std::map<std::string, int>{
                         {"Transpose", 1}, {"Conv", 2}, {"Add", 2}, {"Relu", 1}, {"ReduceMean", 1}}));
