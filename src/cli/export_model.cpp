@@ -8,6 +8,7 @@
 #include "tessera/onnx/save.h"
 #include "tessera/recipe/run.h"
 #include "tessera/tasks/image_classification.h"
+#include "tessera/train/step.h"
 
 #include "cli/json.h"
 #include "cli/run_options.h"
@@ -45,11 +46,12 @@ void export_untrained(const ExportArguments& arguments) {
   require(arguments.checkpoint.empty(), ErrorCode::invalid_argument,
           "--checkpoint: '{}' is a network's name and no run's folder", arguments.run.folder);
   const models::Model model = models::create(arguments.run.folder);
-  std::map<std::string, Tensor> variables;
-  for (const nn::Variable& variable : models::build(model, 1).variables)
-    variables[variable.name] = nn::to_file_layout(variable, train::starting_value(variable, 1));
-  onnx::save(tasks::image_classification(model, {.images = {.type = DataType::fp32}}), variables,
-             arguments.output);
+  const train::StepGraph served =
+      train::build_served(tasks::image_classification(model, {.images = {.type = DataType::fp32}}));
+  std::map<std::string, Tensor> weights;
+  for (const nn::Variable& variable : served.variables)
+    weights[variable.name] = train::starting_value(variable, 1);
+  onnx::save(*served.graph, weights, arguments.output);
 }
 
 void export_model(const ExportArguments& arguments) {

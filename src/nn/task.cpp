@@ -65,4 +65,11 @@ Values add_inputs(Graph& graph, const Task& task, const SymbolBindings& sizes) {
   return values;
 }
 
+Values add_inputs(Graph& graph, const Task& task) {
+  Values values;
+  for (const Field& field : task.inputs)
+    values.add(field.name, graph.add_input(InputRole::input, field.name, field.type));
+  return values;
+}
+
 }  // namespace tessera::nn

@@ -91,15 +91,6 @@ Registry<NodeWriter>& node_writers() {
   return registry;
 }
 
-std::vector<int64_t> channels_first_permutation(int64_t rank) {
-  std::vector<int64_t> permutation;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const int64_t source = axis == 1 ? rank - 1 : axis - 1;
-    permutation.push_back(axis == 0 ? 0 : source);
-  }
-  return permutation;
-}
-
 void GraphWriter::write() {
   require(graph_.updates().empty(), ErrorCode::unsupported,
           "the network updates '{}', and a model in the ONNX format keeps nothing between its runs",
@@ -164,19 +155,13 @@ std::string GraphWriter::name(const Value* value, AxisOrder order) {
   const auto found = names_.find({value, order});
   if (found != names_.end()) return found->second;
   const bool first = order == AxisOrder::channels_first;
-  std::vector<int64_t> permutation = channels_first_permutation(rank);
   std::string name = name_to_be(value, order);
   if (const Tensor* tensor = known(value)) {
-    name = add_initializer(name, first ? transposed(*tensor, permutation) : *tensor);
+    name = add_initializer(name, first ? transposed(*tensor, channels_first_permutation(rank)) : *tensor);
   } else {
     const auto other = names_.find({value, first ? AxisOrder::as_is : AxisOrder::channels_first});
     require(other != names_.end(), ErrorCode::internal, "'{}' is read before it is written", value->name());
-    if (!first) {
-      std::vector<int64_t> back(permutation.size());
-      for (size_t axis = 0; axis < back.size(); ++axis)
-        back[static_cast<size_t>(permutation[axis])] = static_cast<int64_t>(axis);
-      permutation = std::move(back);
-    }
+    const auto permutation = first ? channels_first_permutation(rank) : channels_last_permutation(rank);
     add_node("Transpose", {other->second}, {{"perm", permutation}}, {name});
   }
   set_name(value, order, name);

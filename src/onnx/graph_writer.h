@@ -13,14 +13,13 @@
 #include "tessera/base/registry.h"
 #include "tessera/graph/operator.h"
 
+#include "onnx/axis_order.h"
+
 namespace tessera::onnx {
 
 // The format's convolutions want channels before space, where graphs have them last. A value is written in
 // the order in which it comes about and transposed only for those who want the other one.
 enum class AxisOrder : uint8_t { as_is, channels_first };
-
-// Where axis i of a tensor with its channels first lies in one with its channels last.
-std::vector<int64_t> channels_first_permutation(int64_t rank);
 
 class GraphWriter {
  public:
@@ -85,6 +84,10 @@ class WriteCall {
 
   std::string constant(const Tensor& tensor);
   std::string integers(const std::vector<int64_t>& values);  // int64 [n]
+  // The attributes of these names, one after the other: the format's pads.
+  std::vector<int64_t> both(const std::string& low, const std::string& high) const;
+  // An axis from the start, of one that may count from the end.
+  static int64_t from_start(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
   // A node between the operands and the result.
   std::string add(const std::string& type, const std::vector<std::string>& operands,
                   const Attributes& attributes = {});

@@ -2,7 +2,9 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
+#include "tessera/graph/operator.h"
 #include "tessera/passes/decompose.h"
+#include "tessera/train/step.h"
 
 #include "onnx/graph_writer.h"
 
@@ -11,19 +13,6 @@ namespace {
 
 constexpr int64_t kVersion = 9;  // of the format's messages: that of the operator set
 constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;  // of one message
-
-// Puts simpler operators in place of those that the format has not.
-void decompose_unwritten(Graph& graph) {
-  for (bool again = true; again;) {
-    again = false;
-    for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
-      Node* node = (position++)->get();
-      if (!node->schema().decompose || node_writers().find(node->operator_name()) != nullptr) continue;
-      decompose(graph, node);
-      again = true;
-    }
-  }
-}
 
 void check_size(const Graph& graph) {
   uint64_t bytes = 0;
@@ -41,7 +30,8 @@ void save(const Graph& graph, const std::map<std::string, Tensor>& weights, cons
           const SaveOptions& options) {
   check_size(graph);
   const std::unique_ptr<Graph> written = graph.clone();
-  decompose_unwritten(*written);
+  decompose_composites(
+      *written, [](const OperatorSchema& schema) { return node_writers().find(schema.name) != nullptr; });
   ::onnx::ModelProto model;
   model.set_ir_version(kVersion);
   model.set_producer_name("tessera");
@@ -61,25 +51,15 @@ void save(const Graph& graph, const std::map<std::string, Tensor>& weights, cons
 
 void save(const nn::Task& task, const std::map<std::string, Tensor>& variables,
           const std::filesystem::path& path, const SaveOptions& options) {
-  require(static_cast<bool>(task.inference), ErrorCode::invalid_argument, "{} has nothing to serve",
-          task.name);
-  Graph graph(task.network);
-  nn::Context context(graph, nn::Mode::inference);
-  nn::Values inputs;
-  for (const Field& field : task.inputs)
-    inputs.add(field.name, graph.add_input(InputRole::input, field.name, field.type));
-  for (const auto& [name, value] : task.inference(context, inputs)) graph.add_output(name, value);
-  for (const auto& [name, value] : inputs) {
-    if (!graph.is_used(value)) graph.erase_input(value);
-  }
+  const train::StepGraph served = train::build_served(task);
   std::map<std::string, Tensor> weights;
-  for (const nn::Variable& variable : context.variables()) {
+  for (const nn::Variable& variable : served.variables) {
     const auto found = variables.find(variable.name);
     require(found != variables.end(), ErrorCode::invalid_argument,
             "nothing says what the variable '{}' holds", variable.name);
     weights.emplace(variable.name, nn::from_file_layout(variable, found->second));
   }
-  save(graph, weights, path, options);
+  save(*served.graph, weights, path, options);
 }
 
 }  // namespace tessera::onnx

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "onnx/axis_order.h"
+
 namespace tessera::onnx {
 namespace {
 
@@ -117,17 +119,11 @@ std::vector<Value*> taps_of(Value* x, const Windows& windows) {
 }
 
 Value* channels_last(Value* x) {
-  std::vector<int64_t> permutation{0};
-  for (int64_t axis = 2; axis < x->type().rank(); ++axis) permutation.push_back(axis);
-  permutation.push_back(1);
-  return transpose(x, permutation);
+  return transpose(x, channels_last_permutation(x->type().rank()));
 }
 
 Value* channels_first(Value* x) {
-  const int64_t rank = x->type().rank();
-  std::vector<int64_t> permutation{0, rank - 1};
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) permutation.push_back(axis);
-  return transpose(x, permutation);
+  return transpose(x, channels_first_permutation(x->type().rank()));
 }
 
 }  // namespace tessera::onnx

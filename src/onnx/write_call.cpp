@@ -27,6 +27,13 @@ std::string WriteCall::integers(const std::vector<int64_t>& values) {
   return constant(Tensor::from<int64_t>({std::ssize(values)}, values));
 }
 
+std::vector<int64_t> WriteCall::both(const std::string& low, const std::string& high) const {
+  std::vector<int64_t> values = attributes().integers(low);
+  const std::vector<int64_t>& behind = attributes().integers(high);
+  values.insert(values.end(), behind.begin(), behind.end());
+  return values;
+}
+
 std::string WriteCall::add(const std::string& type, const std::vector<std::string>& operands,
                            const Attributes& attributes) {
   const std::string name = writer_.unique_name(node_.name() + "/" + type);

@@ -23,13 +23,13 @@ void expand(Graph& graph, Node* node, const GraphRule& rule) {
   }
 }
 
-bool decompose_composites(Graph& graph) {
+bool decompose_composites(Graph& graph, const std::function<bool(const OperatorSchema& schema)>& stays) {
   bool changed = false;
   for (bool again = true; again;) {
     again = false;
     for (auto position = graph.nodes().begin(); position != graph.nodes().end();) {
       Node* node = (position++)->get();
-      if (!node->schema().decompose) continue;
+      if (!node->schema().decompose || (stays && stays(node->schema()))) continue;
       decompose(graph, node);
       again = changed = true;
     }

@@ -366,27 +366,4 @@ StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& optio
   return StepBuilder(task, options).build(false);
 }
 
-StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
-                       const std::function<bool(const nn::Variable&)>& averaged, const nn::Ranks& ranks) {
-  const bool evaluates = reading == Reading::evaluation;
-  const auto& build = evaluates && task.evaluation ? task.evaluation : task.inference;
-  require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to {}", task.name,
-          evaluates ? "evaluate" : "serve");
-  auto graph = std::make_unique<Graph>(task.network + (evaluates ? "_evaluation" : "_inference"));
-  nn::Context context(*graph, nn::Mode::inference, {}, ranks);
-  const nn::Values inputs = nn::add_inputs(*graph, task, sizes);
-  for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);
-  for (const auto& [name, value] : inputs) {
-    if (!graph->is_used(value)) graph->erase_input(value);
-  }
-  std::vector<nn::Variable> variables = context.variables();
-  for (nn::Variable& variable : variables) {
-    if (!averaged || !averaged(variable)) continue;
-    Value* input = graph->find_input(variable.name);
-    variable.name = "ema/" + variable.name;
-    graph->rename(input, variable.name);
-  }
-  return {std::move(graph), std::move(variables)};
-}
-
 }  // namespace tessera::train

@@ -39,7 +39,7 @@ using testing::TemporaryFolder;
 class Folder {
  public:
   std::filesystem::path operator/(const std::string& name) const {
-    const char* kept = std::getenv("TESSERA_ONNX_FOLDER");  // NOLINT(concurrency-mt-unsafe)
+    const char* kept = std::getenv("TESSERA_ONNX_FOLDER");
     return (kept != nullptr ? std::filesystem::path(kept) : own_.path()) / name;
   }
 
@@ -236,8 +236,7 @@ graph g(input %x: fp32[batch, 6, 6, 2], parameter %w: fp32[2, 3, 3, 2], paramete
   save(*graph, {{"w", w}, {"b", random_tensor(DataType::fp32, {2}, -1, 1, 2)}}, folder / "layout.onnx");
   std::map<std::string, int> counts;
   const auto loaded = load(folder / "layout.onnx");
-  for (const program::Instruction& one : loaded->main->instructions)
-    ++counts[one.operator_name];
+  for (const program::Instruction& one : loaded->main->instructions) ++counts[one.operator_name];
   EXPECT_EQ(counts, (std::map<std::string, int>{
                         {"Transpose", 1}, {"Conv", 2}, {"Add", 2}, {"Relu", 1}, {"ReduceMean", 1}}));
 }

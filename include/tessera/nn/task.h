@@ -78,5 +78,7 @@ struct Task {
 // Appends the task's inputs to the graph, at these sizes. Throws Error(invalid_argument) naming the input and
 // the symbol that has no size.
 Values add_inputs(Graph& graph, const Task& task, const SymbolBindings& sizes);
+// The same at any size: their symbols stay.
+Values add_inputs(Graph& graph, const Task& task);
 
 }  // namespace tessera::nn

@@ -13,8 +13,8 @@ using GraphRule = std::function<std::vector<Value*>(const Node& node, const std:
 
 // Replaces every node of a composite operator by its decomposition, as often as it takes; the values keep
 // their names where the operator had one output. Bodies of fused nodes are left alone. Returns whether it
-// changed the graph.
-bool decompose_composites(Graph& graph);
+// changed the graph. Operators that `stays` holds for are left as they are.
+bool decompose_composites(Graph& graph, const std::function<bool(const OperatorSchema& schema)>& stays = {});
 // The same for one node.
 void decompose(Graph& graph, Node* node);
 // Replaces one node by what the rule makes of it.

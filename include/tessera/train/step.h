@@ -79,4 +79,8 @@ StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindin
                        const std::function<bool(const nn::Variable&)>& averaged = {},
                        const nn::Ranks& ranks = {});
 
+// The inference of build_frozen() at any size: the symbols of the task's inputs stay. For those who hand it
+// on.
+StepGraph build_served(const nn::Task& task);
+
 }  // namespace tessera::train

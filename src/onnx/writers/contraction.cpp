@@ -8,11 +8,8 @@ namespace tessera::onnx {
 namespace {
 
 Attributes window_attributes(const WriteCall& call) {
-  std::vector<int64_t> pads = call.attributes().integers("padding_low");
-  const std::vector<int64_t>& high = call.attributes().integers("padding_high");
-  pads.insert(pads.end(), high.begin(), high.end());
   return {{"strides", call.attributes().integers("strides")},
-          {"pads", pads},
+          {"pads", call.both("padding_low", "padding_high")},
           {"dilations", call.attributes().integers("dilations")},
           {"group", call.attributes().integer("groups")}};
 }

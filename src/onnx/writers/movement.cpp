@@ -6,10 +6,6 @@
 namespace tessera::onnx {
 namespace {
 
-int64_t from_start(int64_t axis, int64_t rank) {
-  return axis < 0 ? axis + rank : axis;
-}
-
 // 0 stands for the operand's own extent at that place, -1 for what is left.
 void write_reshape(WriteCall& call) {
   const SymbolicShape& from = call.node().input(0)->shape();
@@ -51,11 +47,8 @@ void write_broadcast(WriteCall& call) {
 void write_concat(WriteCall& call) {
   const int64_t rank = call.rank();
   const AxisOrder order = call.cheapest_order();
-  int64_t axis = from_start(call.attributes().integer("axis"), rank);
-  if (order == AxisOrder::channels_first) {
-    const std::vector<int64_t> permutation = channels_first_permutation(rank);
-    axis = std::find(permutation.begin(), permutation.end(), axis) - permutation.begin();
-  }
+  int64_t axis = WriteCall::from_start(call.attributes().integer("axis"), rank);
+  if (order == AxisOrder::channels_first) axis = channels_first_axis(axis, rank);
   std::vector<std::string> operands;
   for (const Value* input : call.node().inputs()) operands.push_back(call.writer().name(input, order));
   call.result("Concat", operands, {{"axis", axis}}, order);
@@ -83,11 +76,8 @@ void write_pad(WriteCall& call) {
   const std::vector<int64_t>& interior = call.attributes().integers("interior");
   call.require(std::all_of(interior.begin(), interior.end(), [](int64_t count) { return count == 0; }),
                "it pads between neighbors");
-  std::vector<int64_t> pads = call.attributes().integers("low");
-  const std::vector<int64_t>& high = call.attributes().integers("high");
-  pads.insert(pads.end(), high.begin(), high.end());
   const DataType type = call.node().output()->data_type();
-  call.result("Pad", {call.operand(0), call.integers(pads),
+  call.result("Pad", {call.operand(0), call.integers(call.both("low", "high")),
                       call.constant(Tensor::scalar(type, call.attributes().real("value")))});
 }
 

@@ -9,7 +9,7 @@ namespace {
 // Of the operand, from the start; none given: all.
 std::vector<int64_t> reduced_axes(const WriteCall& call, int64_t rank) {
   std::vector<int64_t> axes = call.attributes().integers("axes");
-  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  for (int64_t& axis : axes) axis = WriteCall::from_start(axis, rank);
   if (axes.empty()) {
     for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
   }
@@ -36,9 +36,7 @@ NodeWriter reduction(const std::string& name, const std::string& type) {
             const bool first = rank > 2 && call.writer().is_there(x, AxisOrder::channels_first) &&
                                (keeps || leaves_order(axes, rank));
             if (first) {
-              const std::vector<int64_t> permutation = channels_first_permutation(rank);
-              for (int64_t& axis : axes)
-                axis = std::find(permutation.begin(), permutation.end(), axis) - permutation.begin();
+              for (int64_t& axis : axes) axis = channels_first_axis(axis, rank);
               std::sort(axes.begin(), axes.end());
             }
             const AxisOrder order = first ? AxisOrder::channels_first : AxisOrder::as_is;
@@ -78,12 +76,9 @@ void write_top_k(WriteCall& call) {
 }
 
 Attributes pool_attributes(const WriteCall& call) {
-  std::vector<int64_t> pads = call.attributes().integers("padding_low");
-  const std::vector<int64_t>& high = call.attributes().integers("padding_high");
-  pads.insert(pads.end(), high.begin(), high.end());
   return {{"kernel_shape", call.attributes().integers("window")},
           {"strides", call.attributes().integers("strides")},
-          {"pads", pads}};
+          {"pads", call.both("padding_low", "padding_high")}};
 }
 
 void write_max_pool(WriteCall& call) {

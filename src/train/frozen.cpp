@@ -1,0 +1,46 @@
+// What of a network is read that is not trained.
+#include "tessera/base/error.h"
+#include "tessera/train/step.h"
+
+namespace tessera::train {
+namespace {
+
+using InputMaker = std::function<nn::Values(Graph& graph)>;
+
+StepGraph build_reading(const nn::Task& task, Reading reading, const nn::Ranks& ranks,
+                        const InputMaker& add_inputs) {
+  const bool evaluates = reading == Reading::evaluation;
+  const auto& build = evaluates && task.evaluation ? task.evaluation : task.inference;
+  require(static_cast<bool>(build), ErrorCode::invalid_argument, "{} has nothing to {}", task.name,
+          evaluates ? "evaluate" : "serve");
+  auto graph = std::make_unique<Graph>(task.network + (evaluates ? "_evaluation" : "_inference"));
+  nn::Context context(*graph, nn::Mode::inference, {}, ranks);
+  const nn::Values inputs = add_inputs(*graph);
+  for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);
+  for (const auto& [name, value] : inputs) {
+    if (!graph->is_used(value)) graph->erase_input(value);
+  }
+  return {std::move(graph), context.variables()};
+}
+
+}  // namespace
+
+StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
+                       const std::function<bool(const nn::Variable&)>& averaged, const nn::Ranks& ranks) {
+  StepGraph frozen =
+      build_reading(task, reading, ranks, [&](Graph& graph) { return nn::add_inputs(graph, task, sizes); });
+  for (nn::Variable& variable : frozen.variables) {
+    if (!averaged || !averaged(variable)) continue;
+    Value* input = frozen.graph->find_input(variable.name);
+    variable.name = "ema/" + variable.name;
+    frozen.graph->rename(input, variable.name);
+  }
+  return frozen;
+}
+
+StepGraph build_served(const nn::Task& task) {
+  return build_reading(task, Reading::inference, {},
+                       [&](Graph& graph) { return nn::add_inputs(graph, task); });
+}
+
+}  // namespace tessera::train
