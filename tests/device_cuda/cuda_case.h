@@ -9,18 +9,13 @@
 #include "device/cuda/runtime/context.h"
 #include "device_cuda/text_compiler.h"
 #include "support/device_case.h"
+#include "support/gpu.h"
 
 namespace tessera::testing {
 
 // Null on a machine without a GPU.
 inline std::shared_ptr<Device> gpu_or_null() {
-  static const std::shared_ptr<Device> device = [] {
-    try {
-      return Device::open("cuda");
-    } catch (const Error&) {
-      return std::shared_ptr<Device>();
-    }
-  }();
+  static const std::shared_ptr<Device> device = opened_or_null([] { return Device::open("cuda"); });
   return device;
 }
 

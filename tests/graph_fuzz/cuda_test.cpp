@@ -5,6 +5,7 @@
 
 #include "graph_fuzz/device_run.h"
 #include "graph_fuzz/seeds.h"
+#include "support/gpu.h"
 
 namespace tessera::testing {
 namespace {
@@ -20,12 +21,8 @@ bool is_broken(Device& device) {
 }
 
 TEST(CudaGraphFuzz, RunsOnTheGpu) {
-  std::shared_ptr<Device> device;
-  try {
-    device = Device::open("cuda");
-  } catch (const Error&) {
-    GTEST_SKIP() << "no GPU";
-  }
+  const std::shared_ptr<Device> device = opened_or_null([] { return Device::open("cuda"); });
+  if (device == nullptr) GTEST_SKIP() << "no GPU";
   try_seeds(
       "CudaGraphFuzz.RunsOnTheGpu", 60, [&](uint64_t seed) { return check_seed_on(device, seed); },
       [&] { return is_broken(*device); });

@@ -24,6 +24,8 @@ namespace {
 
 using Range = std::pair<uint64_t, uint64_t>;
 
+constexpr uint64_t kSeedsOfAProgressLine = 10;
+
 std::optional<Range> parse_range(std::string_view text) {
   const auto parse = [](std::string_view part) -> std::optional<uint64_t> {
     uint64_t number = 0;
@@ -95,6 +97,10 @@ void try_seeds(const std::string& test, double seconds, const std::function<std:
     std::strncpy(command.data(), repeat.c_str(), command.size() - 1);
     const std::string message = message_of(seed, check);
     ++tried;
+    if (asked.has_value() && tried % kSeedsOfAProgressLine == 0)
+      std::cout << fmt::format("{}: {}-{} done, {} failed, {:.0f} s", test, first, seed, failed.size(),
+                               passed())
+                << std::endl;
     if (message.empty()) continue;
     failed.push_back(seed);
     ADD_FAILURE() << "seed " << seed << " (" << to_string(draw_configuration(seed)) << "): " << message

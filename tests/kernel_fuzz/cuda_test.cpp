@@ -11,6 +11,7 @@
 #include "kernel_fuzz/block_problems.h"
 #include "kernel_fuzz/prepared.h"
 #include "kernel_fuzz/seeds.h"
+#include "support/gpu.h"
 
 namespace tessera::testing {
 namespace {
@@ -35,12 +36,8 @@ TEST(CudaKernelFuzz, EveryKernelComputesWhatTheReferenceDoes) {
   constexpr double kSeconds = 60;
   constexpr int kMostFailures = 20;  // seeds
   keep_nothing_on_disk();
-  std::shared_ptr<EagerDevice> device;
-  try {
-    device = std::make_shared<EagerDevice>("");
-  } catch (const Error&) {
-    GTEST_SKIP() << "no GPU";
-  }
+  const auto device = opened_or_null([] { return std::make_shared<EagerDevice>(""); });
+  if (device == nullptr) GTEST_SKIP() << "no GPU";
   PreparedSeeds seeds(device, *device);
   int failures = 0;
   for_each_seed(
