@@ -19,8 +19,7 @@ Value* factor(Draws& draws, double range) {
 
 // One where the color stays as it is.
 Value* where(Value* condition, Value* factor, double otherwise) {
-  return factor == nullptr ? nullptr
-                           : ops::select(condition, factor, ops::constant_like(factor, otherwise));
+  return factor == nullptr ? nullptr : ops::select(condition, factor, ops::constant_like(factor, otherwise));
 }
 
 ColorFactors draw_color(Context& context, Dimension batch, const AugmentationOptions& options) {
@@ -50,8 +49,8 @@ Rectangles draw_erased(Context& context, const Value* images, const Augmentation
   const auto width = static_cast<double>(images->shape()[2].value());
   Draws draws(context, images->shape()[0], 5);
   Value* erases = draws.happens(options.erasing);
-  Value* area =
-      ops::multiply(draws.between(options.erasing_minimum_share, options.erasing_maximum_share), height * width);
+  Value* area = ops::multiply(draws.between(options.erasing_minimum_share, options.erasing_maximum_share),
+                              height * width);
   const double widest = -std::log(kErasedAspect);
   Value* aspect = ops::exp(draws.between(-widest, widest));  // height / width
   Value* rows = ops::clip(ops::round(ops::sqrt(ops::multiply(area, aspect))), 1, height);
@@ -105,7 +104,8 @@ void check_augmentation(const AugmentationOptions& options, int64_t channels) {
   hold("mixup", options.mixup, kMost);
   hold("cutmix", options.cutmix, kMost);
   hold("mix_probability", options.mix_probability, 1);
-  require(options.erasing_minimum_share > 0 && options.erasing_minimum_share <= options.erasing_maximum_share &&
+  require(options.erasing_minimum_share > 0 &&
+              options.erasing_minimum_share <= options.erasing_maximum_share &&
               options.erasing_maximum_share <= 1,
           code, "erasing takes from {} to {} of the area, expected 0 < minimum <= maximum <= 1",
           options.erasing_minimum_share, options.erasing_maximum_share);

@@ -12,9 +12,9 @@ constexpr size_t kColors = 3;
 using Row = std::array<float, kColors>;
 
 constexpr Row kLuma{0.299F, 0.587F, 0.114F};
-// What a quarter turn of I and Q adds to a color: K^-1 T K, where the rows of K are the luma above, I = (0.5959,
-// -0.2746, -0.3213) and Q = (0.2115, -0.5227, 0.3112), and T takes (Y, I, Q) to (0, Q, -I), the way in which hue
-// grows.
+// What a quarter turn of I and Q adds to a color: K^-1 T K, where the rows of K are the luma above, I =
+// (0.5959, -0.2746, -0.3213) and Q = (0.2115, -0.5227, 0.3112), and T takes (Y, I, Q) to (0, Q, -I), the way
+// in which hue grows.
 constexpr std::array<Row, kColors> kQuarterTurn{{{-0.16770325F, -0.32926815F, 0.49697139F},
                                                  {0.32813081F, -0.03552093F, -0.29260989F},
                                                  {-1.24973261F, 1.04650843F, 0.20322418F}}};
@@ -33,12 +33,11 @@ Value* mean_gray(Value* images) {
   const bool colored = images->shape().back() == Dimension(kColors);
   if (!colored) return ops::reduce_mean(images, {.axes = {1, 2, 3}, .keep_dimensions = true});
   Value* mean = ops::reduce_mean(images, {.axes = {1, 2}, .keep_dimensions = true});
-  return ops::reduce_sum(ops::multiply(mean, of_colors(mean, kLuma)),
-                         {.axes = {3}, .keep_dimensions = true});
+  return ops::reduce_sum(ops::multiply(mean, of_colors(mean, kLuma)), {.axes = {3}, .keep_dimensions = true});
 }
 
-// The sum over k of channel k times column k of each image's matrix: saturation s and hue h turn a color, less its
-// gray, by s (cos h + sin h * quarter turn). No product of matrices: those may run in 16 bits.
+// The sum over k of channel k times column k of each image's matrix: saturation s and hue h turn a color,
+// less its gray, by s (cos h + sin h * quarter turn). No product of matrices: those may run in 16 bits.
 Value* turned(Value* images, Value* saturation, Value* hue) {
   Value* along = saturation != nullptr ? per_image(saturation) : nullptr;
   Value* across = nullptr;

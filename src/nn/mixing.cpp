@@ -26,7 +26,8 @@ Value* draw_share(Value* draw, double concentration) {
   return ops::add(low, ops::multiply(ops::subtract(high, low), ops::subtract(place, below)));
 }
 
-// The rectangle of CutMix: 1 - share of the area around a place that is uniform in the image, cut at its borders.
+// The rectangle of CutMix: 1 - share of the area around a place that is uniform in the image, cut at its
+// borders.
 Rectangles draw_pasted(Draws& draws, Value* share, const Value* images) {
   Value* side = ops::sqrt(ops::subtract(1, share));
   const auto along = [&](int64_t axis) {
@@ -44,16 +45,15 @@ Rectangles draw_pasted(Draws& draws, Value* share, const Value* images) {
 // The share of an image outside the rectangle.
 Value* share_outside(const Rectangles& area, const Value* images) {
   const auto pixels = static_cast<double>(images->shape()[1].value() * images->shape()[2].value());
-  Value* inside =
-      ops::multiply(ops::subtract(area.bottom, area.top), ops::subtract(area.right, area.left));
+  Value* inside = ops::multiply(ops::subtract(area.bottom, area.top), ops::subtract(area.right, area.left));
   return ops::subtract(1, ops::divide(inside, pixels));
 }
 
 }  // namespace
 
 std::vector<float> beta_quantiles(double concentration, int64_t count) {
-  // The lower half of the distribution is summed in t = x^p, in which its density has no pole at 0; the upper half
-  // mirrors it.
+  // The lower half of the distribution is summed in t = x^p, in which its density has no pole at 0; the upper
+  // half mirrors it.
   constexpr int kSteps = 1 << 16;
   const double p = std::min(concentration, 1.0);
   const double end = std::pow(0.5, p);
@@ -107,13 +107,11 @@ Mixed mix_images(Context& context, Value* images, Value* labels, const Augmentat
     return {mix_with_partner(images, partner, share, nullptr), partner_label, share};
   }
   Value* pastes = mixes;
-  if (options.mixup > 0)
-    pastes = ops::logical_and(mixes, ops::less(kind, ops::constant_like(kind, 0.5)));
+  if (options.mixup > 0) pastes = ops::logical_and(mixes, ops::less(kind, ops::constant_like(kind, 0.5)));
   Rectangles area = draw_pasted(draws, draw_share(draw, options.cutmix), images);
   area.bottom = ops::select(pastes, area.bottom, area.top);
   Value* outside = share_outside(area, images);
-  if (options.mixup == 0)
-    return {ops::select(inside(area, images), partner, images), partner_label, outside};
+  if (options.mixup == 0) return {ops::select(inside(area, images), partner, images), partner_label, outside};
   Value* blends = ops::logical_and(mixes, ops::logical_not(pastes));
   Value* share = ops::select(blends, draw_share(draw, options.mixup), one);
   return {mix_with_partner(images, partner, share, &area), partner_label, ops::multiply(share, outside)};

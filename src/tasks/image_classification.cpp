@@ -33,8 +33,8 @@ nn::Training measures(Value* losses, Value* logits, Value* labels, Value* weight
 
 using Logits = std::function<Value*(nn::Context& context, Value* images)>;
 
-// Losses are linear in what is aimed at, so that those of two labels by their shares are that of a soft label; of the
-// squared error this holds but for what no logit changes.
+// Losses are linear in what is aimed at, so that those of two labels by their shares are that of a soft
+// label; of the squared error this holds but for what no logit changes.
 nn::Training training(nn::Context& context, const ImageClassificationOptions& options, const Logits& network,
                       const nn::Values& inputs) {
   const nn::AugmentationOptions& augmentation = options.augmentation;
@@ -49,9 +49,9 @@ nn::Training training(nn::Context& context, const ImageClassificationOptions& op
   const nn::Mixed mixed = nn::mix_images(context, images, inputs["labels"], augmentation);
   Value* partners = rows_of(mixed.partner_label).labels;
   Value* logits = network(context, mixed.images);
-  Value* losses = ops::add(
-      ops::multiply(mixed.share, options.loss.examples(logits, rows.labels)),
-      ops::multiply(ops::subtract(1, mixed.share), options.loss.examples(logits, partners)));
+  Value* losses =
+      ops::add(ops::multiply(mixed.share, options.loss.examples(logits, rows.labels)),
+               ops::multiply(ops::subtract(1, mixed.share), options.loss.examples(logits, partners)));
   Value* own = ops::greater_equal(mixed.share, ops::constant_like(mixed.share, 0.5));
   return measures(losses, logits, ops::select(own, rows.labels, partners), rows.weights);
 }
@@ -107,23 +107,22 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
   const Logits logits = [network, input = options.images](nn::Context& context, Value* images) {
     return network.forward(context, nn::normalize_images(images, input));
   };
-  return {
-      .name = "image_classification",
-      .network = network.name,
-      .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
-                 {"labels", {DataType::int32, {batch}}}},
-      .metrics = metrics(network.options.classes),
-      .samples = "images",
-      .training = [=](nn::Context& context,
-                      const nn::Values& inputs) { return training(context, options, logits, inputs); },
-      .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
-        return {{"logits", logits(context, inputs["images"])}};
-      },
-      .evaluation =
-          [=](nn::Context& context, const nn::Values& inputs) {
-            return evaluation(loss, ops::cast(logits(context, inputs["images"]), DataType::fp32), inputs,
-                              network.options.classes);
-          }};
+  return {.name = "image_classification",
+          .network = network.name,
+          .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
+                     {"labels", {DataType::int32, {batch}}}},
+          .metrics = metrics(network.options.classes),
+          .samples = "images",
+          .training = [=](nn::Context& context,
+                          const nn::Values& inputs) { return training(context, options, logits, inputs); },
+          .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
+            return {{"logits", logits(context, inputs["images"])}};
+          },
+          .evaluation =
+              [=](nn::Context& context, const nn::Values& inputs) {
+                return evaluation(loss, ops::cast(logits(context, inputs["images"]), DataType::fp32), inputs,
+                                  network.options.classes);
+              }};
 }
 
 void ClassificationEvaluator::add(const data::Batch& batch, const Feeds& outputs) {

@@ -71,20 +71,19 @@ nn::AugmentationOptions augmentation_of(const Options& settings) {
 
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
-  return {
-      .task = image_classification(make_network(settings), {.loss = loss,
-                                                            .images = image_input(settings),
-                                                            .augmentation = augmentation_of(settings)}),
-      .data = image_data_name(settings),
-      .training =
-          [settings] {
-            return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
-                                                  image_loading(settings));
-          },
-      .test = [settings] { return make_test_set(settings); },
-      .predictions = [settings] { return make_predictions(settings); },
-      .file_predictions =
-          [settings](const std::vector<std::string>& files) { return predict_files(settings, files); }};
+  return {.task = image_classification(
+              make_network(settings),
+              {.loss = loss, .images = image_input(settings), .augmentation = augmentation_of(settings)}),
+          .data = image_data_name(settings),
+          .training =
+              [settings] {
+                return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
+                                                      image_loading(settings));
+              },
+          .test = [settings] { return make_test_set(settings); },
+          .predictions = [settings] { return make_predictions(settings); },
+          .file_predictions =
+              [settings](const std::vector<std::string>& files) { return predict_files(settings, files); }};
 }
 
 void complete(Options& settings) {
@@ -144,7 +143,8 @@ Option probability(const char* key, const char* documentation, double usual = 0)
 
 std::vector<Option> augmentation_options() {
   return {
-      strength("brightness", "Multiply by a number between 1 - x and 1 + x, at least 0; 0: leave as it is", 10),
+      strength("brightness", "Multiply by a number between 1 - x and 1 + x, at least 0; 0: leave as it is",
+               10),
       strength("contrast", "The same of the distance from the gray of the image's mean", 10),
       strength("saturation", "The same of the distance from the gray of the pixel; of 3 channels", 10),
       strength("hue", "Turn the hue by up to this part of a whole turn, either way; of 3 channels", 0.5),
@@ -156,8 +156,8 @@ std::vector<Option> augmentation_options() {
        .documentation = "Of the image's area, that rectangle's smallest and largest",
        .limits = {.low = 0, .high = 1, .low_open = true}},
       strength("mixup", "Add two images and their labels, with shares of Beta(x, x); 0: none", 10),
-      strength("cutmix", "Put a rectangle of another image in, the share that stays being of Beta(x, x); 0: none",
-               10),
+      strength("cutmix",
+               "Put a rectangle of another image in, the share that stays being of Beta(x, x); 0: none", 10),
       probability("mix_probability", "Of one of these two, for an image; both are then as likely", 1),
   };
 }

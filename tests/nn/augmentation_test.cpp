@@ -66,15 +66,16 @@ Tensor as_batch(const Tensor& image) {
 }
 
 TEST(AdjustColor, IsPillowsAndThatOfYiq) {
-  const auto file =
-      data::SafetensorsFile::open(std::filesystem::path(TESSERA_TEST_FOLDER) / "golden" / "colors.safetensors");
+  const auto file = data::SafetensorsFile::open(std::filesystem::path(TESSERA_TEST_FOLDER) / "golden" /
+                                                "colors.safetensors");
   const Tensor source = as_batch(file.read("source"));
   int compared = 0;
   for (const auto& [name, entry] : file.entries()) {
     if (name == "source") continue;
     const size_t slash = name.find('/');
     const float factor = slash == std::string::npos ? 0 : std::stof(name.substr(slash + 1));
-    const Tensor pixels = rounded(adjusted(source, name == "gray" ? "saturation" : name.substr(0, slash), factor));
+    const Tensor pixels =
+        rounded(adjusted(source, name == "gray" ? "saturation" : name.substr(0, slash), factor));
     EXPECT_LE(largest_difference(pixels, file.read(name)), 1) << name;
     ++compared;
   }
@@ -91,17 +92,19 @@ Tensor dull_images() {
 TEST(AdjustColor, CommutesWhereNothingIsCut) {
   const Tensor images = dull_images();
   const Tensor together = output_of([&](Graph& graph, nn::Context&) {
-    graph.add_output("y", nn::adjust_color(ops::constant(graph, images), {.brightness = numbers(graph, {1.2F, 1.2F}),
-                                                                          .contrast = numbers(graph, {0.7F, 0.7F}),
-                                                                          .saturation = numbers(graph, {1.3F, 1.3F}),
-                                                                          .hue = numbers(graph, {0.1F, 0.1F})}));
+    graph.add_output(
+        "y", nn::adjust_color(ops::constant(graph, images), {.brightness = numbers(graph, {1.2F, 1.2F}),
+                                                             .contrast = numbers(graph, {0.7F, 0.7F}),
+                                                             .saturation = numbers(graph, {1.3F, 1.3F}),
+                                                             .hue = numbers(graph, {0.1F, 0.1F})}));
   });
   const std::vector<std::pair<std::string, float>> steps{
       {"hue", 0.1F}, {"brightness", 1.2F}, {"saturation", 1.3F}, {"contrast", 0.7F}};
   Tensor forward = images.clone();
   for (const auto& [what, factor] : steps) forward = adjusted(forward, what, factor);
   Tensor backward = images.clone();
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) backward = adjusted(backward, step->first, step->second);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    backward = adjusted(backward, step->first, step->second);
   EXPECT_GT(largest_difference(together, images), 20);
   EXPECT_LE(largest_difference(together, forward), 1e-3);  // fp32 of numbers up to 255
   EXPECT_LE(largest_difference(together, backward), 1e-3);
@@ -114,7 +117,8 @@ TEST(AdjustColor, KeepsImagesOfOtherChannelsToBrightnessAndContrast) {
 }
 
 nn::AugmentationOptions everything() {
-  return {.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1, .grayscale = 0.2, .erasing = 0.5};
+  return {
+      .brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1, .grayscale = 0.2, .erasing = 0.5};
 }
 
 Tensor images_of(int64_t batch) {
@@ -153,10 +157,8 @@ TEST(AugmentImages, DependsOnTheStepAndTheRowAlone) {
 TEST(AugmentImages, ErasesOneRectangleOfTheAskedShare) {
   Tensor images(DataType::uint8, {64, 20, 30, 1});
   for (int64_t i = 0; i < images.size(); ++i) images.set(i, 200);
-  const nn::AugmentationOptions options{.erasing = 0.5,
-                                        .erasing_minimum_share = 0.1,
-                                        .erasing_maximum_share = 0.2,
-                                        .erasing_fill = {7}};
+  const nn::AugmentationOptions options{
+      .erasing = 0.5, .erasing_minimum_share = 0.1, .erasing_maximum_share = 0.2, .erasing_fill = {7}};
   const Tensor result = output_of(augmenting(images, options));
   int erased = 0;
   for (int64_t n = 0; n < 64; ++n) {
@@ -184,7 +186,8 @@ TEST(AugmentImages, TurnsImagesGray) {
   for (int64_t n = 0; n < 64; ++n) {
     const Tensor own = rows_of(result, n, 1);
     double spread = 0;
-    for (int64_t i = 0; i < own.size(); i += 3) spread = std::max(spread, std::abs(own.at(i) - own.at(i + 1)));
+    for (int64_t i = 0; i < own.size(); i += 3)
+      spread = std::max(spread, std::abs(own.at(i) - own.at(i + 1)));
     if (spread < 1e-3) {
       ++gray;
     } else {
@@ -209,7 +212,8 @@ TEST(AugmentImages, RefusesWhatIsOutOfRange) {
 }
 
 // Rows of one level each, so that shares can be read off: 0, 100, 0, 100, ...
-std::vector<Tensor> mixed_rows(const nn::AugmentationOptions& options, int64_t batch, int32_t first_label = 0) {
+std::vector<Tensor> mixed_rows(const nn::AugmentationOptions& options, int64_t batch,
+                               int32_t first_label = 0) {
   Tensor images(DataType::uint8, {batch, 8, 8, 1});
   std::vector<int32_t> labels(static_cast<size_t>(batch));
   for (int64_t i = 0; i < images.size(); ++i) images.set(i, i / 64 % 2 == 0 ? 0 : 100);
@@ -266,8 +270,8 @@ TEST(MixImages, LeavesAloneWhatCannotBeRead) {
   }
 }
 
-// Beta(a, a) has the mean 1/2 and the variance 1 / (4 (2a + 1)); that of 1 is uniform, that of 2 has the cumulative
-// distribution 3x^2 - 2x^3.
+// Beta(a, a) has the mean 1/2 and the variance 1 / (4 (2a + 1)); that of 1 is uniform, that of 2 has the
+// cumulative distribution 3x^2 - 2x^3.
 TEST(BetaQuantiles, AreThoseOfTheDistribution) {
   constexpr size_t kCount = 4096;
   for (const double concentration : {0.1, 0.2, 0.5, 1.0, 2.0, 10.0}) {

@@ -180,14 +180,15 @@ TEST(ImageClassification, AugmentsInTrainingAlone) {
 nn::Task two_levels(const nn::AugmentationOptions& augmentation) {
   const auto forward = [](nn::Context& context, Value* images) {
     Value* scale = context.parameter("scale", {2}, nn::zeros());
-    Value* mean = ops::reduce_mean(ops::reshape(images, {images->shape()[0], 16}), {.axes = {1}, .keep_dimensions = true});
+    Value* mean = ops::reduce_mean(ops::reshape(images, {images->shape()[0], 16}),
+                                   {.axes = {1}, .keep_dimensions = true});
     return ops::multiply(mean, scale);
   };
   return tasks::image_classification({"levels", {2, 4, 1}, forward}, {.augmentation = augmentation});
 }
 
-// Black images are of class 0, white ones of class 1; the loss of a mix is that of both labels by their shares, and a
-// hit is that of the larger.
+// Black images are of class 0, white ones of class 1; the loss of a mix is that of both labels by their
+// shares, and a hit is that of the larger.
 TEST(ImageClassification, MixesLabelsAsItMixesImages) {
   const nn::Task task = two_levels({.mixup = 1});
   Graph graph("mixed");
@@ -200,7 +201,8 @@ TEST(ImageClassification, MixesLabelsAsItMixesImages) {
   for (const auto& input : graph.inputs()) {
     Tensor value(input->data_type(), input->type().static_shape());
     for (int64_t i = 0; input->name() == "images" && i < value.size(); ++i) value.set(i, i / 16 % 2 * 255.0);
-    for (int64_t i = 0; input->name() == "labels" && i < value.size(); ++i) value.set(i, static_cast<double>(i % 2));
+    for (int64_t i = 0; input->name() == "labels" && i < value.size(); ++i)
+      value.set(i, static_cast<double>(i % 2));
     if (input->name() == "scale") value = Tensor::from<float>({2}, {-2, 1});
     inputs.push_back(std::move(value));
   }
@@ -222,10 +224,11 @@ TEST(ImageClassification, MixesLabelsAsItMixesImages) {
 
 TEST(ImageClassification, RefusesToAugmentWhatIsNoBytes) {
   const models::Model network = models::mlp({.classes = 3, .image_size = 6, .channels = 1, .hidden = {4}});
-  EXPECT_ERROR(tasks::image_classification(network, {.images = {.type = DataType::fp32}, .augmentation = {.mixup = 1}}),
+  EXPECT_ERROR(tasks::image_classification(
+                   network, {.images = {.type = DataType::fp32}, .augmentation = {.mixup = 1}}),
                ErrorCode::invalid_argument, "not augmented", "bytes");
-  EXPECT_ERROR(tasks::image_classification(network, {.augmentation = {.hue = 0.1}}), ErrorCode::invalid_argument,
-               "hue", "have 1");
+  EXPECT_ERROR(tasks::image_classification(network, {.augmentation = {.hue = 0.1}}),
+               ErrorCode::invalid_argument, "hue", "have 1");
 }
 
 TEST(Tasks, RegisterThemselves) {

@@ -72,8 +72,8 @@ inline nn::Task tiny_perceptron(double dropout = 0, const nn::Loss& loss = nn::c
 
 // Everything that images of one channel can be augmented by.
 inline nn::Task tiny_augmented() {
-  const models::Model network = models::mlp(
-      {.classes = kTinyClasses, .image_size = kTinySize, .channels = 1, .hidden = {12}});
+  const models::Model network =
+      models::mlp({.classes = kTinyClasses, .image_size = kTinySize, .channels = 1, .hidden = {12}});
   return tasks::image_classification(network, {.images = tiny_images(),
                                                .augmentation = {.brightness = 0.2,
                                                                 .contrast = 0.2,

@@ -26,7 +26,8 @@ struct ImageClassificationOptions {
 
 //   inputs:     images uint8, or as the options say, [batch, H, W, C]
 //               labels int32 [batch]; rows with label -1 only fill the batch
-//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's. Of rows that are mixed
+//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's. Of rows that
+//   are mixed
 //               of two, the loss is that of both labels by their shares, the label that of the larger share
 //   served:     logits fp32 [batch, classes]
 //   evaluation: loss fp32 [batch], what is trained, of each example; 0 in filling rows
