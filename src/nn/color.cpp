@@ -19,26 +19,36 @@ constexpr std::array<Row, kColors> kQuarterTurn{{{-0.16770325F, -0.32926815F, 0.
                                                  {0.32813081F, -0.03552093F, -0.29260989F},
                                                  {-1.24973261F, 1.04650843F, 0.20322418F}}};
 
-Value* of_colors(Value* like, const Row& row) {
-  return ops::constant(like->graph(), Tensor::from<float>({kColors}, {row.begin(), row.end()}));
-}
-
-// [batch] to [batch, 1, 1, 1].
+// [batch] to [batch, 1, 1].
 Value* per_image(Value* numbers) {
-  return ops::reshape(numbers, {numbers->shape()[0], 1, 1, 1});
+  return ops::reshape(numbers, {numbers->shape()[0], 1, 1});
 }
 
-// The mean of the gray image, [batch, 1, 1, 1].
-Value* mean_gray(Value* images) {
-  const bool colored = images->shape().back() == Dimension(kColors);
-  if (!colored) return ops::reduce_mean(images, {.axes = {1, 2, 3}, .keep_dimensions = true});
-  Value* mean = ops::reduce_mean(images, {.axes = {1, 2}, .keep_dimensions = true});
-  return ops::reduce_sum(ops::multiply(mean, of_colors(mean, kLuma)), {.axes = {3}, .keep_dimensions = true});
+// One number for each color: [3, 1].
+Value* of_colors(Value* like, const Row& row) {
+  return ops::constant(like->graph(), Tensor::from<float>({kColors, 1}, {row.begin(), row.end()}));
 }
 
-// The sum over k of channel k times column k of each image's matrix: saturation s and hue h turn a color,
-// less its gray, by s (cos h + sin h * quarter turn). No product of matrices: those may run in 16 bits.
-Value* turned(Value* images, Value* saturation, Value* hue) {
+// The mean of the gray image, [batch, 1, 1].
+Value* mean_gray(Value* planes) {
+  Value* mean = ops::reduce_mean(planes, {.axes = {2}, .keep_dimensions = true});
+  if (mean->shape()[1] == Dimension(kColors)) {
+    Value* parts = ops::multiply(mean, of_colors(mean, kLuma));
+    return ops::reduce_sum(parts, {.axes = {1}, .keep_dimensions = true});
+  }
+  return ops::reduce_mean(mean, {.axes = {1}, .keep_dimensions = true});
+}
+
+// The sum of the planes, each by its number.
+Value* weighted(const std::vector<Value*>& planes, const Row& numbers) {
+  Value* sum = ops::multiply(planes[0], numbers[0]);
+  for (size_t k = 1; k < kColors; ++k) sum = ops::add(sum, ops::multiply(planes[k], numbers[k]));
+  return sum;
+}
+
+// Saturation s and hue h make of a color, less its gray, s (cos h + sin h * quarter turn) of it. No product
+// of matrices: those may run in 16 bits.
+Value* mix_planes(Value* planes, Value* saturation, Value* hue) {
   Value* along = saturation != nullptr ? per_image(saturation) : nullptr;
   Value* across = nullptr;
   if (hue != nullptr) {
@@ -47,21 +57,15 @@ Value* turned(Value* images, Value* saturation, Value* hue) {
     along = ops::multiply(scale, ops::cos(angle));
     across = ops::multiply(scale, ops::sin(angle));
   }
-  const std::vector<Value*> channels = ops::split(images, {1, 1, 1}, 3);
-  Value* sum = nullptr;
-  for (size_t k = 0; k < kColors; ++k) {
-    Row spread;
-    Row turn;
-    for (size_t c = 0; c < kColors; ++c) {
-      spread[c] = (c == k ? 1.0F : 0.0F) - kLuma[k];
-      turn[c] = kQuarterTurn[c][k];
-    }
-    Value* column = ops::add(ops::multiply(along, of_colors(along, spread)), kLuma[k]);
-    if (across != nullptr) column = ops::add(column, ops::multiply(across, of_colors(across, turn)));
-    Value* part = ops::multiply(ops::cast(channels[k], DataType::fp32), column);
-    sum = sum == nullptr ? part : ops::add(sum, part);
+  const std::vector<Value*> colors = ops::split(planes, {1, 1, 1}, 1);
+  Value* gray = weighted(colors, kLuma);
+  std::vector<Value*> mixed;
+  for (size_t c = 0; c < kColors; ++c) {
+    Value* color = ops::add(gray, ops::multiply(along, ops::subtract(colors[c], gray)));
+    if (across != nullptr) color = ops::add(color, ops::multiply(across, weighted(colors, kQuarterTurn[c])));
+    mixed.push_back(color);
   }
-  return sum;
+  return ops::concat(mixed, 1);
 }
 
 }  // namespace
@@ -71,17 +75,18 @@ Value* adjust_color(Value* images, const ColorFactors& factors) {
   require(!turns || images->shape().back() == Dimension(kColors), ErrorCode::invalid_argument,
           "saturation and hue are of images with 3 channels, these have {}",
           images->shape().back().to_string());
-  Value* pixels = ops::cast(images, DataType::fp32);
-  Value* x = turns ? turned(images, factors.saturation, factors.hue) : pixels;
-  Value* offset = nullptr;
+  // By planes, [batch, C, H * W]: numbers of an image or a color then hold for long runs.
+  const SymbolicShape& shape = images->shape();
+  Value* rows = ops::reshape(images, {shape[0], shape[1] * shape[2], shape[3]});
+  Value* planes = ops::cast(ops::transpose(rows, {0, 2, 1}), DataType::fp32);
+  Value* x = turns ? mix_planes(planes, factors.saturation, factors.hue) : planes;
   if (factors.contrast != nullptr) {
     Value* contrast = per_image(factors.contrast);
-    x = ops::multiply(x, contrast);
-    offset = ops::multiply(ops::subtract(1, contrast), mean_gray(pixels));
+    Value* offset = ops::multiply(ops::subtract(1, contrast), mean_gray(planes));
+    x = ops::add(ops::multiply(x, contrast), offset);
   }
-  if (offset != nullptr) x = ops::add(x, offset);
   if (factors.brightness != nullptr) x = ops::multiply(x, per_image(factors.brightness));
-  return ops::clip(x, 0, 255);
+  return ops::reshape(ops::transpose(ops::clip(x, 0, 255), {0, 2, 1}), shape);
 }
 
 }  // namespace tessera::nn
