@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/data/rows.h"
-#include "tessera/graph/graph.h"
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/train/task_registry.h"
 #include "tessera/train/trainer.h"
