@@ -71,6 +71,7 @@ set(TESSERA_USER_HEADERS
     tessera/graph/field.h
     tessera/models/model.h
     tessera/models/registry.h
+    tessera/nn/augmentation.h
     tessera/nn/context.h
     tessera/nn/images.h
     tessera/nn/initializer.h

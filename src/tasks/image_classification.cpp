@@ -25,11 +25,35 @@ Rows rows_of(Value* labels) {
   return {classes, ops::cast(ops::equal(labels, classes), DataType::fp32)};
 }
 
-nn::Training training(const nn::Loss& loss, Value* logits, const nn::Values& inputs) {
+nn::Training measures(Value* losses, Value* logits, Value* labels, Value* weights) {
+  Value* hits = ops::equal(ops::argmax(logits), labels);
+  return {.objectives = {nn::mean_of("loss", losses, weights)},
+          .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), weights)}};
+}
+
+using Logits = std::function<Value*(nn::Context& context, Value* images)>;
+
+// Losses are linear in what is aimed at, so that those of two labels by their shares are that of a soft
+// label; of the squared error this holds but for what no logit changes.
+nn::Training training(nn::Context& context, const ImageClassificationOptions& options, const Logits& network,
+                      const nn::Values& inputs) {
+  const nn::AugmentationOptions& augmentation = options.augmentation;
   const Rows rows = rows_of(inputs["labels"]);
-  Value* hits = ops::equal(ops::argmax(logits), rows.labels);
-  return {.objectives = {nn::mean_of("loss", loss.examples(logits, rows.labels), rows.weights)},
-          .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), rows.weights)}};
+  Value* images = inputs["images"];
+  if (augmentation.changes_images() || augmentation.mixes())
+    images = nn::augment_images(context, images, augmentation);
+  if (!augmentation.mixes()) {
+    Value* logits = network(context, images);
+    return measures(options.loss.examples(logits, rows.labels), logits, rows.labels, rows.weights);
+  }
+  const nn::Mixed mixed = nn::mix_images(context, images, inputs["labels"], augmentation);
+  Value* partners = rows_of(mixed.partner_label).labels;
+  Value* logits = network(context, mixed.images);
+  Value* losses =
+      ops::add(ops::multiply(mixed.share, options.loss.examples(logits, rows.labels)),
+               ops::multiply(ops::subtract(1, mixed.share), options.loss.examples(logits, partners)));
+  Value* own = ops::greater_equal(mixed.share, ops::constant_like(mixed.share, 0.5));
+  return measures(losses, logits, ops::select(own, rows.labels, partners), rows.weights);
 }
 
 // How many classes a row's logits put before its label; NaN puts them all there.
@@ -75,26 +99,30 @@ report::Picture picture_of(const data::Dataset& dataset, int64_t index) {
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options) {
   const Dimension batch = Dimension::symbol("batch");
   const nn::Loss loss = options.loss;
-  const auto logits = [network, input = options.images](nn::Context& context, const nn::Values& inputs) {
-    return network.forward(context, nn::normalize_images(inputs["images"], input));
+  const nn::AugmentationOptions& augmentation = options.augmentation;
+  nn::check_augmentation(augmentation, network.input_type(batch).shape.back().value());
+  require(options.images.type == DataType::uint8 || !(augmentation.changes_images() || augmentation.mixes()),
+          ErrorCode::invalid_argument, "images of {} are not augmented: that is of bytes",
+          to_string(options.images.type));
+  const Logits logits = [network, input = options.images](nn::Context& context, Value* images) {
+    return network.forward(context, nn::normalize_images(images, input));
   };
-  return {
-      .name = "image_classification",
-      .network = network.name,
-      .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
-                 {"labels", {DataType::int32, {batch}}}},
-      .metrics = metrics(network.options.classes),
-      .samples = "images",
-      .training = [=](nn::Context& context,
-                      const nn::Values& inputs) { return training(loss, logits(context, inputs), inputs); },
-      .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
-        return {{"logits", logits(context, inputs)}};
-      },
-      .evaluation =
-          [=](nn::Context& context, const nn::Values& inputs) {
-            return evaluation(loss, ops::cast(logits(context, inputs), DataType::fp32), inputs,
-                              network.options.classes);
-          }};
+  return {.name = "image_classification",
+          .network = network.name,
+          .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
+                     {"labels", {DataType::int32, {batch}}}},
+          .metrics = metrics(network.options.classes),
+          .samples = "images",
+          .training = [=](nn::Context& context,
+                          const nn::Values& inputs) { return training(context, options, logits, inputs); },
+          .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
+            return {{"logits", logits(context, inputs["images"])}};
+          },
+          .evaluation =
+              [=](nn::Context& context, const nn::Values& inputs) {
+                return evaluation(loss, ops::cast(logits(context, inputs["images"]), DataType::fp32), inputs,
+                                  network.options.classes);
+              }};
 }
 
 void ClassificationEvaluator::add(const data::Batch& batch, const Feeds& outputs) {

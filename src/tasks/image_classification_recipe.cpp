@@ -48,21 +48,43 @@ train::PredictionSet predict_files(const Options& settings, const std::vector<st
           classification_text(classes, files)};
 }
 
+nn::AugmentationOptions augmentation_of(const Options& settings) {
+  const auto number = [&](const char* key) { return settings.real(std::string("augment.") + key); };
+  const std::vector<double> shares = settings.reals("augment.erasing_share");
+  nn::AugmentationOptions options{.brightness = number("brightness"),
+                                  .contrast = number("contrast"),
+                                  .saturation = number("saturation"),
+                                  .hue = number("hue"),
+                                  .color_probability = number("color_probability"),
+                                  .grayscale = number("grayscale"),
+                                  .erasing = number("erasing"),
+                                  .erasing_minimum_share = shares.at(0),
+                                  .erasing_maximum_share = shares.at(1),
+                                  .erasing_fill = {},
+                                  .mixup = number("mixup"),
+                                  .cutmix = number("cutmix"),
+                                  .mix_probability = number("mix_probability")};
+  for (const double mean : settings.reals("data.mean"))
+    options.erasing_fill.push_back(static_cast<float>(255 * mean));
+  return options;
+}
+
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
-  return {
-      .task = image_classification(make_network(settings), {.loss = loss, .images = image_input(settings)}),
-      .data = image_data_name(settings),
-      .training =
-          [settings] {
-            return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
-                                                  image_loading(settings));
-          },
-      .test = [settings] { return make_test_set(settings); },
-      .predictions = [settings] { return make_predictions(settings); },
-      .file_predictions =
-          [settings](const std::vector<std::string>& files) { return predict_files(settings, files); },
-      .class_names = [settings] { return labeled_dataset(settings, data::Split::test)->class_names(); }};
+  return {.task = image_classification(
+              make_network(settings),
+              {.loss = loss, .images = image_input(settings), .augmentation = augmentation_of(settings)}),
+          .data = image_data_name(settings),
+          .training =
+              [settings] {
+                return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
+                                                      image_loading(settings));
+              },
+          .test = [settings] { return make_test_set(settings); },
+          .predictions = [settings] { return make_predictions(settings); },
+          .file_predictions =
+              [settings](const std::vector<std::string>& files) { return predict_files(settings, files); },
+          .class_names = [settings] { return labeled_dataset(settings, data::Split::test)->class_names(); }};
 }
 
 void complete(Options& settings) {
@@ -79,6 +101,16 @@ std::vector<Contradiction> check(const Options& settings) {
          fmt::format("the network has {} outputs ('model.classes') for {} classes ('data.classes')", outputs,
                      classes)});
   }
+  for (const char* key : {"augment.saturation", "augment.hue", "augment.grayscale"}) {
+    if (settings.real(key) == 0 || settings.integer("data.channels") == 3) continue;
+    found.push_back({{key, "data.channels"},
+                     fmt::format("'{}' is of images with 3 channels, these have {} ('data.channels')", key,
+                                 settings.integer("data.channels"))});
+  }
+  const std::vector<double> shares = settings.reals("augment.erasing_share");
+  if (shares.size() != 2 || shares[0] > shares[1])
+    found.push_back({{"augment.erasing_share"},
+                     "'augment.erasing_share' takes the smallest and the largest share of the area"});
   return found;
 }
 
@@ -102,11 +134,41 @@ std::vector<Option> train_options() {
   };
 }
 
+Option strength(const char* key, const char* documentation, double most) {
+  return {.key = key, .value = 0.0, .documentation = documentation, .limits = Limits::between(0, most)};
+}
+
+Option probability(const char* key, const char* documentation, double usual = 0) {
+  return {.key = key, .value = usual, .documentation = documentation, .limits = Limits::between(0, 1)};
+}
+
+std::vector<Option> augmentation_options() {
+  return {
+      strength("brightness", "Multiply by a number between 1 - x and 1 + x, at least 0; 0: leave as it is",
+               10),
+      strength("contrast", "The same of the distance from the gray of the image's mean", 10),
+      strength("saturation", "The same of the distance from the gray of the pixel; of 3 channels", 10),
+      strength("hue", "Turn the hue by up to this part of a whole turn, either way; of 3 channels", 0.5),
+      probability("color_probability", "Of these four together, for an image", 1),
+      probability("grayscale", "Probability that an image becomes gray; of 3 channels"),
+      probability("erasing", "Probability that a random rectangle of an image is set to the mean"),
+      {.key = "erasing_share",
+       .value = std::vector<double>{0.02, 1.0 / 3},
+       .documentation = "Of the image's area, that rectangle's smallest and largest",
+       .limits = {.low = 0, .high = 1, .low_open = true}},
+      strength("mixup", "Add two images and their labels, with shares of Beta(x, x); 0: none", 10),
+      strength("cutmix",
+               "Put a rectangle of another image in, the share that stays being of Beta(x, x); 0: none", 10),
+      probability("mix_probability", "Of one of these two, for an image; both are then as likely", 1),
+  };
+}
+
 const train::TaskRegistration kRegistration(
     {.name = "image_classification",
      .documentation = "One class for each image; test images are measured at the end of an epoch.",
      .sections = {{"model", model_options(), [] { return choices_of(models::networks()); }},
                   image_data_options(),
+                  {"augment", augmentation_options()},
                   {"train", train_options()}},
      .complete = complete,
      .check = check,

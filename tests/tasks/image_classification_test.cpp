@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "tessera/data/rows.h"
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/train/task_registry.h"
 #include "tessera/train/trainer.h"
 
+#include "support/expect_error.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -153,6 +155,80 @@ TEST(ImageClassification, FillingRowsCountNothing) {
   EXPECT_EQ(half[1], 2);
   EXPECT_NEAR(half[0], all[0] / 2, 1e-5);  // a sum of a few losses of about one in fp32
   EXPECT_EQ(half[3], 2);
+}
+
+// The graph of one half of such a task at four rows: training, or what is evaluated.
+std::string text_of(const nn::Task& task, nn::Mode mode) {
+  Graph graph("half");
+  nn::Context context(graph, mode);
+  const nn::Values inputs = nn::add_inputs(graph, task, {{"batch", 4}});
+  if (mode == nn::Mode::training) {
+    graph.add_output("loss", task.training(context, inputs).objectives[0].sum);
+  } else {
+    for (const auto& [name, value] : task.evaluation(context, inputs)) graph.add_output(name, value);
+    for (const auto& [name, value] : task.inference(context, inputs)) graph.add_output(name, value);
+  }
+  return print(graph);
+}
+
+TEST(ImageClassification, AugmentsInTrainingAlone) {
+  EXPECT_NE(text_of(tiny_augmented(), nn::Mode::training), text_of(tiny_perceptron(), nn::Mode::training));
+  EXPECT_EQ(text_of(tiny_augmented(), nn::Mode::inference), text_of(tiny_perceptron(), nn::Mode::inference));
+}
+
+// Logits that are the mean level of the images and its opposite.
+nn::Task two_levels(const nn::AugmentationOptions& augmentation) {
+  const auto forward = [](nn::Context& context, Value* images) {
+    Value* scale = context.parameter("scale", {2}, nn::zeros());
+    Value* mean = ops::reduce_mean(ops::reshape(images, {images->shape()[0], 16}),
+                                   {.axes = {1}, .keep_dimensions = true});
+    return ops::multiply(mean, scale);
+  };
+  return tasks::image_classification({"levels", {2, 4, 1}, forward}, {.augmentation = augmentation});
+}
+
+// Black images are of class 0, white ones of class 1; the loss of a mix is that of both labels by their
+// shares, and a hit is that of the larger.
+TEST(ImageClassification, MixesLabelsAsItMixesImages) {
+  const nn::Task task = two_levels({.mixup = 1});
+  Graph graph("mixed");
+  nn::Context context(graph, nn::Mode::training);
+  const nn::Training training = task.training(context, nn::add_inputs(graph, task, {{"batch", 64}}));
+  graph.add_output("loss", training.objectives[0].sum);
+  graph.add_output("hits", training.metrics[0].sum);
+  graph.add_output("images", graph.find_input("scale")->uses().front().node->input(0));
+  std::vector<Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    Tensor value(input->data_type(), input->type().static_shape());
+    for (int64_t i = 0; input->name() == "images" && i < value.size(); ++i) value.set(i, i / 16 % 2 * 255.0);
+    for (int64_t i = 0; input->name() == "labels" && i < value.size(); ++i)
+      value.set(i, static_cast<double>(i % 2));
+    if (input->name() == "scale") value = Tensor::from<float>({2}, {-2, 1});
+    inputs.push_back(std::move(value));
+  }
+  const std::vector<Tensor> outputs = run_reference(graph, inputs).outputs;
+  double loss = 0;
+  double hits = 0;
+  int between = 0;
+  for (int64_t n = 0; n < 64; ++n) {
+    const double white = outputs[2].at(n);  // the share of label 1
+    const double gap = 3 * white;           // of the logits
+    loss += std::log(1 + std::exp(gap)) - white * gap;
+    if (std::abs(white - 0.5) > 1e-6) hits += white > 0.5 ? 1 : 0;
+    between += white > 0.1 && white < 0.9 ? 1 : 0;
+  }
+  EXPECT_NEAR(outputs[0].at(0), loss, 1e-3);
+  EXPECT_EQ(outputs[1].at(0), hits);
+  EXPECT_GT(between, 16);
+}
+
+TEST(ImageClassification, RefusesToAugmentWhatIsNoBytes) {
+  const models::Model network = models::mlp({.classes = 3, .image_size = 6, .channels = 1, .hidden = {4}});
+  EXPECT_ERROR(tasks::image_classification(
+                   network, {.images = {.type = DataType::fp32}, .augmentation = {.mixup = 1}}),
+               ErrorCode::invalid_argument, "not augmented", "bytes");
+  EXPECT_ERROR(tasks::image_classification(network, {.augmentation = {.hue = 0.1}}),
+               ErrorCode::invalid_argument, "hue", "have 1");
 }
 
 TEST(Tasks, RegisterThemselves) {

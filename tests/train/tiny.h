@@ -70,6 +70,19 @@ inline nn::Task tiny_perceptron(double dropout = 0, const nn::Loss& loss = nn::c
   return tasks::image_classification(network, {.loss = loss, .images = tiny_images()});
 }
 
+// Everything that images of one channel can be augmented by.
+inline nn::Task tiny_augmented() {
+  const models::Model network =
+      models::mlp({.classes = kTinyClasses, .image_size = kTinySize, .channels = 1, .hidden = {12}});
+  return tasks::image_classification(network, {.images = tiny_images(),
+                                               .augmentation = {.brightness = 0.2,
+                                                                .contrast = 0.2,
+                                                                .erasing = 0.3,
+                                                                .mixup = 0.2,
+                                                                .cutmix = 1,
+                                                                .mix_probability = 0.7}});
+}
+
 inline nn::Task tiny_resnet(double dropout = 0) {
   const models::Model network = models::resnet_small({.classes = kTinyClasses,
                                                       .image_size = kTinySize,

@@ -143,6 +143,7 @@ std::vector<Resumption> resumptions() {
   half.precision = Precision::fp16;
   half.optimizer = optim::lamb({.learning_rate = 0.01});
   cases.push_back({"everything_in_fp16", tiny_perceptron(0.3), half});
+  cases.push_back({"augmented", tiny_augmented(), tiny_training()});
   return cases;
 }
 

@@ -9,6 +9,7 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/model.h"
+#include "tessera/nn/augmentation.h"
 #include "tessera/nn/images.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/task.h"
@@ -20,17 +21,20 @@ namespace tessera::tasks {
 struct ImageClassificationOptions {
   nn::Loss loss = nn::cross_entropy();
   nn::ImageInput images = {};
+  nn::AugmentationOptions augmentation = {};  // in training alone; of images that come as bytes
 };
 
 //   inputs:     images uint8, or as the options say, [batch, H, W, C]
 //               labels int32 [batch]; rows with label -1 only fill the batch
-//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's
+//   objective:  loss; metric: accuracy, the share of rows whose largest logit is the label's. Rows mixed of
+//               two have the losses of both labels by their shares, and the label of the larger share
 //   served:     logits fp32 [batch, classes]
 //   evaluation: loss fp32 [batch], what is trained, of each example; 0 in filling rows
 //               prediction int32 [batch]
 //               confidence fp32 [batch], the softmax of the prediction
 //               rank int32 [batch], of networks of more than ten classes: how many of them have a larger
 //               logit than the label's
+// Throws Error(invalid_argument) naming the augmentation that is out of range or does not fit the images.
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options = {});
 
 inline constexpr int32_t kNotRanked = -1;
