@@ -69,9 +69,9 @@ class FusedContraction : public ::testing::TestWithParam<std::tuple<Chain, DataT
     EXPECT_EQ(names.front(), refused ? "unfused" : "onednn." + kind) << print(*graph);
     // Transformed filters, which the first of the kernels inside may be, spread NaN.
     if (refused && kind == "convolution") return;
-    std::vector<Tensor> inputs = random_inputs(node, -1, 1);
-    inputs[0].set(0, std::numeric_limits<double>::quiet_NaN());
-    expect_every_kernel(node, inputs, {tolerance}, freezable, Device::cpu(), true, names.front());
+    std::vector<Tensor> with_nan = random_inputs(node, -1, 1);
+    with_nan[0].set(0, std::numeric_limits<double>::quiet_NaN());
+    expect_every_kernel(node, with_nan, {tolerance}, freezable, Device::cpu(), true, names.front());
   }
 };
 

@@ -215,8 +215,8 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, ResidualConvolution, ::testing::ValuesIn(re
 std::vector<NormalizedCase> cases_of_statistics() {
   std::vector<NormalizedCase> cases;
   for (const auto& [prefix, type] : {std::pair{"Tf32", "fp32"}, {"Half", "fp16"}, {"BrainFloat", "bf16"}}) {
-    const auto add = [&](const std::string& name, const std::string& pixels, int64_t inputs,
-                         int64_t outputs) {
+    const auto add = [&, prefix = prefix, type = type](const std::string& name, const std::string& pixels,
+                                                       int64_t inputs, int64_t outputs) {
       cases.push_back({prefix + name, pixels, inputs, outputs, 0, false, type});
     };
     add("OneSlice", "3, 7, 9", 64, 256);

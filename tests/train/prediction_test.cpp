@@ -59,7 +59,8 @@ TEST(Predict, StopsAfterTheFirstExamples) {
   Trainer trainer(served_regression(), on_cpu());
   const Tensor all = trainer.predict(two_batches()).at("height");
   for (const int64_t count : {1, 4, 5, 7, 100}) {
-    const Tensor some = trainer.predict(two_batches(), {.samples = count}).at("height");
+    const Tensor some =
+        trainer.predict(two_batches(), train::EvaluationLimits{.samples = count}).at("height");
     ASSERT_EQ(some.shape(), Shape{std::min<int64_t>(count, 7)});
     for (int64_t i = 0; i < some.size(); ++i) EXPECT_EQ(some.at(i), all.at(i));
   }
