@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
 
+#include "nn/channels.h"
 #include "nn/draws.h"
 
 namespace tessera::nn {
@@ -64,11 +65,6 @@ Rectangles draw_erased(Context& context, const Value* images, const Augmentation
   return {top, left, ops::select(erases, ops::add(top, rows), top), ops::add(left, columns)};
 }
 
-// A constant that broadcasts over the channels.
-Value* levels(Value* images, const std::vector<float>& values) {
-  return ops::constant(images->graph(), Tensor::from<float>({std::ssize(values)}, values));
-}
-
 }  // namespace
 
 Value* inside(const Rectangles& areas, const Value* images) {
@@ -122,7 +118,7 @@ Value* augment_images(Context& context, Value* images, const AugmentationOptions
   images = ops::cast(images, DataType::fp32);
   if (options.erasing == 0) return images;
   const Rectangles erased = draw_erased(context, images, options);
-  return ops::select(inside(erased, images), levels(images, options.erasing_fill), images);
+  return ops::select(inside(erased, images), of_channels(images, options.erasing_fill), images);
 }
 
 }  // namespace tessera::nn

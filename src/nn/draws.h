@@ -1,8 +1,6 @@
 // Random numbers of the images of a batch.
 #pragma once
 
-#include <string>
-
 #include "tessera/base/error.h"
 #include "tessera/nn/context.h"
 #include "tessera/ops/functions.h"

@@ -6,6 +6,8 @@
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
 
+#include "nn/channels.h"
+
 namespace tessera::nn {
 namespace {
 
@@ -13,12 +15,6 @@ void check_channels(const Value* images, std::string_view name, const std::vecto
   const auto count = static_cast<int64_t>(values.size());
   require(count <= 1 || images->shape().back() == Dimension(count), ErrorCode::invalid_argument,
           "{} has {} numbers, the images have {} channels", name, count, images->shape().back().to_string());
-}
-
-// A constant that broadcasts over the channels of `x`.
-Value* of_channels(Value* x, const std::vector<float>& values) {
-  if (values.size() == 1) return ops::constant_like(x, values[0]);
-  return ops::constant(x->graph(), Tensor::from<float>({std::ssize(values)}, values));
 }
 
 bool all_are(const std::vector<float>& values, float number) {

@@ -22,6 +22,7 @@ bool is_broken(Device& device) {
 
 TEST(CudaGraphFuzz, RunsOnTheGpu) {
   const std::shared_ptr<Device> device = opened_or_null([] { return Device::open("cuda"); });
+  // Runs with all tests on machines without one; `./test --gpu` refuses to start there.
   if (device == nullptr) GTEST_SKIP() << "no GPU";
   try_seeds(
       "CudaGraphFuzz.RunsOnTheGpu", 60, [&](uint64_t seed) { return check_seed_on(device, seed); },

@@ -37,6 +37,7 @@ TEST(CudaKernelFuzz, EveryKernelComputesWhatTheReferenceDoes) {
   constexpr int kMostFailures = 20;  // seeds
   keep_nothing_on_disk();
   const auto device = opened_or_null([] { return std::make_shared<EagerDevice>(""); });
+  // Runs with all tests on machines without one; `./test --gpu` refuses to start there.
   if (device == nullptr) GTEST_SKIP() << "no GPU";
   PreparedSeeds seeds(device, *device);
   int failures = 0;
