@@ -72,12 +72,12 @@ class MeasuredTest(TreeTest):
     def test_what_must_not_grow(self):
         common = {"kind": "scaling", "time": "2026-01-01", "commit": None, "machine": MACHINE}
         graph = {"part": "graph", "case": "cuda/large-graph-h100", "nodes": 20287, "reached": 1.5, "allowed": 2.0}
-        table = {"part": "table", "case": "cpu/click-through-b512", "entries": [1000, 1000000], "medians": [0.5, 0.6],
+        table = {"part": "table", "case": "cpu/click-through-b512", "entries": [1000, 1000000], "milliseconds": [0.5, 0.6],
                  "bytes": [70, 70], "reached": 1.2, "allowed": 1.25}
         self.results("2026-01-01-scaling", common | graph, common | table)
         page = self.page()
         self.assertIn("| Some CPU | `cuda/large-graph-h100` | 20,287 nodes, compiled for H100 | 1.50 s | 2 s | - | 2026-01-01 |", page)
-        self.assertIn("tables of 1,000 and 1,000,000 rows: 0.500 and 0.600 ms, 70 and 70 bytes | 1.20 | 1.25 |", page)
+        self.assertIn("tables of 1,000 and 1,000,000 rows: 0.500 and 0.600 ms a step, 70 and 70 bytes | 1.20 | 1.25 |", page)
 
     def test_an_old_page_fails(self):
         self.results("2026-01-01", comparison(20.0))
