@@ -24,7 +24,7 @@ struct ProfileArguments {
 struct Measurements {
   Clock::time_point start;
   TimeSpan binding;
-  std::vector<RunTimes> runs;  // the warm-up ahead, the last ones behind
+  std::vector<RunTimes> runs;  // the warm-up first, the last ones at the end
   NodeTimes nodes;
 };
 

@@ -27,7 +27,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // common_subexpressions would merge the copies with what they are copies of; of casts there are copies,
   // too.
   const Pass recompute{.name = "recompute_activations",
-                       .documentation = "not kept for the backward half, but made again there",
+                       .documentation = "not kept for the backward half, but recomputed there",
                        .run = passes::recompute_activations,
                        .after = {"common_subexpressions", "lower_precision"}};
   // A device's kernels are of a precision, and patterns look for operators that expand_operators replaces.

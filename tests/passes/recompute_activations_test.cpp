@@ -83,7 +83,7 @@ TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
   })");
 }
 
-TEST(RecomputeActivations, CountsAResidualBehindTheReluAsForward) {
+TEST(RecomputeActivations, CountsAResidualAfterTheReluAsForward) {
   const std::string forward = kInputs + kForward + R"(
     %residual = add(%y, %z)
     %dz = multiply(%residual, %z)
@@ -109,7 +109,7 @@ TEST(RecomputeActivations, KeepsItWhereTheInputIsNotKept) {
     output z = %z
     output dw2 = %dw2
   })");
-  // The weight gradient stands behind the normalization's.
+  // The weight gradient stands after the normalization's.
   expect_kept(kInputs + kForward + kBackward + kMask + kGradient + kLate + kOutputs);
 }
 

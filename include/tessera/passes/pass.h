@@ -35,7 +35,7 @@ struct PassOptions {
   bool fuse = true;
   // The same bits at every run. Without it a device may use kernels whose sums vary in their order.
   bool deterministic = true;
-  // Less memory for a little more work in training: cheap activations are computed again. Unset: as the
+  // Less memory for a little more work in training: cheap activations are recomputed. Unset: as the
   // device likes it.
   std::optional<bool> recompute = {};
 };
