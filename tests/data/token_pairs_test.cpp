@@ -66,7 +66,9 @@ Pair pair_of(const Feeds& row, size_t place = 0) {
   EXPECT_EQ(tokens[filled - 1], kSeparator);
   for (size_t i = 0; i < length; ++i) {
     EXPECT_EQ(segments[i], i > first_end && i < filled ? 1 : 0);
-    if (i >= filled) EXPECT_EQ(tokens[i], kPadding);
+    if (i >= filled) {
+      EXPECT_EQ(tokens[i], kPadding);
+    }
   }
   return {Ids(tokens.begin() + 1, tokens.begin() + static_cast<int64_t>(first_end)),
           Ids(tokens.begin() + static_cast<int64_t>(first_end) + 1,

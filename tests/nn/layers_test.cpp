@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/compile/executable.h"
+#include "tessera/compile/feeds.h"
 #include "tessera/graph/operator.h"
 #include "tessera/nn/loss.h"
 
@@ -98,8 +99,10 @@ TEST(Layers, HideWhatIsBehindTheEndOfARow) {
   f.graph.add_output("shown", shown);
   f.graph.add_output("scores", nn::hidden_keys(shown));
   const std::vector<int32_t> given{4, 1, 0};
-  const Feeds outputs =
-      compile(f.graph, Device::reference())->run({{"lengths", Tensor::from<int32_t>({3}, given)}});
+  const std::shared_ptr<Device> device = Device::reference();
+  const auto executable = compile(f.graph, device);
+  executable->bind(std::make_shared<Variables>(device));
+  const Feeds outputs = executable->run({{"lengths", Tensor::from<int32_t>({3}, given)}});
   ASSERT_EQ(outputs.at("scores").shape(), (Shape{3, 1, 4, 4}));
   for (int64_t row = 0; row < 3; ++row) {
     for (int64_t key = 0; key < 4; ++key) {
