@@ -130,7 +130,8 @@ class TokensTest(ProgramTest):
             self.assertIn(f"test_{number}", summary)
         self.assertEqual(checkpoint(straight / "model.safetensors")[0]["format"], "pt")
         config = json.loads((straight / "config.json").read_text())
-        self.assertEqual((config["model_type"], config["hidden_size"], config["vocab_size"]), ("bert", 32, 60))
+        vocabulary = json.loads((shards / "tokens.json").read_text())["vocabulary"]
+        self.assertEqual((config["model_type"], config["hidden_size"], config["vocab_size"]), ("bert", 32, vocabulary))
         self.assertRegex(self.call("predict", straight, "--count", 2),
                          r"(?s)^row 0:\n  \[CLS\] .*_.*\d+ of \d+ gaps filled with what was there\n$")
         # Weights of a run, or of transformers, to start from.

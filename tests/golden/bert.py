@@ -5,10 +5,9 @@ of its own:
     python3 -m venv build/transformers
     build/transformers/bin/pip install torch==2.15.0 transformers==5.24.0
     build/transformers/bin/python tests/golden/bert.py                 # writes bert.safetensors and bert_pretraining.json
-    build/transformers/bin/python tests/golden/bert.py compare FOLDER  # what is in a folder, beside transformers
+    tessera predict RUN --count 100 | build/transformers/bin/python tests/golden/bert.py compare RUN SHARDS
 
-`compare` reads model.safetensors and config.json of a folder, and predictions.safetensors with the `tokens`, `segments`
-and `lengths` that were asked and the `logits` and `next_sentence` that were answered.
+`compare` lets transformers fill the same gaps by the weights of a finished run, and says how many it fills otherwise.
 """
 
 import json
@@ -19,7 +18,7 @@ import tempfile
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import load_file, safe_open, save_file
+from safetensors.torch import safe_open, save_file
 from torch.nn import functional
 
 import formula
@@ -32,6 +31,7 @@ LENGTHS = [10, 7, 4]
 PLACES = [[1, 3], [0, 6], [2, 3]]
 STEPS, STEP_BATCH, MASKED, MASK, KEPT, SEED = 20, 8, 0.25, 4, [2, 3], 1
 SAMPLES = 16
+MASK_NAME = "[MASK]"
 
 
 def network(dtype, kind=transformers.BertForPreTraining):
@@ -157,20 +157,41 @@ def make_curves():
     (FOLDER / "bert_pretraining.json").write_text(json.dumps(golden, indent=1) + "\n")
 
 
-def compare(folder):
-    model, report = transformers.BertForPreTraining.from_pretrained(folder, output_loading_info=True)
+def tokens_of(line, numbers):
+    """What `tessera predict` prints: `_` for a mask, and any other token with a space behind it."""
+    tokens = []
+    for part in line.strip("\n")[2:].split(" "):
+        rest = part.lstrip("_")
+        masks = len(part) - len(rest)
+        if rest == "" and masks > 0:
+            masks, rest = masks - 1, "_"
+        tokens += [MASK_NAME] * masks + ([rest] if rest else [])
+    return [numbers[token] for token in tokens]
+
+
+def compare(run, shards):
+    """The rows that `tessera predict` prints, from the standard input."""
+    model, report = transformers.BertForPreTraining.from_pretrained(run, output_loading_info=True)
     print({key: sorted(value) for key, value in report.items()})
-    asked = load_file(pathlib.Path(folder) / "predictions.safetensors")
-    seen = torch.arange(asked["tokens"].shape[1])[None, :] < asked["lengths"][:, None]
-    with torch.inference_mode():
-        said = model.eval()(input_ids=asked["tokens"], token_type_ids=asked["segments"], attention_mask=seen.long())
-    for name, expected in (("logits", said.prediction_logits), ("next_sentence", said.seq_relationship_logits)):
-        print(f"{name}: off by {(asked[name] - expected).abs().max():.1e} of {expected.abs().max():.2f}")
+    names = (pathlib.Path(shards) / "tokenizer" / "vocab.txt").read_text().split("\n")
+    numbers = {name: number for number, name in enumerate(names)}
+    lines = sys.stdin.readlines()
+    rows = gaps = different = 0
+    for given, filled in [lines[i + 1 : i + 3] for i, line in enumerate(lines) if line.startswith("row ")]:
+        tokens, expected = (torch.tensor(tokens_of(line, numbers)) for line in (given, filled))
+        separators = (tokens == numbers["[SEP]"]).nonzero()[:, 0]
+        places = torch.arange(len(tokens))
+        with torch.inference_mode():
+            said = model.eval()(input_ids=tokens[None], token_type_ids=((places > separators[0]) & (places <= separators[1])).long()[None],
+                                attention_mask=(places <= separators[1]).long()[None]).prediction_logits[0].argmax(-1)
+        masks = tokens == numbers[MASK_NAME]
+        rows, gaps, different = rows + 1, gaps + masks.sum().item(), different + (said != expected)[masks].sum().item()
+    print(f"{rows} rows, {gaps} gaps, {different} of them filled otherwise")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
-        compare(sys.argv[2])
+        compare(*sys.argv[2:])
     else:
         make_pass()
         make_curves()
