@@ -173,8 +173,7 @@ def compare(run, shards):
     """The rows that `tessera predict` prints, from the standard input."""
     model, report = transformers.BertForPreTraining.from_pretrained(run, output_loading_info=True)
     print({key: sorted(value) for key, value in report.items()})
-    names = (pathlib.Path(shards) / "tokenizer" / "vocab.txt").read_text().split("\n")
-    numbers = {name: number for number, name in enumerate(names)}
+    numbers = json.loads((pathlib.Path(shards) / "tokenizer" / "tokenizer.json").read_text())["model"]["vocab"]
     lines = sys.stdin.readlines()
     rows = gaps = different = 0
     for given, filled in [lines[i + 1 : i + 3] for i, line in enumerate(lines) if line.startswith("row ")]:
