@@ -119,6 +119,29 @@ INSTANTIATE_TEST_SUITE_P(DeviceCpu, FusedContraction,
                                   std::string(to_string(std::get<1>(test.param)));
                          });
 
+// A newer library may be right: tests/device_cpu/onednn_epilogue_faults_test.cpp tells.
+TEST(FusedContractions, AreRefusedByTheNameOfTheLibraryThatIsWrong) {
+  const auto refusal = [](const std::string& name, const std::string& last) {
+    const std::unique_ptr<Graph> graph =
+        parse_graph(with_window("graph g(input %x: fp32[1, 6, 6, 16], parameter %w: fp32[16, 1, 1, 16], "
+                                "input %r: fp32[1, 6, 6, 16]) {\n"
+                                "  %v = convolution(%x, %w) {$WINDOW}\n  %y = " +
+                                last + "\n  output y = %y\n}"));
+    EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
+    const Node& node = *graph->nodes().front();
+    for (const KernelCandidate& candidate : Device::cpu()->candidates(node)) {
+      if (candidate.name == name)
+        return candidate.refusal({node, std::vector<bool>(node.inputs().size(), false)});
+    }
+    return "there is no candidate " + name;
+  };
+  for (const char* activation : {"relu6(%v)", "clip(%v) {high = 1.0, low = 0.0}", "hard_sigmoid(%v)"})
+    EXPECT_NE(refusal("onednn.convolution", activation).find("of oneDNN 3.2 makes"), std::string::npos)
+        << activation;
+  EXPECT_NE(refusal("onednn.convolution_blocked", "add(%v, %r)").find("oneDNN 3.2 reads"), std::string::npos);
+  EXPECT_EQ(refusal("onednn.convolution", "relu(%v)"), "");
+}
+
 // The schema's examples: transposes, broadcasts of leading axes, thin matrices.
 class Matmul : public ::testing::TestWithParam<DataType> {};
 
