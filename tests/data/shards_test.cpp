@@ -232,6 +232,12 @@ TEST(PackShards, AreCheckedByTheirSums) {
         fmt::format(R"({{"shards": [{{"name": "{}", "samples": 1, "bytes": 1, "crc32": 1}}]}})", name));
     EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "no file of this folder");
   }
+  for (const char* samples : {"-1", "1e300", "18446744073709551615", "\"1\""}) {
+    write_file(folder / "manifest.json",
+               fmt::format(R"({{"shards": [{{"name": "x.tar", "samples": {}, "bytes": 1, "crc32": 1}}]}})",
+                           samples));
+    EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "'samples'", "no whole number");
+  }
   write_file(folder / "manifest.json", "{");
   EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "no list of shards");
 }

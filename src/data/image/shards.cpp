@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -56,15 +57,26 @@ void write_manifest(const fs::path& path, const Manifest& manifest) {
   write_file(path, object.dump(1) + "\n");
 }
 
+// Whole numbers alone: what else JSON may hold there no type of ours takes.
+int64_t count_in(const nlohmann::json& shard, const char* key, const fs::path& path, uint64_t most) {
+  const nlohmann::json& value = shard.at(key);
+  require(value.is_number_unsigned() && value.get<uint64_t>() <= most, ErrorCode::invalid_file,
+          "{}: '{}' of a shard is no whole number from 0 to {}", path.string(), key, most);
+  return value.get<int64_t>();
+}
+
 Manifest read_manifest(const fs::path& path) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr uint64_t kMostSum = std::numeric_limits<uint32_t>::max();
   Manifest manifest;
   try {
     nlohmann::json object = nlohmann::json::parse(read_text_file(path, kLargestManifest));
     for (const nlohmann::json& shard : object.at("shards")) {
-      manifest.shards.push_back({.name = shard.at("name").get<std::string>(),
-                                 .samples = shard.at("samples").get<int64_t>(),
-                                 .bytes = shard.at("bytes").get<int64_t>(),
-                                 .checksum = shard.at("crc32").get<uint32_t>()});
+      manifest.shards.push_back(
+          {.name = shard.at("name").get<std::string>(),
+           .samples = count_in(shard, "samples", path, kMost),
+           .bytes = count_in(shard, "bytes", path, kMost),
+           .checksum = static_cast<uint32_t>(count_in(shard, "crc32", path, kMostSum))});
       const fs::path name = manifest.shards.back().name;
       require(!name.empty() && name == name.filename() && name != "." && name != "..",
               ErrorCode::invalid_file, "{}: the shard '{}' is no file of this folder", path.string(),
