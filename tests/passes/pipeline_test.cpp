@@ -37,7 +37,7 @@ TEST(Pipeline, LeavesNothingThatNothingReads) {
       return after->is_used(output.get());
     })) << print(*node);
   }
-  expect_same_results(*before, *after, {1e-5, 1e-5});
+  expect_same_results(*before, *after, kReordered);
 }
 
 }  // namespace
