@@ -69,6 +69,8 @@ set(TESSERA_USER_HEADERS
     tessera/data/token_shards.h
     tessera/data/tokenize.h
     tessera/graph/field.h
+    tessera/models/bert.h
+    tessera/models/bert_files.h
     tessera/models/model.h
     tessera/models/registry.h
     tessera/nn/augmentation.h
@@ -86,6 +88,7 @@ set(TESSERA_USER_HEADERS
     tessera/recipe/recipe.h
     tessera/recipe/run.h
     tessera/report/sections.h
+    tessera/tasks/bert_pretraining.h
     tessera/tasks/click_through.h
     tessera/tasks/gan.h
     tessera/tasks/image_classification.h

@@ -102,6 +102,7 @@ CASES = (
     throughput("resnet18", 256, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", recompute=True, torch=1.2),
+    throughput("resnet152", 128, True, "cuda", "fp16", torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", recompute=True, torch=1.2),
     throughput("resnet50", 1, False, "cuda", "fp16", torch=1.0),

@@ -58,8 +58,8 @@ Value* linear(Context& context, const std::string& name, Value* x, int64_t outpu
   Value* y =
       ops::apply("matmul", {x, context.variable(std::move(weight))}, {{"transpose_b", true}}, name)->output();
   if (!options.bias) return y;
-  return ops::add(
-      y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(static_cast<double>(inputs)), false));
+  const Initializer start = options.bias_start.value_or(fan_in_uniform(static_cast<double>(inputs)));
+  return ops::add(y, context.parameter(name + ".bias", {outputs}, start, false));
 }
 
 Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
@@ -174,32 +174,6 @@ Value* embedding(Context& context, const std::string& name, Value* indices, int6
                                        .initializer = options.weight,
                                        .updates_rows = options.updates_rows}),
                      indices);
-}
-
-Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
-                      const SelfAttentionOptions& options) {
-  const int64_t width = channels_of(x);
-  require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
-          "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
-  const Dimension& images = x->shape()[0];
-  const Dimension& tokens = x->shape()[1];
-  Value* projected =
-      ops::matmul(x, context.parameter(name + ".in_proj_weight", {3 * width, width}, xavier_uniform()),
-                  {.transpose_b = true});
-  if (options.bias) {
-    projected = ops::add(projected, context.parameter(name + ".in_proj_bias", {3 * width}, zeros(), false));
-  }
-  // Each token's row holds q, k and v of all heads.
-  const SymbolicShape parts{images, tokens, 3, heads, width / heads};
-  Value* by_head = ops::transpose(ops::reshape(projected, parts), {2, 0, 3, 1, 4});
-  std::vector<Value*> operands;
-  for (Value* part : ops::split(by_head, {1, 1, 1}, 0))
-    operands.push_back(ops::reshape(part, {images, heads, tokens, width / heads}));
-  Value* y = ops::attention(operands[0], operands[1], operands[2], {.causal = options.causal}).y;
-  Value* joined = ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {images, tokens, width});
-  Value* mixed = linear(context, name + ".out_proj", joined, width, {.bias = false});
-  if (!options.bias) return mixed;
-  return ops::add(mixed, context.parameter(name + ".out_proj.bias", {width}, zeros(), false));
 }
 
 Value* dropout(Context& context, Value* x, double rate) {

@@ -216,7 +216,10 @@ RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
   if (!result.completed) return {workload.task, std::move(result)};
 
   const LongWork finishing;
-  if (is_first) save(trainer.checkpoint_source(), options.folder / "model.safetensors");
+  if (is_first) {
+    save(trainer.checkpoint_source(), options.folder / "model.safetensors");
+    if (workload.write_beside_weights) workload.write_beside_weights(options.folder);
+  }
   evaluate_anew(trainer, test, result);
   if (!is_first) return {workload.task, std::move(result)};
   const report::RunSummary summary = summarize(trainer, result);

@@ -4,6 +4,9 @@
 #include "tessera/nn/layers.h"
 #include "tessera/ops/expression.h"
 
+#include "tasks/masking.h"
+#include "tasks/share_evaluator.h"
+
 namespace tessera::tasks {
 namespace {
 
@@ -19,41 +22,18 @@ struct Puzzle {
   Value* exchanged;  // fp32 [batch]: 1 where the second half stands first
 };
 
-// The same ones in every evaluation.
-Value* counter_of(nn::Context& context) {
-  if (context.training()) return context.random_counter();
-  return ops::constant(context.graph(), Tensor::from<int64_t>({2}, {0, 0}));
-}
-
-// A boolean that is true so often.
-Value* happens(Value* draw, double probability) {
-  return ops::less(draw, ops::constant_like(draw, probability));
-}
-
 Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens) {
   const auto scope = context.scope("puzzle");
   const SymbolicShape shape = tokens->shape();
-  Value* counter = counter_of(context);
-  const auto draw = [&](const SymbolicShape& of) {
-    const SymbolicShape whole = context.whole_batch(of);
-    return context.own_rows(ops::random_uniform(counter, whole, context.next_random_stream()));
-  };
+  const MaskingDraws draws(context);
   const int64_t half = options.tokens / 2;
   const std::vector<Value*> halves = ops::split(tokens, {half, half}, 1);
-  Value* exchanged = happens(draw({shape[0], 1}), 0.5);
+  Value* exchanged = happens(draws.uniform({shape[0], 1}), 0.5);
   Value* labels = ops::select(exchanged, ops::concat({halves[1], halves[0]}, 1), tokens);
-  Value* chosen = happens(draw(shape), options.masked);
-  for (const int64_t token : options.kept)
-    chosen = ops::logical_and(chosen,
-                              ops::not_equal(labels, ops::constant_like(labels, static_cast<double>(token))));
-  Value* kind = draw(shape);
-  const auto vocabulary = static_cast<double>(options.vocabulary);
-  Value* any = ops::cast(ops::floor(ops::multiply(draw(shape), vocabulary)), DataType::int32);
-  any = ops::minimum(any, ops::constant_like(any, vocabulary - 1));  // a draw may round up to 1
-  const auto mask_token = static_cast<double>(options.mask_token());
-  Value* mask = ops::broadcast_to(ops::constant_like(labels, mask_token), shape);
-  Value* gap = ops::select(happens(kind, 0.8), mask, ops::select(happens(kind, 0.9), any, labels));
-  return {.tokens = ops::select(chosen, gap, labels),
+  Value* chosen =
+      ops::logical_and(happens(draws.uniform(shape), options.masked), is_none_of(labels, options.kept));
+  Value* gaps = gaps_for(draws, labels, options.mask_token(), options.vocabulary);
+  return {.tokens = ops::select(chosen, gaps, labels),
           .labels = labels,
           .chosen = ops::cast(chosen, DataType::fp32),
           .exchanged = ops::cast(ops::reshape(exchanged, {shape[0]}), DataType::fp32)};
@@ -128,38 +108,6 @@ nn::Values evaluation(const Options& options, nn::Context& context, Value* token
           {"ordered", agreement(told, puzzle.exchanged)}};
 }
 
-class GapEvaluator : public train::Evaluator {
- public:
-  void add(const data::Batch& batch, const Feeds& outputs) override {
-    for (int64_t row = 0; row < batch.samples; ++row) {
-      sums_[kHits] += outputs.at("hits").at(row);
-      sums_[kPlaces] += outputs.at("places").at(row);
-      sums_[kOrdered] += outputs.at("ordered").at(row);
-    }
-    sums_[kRows] += static_cast<double>(batch.samples);
-  }
-  train::Numbers results() const override {
-    return {{"masked_accuracy", sums_[kPlaces] == 0 ? 0 : sums_[kHits] / sums_[kPlaces]},
-            {"order_accuracy", sums_[kRows] == 0 ? 0 : sums_[kOrdered] / sums_[kRows]}};
-  }
-  Feeds state() const override { return {{"sums", Tensor::from<double>({kSums}, sums_)}}; }
-  void merge(const Feeds& state) override {
-    const Tensor& others = train::state_tensor(state, "sums", DataType::fp64);
-    require(others.size() == kSums, ErrorCode::invalid_argument, "{} sums of gaps, expected {}",
-            others.size(), kSums);
-    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += others.at(static_cast<int64_t>(i));
-  }
-
- private:
-  // Places in the tensor that `state` gives.
-  static constexpr size_t kHits = 0;
-  static constexpr size_t kPlaces = 1;
-  static constexpr size_t kOrdered = 2;
-  static constexpr size_t kRows = 3;
-  static constexpr int64_t kSums = 4;
-  std::vector<double> sums_ = std::vector<double>(kSums);
-};
-
 }  // namespace
 
 nn::Task masked_language_model(const MaskedLanguageModelOptions& options) {
@@ -187,7 +135,8 @@ nn::Task masked_language_model(const MaskedLanguageModelOptions& options) {
 }
 
 train::EvaluatorMaker masked_language_model_evaluator() {
-  return [] { return std::make_unique<GapEvaluator>(); };
+  return share_evaluator({{.name = "masked_accuracy", .sum = "hits", .weight = "places"},
+                          {.name = "order_accuracy", .sum = "ordered", .weight = ""}});
 }
 
 }  // namespace tessera::tasks

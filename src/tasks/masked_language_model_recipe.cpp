@@ -83,7 +83,7 @@ train::Workload of_tokens(const Options& settings) {
   train::Workload workload =
       token_workload(masked_language_model(options), set, masked_language_model_evaluator(), settings);
   workload.predictions = [set, folder, options, settings]() -> train::PredictionSet {
-    return {rows_in_order(with_gaps(test_rows_of(set, settings), options), settings),
+    return {rows_in_order(with_gaps(test_rows_of(set, settings).at("tokens"), options), settings),
             masked_language_model_text(options, token_text(folder))};
   };
   return workload;

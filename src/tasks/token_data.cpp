@@ -6,7 +6,6 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/log.h"
-#include "tessera/data/token_rows.h"
 #include "tessera/text/tokenizer.h"
 
 #include "tasks/prefetch.h"
@@ -14,10 +13,11 @@
 namespace tessera::tasks {
 namespace {
 
-data::TokenRowOptions row_options(const Options& settings, data::TokenRowPart part) {
+data::TokenRowOptions row_options(const Options& settings, data::TokenRowKind kind, data::TokenRowPart part) {
   const Prefetch prefetch = prefetch_of(settings);
   const bool training = part == data::TokenRowPart::training;
-  return {.length = settings.integer("data.tokens"),
+  return {.kind = kind,
+          .length = settings.integer("data.tokens"),
           .part = part,
           .test_share = settings.real("data.test_share"),
           .batch_size = settings.integer("train.batch"),
@@ -31,9 +31,10 @@ data::TokenRowOptions row_options(const Options& settings, data::TokenRowPart pa
 }  // namespace
 
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
-                               train::EvaluatorMaker evaluator, const Options& settings) {
-  const auto rows = [set, settings](data::TokenRowPart part) {
-    return std::make_shared<data::TokenRows>(set, row_options(settings, part));
+                               train::EvaluatorMaker evaluator, const Options& settings,
+                               data::TokenRowKind kind) {
+  const auto rows = [set, settings, kind](data::TokenRowPart part) {
+    return std::make_shared<data::TokenRows>(set, row_options(settings, kind, part));
   };
   return {.task = std::move(task),
           .data = std::filesystem::path(settings.text("data.path")).filename().string(),
@@ -43,16 +44,14 @@ train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenS
           }};
 }
 
-Tensor test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings) {
+Feeds test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings,
+                   data::TokenRowKind kind) {
   constexpr int64_t kLooked = 1024;
-  const data::TokenRows rows(set, row_options(settings, data::TokenRowPart::test));
-  const int64_t length = settings.integer("data.tokens");
-  Tensor all(DataType::int32, {std::min(rows.size(), kLooked), length});
-  for (int64_t row = 0; row < all.shape()[0]; ++row) {
-    const Tensor one = rows.row(row).at("tokens");
-    std::copy_n(one.data<int32_t>().begin(), length, all.data<int32_t>().begin() + row * length);
-  }
-  return all;
+  data::TokenRowOptions options = row_options(settings, kind, data::TokenRowPart::test);
+  // A batch of them all, made when it is asked for.
+  options.batch_size = std::min(data::TokenRows(set, options).size(), kLooked);
+  options.workers = 0;
+  return data::TokenRows(set, options).open({})->next()->fields;
 }
 
 std::function<std::string(int64_t token)> token_text(const std::filesystem::path& folder) {

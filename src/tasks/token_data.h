@@ -8,18 +8,20 @@
 #include <string>
 
 #include "tessera/base/option.h"
-#include "tessera/base/tensor.h"
+#include "tessera/data/token_rows.h"
 #include "tessera/data/token_shards.h"
 #include "tessera/train/workload.h"
 
 namespace tessera::tasks {
 
-// Trains on joined rows of data.tokens tokens and tests on the others (data.test_share), in batches as the
-// recipe says; named after data.path.
+// Trains on rows of data.tokens tokens and tests on the others (data.test_share), in batches as the recipe
+// says; named after data.path.
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
-                               train::EvaluatorMaker evaluator, const Options& settings);
-// The first rows that are tested on, as many as people look at: int32 [rows, tokens].
-Tensor test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings);
+                               train::EvaluatorMaker evaluator, const Options& settings,
+                               data::TokenRowKind kind = data::TokenRowKind::joined);
+// The first rows that are tested on, as many as people look at, by field.
+Feeds test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings,
+                   data::TokenRowKind kind = data::TokenRowKind::joined);
 // How people read a token, by the tokenizer that lies with the shards; its number where there is none that
 // can be read.
 std::function<std::string(int64_t token)> token_text(const std::filesystem::path& folder);

@@ -58,7 +58,8 @@ CheckpointSource Trainer::checkpoint_source() const {
     const std::string name = averaged(variable) ? "ema/" + variable.name : variable.name;
     result.tensors.emplace(variable.name, source_of(*variables_, variable, name));
   }
-  result.metadata["model"] = task_.network;
+  // The tensors are laid out as PyTorch's, which transformers asks for by this word.
+  result.metadata = {{"format", "pt"}, {"model", task_.network}};
   return result;
 }
 

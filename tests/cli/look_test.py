@@ -126,6 +126,24 @@ class LookTest(ProgramTest):
         self.assertIn(reason, run("profile", "mlp", "--iterations", 1, "--out", trace)[0].splitlines()[0])
         self.assertIn(reason, run("doctor")[0])
 
+    def test_profile_shows_copies_that_run_at_once(self):
+        trace = self.root / "trace.json"
+        words = ("profile", "lenet", "--batch", 64, "--iterations", 4, "--device", "cpu", "--out", trace)
+        self.assertNotIn("copies", self.call(*words))
+        self.assertRegex(self.call(*words, "--copies", 2), r"; 2 copies at once, at least two of which worked in \d+ % of the time; ")
+        told = json.loads(trace.read_text())
+        self.assertEqual(told["otherData"]["copies"], 2)
+        rows = {event["tid"]: event["args"]["name"] for event in told["traceEvents"] if event["name"] == "thread_name"}
+        runs = {name: [] for name in rows.values()}
+        for event in told["traceEvents"]:
+            if event["ph"] == "X" and event["name"] == "run nodes":
+                runs[rows[event["tid"]]].append((event["ts"], event["ts"] + event["dur"]))
+        one, two = runs["runs of copy 1"], runs["runs of copy 2"]
+        self.assertEqual((len(one), len(two)), (6, 6))
+        # Begun together and of the same length, they overlap whatever else the machine does.
+        self.assertLess(max(one[0][0], two[0][0]), min(one[-1][1], two[-1][1]))
+        self.assertGreater(told["otherData"]["shared_time"], 0)
+
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):
             words = ("explain", "resnet18", "--batch", 8, "--train", "--device", "null", "--json", *words)

@@ -40,7 +40,8 @@ class TasksTest(ProgramTest):
     def test_eval_of_what_is_trained_in_phases(self):
         gan = self.train_recipe("gan", "gan")
         summary = json.loads((gan / "summary.json").read_text())
-        self.assertAlmostEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"], places=4)
+        # The same weights and noise on the same device: the same number.
+        self.assertEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"])
 
     def test_predictions_of_what_each_serves(self):
         rates = r"(?s)^row 0: \d+\.\d %, and it (happened|did not happen)\n.*\d of 3 on the right side of 50 %\n$"

@@ -4,7 +4,7 @@ import json
 import random
 import unittest
 
-from program import ProgramTest, checkpoint, tree
+from program import ROOT, ProgramTest, checkpoint, tree
 
 RECIPE = """
 [task]
@@ -111,6 +111,43 @@ class TokensTest(ProgramTest):
         told = self.call("predict", straight, "--count", 2)
         self.assertRegex(told, r"(?s)^row 0:\n  .*_.*\d+ of \d+ gaps filled with what was there\n$")
         self.assertIn("three ", told)
+
+    def test_pretraining_bert_and_going_on_with_the_same_bytes(self):
+        shards = self.root / "shards"
+        self.tokenize("--tokenizer", self.learn("wordpiece", 60), self.text, "-o", shards, "--part", 2000)
+        changes = [word for change in (f"data.path={shards}", "data.tokens=32", "train.device=cpu", "train.epochs=2",
+                                       "train.batch=8", "model.width=32", "model.layers=1", "model.positions=40")
+                   for word in ("--set", change)]
+        recipe = ROOT / "recipes/bert_tiny.toml"
+        straight, stopped = self.root / "straight", self.root / "stopped"
+        self.call("train", recipe, *changes, "--out", straight, "--quiet")
+        self.call("train", recipe, *changes, "--out", stopped, "--quiet", "--max-steps", 9)
+        self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
+        self.assertEqual(*tensors)
+        summary = json.loads((straight / "summary.json").read_text())
+        for number in ("masked", "masked_accuracy", "next_sentence", "next_sentence_accuracy"):
+            self.assertIn(f"test_{number}", summary)
+        self.assertEqual(checkpoint(straight / "model.safetensors")[0]["format"], "pt")
+        config = json.loads((straight / "config.json").read_text())
+        vocabulary = json.loads((shards / "tokens.json").read_text())["vocabulary"]
+        self.assertEqual((config["model_type"], config["hidden_size"], config["vocab_size"]), ("bert", 32, vocabulary))
+        self.assertRegex(self.call("predict", straight, "--count", 2),
+                         r"(?s)^row 0:\n  \[CLS\] .*_.*\d+ of \d+ gaps filled with what was there\n$")
+        # Weights of a run, or of transformers, to start from.
+        changes += ["--set", f"model.weights={straight / 'model.safetensors'}"]
+        self.call("train", recipe, *changes, "--out", self.root / "further", "--quiet", "--max-steps", 1)
+
+    def test_what_pretraining_bert_refuses(self):
+        recipe = ROOT / "recipes/bert_tiny.toml"
+        words = ["train", recipe, "--out", self.root / "refused"]
+        self.refuses([*words, "--set", "data.path=x", "--set", "model.heads=3"], 2, "the width (128)", "the heads (3)")
+        self.refuses([*words, "--set", "data.path=x", "--set", "data.tokens=600"], 2, "600", "'model.positions' (512)")
+        self.refuses([*words, "--set", "data.path="], 2, "'data.path' is missing")
+        shards = self.root / "shards"
+        self.tokenize("--tokenizer", self.learn("bpe", 300), self.text, "-o", shards)
+        self.refuses([*words, "--set", f"data.path={shards}"], 2, "[MASK]")
+        self.assertFalse((self.root / "refused").exists())
 
 
 if __name__ == "__main__":

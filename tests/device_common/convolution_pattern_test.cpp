@@ -77,7 +77,7 @@ TEST(ConvolutionPattern, MovesAfterAResidualMadeLater) {
   EXPECT_TRUE(run_pass(*after, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
   verify(*after);
   EXPECT_EQ(after->nodes().size(), 2);
-  expect_same_results(*before, *after, {1e-6, 1e-6});
+  expect_same_results(*before, *after, kSameBits);
 }
 
 TEST(ConvolutionPattern, LeavesAloneWhatIsReadTwice) {

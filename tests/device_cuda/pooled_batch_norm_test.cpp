@@ -162,7 +162,7 @@ std::vector<Tensor> exact_inputs(const PooledCase& own, const Node& node) {
 
 class CudaPooledBatchNorm : public ::testing::TestWithParam<PooledCase> {};
 
-TEST_P(CudaPooledBatchNorm, Forward) {
+TEST_P(CudaPooledBatchNorm, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const PooledCase& own = GetParam();
   const PooledNode pooled = forward_node(own);
@@ -177,7 +177,7 @@ TEST_P(CudaPooledBatchNorm, Forward) {
   EXPECT_EQ(names.size(), 2U);  // generated and expanded
 }
 
-TEST_P(CudaPooledBatchNorm, Backward) {
+TEST_P(CudaPooledBatchNorm, EveryKernelOfTheGradient) {
   TESSERA_NEEDS_GPU();
   const PooledCase& own = GetParam();
   const PooledNode pooled = backward_node(own);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/compile/executable.h"
+#include "tessera/compile/feeds.h"
 #include "tessera/graph/operator.h"
 #include "tessera/nn/loss.h"
 
@@ -74,6 +76,46 @@ TEST(Layers, ConvolutionWeightsStandAsOihwInFiles) {
     }
   }
   EXPECT_TRUE(nn::to_file_layout(weight, own).identical(stored));
+}
+
+TEST(Layers, AttentionMayHaveFourLinearLayersInOneProduct) {
+  Fixture f;
+  Value* x = f.input({2, 5, 8});
+  nn::self_attention(f.context, "attention", x, 2,
+                     {.names = {{.query = "q", .key = "k", .value = "v", .output = "out.dense"}}});
+  EXPECT_EQ(f.names(),
+            (std::vector<std::string>{"attention.q.weight", "attention.k.weight", "attention.v.weight",
+                                      "attention.q.bias", "attention.k.bias", "attention.v.bias",
+                                      "attention.out.dense.weight", "attention.out.dense.bias"}));
+  EXPECT_EQ(x->uses().size(), 1U);
+  verify(f.graph);
+}
+
+// The places of keys behind the end, for every query.
+TEST(Layers, HideWhatIsBehindTheEndOfARow) {
+  Fixture f;
+  Value* lengths = f.input({3}, "lengths", DataType::int32);
+  Value* shown = nn::within_lengths(lengths, 4);
+  f.graph.add_output("shown", shown);
+  f.graph.add_output("scores", nn::hidden_keys(shown));
+  const std::vector<int32_t> given{4, 1, 0};
+  const std::shared_ptr<Device> device = Device::reference();
+  const auto executable = compile(f.graph, device);
+  executable->bind(std::make_shared<Variables>(device));
+  const Feeds outputs = executable->run({{"lengths", Tensor::from<int32_t>({3}, given)}});
+  ASSERT_EQ(outputs.at("scores").shape(), (Shape{3, 1, 4, 4}));
+  for (int64_t row = 0; row < 3; ++row) {
+    for (int64_t key = 0; key < 4; ++key) {
+      const bool inside = key < given[static_cast<size_t>(row)];
+      EXPECT_EQ(outputs.at("shown").at(row * 4 + key), inside ? 1 : 0);
+      for (int64_t query = 0; query < 4; ++query) {
+        const double score = outputs.at("scores").at((row * 4 + query) * 4 + key);
+        EXPECT_EQ(score == 0, inside);
+        EXPECT_EQ(std::exp(static_cast<float>(score)), inside ? 1 : 0);
+        EXPECT_TRUE(std::isfinite(score));
+      }
+    }
+  }
 }
 
 // [C, K, R, S] in torch's files, for one that has C channels and makes K.
@@ -207,7 +249,8 @@ TEST(Losses, OfEachExampleHaveThatMean) {
             .outputs;
     EXPECT_EQ(outputs[1].shape(), Shape{2});
     EXPECT_NE(outputs[1].at(0), outputs[1].at(1)) << loss.name;
-    EXPECT_NEAR((outputs[1].at(0) + outputs[1].at(1)) / 2, outputs[0].at(0), 1e-6) << loss.name;
+    // Three numbers below 4, rounded to fp32 by each of some four nodes; squared errors are exact.
+    EXPECT_NEAR((outputs[1].at(0) + outputs[1].at(1)) / 2, outputs[0].at(0), 12 * 0x1p-23) << loss.name;
   }
 }
 

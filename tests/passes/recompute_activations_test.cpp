@@ -63,7 +63,8 @@ TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
   }
   EXPECT_EQ(kinds, (std::vector<std::string>{"batch_norm", "batch_norm_inference", "batch_norm_gradient"}));
   EXPECT_EQ(graph->find("y")->uses().size(), 1u);
-  expect_same_results(*before, *graph, {1e-5, 1e-5});
+  // The copy is normalized by statistics that were rounded to fp32.
+  expect_same_results(*before, *graph, kReordered);
 }
 
 TEST(RecomputeActivations, CanBeSwitchedOff) {

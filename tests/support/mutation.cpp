@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
 
 #include "support/rounding.h"
 #include "support/unfused.h"
@@ -224,9 +225,9 @@ class Mutator {
 };
 
 // Of the operators that do more than one element's arithmetic.
-std::string family_of(const Node& node) {
-  const std::string& name = node.operator_name();
-  switch (node.schema().operator_class) {
+std::string family_of(const OperatorSchema& schema) {
+  const std::string& name = schema.name;
+  switch (schema.operator_class) {
     case OperatorClass::contraction:
       if (name.starts_with("attention")) return "attention";
       return name == "matmul" ? "matmul" : name;
@@ -298,9 +299,22 @@ std::string family_of(const Graph& graph, const std::string& fused_kind) {
   if (!fused_kind.empty()) return "fused " + fused_kind;
   std::set<std::string> families;
   for (const auto& node : graph.nodes()) {
-    if (node->operator_name() != "constant" || graph.nodes().size() == 1) families.insert(family_of(*node));
+    if (node->operator_name() != "constant" || graph.nodes().size() == 1)
+      families.insert(family_of(node->schema()));
   }
   return families.size() == 1 ? *families.begin() : "clusters";
+}
+
+std::set<std::string> record_families(const Device& device) {
+  std::set<std::string> families;
+  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) families.insert(family_of(*schema));
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16}) {
+    const PassTarget target = device.pass_target({.precision = precision});
+    for (const FusionPattern& pattern : target.patterns) families.insert("fused " + pattern.kind);
+    if (target.values_per_group > 0) families.insert(std::string("fused ") + kClustersKind);
+  }
+  ::testing::Test::RecordProperty("families", nlohmann::json(families).dump());
+  return families;
 }
 
 void record_mutation(Mutation mutation, const std::string& family, bool noticed, const std::string& what) {

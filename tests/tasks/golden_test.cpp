@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/models/formula.h"
+#include "tessera/tasks/bert_pretraining.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/masked_language_model.h"
@@ -100,6 +101,40 @@ TEST(Golden, MaskedLanguageModelTrainsAsInPyTorch) {
       {.tokens = kTokens, .vocabulary = kVocabulary, .width = 16, .heads = 2, .layers = 2, .masked = 0.25});
   // Sums in another order; Adam's first steps divide by the roots of small gradients.
   expect_curves("masked_language_model.json", task,
+                {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields, kBatch,
+                20);
+}
+
+TEST(Golden, BertPretrainsAsInTransformers) {
+  constexpr int64_t kBatch = 8;
+  constexpr int64_t kTokens = 10;
+  constexpr int64_t kVocabulary = 37;
+  std::vector<Feeds> fields;
+  for (size_t step = 0; step < kSteps; ++step) {
+    const std::string name = numbered("bert.", step);
+    const auto numbers = [&](const char* field, const Shape& shape, int64_t classes) {
+      return formula::labels(name + field, element_count(shape), classes).reshape(shape);
+    };
+    Tensor lengths = numbers(".lengths", {kBatch}, kTokens - 2);
+    for (int32_t& length : lengths.data<int32_t>()) length += 3;
+    fields.push_back({{"tokens", numbers("", {kBatch, kTokens}, kVocabulary)},
+                      {"segments", numbers(".segments", {kBatch, kTokens}, 2)},
+                      {"lengths", lengths},
+                      {"next_sentence", numbers(".next", {kBatch}, 2)}});
+  }
+  const nn::Task task = tasks::bert_pretraining({.network = {.vocabulary = kVocabulary,
+                                                             .width = 16,
+                                                             .layers = 2,
+                                                             .heads = 2,
+                                                             .inner = 24,
+                                                             .positions = 12,
+                                                             .dropout = 0},
+                                                 .tokens = kTokens,
+                                                 .mask = 4,
+                                                 .kept = {2, 3},
+                                                 .masked = 0.25});
+  // Sums in another order; Adam's first steps divide by the roots of small gradients.
+  expect_curves("bert_pretraining.json", task,
                 {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields, kBatch,
                 20);
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/random.h"
+#include "tessera/tasks/bert_pretraining.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/image_classification.h"
@@ -49,6 +50,10 @@ Evaluated evaluated(int64_t number) {
                  {"hits", random_classes(seed + 6, kRows, DataType::fp32)},
                  {"places", random_numbers(seed + 7, {kRows})},
                  {"ordered", random_classes(seed + 8, kRows, DataType::fp32)},
+                 {"masked_losses", random_numbers(seed + 10, {kRows})},
+                 {"masked_hits", random_numbers(seed + 11, {kRows})},
+                 {"sentence_losses", random_numbers(seed + 12, {kRows})},
+                 {"sentence_hits", random_classes(seed + 13, kRows, DataType::fp32)},
                  {"samples", random_numbers(seed + 9, {kRows, 2, 2, 1})}};
   return one;
 }
@@ -63,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(EvaluatorCase{"ImageClassification", tasks::classification_evaluator()},
                       EvaluatorCase{"ClickThrough", tasks::click_through_evaluator()},
                       EvaluatorCase{"Gan", tasks::gan_evaluator()},
-                      EvaluatorCase{"MaskedLanguageModel", tasks::masked_language_model_evaluator()}),
+                      EvaluatorCase{"MaskedLanguageModel", tasks::masked_language_model_evaluator()},
+                      EvaluatorCase{"BertPretraining", tasks::bert_pretraining_evaluator()}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(Merging, OfPartsGivesTheResultsOfTheWhole) {

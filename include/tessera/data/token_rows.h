@@ -17,7 +17,11 @@ enum class TokenRowKind : uint8_t {
   joined,
   // A document a row, between the set's begin and separator where there are such, cut where it is too long
   // and filled up with the set's padding, or zeros.
-  documents
+  documents,
+  // Two texts a row: begin, text, separator, text, separator, and padding, or zeros. In half of the rows the
+  // second text follows the first in its document, in the others it is from somewhere else; drawn anew in
+  // every epoch.
+  pairs
 };
 
 // Which rows: all, or those of one side of `test_share` of them, evenly spread.
@@ -31,7 +35,7 @@ struct TokenRowOptions {
   int64_t batch_size = 32;
   bool shuffle = true;    // anew in every epoch; otherwise in their order
   bool drop_last = true;  // leave out the last, incomplete batch; otherwise zeros fill it
-  uint64_t seed = 0;      // of the order
+  uint64_t seed = 0;      // of the order, and of pairs
   int64_t workers = 1;    // threads that prepare batches; 0: Stream::next() prepares them itself
   int64_t prefetch = 4;   // batches at most that are ready or in preparation
 };
@@ -40,16 +44,18 @@ struct TokenRowOptions {
 //   joined:    "tokens" [batch, length]
 //   documents: "tokens" [batch, length] and "lengths" [batch], what is no padding; of sets with two fields
 //              "source", "source_lengths", "target" and "target_lengths".
+//   pairs:     "tokens", "segments" [batch, length], 1 for the second text and its separator; "lengths"
+//              [batch]; "next_sentence" [batch], 0 where the second text follows the first, otherwise 1.
 // The order of an epoch is a permutation of all rows by (seed, epoch); with several ranks a batch of each is
 // a part of one that is as many times larger, so no two see a row twice.
 class TokenRows : public Source {
  public:
-  // Throws Error(invalid_argument) when an option is out of range, the set has two fields and rows are
-  // joined, or there is not one batch.
+  // Throws Error(invalid_argument) when an option is out of range, the set has two fields and rows are joined
+  // or pairs, there is not one batch, or pairs lack tokens around them or a second document.
   TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options);
 
   int64_t size() const;  // rows
-  // One row of each field, by its place among the rows of this part.
+  // One row of each field, by its place among the rows of this part; pairs are those of the first epoch.
   Feeds row(int64_t index) const;
 
   std::vector<Field> fields() const override;

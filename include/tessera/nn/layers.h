@@ -2,6 +2,7 @@
 // layer's name in files, such as "layer1.0.conv1"; activations are channels-last.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct LinearOptions {
   // width.
   Shape flattened_from;
   Initializer weight = fan_in_uniform();
+  std::optional<Initializer> bias_start = {};  // none: uniform as torch's, by the number of inputs
 };
 // [..., features] -> [..., outputs]; weight [outputs, features].
 Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
@@ -64,14 +66,30 @@ struct EmbeddingOptions {
 Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width,
                  const EmbeddingOptions& options = {});
 
+// What the linear layers of an attention are called below its own name.
+struct AttentionNames {
+  std::string query;
+  std::string key;
+  std::string value;
+  std::string output;
+};
 // [N, tokens, width] -> [N, tokens, width], each token attending to all, or with `causal` to those up to
-// itself, in `heads` parts of the width (Vaswani et al. 2017); torch's MultiheadAttention in files.
+// itself, in `heads` parts of the width (Vaswani et al. 2017); torch's MultiheadAttention in files, or with
+// `names` four linear layers. Queries, keys and values are one product in either case.
 struct SelfAttentionOptions {
   bool causal = false;
   bool bias = true;
+  Value* scores = nullptr;  // added to the scores of queries and keys: [N or 1, heads or 1, tokens, tokens]
+  std::optional<AttentionNames> names = {};
+  std::optional<Initializer> weight = {};  // none: as torch starts each
 };
 Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
                       const SelfAttentionOptions& options = {});
+// What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
+// [N, 1, tokens, tokens]. Finite, so that a row of which all is hidden attends to all of it.
+Value* hidden_keys(Value* shown);
+// [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 behind them. lengths: int32 [N].
+Value* within_lengths(Value* lengths, const Dimension& tokens);
 
 // The identity in inference and at rate 0.
 Value* dropout(Context& context, Value* x, double rate);

@@ -1,6 +1,7 @@
 // A task with its data: all that a training needs to know of what is trained.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +40,8 @@ struct Workload {
   std::function<PredictionSet()> predictions = {};
   // The same of files that somebody names; empty: such a workload has none.
   std::function<PredictionSet(const std::vector<std::string>& files)> file_predictions = {};
+  // Writes what other programs want to find in a finished run's folder, beside model.safetensors.
+  std::function<void(const std::filesystem::path& folder)> write_beside_weights = {};
   // What people call the classes whose logits are served, in their order; empty: there are none.
   std::function<std::vector<std::string>()> class_names = {};
 };

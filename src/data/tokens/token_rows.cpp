@@ -7,7 +7,9 @@
 
 #include "data/batches.h"
 #include "data/prefetch.h"
+#include "data/tokens/documents.h"
 #include "data/tokens/joined_tokens.h"
+#include "data/tokens/token_pairs.h"
 
 namespace tessera::data {
 namespace {
@@ -19,7 +21,7 @@ void check(const TokenSet& set, const TokenRowOptions& options) {
   require(options.batch_size > 0, code, "batch_size is {}, it must be positive", options.batch_size);
   require(options.length > 0 && options.length <= kLargestLength, code, "rows of {} tokens, expected 1 to {}",
           options.length, kLargestLength);
-  require(options.kind == TokenRowKind::documents || set.header().fields == 1, code,
+  require(options.kind != TokenRowKind::joined || set.header().fields == 1, code,
           "documents of two texts are no long text; take a document a row");
   require(options.part == TokenRowPart::all || (options.test_share > 0 && options.test_share < 1), code,
           "test_share is {}, expected above 0 and below 1", options.test_share);
@@ -37,15 +39,23 @@ std::vector<int64_t> rows_of(TokenRowPart part, int64_t count, double share) {
 
 struct TokenRows::State {
   State(std::shared_ptr<const TokenSet> given, const TokenRowOptions& chosen)
-      : set(std::move(given)), options(chosen), joined(*set, set->header().separator) {
-    const bool whole = options.kind == TokenRowKind::documents;
-    count = whole ? set->documents() : joined.size() / options.length;
-    if (options.part != TokenRowPart::all) rows = rows_of(options.part, count, options.test_share);
-    for (const TokenShard& shard : set->shards())
-      first_documents.push_back(first_documents.back() + shard.documents());
+      : set(std::move(given)), options(chosen), joined(*set, set->header().separator), documents(*set) {
+    if (options.kind == TokenRowKind::pairs) pairs.emplace(*set, options.length, options.seed);
+    if (options.part != TokenRowPart::all) rows = rows_of(options.part, all_rows(), options.test_share);
   }
 
-  int64_t size() const { return options.part == TokenRowPart::all ? count : std::ssize(rows); }
+  int64_t all_rows() const {
+    switch (options.kind) {
+      case TokenRowKind::joined:
+        return joined.size() / options.length;
+      case TokenRowKind::documents:
+        return documents.size();
+      case TokenRowKind::pairs:
+        return pairs->size();
+    }
+    return 0;
+  }
+  int64_t size() const { return options.part == TokenRowPart::all ? all_rows() : std::ssize(rows); }
 
   // "tokens", or "source" and "target".
   std::vector<std::string> texts() const {
@@ -56,43 +66,69 @@ struct TokenRows::State {
     return text == "tokens" ? "lengths" : text + "_lengths";
   }
 
-  // Rows after `indices` are zeros.
-  Feeds batch(const std::vector<int64_t>& indices, int64_t size, const BatchMemory* memory) const {
-    Feeds fields;
-    int64_t field = 0;
+  std::vector<Field> fields() const {
+    const Dimension batch = Dimension::symbol(kBatch);
+    const TensorType of_tokens{DataType::int32, {batch, options.length}};
+    const TensorType of_rows{DataType::int32, {batch}};
+    if (options.kind == TokenRowKind::pairs)
+      return {
+          {"tokens", of_tokens}, {"segments", of_tokens}, {"lengths", of_rows}, {"next_sentence", of_rows}};
+    std::vector<Field> fields;
     for (const std::string& text : texts()) {
-      Tensor tokens = batch_tensor(memory, DataType::int32, {size, options.length});
-      std::span<int32_t> targets = tokens.data<int32_t>();
-      Tensor lengths;
-      if (options.kind == TokenRowKind::documents) {
-        lengths = batch_tensor(memory, DataType::int32, {size});
-        std::fill(lengths.data<int32_t>().begin(), lengths.data<int32_t>().end(), 0);
-        fields[lengths_of(text)] = lengths;
-      }
-      const auto length = static_cast<size_t>(options.length);
-      for (size_t i = 0; i < indices.size(); ++i) {
-        const int64_t row =
-            options.part == TokenRowPart::all ? indices[i] : rows[static_cast<size_t>(indices[i])];
-        const std::span<int32_t> target = targets.subspan(i * length, length);
-        if (options.kind == TokenRowKind::joined) {
-          joined.read(row * options.length, target);
-        } else {
-          lengths.data<int32_t>()[i] = read_document(row, field, target);
-        }
-      }
-      std::fill(targets.begin() + std::ssize(indices) * options.length, targets.end(), 0);
-      fields[text] = tokens;
-      ++field;
+      fields.push_back({text, of_tokens});
+      if (options.kind == TokenRowKind::documents) fields.push_back({lengths_of(text), of_rows});
     }
     return fields;
   }
 
+  // Rows after `indices` are zeros.
+  Feeds batch(const std::vector<int64_t>& indices, int64_t size, int64_t epoch,
+              const BatchMemory* memory) const {
+    Feeds feeds;
+    for (const Field& field : fields()) {
+      Shape shape{size};
+      if (field.type.rank() == 2) shape.push_back(options.length);
+      Tensor tensor = batch_tensor(memory, DataType::int32, shape);
+      const int64_t filled = tensor.size() / size * std::ssize(indices);
+      std::ranges::fill(tensor.data<int32_t>().subspan(static_cast<size_t>(filled)), 0);
+      feeds.emplace(field.name, tensor);
+    }
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const auto place = static_cast<size_t>(indices[i]);
+      read(options.part == TokenRowPart::all ? indices[i] : rows[place], epoch, i, feeds);
+    }
+    return feeds;
+  }
+
+  // A row to its place in a batch.
+  void read(int64_t row, int64_t epoch, size_t place, Feeds& feeds) const {
+    const auto whole = [&](const std::string& field) {
+      const auto length = static_cast<size_t>(options.length);
+      return feeds.at(field).data<int32_t>().subspan(place * length, length);
+    };
+    const auto one = [&](const std::string& field) { return &feeds.at(field).data<int32_t>()[place]; };
+    if (options.kind == TokenRowKind::pairs) {
+      pairs->read(row, epoch,
+                  {.tokens = whole("tokens"),
+                   .segments = whole("segments"),
+                   .length = one("lengths"),
+                   .unrelated = one("next_sentence")});
+      return;
+    }
+    int64_t field = 0;
+    for (const std::string& text : texts()) {
+      if (options.kind == TokenRowKind::joined) {
+        joined.read(row * options.length, whole(text));
+      } else {
+        *one(lengths_of(text)) = read_document(row, field, whole(text));
+      }
+      ++field;
+    }
+  }
+
   // How much of the row is no padding.
   int32_t read_document(int64_t document, int64_t field, std::span<int32_t> target) const {
-    const auto next = std::upper_bound(first_documents.begin(), first_documents.end(), document);
-    const auto number = static_cast<size_t>(next - first_documents.begin() - 1);
-    const TokenShard& shard = set->shards()[number];
-    const TokenShard::Place place = shard.place(document - first_documents[number], field);
+    const auto [shard, place] = documents.find(document, field);
     const TokenSetHeader& header = set->header();
     const size_t around = (header.begin ? 1 : 0) + (header.separator ? 1 : 0);
     const size_t room = target.size() > around ? target.size() - around : 0;
@@ -112,9 +148,9 @@ struct TokenRows::State {
   const std::shared_ptr<const TokenSet> set;
   const TokenRowOptions options;
   const JoinedTokens joined;
-  int64_t count = 0;
-  std::vector<int64_t> rows;                   // of a part
-  std::vector<int64_t> first_documents = {0};  // of each shard, and the end
+  const Documents documents;
+  std::optional<TokenPairs> pairs;
+  std::vector<int64_t> rows;  // of a part
 };
 
 TokenRows::TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options) {
@@ -132,18 +168,11 @@ int64_t TokenRows::size() const {
 
 Feeds TokenRows::row(int64_t index) const {
   require(index >= 0 && index < size(), ErrorCode::invalid_argument, "row {} of {}", index, size());
-  return state_->batch({index}, 1, nullptr);
+  return state_->batch({index}, 1, 0, nullptr);
 }
 
 std::vector<Field> TokenRows::fields() const {
-  std::vector<Field> fields;
-  const Dimension batch = Dimension::symbol(kBatch);
-  for (const std::string& text : state_->texts()) {
-    fields.push_back({text, {DataType::int32, {batch, state_->options.length}}});
-    if (state_->options.kind == TokenRowKind::documents)
-      fields.push_back({State::lengths_of(text), {DataType::int32, {batch}}});
-  }
-  return fields;
+  return state_->fields();
 }
 
 std::vector<SymbolBindings> TokenRows::sizes() const {
@@ -166,7 +195,7 @@ std::unique_ptr<Stream> TokenRows::open_into(std::shared_ptr<const BatchMemory> 
                order = epoch_order(size(), options.shuffle, options.seed, from.epoch), epoch = from.epoch,
                partition](int64_t number) {
     Batch batch = batch_without_fields(order, state->options.batch_size, epoch, number, partition);
-    batch.fields = state->batch(batch.indices, state->options.batch_size, memory.get());
+    batch.fields = state->batch(batch.indices, state->options.batch_size, epoch, memory.get());
     return batch;
   };
   return prefetched(std::move(make), from.batch, count, options.workers, options.prefetch);

@@ -1,0 +1,66 @@
+// BERT (Devlin et al. 2019, arXiv:1810.04805): an encoder of text that was trained to fill gaps and to tell
+// whether one text follows another. Variables are named as transformers names them, so that files of either
+// are those of the other; bert_files.h reads and writes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/nn/context.h"
+
+namespace tessera::models {
+
+// The defaults are BERT-base.
+struct BertConfig {
+  int64_t vocabulary = 30522;
+  int64_t width = 768;  // a multiple of the heads
+  int64_t layers = 12;
+  int64_t heads = 12;
+  int64_t inner = 3072;     // width between the two linear layers of each layer
+  int64_t positions = 512;  // tokens of a row at most
+  int64_t segments = 2;
+  double dropout = 0.1;     // of the embeddings and of what each half of a layer adds
+  double epsilon = 1e-12;   // of the layer norms
+  double deviation = 0.02;  // of the weights at the start
+  int64_t padding = 0;      // the token that fills rows; only files name it
+  bool operator==(const BertConfig&) const = default;
+};
+
+inline BertConfig bert_base() {
+  return {};
+}
+inline BertConfig bert_large() {
+  return {.width = 1024, .layers = 24, .heads = 16, .inner = 4096};
+}
+// Turc et al. 2019 (arXiv:1908.08962).
+inline BertConfig bert_tiny() {
+  return {.width = 128, .layers = 2, .heads = 2, .inner = 512};
+}
+
+// Of N rows of so many tokens, all int32 [N, tokens].
+struct BertInputs {
+  Value* tokens = nullptr;
+  Value* segments = nullptr;  // below BertConfig::segments; null: all are of the first
+  Value* shown = nullptr;     // 0 at tokens that nothing attends to, such as padding; null: all are shown
+};
+
+// What the network says of each token, [N, tokens, width]. Throws Error(invalid_argument) where the heads do
+// not divide the width, or rows have more tokens than there are positions.
+Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertInputs& inputs);
+// Of each row, by its first token: encoded [N, tokens, width] -> [N, width].
+Value* bert_pooler(nn::Context& context, const BertConfig& config, Value* encoded);
+// Logits of the tokens at places: [..., width] -> [..., vocabulary], by the table of the words' embeddings.
+// Whoever wants them at a few places gives what was encoded there, and the others cost nothing.
+Value* bert_token_logits(nn::Context& context, const BertConfig& config, Value* encoded);
+// Logits of whether the second text follows the first (0) or is any other (1): pooled [N, width] -> [N, 2].
+Value* bert_next_sentence(nn::Context& context, const BertConfig& config, Value* pooled);
+
+// What a file holds: a whole network as it is pretrained, transformers' BertForPreTraining; or encoder and
+// pooler alone, its BertModel.
+enum class BertForm : uint8_t { pretraining, encoder };
+
+// The variables of either, all named as those of BertForPreTraining.
+std::vector<nn::Variable> bert_variables(const BertConfig& config, BertForm form = BertForm::pretraining);
+
+}  // namespace tessera::models

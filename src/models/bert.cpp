@@ -1,0 +1,104 @@
+#include "tessera/models/bert.h"
+
+#include <optional>
+
+#include "tessera/base/error.h"
+#include "tessera/nn/layers.h"
+
+namespace tessera::models {
+namespace {
+
+Value* dense(nn::Context& context, const BertConfig& config, const std::string& name, Value* x,
+             int64_t outputs) {
+  return nn::linear(context, name, x, outputs,
+                    {.weight = nn::truncated_normal(config.deviation), .bias_start = nn::zeros()});
+}
+
+Value* norm(nn::Context& context, const BertConfig& config, const std::string& name, Value* x) {
+  return nn::layer_norm(context, name, x, config.epsilon);
+}
+
+Value* embeddings(nn::Context& context, const BertConfig& config, const BertInputs& inputs) {
+  const auto scope = context.scope("embeddings");
+  const Dimension& tokens = inputs.tokens->shape()[1];
+  require(!tokens.is_static() || tokens.value() <= config.positions, ErrorCode::invalid_argument,
+          "rows of {} tokens, the network has {} positions", tokens.to_string(), config.positions);
+  const auto table = [&](const char* name, Value* indices, int64_t entries) {
+    return nn::embedding(context, name, indices, entries, config.width,
+                         {.weight = nn::truncated_normal(config.deviation)});
+  };
+  Value* x = table("word_embeddings", inputs.tokens, config.vocabulary);
+  Value* places = ops::iota(context.graph(), {tokens}, 0, DataType::int32);
+  x = ops::add(x, table("position_embeddings", places, config.positions));
+  Value* segments = inputs.segments;
+  if (segments == nullptr) segments = ops::constant(context.graph(), Tensor::from<int32_t>({1, 1}, {0}));
+  x = ops::add(x, table("token_type_embeddings", segments, config.segments));
+  return nn::dropout(context, norm(context, config, "LayerNorm", x), config.dropout);
+}
+
+// Each half adds to what it was given, and norms the sum.
+Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hidden) {
+  const auto half = [&](const std::string& name, Value* given, Value* added) {
+    return norm(context, config, name, ops::add(given, nn::dropout(context, added, config.dropout)));
+  };
+  Value* attended = nn::self_attention(
+      context, "attention", x, config.heads,
+      {.scores = hidden,
+       .names = {{.query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"}},
+       .weight = nn::truncated_normal(config.deviation)});
+  x = half("attention.output.LayerNorm", x, attended);
+  Value* inner = ops::gelu(dense(context, config, "intermediate.dense", x, config.inner));
+  return half("output.LayerNorm", x, dense(context, config, "output.dense", inner, config.width));
+}
+
+}  // namespace
+
+Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertInputs& inputs) {
+  require(config.heads > 0 && config.width % config.heads == 0, ErrorCode::invalid_argument,
+          "a width of {} has no {} heads", config.width, config.heads);
+  const auto scope = context.scope("bert");
+  Value* x = embeddings(context, config, inputs);
+  Value* hidden = inputs.shown == nullptr ? nullptr : nn::hidden_keys(inputs.shown);
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const auto inside = context.scope("encoder.layer." + std::to_string(layer));
+    x = encoder_layer(context, config, x, hidden);
+  }
+  return x;
+}
+
+Value* bert_pooler(nn::Context& context, const BertConfig& config, Value* encoded) {
+  const Dimension& rows = encoded->shape()[0];
+  Value* first = ops::slice(encoded, {0, 0, 0}, {ops::kWholeAxis, 1, ops::kWholeAxis});
+  return ops::tanh(
+      dense(context, config, "bert.pooler.dense", ops::reshape(first, {rows, config.width}), config.width));
+}
+
+Value* bert_token_logits(nn::Context& context, const BertConfig& config, Value* encoded) {
+  // The table that the encoder reads, which need not have been built before.
+  Value* words = context.parameter("bert.embeddings.word_embeddings.weight",
+                                   {config.vocabulary, config.width}, nn::truncated_normal(config.deviation));
+  const auto scope = context.scope("cls.predictions");
+  Value* x = ops::gelu(dense(context, config, "transform.dense", encoded, config.width));
+  x = norm(context, config, "transform.LayerNorm", x);
+  return ops::add(ops::matmul(x, words, {.transpose_b = true}),
+                  context.parameter("bias", {config.vocabulary}, nn::zeros(), false));
+}
+
+Value* bert_next_sentence(nn::Context& context, const BertConfig& config, Value* pooled) {
+  return dense(context, config, "cls.seq_relationship", pooled, 2);
+}
+
+std::vector<nn::Variable> bert_variables(const BertConfig& config, BertForm form) {
+  Graph graph("bert");
+  nn::Context context(graph, nn::Mode::inference);
+  Value* tokens = graph.add_input(InputRole::input, "tokens", {DataType::int32, {1, 1}});
+  Value* encoded = bert_encoder(context, config, {.tokens = tokens});
+  Value* pooled = bert_pooler(context, config, encoded);
+  if (form == BertForm::pretraining) {
+    bert_token_logits(context, config, encoded);
+    bert_next_sentence(context, config, pooled);
+  }
+  return context.variables();
+}
+
+}  // namespace tessera::models

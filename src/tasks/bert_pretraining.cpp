@@ -1,0 +1,178 @@
+#include "tessera/tasks/bert_pretraining.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/error.h"
+#include "tessera/nn/layers.h"
+
+#include "tasks/masking.h"
+#include "tasks/share_evaluator.h"
+
+namespace tessera::tasks {
+namespace {
+
+using Options = BertPretrainingOptions;
+
+// What rows were made into for training.
+struct Puzzle {
+  Value* tokens;  // int32 [batch, tokens], with gaps
+  Value* places;  // int32 [batch, places]: which of all rows' tokens, one row after another, may be gaps
+  Value* labels;  // int32 [batch, places], what was there
+  Value* counts;  // fp32 [batch, places]: 1 at the gaps
+};
+
+Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, Value* lengths) {
+  const auto scope = context.scope("masking");
+  Graph& graph = context.graph();
+  const SymbolicShape shape = tokens->shape();
+  const MaskingDraws draws(context);
+  Value* inside = ops::cast(nn::within_lengths(lengths, shape[1]), DataType::boolean);
+  Value* allowed = ops::logical_and(inside, is_none_of(tokens, options.kept));
+  // The largest numbers of a row say where its gaps are: as many as there are to be, however long it is.
+  Value* draw = draws.uniform(shape);
+  const ops::TopK drawn =
+      ops::top_k(ops::select(allowed, draw, ops::constant_like(draw, -1)), options.places());
+  Value* count = ops::reduce_sum(ops::cast(allowed, DataType::fp32), {.axes = {1}, .keep_dimensions = true});
+  Value* wanted = ops::round(ops::multiply(count, options.masked));
+  wanted = ops::maximum(wanted, ops::constant_like(wanted, 1));
+  Value* is_wanted = ops::less(ops::iota(graph, {1, options.places()}, 1, DataType::fp32), wanted);
+  Value* counts =
+      ops::logical_and(is_wanted, ops::greater_equal(drawn.values, ops::constant_like(drawn.values, 0)));
+
+  Value* row =
+      ops::multiply(ops::iota(graph, {shape[0], 1}, 0, DataType::int32), static_cast<double>(options.tokens));
+  Value* places = ops::add(drawn.indices, row);
+  Value* all = ops::reshape(tokens, {element_count(shape)});
+  Value* labels = ops::gather(all, places);
+  Value* gaps = gaps_for(draws, labels, options.mask, options.network.vocabulary);
+  Value* written = ops::select(counts, places, ops::constant_like(places, -1));
+  const Dimension flat = element_count(places->shape());
+  Value* gapped = ops::set_rows(all, ops::reshape(written, {flat}), ops::reshape(gaps, {flat}));
+  return {.tokens = ops::reshape(gapped, shape),
+          .places = places,
+          .labels = labels,
+          .counts = ops::cast(counts, DataType::fp32)};
+}
+
+Value* encoder(const Options& options, nn::Context& context, const nn::Values& in, Value* tokens) {
+  return models::bert_encoder(context, options.network,
+                              {.tokens = tokens,
+                               .segments = in["segments"],
+                               .shown = nn::within_lengths(in["lengths"], tokens->shape()[1])});
+}
+
+// [batch, 2].
+Value* next_sentence(const Options& options, nn::Context& context, Value* encoded) {
+  return models::bert_next_sentence(context, options.network,
+                                    models::bert_pooler(context, options.network, encoded));
+}
+
+// What the network says of rows with gaps, and how right it is. By place and by row.
+struct Answers {
+  Value* masked_losses;    // fp32 [batch * places]
+  Value* masked_hits;      // fp32 [batch * places]: 1 where the likeliest token is what was there
+  Value* counts;           // fp32 [batch * places]
+  Value* sentence_losses;  // fp32 [batch]
+  Value* sentence_hits;    // fp32 [batch]
+};
+
+// 1 where the largest logit of a row is that of its label.
+Value* hits(Value* logits, Value* labels) {
+  return ops::cast(ops::equal(ops::argmax(logits), labels), DataType::fp32);
+}
+
+Answers answers(const Options& options, nn::Context& context, const nn::Values& in) {
+  const Puzzle puzzle = make_puzzle(options, context, in["tokens"], in["lengths"]);
+  Value* encoded = encoder(options, context, in, puzzle.tokens);
+  const Dimension flat = element_count(puzzle.places->shape());
+  Value* places = ops::reshape(puzzle.places, {flat});
+  Value* labels = ops::reshape(puzzle.labels, {flat});
+  Value* rows = ops::reshape(encoded, {element_count(puzzle.tokens->shape()), options.network.width});
+  Value* words = models::bert_token_logits(context, options.network, ops::gather(rows, places));
+  Value* sentences = next_sentence(options, context, encoded);
+  return {.masked_losses = ops::cross_entropy(words, labels),
+          .masked_hits = hits(words, labels),
+          .counts = ops::reshape(puzzle.counts, {flat}),
+          .sentence_losses = ops::cross_entropy(sentences, in["next_sentence"]),
+          .sentence_hits = hits(sentences, in["next_sentence"])};
+}
+
+nn::Training training(const Answers& given) {
+  const nn::Measure masked = nn::mean_of("masked", given.masked_losses, given.counts);
+  const nn::Measure sentences = nn::mean_of("next_sentence", given.sentence_losses);
+  return {.objectives = {nn::total_of("loss", {masked, sentences})},
+          .metrics = {masked, sentences, nn::mean_of("masked_accuracy", given.masked_hits, given.counts),
+                      nn::mean_of("next_sentence_accuracy", given.sentence_hits)}};
+}
+
+// Sums by row.
+nn::Values evaluation(const Options& options, const Answers& given) {
+  const auto of_rows = [&](Value* values) {
+    Value* counted = ops::multiply(ops::cast(values, DataType::fp32), given.counts);
+    const Dimension& rows = given.sentence_hits->shape()[0];
+    return ops::reduce_sum(ops::reshape(counted, {rows, options.places()}), {.axes = {1}});
+  };
+  return {{"masked_losses", of_rows(given.masked_losses)},
+          {"masked_hits", of_rows(given.masked_hits)},
+          {"places", of_rows(given.counts)},
+          {"sentence_losses", ops::cast(given.sentence_losses, DataType::fp32)},
+          {"sentence_hits", given.sentence_hits}};
+}
+
+void check(const Options& options) {
+  const auto code = ErrorCode::invalid_argument;
+  const models::BertConfig& network = options.network;
+  require(options.mask >= 0 && options.mask < network.vocabulary, code,
+          "bert_pretraining: the mask is token {} of a vocabulary of {}", options.mask, network.vocabulary);
+  require(options.masked > 0 && options.masked <= 1, code,
+          "bert_pretraining: masked is {}, expected above 0 and at most 1", options.masked);
+  require(options.tokens > 0 && options.tokens <= network.positions, code,
+          "bert_pretraining: rows of {} tokens, the network has {} positions", options.tokens,
+          network.positions);
+}
+
+}  // namespace
+
+// Halves go to the even number, as in the graph, so that no row has more.
+int64_t BertPretrainingOptions::places() const {
+  return std::max<int64_t>(1, std::llrint(masked * static_cast<double>(tokens)));
+}
+
+nn::Task bert_pretraining(const BertPretrainingOptions& options) {
+  check(options);
+  const Dimension batch = Dimension::symbol("batch");
+  const TensorType of_tokens{DataType::int32, {batch, options.tokens}};
+  const TensorType of_rows{DataType::int32, {batch}};
+  return {
+      .name = "bert_pretraining",
+      .network = "bert",
+      .inputs = {{"tokens", of_tokens},
+                 {"segments", of_tokens},
+                 {"lengths", of_rows},
+                 {"next_sentence", of_rows}},
+      .metrics = {{.name = "loss"},
+                  {.name = "masked"},
+                  {.name = "next_sentence"},
+                  {.name = "masked_accuracy", .percent = true, .larger_is_better = true},
+                  {.name = "next_sentence_accuracy", .percent = true, .larger_is_better = true}},
+      .samples = "rows",
+      .training = [=](nn::Context& context,
+                      const nn::Values& in) { return training(answers(options, context, in)); },
+      .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
+        Value* encoded = encoder(options, context, in, in["tokens"]);
+        return {{"logits", models::bert_token_logits(context, options.network, encoded)},
+                {"next_sentence", next_sentence(options, context, encoded)}};
+      },
+      .evaluation = [=](nn::Context& context,
+                        const nn::Values& in) { return evaluation(options, answers(options, context, in)); }};
+}
+
+train::EvaluatorMaker bert_pretraining_evaluator() {
+  return share_evaluator({{.name = "masked", .sum = "masked_losses", .weight = "places"},
+                          {.name = "next_sentence", .sum = "sentence_losses", .weight = ""},
+                          {.name = "masked_accuracy", .sum = "masked_hits", .weight = "places"},
+                          {.name = "next_sentence_accuracy", .sum = "sentence_hits", .weight = ""}});
+}
+
+}  // namespace tessera::tasks
