@@ -38,7 +38,7 @@ def prepare(case):
 
 
 class Loss:
-    """A loss on its way to the host, behind the work that is enqueued when it is made and ahead of all later work."""
+    """A loss on its way to the host, after the work that is enqueued when it is made and ahead of all later work."""
 
     def __init__(self, loss):
         self.value, self.arrived = loss.detach(), None

@@ -85,7 +85,8 @@ void run_check(const BenchArguments& arguments) {
   }
 }
 
-// Made-up images as a training reads them: as bytes, by a loader, in memory that the device takes them from.
+// Synthetic images as a training reads them: as bytes, by a loader, in memory that the device takes them
+// from.
 class LoadedBatches {
  public:
   LoadedBatches(const BenchArguments& arguments, std::shared_ptr<Device> device)
@@ -224,7 +225,7 @@ void add_bench(CLI::App* command) {
 
 const CommandRegistration kRegistration(
     {.name = "bench",
-     .documentation = "Time a network's training step or inference on made-up images",
+     .documentation = "Time a network's training step or inference on synthetic images",
      .add = add_bench});
 
 }  // namespace

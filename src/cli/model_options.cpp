@@ -81,7 +81,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   // Bound to an optional, a flag that was not given would be false.
   command.add_flag_function(
       "--recompute,!--no-recompute", [&arguments](int64_t count) { arguments.recompute = count > 0; },
-      "Make cheap activations again for the gradients, or keep all (default: as the device likes it)");
+      "Recompute cheap activations for the gradients, or keep all (default: as the device likes it)");
   command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
   command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
   command.add_option("--disable-pass", arguments.disabled_passes,

@@ -332,7 +332,7 @@ class PlannedExecutable : public Executable {
     return false;
   }
 
-  // Calls `mark` before the first node and behind each that has a kernel.
+  // Calls `mark` before the first node and after each that has a kernel.
   template <typename Mark>
   void run_nodes(Mark&& mark) {
     mark();

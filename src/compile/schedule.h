@@ -23,7 +23,7 @@ struct Schedule {
 bool may_view(const Node& node);
 
 // Keeps the graph's own order, except that a node which frees more memory than it takes runs as soon as it
-// can: weight updates right behind their gradients, above all.
+// can: weight updates right after their gradients, above all.
 Schedule schedule(const Graph& graph, bool frozen);
 
 }  // namespace tessera

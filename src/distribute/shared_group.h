@@ -40,7 +40,7 @@ struct GroupHeader {
   std::atomic<uint64_t> layout;  // what all must have been built with; 0 while nobody was here
   std::atomic<int64_t> ranks;
   alignas(64) std::atomic<uint32_t> arrived;     // at the present barrier
-  alignas(64) std::atomic<uint32_t> generation;  // of the barrier: how many are behind all; a futex
+  alignas(64) std::atomic<uint32_t> generation;  // of the barrier: how many all have passed; a futex
   alignas(64) std::atomic<uint32_t> aborted;     // 0; 1 while the reason is written; 2
   std::array<char, 1024> reason;
   std::array<RankEntry, kMostRanks> entries;

@@ -25,8 +25,8 @@ bool group_clusters(Graph& graph, const PassContext& context);
 // convolution before it.
 bool fold_batch_norm(Graph& graph, const PassContext& context);
 
-// Training keeps no result of a relu behind batch normalization for a weight's gradient, which gets a copy
-// computed again from what is kept anyway.
+// Training keeps no result of a relu after batch normalization for a weight's gradient, which gets a copy
+// recomputed from what is kept anyway.
 bool recompute_activations(Graph& graph, const PassContext& context);
 
 // The patterns of the device, in its order: one fused node, of the pattern's kind, for each place where one

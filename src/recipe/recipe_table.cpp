@@ -100,9 +100,8 @@ std::vector<Option> step_options() {
        .limits = Limits::fraction()},
       {.key = "recompute",
        .value = false,
-       .documentation =
-           "Make cheap activations again for the gradients instead of keeping them: less memory, "
-           "the same numbers, a little slower",
+       .documentation = "Recompute cheap activations for the gradients instead of keeping them: less memory, "
+                        "the same numbers, a little slower",
        .unset = "those of at most 32 MiB; on a GPU a few",
        .resuming = Resuming::free},
       {.key = "deterministic",

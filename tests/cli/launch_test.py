@@ -201,7 +201,7 @@ class DifferenceTest(LaunchTest):
         self.check_ends(ends, "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
 
     def test_other_data_are_named(self):
-        # One path, with something else behind it for one of them.
+        # One path, with something else after it for one of them.
         for name in ("here", "there"):
             shutil.copytree(self.data, self.root / name / "images")
         images = self.root / "there" / "images" / "train-images-idx3-ubyte"

@@ -115,7 +115,7 @@ TEST(TarShards, AreReadAsWebDatasetNamesThem) {
     EXPECT_EQ(text_of(samples->bytes(1)), image());
     EXPECT_TRUE(fs::exists(folder / "index.safetensors"));
   }
-  // An index of other shards, or a broken one, is made again.
+  // An index of other shards, or a broken one, is made anew.
   write_file(folder / "c.tar", archive({{"5.png", image()}, {"5.cls", "1"}}));
   EXPECT_EQ(open_tar_shards(folder.path(), {.test_share = 0})->size(), 3);
   write_file(folder / "index.safetensors", "nonsense");

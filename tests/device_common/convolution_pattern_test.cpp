@@ -63,8 +63,8 @@ TEST(ConvolutionPattern, StopsWhereAnIntermediateIsReadTwice) {
     })");
 }
 
-// The residual is made after the convolution: the fused node must come behind both.
-TEST(ConvolutionPattern, MovesBehindAResidualMadeLater) {
+// The residual is made after the convolution: the fused node must come after both.
+TEST(ConvolutionPattern, MovesAfterAResidualMadeLater) {
   const std::string text = R"(
     graph g(input %x: fp32[1, 4, 4, 2], parameter %w: fp32[2, 1, 1, 2]) {
       %c = convolution(%x, %w) {dilations = [1, 1], padding_high = [0, 0], padding_low = [0, 0], strides = [1, 1]}

@@ -193,7 +193,7 @@ TEST(ConvolutionStatistics, LeaveTheNormalizationBeforeWhereOthersReadItOrTheDev
   expect_none(chain(kWithResidual), refusing);
 }
 
-// What else reads the convolution stands between it and the normalization, and moves behind what is fused.
+// What else reads the convolution stands between it and the normalization, and moves after what is fused.
 TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
   const std::string graph_text = R"(graph g(input %x: fp32[2, 5, 5, 4], input %weight: fp32[6, 1, 1, 4],
       input %scale: fp32[6], input %bias: fp32[6]) {

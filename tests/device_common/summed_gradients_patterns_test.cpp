@@ -22,7 +22,7 @@ PassContext context(size_t most_normalizations = 2, bool normalized = true) {
 }
 
 // The end of a residual block whose relu's result y the convolution of the next block reads: the gradients of
-// that convolution, and of the normalization in front of y, whose x a convolution of u made.
+// that convolution, and of the normalization before y, whose x a convolution of u made.
 const std::string kInputs = R"(
   graph g(input %dy: fp32[2, 3, 5, 4], input %weight: fp32[4, 1, 1, 6], input %y: fp32[2, 3, 5, 6],
           input %residual: fp32[2, 3, 5, 6], input %x: fp32[2, 3, 5, 6], input %scale: fp32[6],
@@ -102,7 +102,7 @@ void expect_no_reader_of_relu(const std::string& text) {
   }
 }
 
-// The input of the convolution in front is the relu of a normalization too: it is made again from that one's
+// The input of the convolution in front is the relu of a normalization too: it is recomputed from that one's
 // x.
 TEST(SummedGradientsPatterns, RecomputesTheInput) {
   const std::string norm = R"(
@@ -130,7 +130,7 @@ TEST(SummedGradientsPatterns, MakesTheSumsOfTwoNormalizations) {
   }
 }
 
-// The relu behind the sum of two normalizations is made again from what their sums read: nothing keeps its
+// The relu after the sum of two normalizations is recomputed from what their sums read: nothing keeps its
 // result.
 TEST(SummedGradientsPatterns, RecomputesTheMask) {
   std::string inputs = kInputs;

@@ -1,4 +1,4 @@
-// Convolutions with what the GPU's passes put behind them: statistics, and a sum of gradients with a mask.
+// Convolutions with what the GPU's passes put after them: statistics, and a sum of gradients with a mask.
 #include <cmath>
 
 #include "tessera/device/common/convolution_patterns.h"

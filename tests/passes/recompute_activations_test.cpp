@@ -84,7 +84,7 @@ TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
   })");
 }
 
-TEST(RecomputeActivations, CountsAResidualBehindTheReluAsForward) {
+TEST(RecomputeActivations, CountsAResidualAfterTheReluAsForward) {
   const std::string forward = kInputs + kForward + R"(
     %residual = add(%y, %z)
     %dz = multiply(%residual, %z)
@@ -110,7 +110,7 @@ TEST(RecomputeActivations, KeepsItWhereTheInputIsNotKept) {
     output z = %z
     output dw2 = %dw2
   })");
-  // The weight gradient stands behind the normalization's.
+  // The weight gradient stands after the normalization's.
   expect_kept(kInputs + kForward + kBackward + kMask + kGradient + kLate + kOutputs);
 }
 

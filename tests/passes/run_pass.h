@@ -31,7 +31,7 @@ inline std::string with_window(std::string text) {
   return text;
 }
 
-// Made-up inputs; scales and variances are positive.
+// Synthetic inputs; scales and variances are positive.
 inline std::vector<Tensor> graph_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const auto& input : graph.inputs()) {

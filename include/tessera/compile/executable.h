@@ -68,7 +68,7 @@ struct PhaseReport {
 struct RunTimes {
   TimeSpan inputs;                      // checked, and copied where the device needs it
   TimeSpan work;                        // given to the device; done, where the device is the host
-  TimeSpan outputs;                     // waited for and read, behind the start of the next run
+  TimeSpan outputs;                     // waited for and read, after the start of the next run
   bool recorded = false;                // the work was one launch of a recording
   std::optional<TimeSpan> device = {};  // the work by the device's own timer, where it has one
 };
@@ -107,7 +107,7 @@ class Executable {
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
   // As bind(), with variables that are this executable's alone: asks for each when it is first read, once.
-  // Those that only work on constants and frozen parameters reads leave the device behind it, so that weights
+  // Those that only work on constants and frozen parameters reads leave the device after it, so that weights
   // in another precision never lie beside all that they are made of. Throws as bind(), and what `value`
   // throws; nothing is bound then.
   virtual void load(const VariableSource& value) = 0;
@@ -140,7 +140,7 @@ class Executable {
 
   // run() in two halves, so that the host prepares the next run while a device works. submit() returns as
   // soon as the run is enqueued; where the device is the host, it has run. receive() waits for the oldest run
-  // that was not received, and for nothing behind it. At most kMostSubmitted may be under way; throws
+  // that was not received, and for nothing after it. At most kMostSubmitted may be under way; throws
   // Error(invalid_argument) on more, on receive() without any, and on other runs meanwhile.
   static constexpr size_t kMostSubmitted = 2;
   virtual void submit(const std::map<std::string, Tensor>& inputs) = 0;

@@ -35,7 +35,7 @@ struct PassOptions {
   bool fuse = true;
   // The same bits at every run. Without it a device may use kernels whose sums vary in their order.
   bool deterministic = true;
-  // Less memory for a little more work in training: cheap activations are computed again. Unset: as the
+  // Less memory for a little more work in training: cheap activations are recomputed. Unset: as the
   // device likes it.
   std::optional<bool> recompute = {};
 };
@@ -76,10 +76,17 @@ struct Pass {
   std::string documentation;  // one line
   // Rewrites the graph; returns whether it changed it.
   std::function<bool(Graph& graph, const PassContext& context)> run;
+  // Names of passes: each of their runs is before all of this one's, and after all of this one's. Those that
+  // a list does not hold say nothing of it.
+  std::vector<std::string> after = {};
+  std::vector<std::string> before = {};
 };
 
 // Every pass in order: the readable list is src/passes/pipeline.cpp.
 std::vector<Pass> pipeline(const PassOptions& options);
+
+// Throws Error(internal) that names both where one pass runs on the wrong side of another.
+void check_order(const std::vector<Pass>& passes);
 
 struct PipelineOptions {
   // Names of passes to leave out; "fuse_patterns/KIND" leaves out the device's patterns of that kind.

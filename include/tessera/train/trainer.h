@@ -97,7 +97,7 @@ struct FitOptions {
   std::vector<SettingChange> changes = {};  // of settings, made at this position: kept in the history
   // Called when all is checked and compiled, before the first step: what is refused is refused ahead of it.
   std::function<void()> on_begin = {};
-  // On a device that works beside the host the step behind this one is under way: what the trainer saves
+  // On a device that works beside the host the step after this one is under way: what the trainer saves
   // there may hold that update already. Nothing is under way at the end of an epoch.
   std::function<void(const StepEvent&)> on_step = {};
   // With the evaluations at its end.

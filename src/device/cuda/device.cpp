@@ -92,7 +92,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;
-  // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is
+  // Memory is not what is short on a GPU, and what is recomputed costs another pass over it: no more than is
   // lost in the noise.
   target.recompute_limit_bytes = 0;
   target.recompute_share = 0.002;
