@@ -31,10 +31,13 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
                       passes::fuse_elementwise};
   const Pass groups{"group_clusters", "clusters of all weights into one launch", passes::group_clusters};
+  const Pass buckets{"bucket_reductions", "what ranks add up together, as it is made",
+                     passes::bucket_reductions};
   std::vector<Pass> passes{
-      dead,   algebra,   constants, common,  // what the model's code and the gradients left
-      layout, constants,                     // channels-first code, and its constants in the new order
-      fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      dead,    algebra,   constants, common,  // what the model's code and the gradients left
+      layout,  constants,                     // channels-first code, and its constants in the new order
+      fold,    precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      buckets,
   };
   // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
   // fusions, which make each copy one pass over memory. A normalization of which
