@@ -91,8 +91,8 @@ TEST(Layers, AttentionMayHaveFourLinearLayersInOneProduct) {
   verify(f.graph);
 }
 
-// The places of keys behind the end, for every query.
-TEST(Layers, HideWhatIsBehindTheEndOfARow) {
+// The places of keys after the end, for every query.
+TEST(Layers, HideWhatIsAfterTheEndOfARow) {
   Fixture f;
   Value* lengths = f.input({3}, "lengths", DataType::int32);
   Value* shown = nn::within_lengths(lengths, 4);

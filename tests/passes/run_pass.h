@@ -57,7 +57,7 @@ inline void expect_same_results(const Graph& before, const Graph& after, const T
 // to fp32, by 2^-24 of about 4.
 inline constexpr Tolerance kReordered{.absolute = 1e-5, .relative = 1e-5};
 
-// A pass moves nodes into others, or computes them again as they were: the same loops on the same numbers.
+// A pass moves nodes into others, or recomputes them as they were: the same loops on the same numbers.
 inline constexpr Tolerance kSameBits{};
 
 // The pass turns one text into the other, which computes the same.
