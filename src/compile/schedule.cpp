@@ -286,11 +286,11 @@ class Scheduler {
   Queue feeding_;     // ready ones that only the lane waits for
   Queue lane_ready_;  // those of the lane
   std::unordered_map<Index, size_t> place_on_lane_;
-  std::vector<const Node*> feeds_;                     // see fed_by()
-  std::vector<int64_t> level_;                         // the last place on the lane that each waits for
-  int64_t joined_ = kNoLane;                           // the place on the lane that was waited for so far
+  std::vector<const Node*> feeds_;                    // see fed_by()
+  std::vector<int64_t> level_;                        // the last place on the lane that each waits for
+  int64_t joined_ = kNoLane;                          // the place on the lane that was waited for so far
   std::map<int64_t, std::vector<Index>> after_lane_;  // ready ones that would wait for more, by their level
-  std::vector<size_t> visited_;                        // the latest visit of each node
+  std::vector<size_t> visited_;                       // the latest visit of each node
   size_t visits_ = 0;
 };
 
