@@ -1,5 +1,5 @@
 // Prints the step of an optimizer over so many parameters, about 50 nodes for each, as a graph's text: what
-// bench/growth compiles.
+// bench/scaling compiles.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,10 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/base/file.h"
+#include "tessera/base/progress.h"
 #include "tessera/compile/limit.h"
 
 #include "cli/chrome_trace.h"
@@ -113,6 +117,9 @@ void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, co
   const DeviceDescription description = compiled.device->description();
   const ChromeTrace::Row row = trace.add_row(device, "nodes");
   const std::vector<NodeReport>& nodes = executable.nodes();
+  const bool has_lane =
+      std::any_of(nodes.begin(), nodes.end(), [](const NodeReport& node) { return !node.lane.empty(); });
+  const ChromeTrace::Row lane = has_lane ? trace.add_row(device, "collectives") : row;
   const MemoryPlan& plan = executable.memory_plan();
   const std::vector<int64_t> alive = alive_bytes(plan);
   const auto count_memory = [&](Clock::time_point time, int64_t arena) {
@@ -128,7 +135,8 @@ void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, co
     const int64_t arena = step < alive.size() ? alive[step] : 0;
     ++step;
     if (nodes[i].candidates.empty()) continue;
-    trace.add_slice(row, nodes[i].name, time, describe_node(nodes[i], time.seconds(), description));
+    trace.add_slice(nodes[i].lane.empty() ? row : lane, nodes[i].name, time,
+                    describe_node(nodes[i], time.seconds(), description));
     count_memory(time.begin, arena);
   }
   if (!nodes.empty()) count_memory(times.nodes.back().end, 0);
@@ -189,6 +197,7 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
 
 void run_profile(const ProfileArguments& arguments) {
   AtomicFile file(arguments.out);  // first, so that nothing is measured for a file that cannot be written
+  const LongWork profiling;
   Measurements measured{.start = Clock::now()};
   const CompiledModel compiled = compile_model(arguments.model);
   std::vector<CompiledModel> others;
@@ -229,7 +238,14 @@ void add_profile(CLI::App* command) {
                    "Executables of the network that run at once on the device, each from a thread of its own")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
-  command->callback([arguments] { run_profile(*arguments); });
+  command->callback([arguments] {
+    join_ranks(arguments->model);
+    require(arguments->copies == 1 || arguments->model.ranks.count == 1, ErrorCode::invalid_argument,
+            "--copies: of a step of several ranks there is one at a time");
+    if (arguments->model.ranks.rank > 0)
+      arguments->out += fmt::format(".rank-{}", arguments->model.ranks.rank);
+    run_profile(*arguments);
+  });
 }
 
 const CommandRegistration kRegistration(

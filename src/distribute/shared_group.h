@@ -32,6 +32,7 @@ struct alignas(64) RankEntry {
   std::atomic<uint32_t> state;     // RankState
   std::atomic<int32_t> process;    // its id
   std::atomic<int64_t> beat;       // nanoseconds on the monotonic clock, of its last sign of life
+  std::atomic<uint32_t> waits;     // 1: for a device that may wait for other ranks
   std::atomic<uint64_t> arrivals;  // barriers that it has come to
   std::array<Call, 2> calls;       // of the present chunk and the one before
 };

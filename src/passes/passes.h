@@ -17,6 +17,10 @@ bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassContext& context);
 
+// What several ranks add up together, in buckets of PassOptions::bucket_bytes in the order in which they are
+// made.
+bool bucket_reductions(Graph& graph, const PassContext& context);
+
 // Clusters at the start and at the end of the step that do not depend on each other: kind "clusters", whose
 // body holds nothing but clusters.
 bool group_clusters(Graph& graph, const PassContext& context);

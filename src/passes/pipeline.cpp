@@ -58,10 +58,16 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                     .documentation = "clusters of all weights into one launch",
                     .run = passes::group_clusters,
                     .after = {"fuse_elementwise"}};
+  const Pass buckets{.name = "bucket_reductions",
+                     .documentation = "what ranks add up together, as it is made",
+                     .run = passes::bucket_reductions,
+                     .after = {"common_subexpressions", "lower_precision"},
+                     .before = {"fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,   algebra,   constants, common,  // what the model's code and the gradients left
-      layout, constants,                     // channels-first code, and its constants in the new order
-      fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      dead,    algebra,   constants, common,  // what the model's code and the gradients left
+      layout,  constants,                     // channels-first code, and its constants in the new order
+      fold,    precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.

@@ -1,5 +1,6 @@
 """Several ranks as processes: what they leave, and how they end together whatever ends one of them."""
 
+import json
 import os
 import re
 import shutil
@@ -63,6 +64,19 @@ class LaunchTest(ProgramTest):
         for rank in ranks:
             self.assertFalse(is_alive(rank), rank)
         return process.returncode
+
+
+class BenchTest(LaunchTest):
+    def test_ranks_are_timed_together(self):
+        words = ("bench", "mlp", "--batch", 8, "--train", "--device", "cpu", "--iterations", 3, "--json")
+        timed = json.loads(self.call("launch", "--ranks", 2, "--", *words, "--bucket-mib", 0.1))
+        self.assertEqual((timed["ranks"], timed["batch"], len(timed["milliseconds"])), (2, 8, 3))
+        for rate, milliseconds in zip(timed["samples_per_second"], timed["milliseconds"]):
+            self.assertAlmostEqual(rate, 16 / milliseconds * 1e3, delta=1e-3 * rate)
+
+    def test_inference_is_none_of_several_ranks(self):
+        self.refuses(["launch", "--ranks", 2, "--", "bench", "mlp", "--device", "cpu"], 2, "several ranks make a training step")
+        self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, profile, train")
 
 
 class TrainingTest(LaunchTest):

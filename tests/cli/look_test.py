@@ -164,6 +164,20 @@ class LookTest(ProgramTest):
         self.refuses([*words, "--plan-for", "h1000"], 2, "h1000", "h200")
         self.refuses([*words, "--plan-for", "h100", "--device", "cpu"], 2, "--plan-for", "--device")
 
+    def test_explain_shows_what_goes_on_beside_the_rest(self):
+        words = ("explain", "lenet", "--batch", 8, "--train", "--plan-for", "h100", "--json")
+        process = self.start(*words, "--ranks", 2, "--bucket-mib", 0.01)
+        output, errors = process.communicate(timeout=120)
+        if process.returncode == 7:
+            self.skipTest("built without the CUDA backend")
+        self.assertEqual(process.returncode, 0, errors)
+        collectives = [node for node in json.loads(output)["nodes"] if node["operator"] == "all_reduce"]
+        self.assertGreater(len(collectives), 3)
+        for node in collectives:
+            self.assertEqual(node["kernel"], "nccl")
+            self.assertRegex(node["lane"], "^until ('.+'|the end)$")
+        self.assertFalse([node for node in json.loads(self.call(*words))["nodes"] if "lane" in node])
+
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
         self.assertNotIn("limit_microseconds", json.loads(self.call(*words, "--device", "null"))["total"])

@@ -70,11 +70,11 @@ class MeasuredTest(TreeTest):
         self.assertIn("| Some CPU, 2 threads | `gan` | spread | 0.9000 | ≥ 0.8 | 0.50 | 3 | - | 2026-01-01 |", page)
 
     def test_what_must_not_grow(self):
-        common = {"kind": "growth", "time": "2026-01-01", "commit": None, "machine": MACHINE}
+        common = {"kind": "scaling", "time": "2026-01-01", "commit": None, "machine": MACHINE}
         graph = {"part": "graph", "case": "cuda/large-graph-h100", "nodes": 20287, "reached": 1.5, "allowed": 2.0}
         table = {"part": "table", "case": "cpu/click-through-b512", "entries": [1000, 1000000], "milliseconds": [0.5, 0.6],
                  "bytes": [70, 70], "reached": 1.2, "allowed": 1.25}
-        self.results("2026-01-01-growth", common | graph, common | table)
+        self.results("2026-01-01-scaling", common | graph, common | table)
         page = self.page()
         self.assertIn("| Some CPU | `cuda/large-graph-h100` | 20,287 nodes, compiled for H100 | 1.50 s | 2 s | - | 2026-01-01 |", page)
         self.assertIn("tables of 1,000 and 1,000,000 rows: 0.500 and 0.600 ms a step, 70 and 70 bytes | 1.20 | 1.25 |", page)

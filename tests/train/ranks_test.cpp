@@ -84,6 +84,26 @@ void expect_same_training(const TaskMaker& task, const Options& change = {}, dou
   }
 }
 
+// Sums over ranks are made element by element.
+TEST(Ranks, TrainToTheSameBitsWhateverTheBuckets) {
+  const auto trained = [](int64_t bucket_bytes, const optim::Optimizer& optimizer) {
+    return state_of(
+        2, [] { return tiny_resnet(); },
+        [&](train::TrainerOptions& options, train::FitOptions&) {
+          options.bucket_bytes = bucket_bytes;
+          options.optimizer = optimizer;
+        });
+  };
+  for (const optim::Optimizer& optimizer :
+       {optim::sgd({.learning_rate = 0.1, .momentum = 0.9}), optim::lars({.learning_rate = 0.5}),
+        optim::lamb({.learning_rate = 0.01})}) {
+    const Checkpoint at_once = trained(0, optimizer);
+    for (const int64_t bucket_bytes : {1, 300, 2000})
+      EXPECT_TRUE(different_tensors(at_once.tensors, trained(bucket_bytes, optimizer).tensors).empty())
+          << optimizer.name << " in buckets of " << bucket_bytes;
+  }
+}
+
 // Means over ranks round otherwise than over rows, which a wrong count would not.
 void share_batch_norm(train::TrainerOptions& options, train::FitOptions&) {
   options.share_batch_norm = true;

@@ -29,6 +29,9 @@ struct CompileOptions {
   std::shared_ptr<Workspace> workspace = {};
   // Of the groups that collectives name; "" is that of all ranks. All ranks run the same graph.
   std::map<std::string, std::shared_ptr<Communicator>> communicators = {};
+  // How many thread blocks a GPU's collectives have at most, beside which the rest computes; 0: as its
+  // library likes it. The first executable that uses a communicator says it for all.
+  int64_t most_collective_blocks = 0;
   bool plan_memory = true;  // false: every value in memory of its own
   bool poison_freed =
       false;  // fill memory with 0xFF (NaN) when the plan frees it: shows reads after the end of life
@@ -54,7 +57,10 @@ struct NodeReport {
   double bytes = 0;
   // In which most of its flops are done; none for types without a precision of their own, such as fp64.
   std::optional<Precision> arithmetic = {};
-  bool once = false;     // runs when variables are bound, not in every run
+  bool once = false;  // runs when variables are bound, not in every run
+  // Of a collective that goes on beside other work: "until 'x'", the node that waits for it. "" of all
+  // others.
+  std::string lane = {};
   TimeSpan choice = {};  // when its kernel was chosen and made
 };
 
@@ -73,7 +79,8 @@ struct RunTimes {
   std::optional<TimeSpan> device = {};  // the work by the device's own timer, where it has one
 };
 
-// When each node ran, in the order of Executable::nodes(); an empty span for those that run once.
+// When each node ran, in the order of Executable::nodes(); an empty span for those that run once. Those of a
+// lane overlap others where the device measures.
 struct NodeTimes {
   std::vector<TimeSpan> nodes;
   // True: the device measured all in one launch of a recording, without gaps. False: the host did, and waited

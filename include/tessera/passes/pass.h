@@ -38,6 +38,9 @@ struct PassOptions {
   // Less memory for a little more work in training: cheap activations are recomputed. Unset: as the
   // device likes it.
   std::optional<bool> recompute = {};
+  // What several ranks add up together, such as all gradients of a step, travels in buckets of about so many
+  // bytes, each as soon as it is made; 0: all at once. Unset: as the device likes it.
+  std::optional<int64_t> bucket_bytes = {};
 };
 
 // What a device tells the passes of its kernels and its memory.
@@ -64,6 +67,9 @@ struct PassTarget {
   // Clusters at the start and the end of a step that do not depend on each other are grouped into nodes that
   // read and make at most so many values: what one launch of the device takes. 0: they stay apart.
   int64_t values_per_group = 0;
+  // PassOptions::bucket_bytes where nobody says it: more than 0 where the device exchanges values beside
+  // other work.
+  int64_t bucket_bytes = 0;
 };
 
 struct PassContext {

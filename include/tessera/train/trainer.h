@@ -41,7 +41,9 @@ struct TrainerOptions {
   // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
-  bool share_batch_norm = false;  // statistics over the batches of all ranks
+  bool share_batch_norm = false;             // statistics over the batches of all ranks
+  std::optional<int64_t> bucket_bytes = {};  // PassOptions::bucket_bytes: of the gradients
+  int64_t most_collective_blocks = 0;        // CompileOptions::most_collective_blocks
 };
 
 // What the steps of such a trainer are built with: those of a phase, by its place, at these sizes on that

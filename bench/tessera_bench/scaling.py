@@ -1,4 +1,4 @@
-"""bench/growth: how long a graph of 20,000 nodes compiles for a GPU, and what a step over a large table costs beside one
+"""bench/scaling: how long a graph of 20,000 nodes compiles for a GPU, and what a step over a large table costs beside one
 over a small table."""
 
 import argparse
@@ -20,13 +20,13 @@ STEP_RATIO = 1.25  # the rows of the large table and of its moments lie in memor
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bench/growth", description=__doc__.partition(": ")[2])
+    parser = argparse.ArgumentParser(prog="bench/scaling", description=__doc__.partition(": ")[2])
     parser.add_argument("parts", nargs="*", metavar="PART", help="graph, table (both)")
     parser.add_argument("--runs", type=int, default=5, help="%(default)s")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="build/release/bin/tessera unless said")
     parser.add_argument("--printer", type=pathlib.Path, default=machine.ROOT / "build/dev/bin/large_graph",
                         help="prints the graph (build/dev/bin/large_graph)")
-    parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE-growth.jsonl)")
+    parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE-scaling.jsonl)")
     options = parser.parse_args(arguments)
     for part in options.parts:
         if part not in PARTS:
@@ -107,13 +107,13 @@ def main(arguments=None):
     options = parse(arguments)
     missed = False
     for part in options.parts or PARTS:
-        common = {"kind": "growth", "part": part, "time": report.now(), "commit": machine.commit()}
+        common = {"kind": "scaling", "part": part, "time": report.now(), "commit": machine.commit()}
         common |= {"machine": machine.describe(1), "busy_before": machine.busy_fraction()}
         with tempfile.TemporaryDirectory() as folder:
             record = common | PARTS[part](options, folder)
         ok = record["reached"] <= record["allowed"]
         print(f"{record['case']} {record['reached']:.3g}, at most {record['allowed']:g}: {'ok' if ok else 'MISSED'}", flush=True)
-        report.append(record, options.results or machine.ROOT / "bench/results" / f"{record['time'][:10]}-growth.jsonl")
+        report.append(record, options.results or machine.ROOT / "bench/results" / f"{record['time'][:10]}-scaling.jsonl")
         missed = missed or not ok
     return int(missed)
 
