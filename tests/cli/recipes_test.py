@@ -1,5 +1,6 @@
 """Every recipe of recipes/ trains twenty steps on small data of its kind; ./test --long trains them to their quality."""
 
+import itertools
 import tomllib
 import unittest
 
@@ -7,6 +8,7 @@ from program import ROOT, ProgramTest
 from task_data import write_pictures, write_table, write_texts
 
 STEPS = 20
+NUMBERS = ("one", "two", "three", "four", "five")
 SMALL = ("train.batch=4", "train.device=cpu")
 # Of networks for images of 224x224 pixels, beside that: they can be smaller, but for AlexNet's, whose layers are for them.
 LARGE = {"resnet18": ("data.image_size=64",), "resnet50": ("data.image_size=64", "train.accumulate=2")}
@@ -24,6 +26,8 @@ class RecipesTest(ProgramTest):
                 write_table(where)
             elif kind == "masked_language_model":
                 write_texts(where)
+            elif kind == "bert_pretraining":
+                self.write_shards(where)
             elif kind in ("gan", "idx"):
                 write_pictures(where)
             elif kind == "image_folder":
@@ -32,6 +36,14 @@ class RecipesTest(ProgramTest):
             else:
                 self.fail(f"no small data for '{kind}'")
         return [f"data.path={where}"]
+
+    def write_shards(self, folder):
+        """Documents of some lines, which are sentences to this task."""
+        lines = [" ".join(words) for words in itertools.product(NUMBERS, repeat=4)]
+        text, tokenizer = self.root / "text", self.root / "tokenizer"
+        text.write_text("".join(line + "\n\n" * (number % 6 == 5) + "\n" for number, line in enumerate(lines)))
+        self.call("data", "tokenize", "--train", "wordpiece", "--vocabulary", 60, text, "-o", tokenizer)
+        self.call("data", "tokenize", "--tokenizer", tokenizer, text, "-o", folder, "--quiet")
 
     def run_steps(self, file):
         recipe = tomllib.loads(file.read_text())

@@ -233,8 +233,9 @@ TEST(ImageClassification, RefusesToAugmentWhatIsNoBytes) {
 }
 
 TEST(Tasks, RegisterThemselves) {
-  EXPECT_EQ(train::tasks().names(), (std::vector<std::string>{"click_through", "gan", "image_classification",
-                                                              "masked_language_model"}));
+  EXPECT_EQ(train::tasks().names(),
+            (std::vector<std::string>{"bert_pretraining", "click_through", "gan", "image_classification",
+                                      "masked_language_model"}));
 }
 
 }  // namespace
