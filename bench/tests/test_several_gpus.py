@@ -39,7 +39,7 @@ class ScalingTest(unittest.TestCase):
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             given = ["resnet50-train-b256-fp16", "--program", str(program), "--peers", "", "--results", str(self.root), *words]
             self.assertEqual(several_gpus.main(given), code)
-        (path,) = self.root.glob("*-several_gpus.jsonl")
+        (path,) = self.root.glob("*-several-gpus.jsonl")
         return json.loads(path.read_text()), errors.getvalue(), (self.root / "commands").read_text()
 
     def test_together_over_the_sum_of_those_alone(self):
