@@ -174,6 +174,7 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
   const Expectation rounded_once = expectation_of(*graph, inputs, tolerances);
   const Expectation rounded_at_each_node =
       kind.empty() ? rounded_once : expectation_of(*graph, inputs, tolerances, true);
+  const auto simulated = std::make_shared<SimulatedFaults>();
   std::vector<std::string> names;
   std::string refusals;
   for (const KernelCandidate& candidate : device->candidates(node)) {
@@ -197,7 +198,8 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
                                   .expectation = expectation,
                                   .context = candidate.name + (frozen ? " (frozen) " : " ") + print(node),
                                   .family = family_of(*graph, kind),
-                                  .tf32 = tf32};
+                                  .tf32 = tf32,
+                                  .simulated = simulated};
       if (!mutations().empty()) {
         expect_noticed(comparison, [&](const std::vector<Tensor>& own) {
           return run_kernel(*device, *candidate.create(request), request, own);

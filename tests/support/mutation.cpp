@@ -200,17 +200,22 @@ class Mutator {
   // What the device computed, moved by as much as the fault moves the reference.
   std::vector<Tensor> simulated(const OperandFault& fault) {
     const Graph& graph = wide_ ? *wide_ : subject_.graph;
-    if (right_.empty()) right_ = interpret(graph, subject_.inputs);
-    const std::vector<Tensor> wrong =
-        interpret(graph, subject_.inputs, [&](const Node& node, size_t index, const Tensor& operand) {
-          const bool meant = node.name() == fault.node->name() && index == fault.operand;
-          return meant ? fault.alter(operand) : operand;
-        });
+    SimulatedFaults& known = subject_.simulated;
+    if (known.right.empty()) known.right = interpret(graph, subject_.inputs);
+    const size_t number = simulated_++;
+    if (number == known.wrong.size()) {
+      known.wrong.push_back(
+          interpret(graph, subject_.inputs, [&](const Node& node, size_t index, const Tensor& operand) {
+            const bool meant = node.name() == fault.node->name() && index == fault.operand;
+            return meant ? fault.alter(operand) : operand;
+          }));
+    }
+    const std::vector<Tensor>& wrong = known.wrong.at(number);
     std::vector<Tensor> results;
     for (size_t i = 0; i < wrong.size(); ++i) {
       Tensor& result = results.emplace_back(subject_.honest[i].clone());
       for (int64_t e = 0; e < result.size(); ++e) {
-        const double moved = wrong[i].at(e) - right_[i].at(e);
+        const double moved = wrong[i].at(e) - known.right[i].at(e);
         if (moved == 0) continue;
         result.set(e, std::isfinite(moved) ? result.at(e) + moved : wrong[i].at(e));
       }
@@ -220,7 +225,7 @@ class Mutator {
 
   const MutationSubject& subject_;
   std::unique_ptr<Graph> wide_;
-  std::vector<Tensor> right_;
+  size_t simulated_ = 0;  // how many faults so far
   std::vector<MutatedRun> runs_;
 };
 

@@ -39,6 +39,13 @@ struct MutatedRun {
   std::vector<Tensor> results;
 };
 
+// Results of the reference, right and with each fault that is simulated, in their order. They are the same
+// for all kernels for one graph and its inputs, and take most of the time.
+struct SimulatedFaults {
+  std::vector<Tensor> right;
+  std::vector<std::vector<Tensor>> wrong;
+};
+
 // What a mutation needs to know. `graph` has no fused nodes.
 struct MutationSubject {
   const Graph& graph;
@@ -46,6 +53,7 @@ struct MutationSubject {
   const std::vector<Tensor>& honest;  // results of the device
   const std::vector<Tensor>& exact;   // of the reference, without the rounding of 16-bit results
   const Run& run;
+  SimulatedFaults& simulated;  // filled as they are needed
   bool tf32 = false;
 };
 
