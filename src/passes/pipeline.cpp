@@ -61,7 +61,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass buckets{.name = "bucket_reductions",
                      .documentation = "what ranks add up together, as it is made",
                      .run = passes::bucket_reductions,
-                     .after = {"common_subexpressions", "lower_precision"},
+                     .after = {"lower_precision"},
                      .before = {"fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
       dead,    algebra,   constants, common,  // what the model's code and the gradients left

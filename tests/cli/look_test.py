@@ -140,9 +140,11 @@ class LookTest(ProgramTest):
                 runs[rows[event["tid"]]].append((event["ts"], event["ts"] + event["dur"]))
         one, two = runs["runs of copy 1"], runs["runs of copy 2"]
         self.assertEqual((len(one), len(two)), (6, 6))
-        # Begun together and of the same length, they overlap whatever else the machine does.
-        self.assertLess(max(one[0][0], two[0][0]), min(one[-1][1], two[-1][1]))
-        self.assertGreater(told["otherData"]["shared_time"], 0)
+        # Two of each are warm-up. Whether the others meet is up to the machine, but the trace shows it.
+        one, two = one[2:], two[2:]
+        both = sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a in one for b in two)
+        either = sum(end - begin for begin, end in one + two) - both
+        self.assertAlmostEqual(told["otherData"]["shared_time"], both / either, places=3)
 
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):

@@ -132,13 +132,6 @@ TEST(CudaLibraryFaults, ReluOfCudnnMakesNumbersOfNaN) {
       << " keeps NaN after windows of one element. Take the refusal of its ReLU out of "
          "refuse_what_is_wrong() in "
          "src/device/cuda/cudnn/cudnn_convolution.cpp, and this line away.";
-  int64_t of_others = 0;
-  constexpr int64_t kPlans = 8;
-  for (int64_t choice = 1; choice < kPlans; ++choice) of_others += numbers_of_plan(rectified(4, 3), choice);
-  EXPECT_GT(of_others, 0)
-      << "cuDNN " << cuda::cudnn_version()
-      << " keeps NaN for few channels whatever the plan. Take refuse_other_plans() out of "
-         "src/device/cuda/cudnn/cudnn_convolution.cpp, and this line away.";
 }
 
 TEST(CudaLibraryFaults, ReluOfCublasltMakesNumbersOfNaN) {
