@@ -112,7 +112,8 @@ Value* Generator::chain() {
 Value* Generator::chosen() {
   Value* x = any();
   Value* y = partner(x);
-  Value* condition = chance(50) ? ops::less(x, y) : ops::greater_equal(x, ops::multiply(y, 0.5));
+  Value* condition =
+      chance(50) ? ops::less(x, y) : ops::greater_equal(x, ops::add(ops::multiply(y, 0.5), 0.125));
   if (chance(30)) condition = ops::logical_not(condition);
   if (chance(20)) condition = ops::logical_and(condition, ops::less(ops::absolute(x), ops::add(x, 1.5)));
   return chance(80) ? ops::select(condition, x, y) : ops::cast(condition, DataType::fp32);
