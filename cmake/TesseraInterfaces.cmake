@@ -110,6 +110,7 @@ set(TESSERA_USER_HEADERS
 set(TESSERA_BACKEND_HEADERS
     tessera/base/background_work.h
     tessera/base/made_once.h
+    tessera/compile/device_collectives.h
     tessera/compile/threaded_kernels.h
     tessera/device/common/attention_rules.h
     tessera/device/common/batch_norm_patterns.h

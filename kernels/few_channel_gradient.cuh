@@ -58,7 +58,7 @@ class FewChannelGradient {
     const int thread = static_cast<int>(threadIdx.x);
     for (int n = thread; n < (2 * x_elements + 2 * gradient_elements) / F::vector; n += P::threads)
       reinterpret_cast<uint4*>(x_rows_)[n] = uint4{0, 0, 0, 0};
-    // Gradients behind the last pixel are zero; any place serves them.
+    // Gradients after the last pixel are zero; any place serves them.
     for (int pixel = thread; pixel < padded_pixels; pixel += P::threads) {
       const int own = pixel < pixels ? pixel : 0;
       places_[pixel] = own / P::out_width * (P::stride * F::pitch) + own % P::out_width * F::step + F::first;

@@ -7,8 +7,8 @@
 // half as many of 32 bits, with the next such items on their way to shared memory.
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, wide (channels of dz and x), narrow
-// (channels of u), item (pixels), stages (items in shared memory), again (whether u is made again), epsilon
-// (of that normalization).
+// (channels of u), item (pixels), stages (items in shared memory), recompute (whether u is), epsilon (of
+// that normalization).
 #pragma once
 
 #include "copies.cuh"
@@ -121,7 +121,7 @@ class NormalizedGradients {
     }
   }
 
-  // Behind the last pixel the last one is read again.
+  // After the last pixel the last one is read again.
   __device__ static int pixel_of(int pixel) {
     return whole ? pixel : min(pixel, P::pixels - 1);
   }
@@ -159,7 +159,7 @@ class NormalizedGradients {
     store<Memory::shared>(input.at(row, part), as_factors(own));
   }
 
-  // Behind the tiles.
+  // After the tiles.
   __device__ float* factors_of_input() const {
     return reinterpret_cast<float*>(gradients_ + 2 * gradient_elements);
   }
@@ -167,7 +167,7 @@ class NormalizedGradients {
     return factors_of_input() + P::narrow;
   }
 
-  // Rows behind the last pixel are zero: they add nothing.
+  // Rows after the last pixel are zero: they add nothing.
   __device__ void normalize(int index, const T* from, T* to) const {
 #pragma unroll
     for (int n = 0; n < own_chunks; ++n) {

@@ -1,8 +1,8 @@
-// A pointwise convolution with what may stand in front of it and behind it.
+// A pointwise convolution with what may stand before it and after it.
 //
 // In front: the rest of one or two batch normalizations whose statistics are known, the sum with a residual,
 // and the relu, y = relu(x factor + offset [+ ...]). y is written for its other readers, and the convolution
-// takes it from shared memory, in place of x there. Behind: the sums of the result and of its squares, with
+// takes it from shared memory, in place of x there. After: the sums of the result and of its squares, with
 // which the next normalization begins; or a bias, the sum with a residual, and the relu.
 //
 // A block keeps the weights in registers and goes over the pixels by items, with the next such items on their
@@ -11,7 +11,7 @@
 // P: Element (16 bits, or float, with products in TF32), pixels, inputs, outputs, slice (outputs of a block),
 // teams (of warps, which share the pixels), item (pixels), stages (items in shared memory), norms (how many
 // normalizations, 0 to 2), prologue_residual (whether one is added to them), keeps (whether y is written),
-// statistics, bias, residual, relu (behind the result).
+// statistics, bias, residual, relu (after the result).
 #pragma once
 
 #include "copies.cuh"

@@ -1,4 +1,4 @@
-// Batch normalization with relu in front of max pooling, and the gradients of the three. The tensor between
+// Batch normalization with relu before max pooling, and the gradients of the three. The tensor between
 // them, and its gradient, exist in registers alone: windows share what they read through the caches.
 //
 // A thread keeps its Resident<P>::vector channels and goes through places of the image: forward `neighbors`
@@ -119,7 +119,7 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
       for (int v = 0; v < V; ++v) best[q][v] = Rank::make(0, 0);
     }
     // In place of what lies outside the image stands the nearest element, which the window holds as well. Of
-    // the same number the first place is taken, which in front of the image is not the true one yet.
+    // the same number the first place is taken, which before the image is not the true one yet.
 #pragma unroll
     for (int i = 0; i < H::window; ++i) {
       Pack<T, V> pixels[columns];

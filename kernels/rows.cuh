@@ -126,7 +126,7 @@ struct First {
   }
 };
 
-// The best element behind `last` in the order of the search.
+// The best element after `last` in the order of the search.
 template <typename T>
 __device__ inline Found<Lane<T>> search_row(const T* x, int64 extent, int64 inner, const Found<Lane<T>>& last,
                                             Found<Lane<T>>* scratch) {

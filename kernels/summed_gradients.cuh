@@ -1,19 +1,19 @@
 // Both gradients of a pointwise convolution that opens a residual block, in one pass over the wide tensors
 // beside it: the data gradient, with the residual's gradient added and the mask of the relu that made the
-// convolution's input; the sums with which the gradients of the batch normalizations in front of that relu
+// convolution's input; the sums with which the gradients of the batch normalizations before that relu
 // begin; and the weight gradient, whose operands are in shared memory already.
 //
 // A block works on a slice of the wide channels, keeps its part of the weights and of all sums in registers,
 // and goes over the pixels by items of 32, of 16 in 32 bits, with the next such items on their way to shared
 // memory.
 //
-// Where the relu's input is the sum of two normalizations whose x are read anyway, the mask is made of these
-// again.
+// Where the relu's input is the sum of two normalizations whose x are read anyway, the mask is
+// recomputed from these.
 //
 // P: Element (16 bits, or float, with products in TF32), pixels, narrow (channels of dy), wide (of the
 // convolution's input), slice (wide channels of a block), item (pixels), stages (items in shared memory),
-// weights (whether the weight gradient is made), norms (how many normalizations, 1 or 2), again (whether the
-// mask is made again), epsilon (a function of the normalization).
+// weights (whether the weight gradient is made), norms (how many normalizations, 1 or 2), recompute (whether
+// the mask is), epsilon (a function of the normalization).
 #pragma once
 
 #include "copies.cuh"
@@ -168,7 +168,7 @@ class SummedGradients {
     for (int n = 0; n < count; ++n) store<Memory::shared>(own(n), made[n]);
   }
 
-  // Behind the items.
+  // After the items.
   __device__ float* factors() const {
     return reinterpret_cast<float*>(stages_ + P::stages * stage_elements);
   }
@@ -176,7 +176,7 @@ class SummedGradients {
     return factors() + P::norms * P::slice;
   }
 
-  // Rows of dy behind the last pixel are zero: they add nothing.
+  // Rows of dy after the last pixel are zero: they add nothing.
   __device__ void fetch(int index, int stage) const {
     const int first = index * item;
     if (index < items) {

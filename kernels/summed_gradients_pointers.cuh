@@ -14,7 +14,7 @@ struct SummedGradientsPointers {
   const T* addend;        // [pixels, wide]
   const T* x[2];          // [pixels, wide], of each normalization
   const float* mean[2];   // [wide]
-  const float* scale[2];  // [wide], as the next two: where the mask is made again
+  const float* scale[2];  // [wide], as the next two: where the mask is recomputed
   const float* bias[2];
   const float* variance[2];
   T* result;            // [pixels, wide]

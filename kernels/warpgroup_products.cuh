@@ -49,7 +49,7 @@ __device__ inline void synchronize_warpgroup(int index) {
   asm volatile("bar.sync %0, 128;" ::"r"(1 + index) : "memory");
 }
 
-// What the threads wrote to shared memory is there for products behind the next barrier.
+// What the threads wrote to shared memory is there for products after the next barrier.
 __device__ inline void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -91,7 +91,7 @@ class WarpgroupSummedGradients {
     }
   }
 
-  // Rows behind the last pixel are zero: they add nothing.
+  // Rows after the last pixel are zero: they add nothing.
   template <typename Rows>
   __device__ void fetch_rows(const Rows& to, const T* from, int width, int first) const {
 #pragma unroll
@@ -258,7 +258,7 @@ class WarpgroupSummedGradients {
   uint32 weights_[P::narrow / 16][4];
   float gradient_[P::weights ? P::narrow / 8 : 1][4] = {};  // of the weights
   float means_[P::norms][2];
-  NormalizedBy normalized_[P::norms][2];  // where the mask is made again
+  NormalizedBy normalized_[P::norms][2];  // where the mask is recomputed
   float sums_[sums][2] = {};
 };
 

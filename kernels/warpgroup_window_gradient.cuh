@@ -6,7 +6,7 @@
 // rows. Pixels are what is added over. The instruction reads its second factor with neighbors in that
 // direction only, so rows of x are transposed in shared memory, and rounded on the way. dy is the first
 // factor: each warpgroup reads it into registers, shifted by its column. While an item is added up, the next
-// one, which has arrived, is transposed, and the one behind it is on its way. A second launch adds up the
+// one, which has arrived, is transposed, and the one after it is on its way. A second launch adds up the
 // blocks.
 //
 // P: images, height, width, inputs, outputs, item_rows (rows of an item; a divisor of all rows).
@@ -102,7 +102,7 @@ class WarpgroupWindowGradient {
   __device__ float* raw(int row, int pixel, int part) const {
     return raw_ + row % raw_rows * raw_row + pixel * raw_pitch + part * chunk;
   }
-  // Behind all others lies a row of zeros.
+  // After all others lies a row of zeros.
   __device__ float* transposed(int row) const {
     return transposed_ + row % transposed_rows * transposed_row;
   }

@@ -23,7 +23,7 @@ class Case:
     learning_rate: float = 1e-4
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
-    recompute: bool = False  # Tessera makes activations again instead of keeping them, wherever it can
+    recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
@@ -102,6 +102,7 @@ CASES = (
     throughput("resnet18", 256, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", torch=1.2),
     throughput("resnet101", 128, True, "cuda", "fp16", recompute=True, torch=1.2),
+    throughput("resnet152", 128, True, "cuda", "fp16", torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", torch=1.2),
     throughput("alexnet", 1024, True, "cuda", "fp16", recompute=True, torch=1.2),
     throughput("resnet50", 1, False, "cuda", "fp16", torch=1.0),

@@ -38,7 +38,7 @@ def prepare(case):
 
 
 class Loss:
-    """A loss on its way to the host, behind the work that is enqueued when it is made and ahead of all later work."""
+    """A loss on its way to the host, after the work that is enqueued when it is made and ahead of all later work."""
 
     def __init__(self, loss):
         self.value, self.arrived = loss.detach(), None
@@ -54,9 +54,9 @@ class Loss:
 
 
 class Training:
-    def __init__(self, case, compiled):
+    def __init__(self, case, compiled, parallel=lambda network: network):
         self.arithmetic = prepare(case)
-        network = models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train()
+        network = parallel(models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train())
         batches = [models.batch(case["model"], case["batch"], case["image_size"], index) for index in range(case["batches"])]
         self.batches = itertools.cycle([(inputs.to(case["device"]), labels.to(case["device"])) for inputs, labels in batches])
         self.optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=0.9, weight_decay=5e-5, fused=True)

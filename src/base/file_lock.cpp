@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-// Whether the path still names the file behind the descriptor: its last holder may have removed it between
+// Whether the path still names the file of the descriptor: its last holder may have removed it between
 // our opening and our locking.
 bool names(const std::filesystem::path& path, int descriptor) {
   struct stat held {};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "tessera/base/progress.h"
 #include "tessera/compile/batch_memory.h"
 #include "tessera/data/loader.h"
 #include "tessera/models/formula.h"
@@ -85,7 +86,8 @@ void run_check(const BenchArguments& arguments) {
   }
 }
 
-// Made-up images as a training reads them: as bytes, by a loader, in memory that the device takes them from.
+// Synthetic images as a training reads them: as bytes, by a loader, in memory that the device takes them
+// from.
 class LoadedBatches {
  public:
   LoadedBatches(const BenchArguments& arguments, std::shared_ptr<Device> device)
@@ -138,6 +140,8 @@ std::vector<double> time_runs(const BenchArguments& arguments, Executable& execu
 }
 
 void run_bench(const BenchArguments& arguments) {
+  const int64_t ranks = arguments.model.ranks.count;
+  std::optional<LongWork> preparing(std::in_place);
   CompiledModel compiled = compile_model(arguments.model);
   const DeviceDescription device = compiled.device->description();
   const MemoryPlan& plan = compiled.executable->memory_plan();
@@ -149,13 +153,16 @@ void run_bench(const BenchArguments& arguments) {
   make_ready(arguments.model, compiled);
   std::optional<LoadedBatches> loaded;
   if (arguments.loader_workers > 0) loaded.emplace(arguments, compiled.device);
+  preparing.reset();
   const std::vector<double> milliseconds = time_runs(
       arguments, *compiled.executable, [&] { return loaded.has_value() ? loaded->next() : Feeds{}; });
   std::vector<double> rates;
-  for (double time : milliseconds) rates.push_back(static_cast<double>(arguments.model.batch) / time * 1e3);
+  for (double time : milliseconds)
+    rates.push_back(static_cast<double>(ranks * arguments.model.batch) / time * 1e3);
   if (arguments.json) {
     nlohmann::json json = {{"model", arguments.model.model},
                            {"batch", arguments.model.batch},
+                           {"ranks", ranks},
                            {"train", arguments.model.train},
                            {"device", device.name},
                            {"device_model", device.model},
@@ -173,10 +180,10 @@ void run_bench(const BenchArguments& arguments) {
     fmt::print("{}\n", dump_json(json));
     return;
   }
-  fmt::print("{} {} batch {} on {}: {:.1f} images/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
+  fmt::print("{} {} batch {}{} on {}: {:.1f} images/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
              arguments.model.model, arguments.model.train ? "training" : "inference", arguments.model.batch,
-             device.name, median(rates), median(milliseconds), arguments.iterations,
-             compiled.executable->compile_seconds());
+             ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", device.name, median(rates),
+             median(milliseconds), arguments.iterations, compiled.executable->compile_seconds());
 }
 
 void add_bench(CLI::App* command) {
@@ -218,13 +225,14 @@ void add_bench(CLI::App* command) {
   for (CLI::Option* option : {steps, batches, rate}) option->needs(check)->needs("--train");
   command->callback([arguments] {
     arguments->model.bytes = arguments->loader_workers > 0;
+    join_ranks(arguments->model);
     arguments->check ? run_check(*arguments) : run_bench(*arguments);
   });
 }
 
 const CommandRegistration kRegistration(
     {.name = "bench",
-     .documentation = "Time a network's training step or inference on made-up images",
+     .documentation = "Time a network's training step or inference on synthetic images",
      .add = add_bench});
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/device.h"
+#include "tessera/compile/device_collectives.h"
 #include "tessera/report/machine.h"
 
 #include "cli/commands.h"
@@ -21,7 +22,8 @@ struct EnvironmentVariable {
 // All that the library reads; for debugging only.
 constexpr EnvironmentVariable kEnvironment[] = {
     {"TESSERA_PLUGIN_PATH", "folder to load libtessera_<device>.so from, instead of the library's own"},
-    {"TESSERA_CUDA_PATH", "folder that is searched first for libcudnn, libcublasLt, libnvrtc and libcudart"},
+    {"TESSERA_CUDA_PATH",
+     "folder that is searched first for libcudnn, libcublasLt, libnvrtc, libcudart and libnccl"},
     {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
     {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as the four below"},
@@ -40,6 +42,18 @@ struct DeviceFinding {
   DeviceDescription description;
 };
 
+// By what its collectives go from GPU to GPU, or why they do not.
+std::string collectives_of(const std::string& device) {
+  const std::shared_ptr<Device> open = Device::open(device);
+  const auto* const collectives = open->extension<DeviceCollectives>();
+  if (collectives == nullptr) return "";
+  try {
+    return ", " + collectives->collective_library();
+  } catch (const Error& error) {
+    return fmt::format(", collectives through the host: {}", error.what());
+  }
+}
+
 DeviceFinding look_for(const std::string& name) {
   DeviceFinding finding{.name = name};
   try {
@@ -54,6 +68,7 @@ DeviceFinding look_for(const std::string& name) {
     for (const auto& [library, version] : finding.description.versions) {
       finding.detail += fmt::format(", {} {}", library, version);
     }
+    finding.detail += collectives_of(name);
   } catch (const Error& error) {
     finding.detail = error.what();
   }

@@ -83,6 +83,7 @@ nlohmann::json node_json(const Explanation& explained, size_t index) {
                          {"flops", node.flops},   {"bytes", node.bytes},
                          {"once", node.once}};
   if (!node.memory.empty()) json["memory"] = node.memory;
+  if (!node.lane.empty()) json["lane"] = node.lane;
   if (node.arithmetic.has_value()) json["arithmetic"] = to_string(*node.arithmetic);
   if (explained.timed()) json["microseconds"] = explained.seconds(index) * 1e6;
   if (const auto limit = limit_of(node, explained.device)) {
@@ -179,6 +180,7 @@ void print_node(const Explanation& explained, size_t index) {
   }
   fmt::print("\n");
   if (!node.memory.empty()) fmt::print("      {}\n", node.memory);
+  if (!node.lane.empty()) fmt::print("      beside what follows, {}\n", node.lane);
   for (const CandidateReport& candidate : node.candidates) {
     if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
     if (candidate.microseconds >= 0)
@@ -339,6 +341,10 @@ void add_explain(CLI::App* command) {
   command->add_flag("--json", arguments->json, "Print nodes, candidates and memory as JSON");
   command->add_flag("--dot", arguments->dot, "Print the compiled graph for Graphviz");
   command->add_flag("--text", arguments->text, "Print the compiled graph as text");
+  command
+      ->add_option("--ranks", arguments->model.ranks.count,
+                   "Plan the step of one of so many ranks, for a GPU that is not there")
+      ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--beside", arguments->beside,
                    "Further batch sizes, as 1,8,64: what their executables need in the same workspace")

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdio>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "tessera/base/error.h"
@@ -28,8 +30,10 @@ std::string own_program() {
 }
 
 void run_launch(LaunchArguments& arguments) {
-  require(arguments.command.front() == "train", ErrorCode::invalid_argument,
-          "'{}' is no command that runs on several ranks (there is: train)", arguments.command.front());
+  const std::set<std::string> commands{"bench", "profile", "train"};
+  require(commands.contains(arguments.command.front()), ErrorCode::invalid_argument,
+          "'{}' is no command that runs on several ranks (there are: {})", arguments.command.front(),
+          fmt::join(commands, ", "));
   arguments.launch.command = {own_program()};
   arguments.launch.command.insert(arguments.launch.command.end(), arguments.command.begin(),
                                   arguments.command.end());

@@ -17,7 +17,7 @@ namespace {
 std::atomic<bool> stop_requested{false};
 
 // A user who presses Ctrl-C twice does not want to wait. The others come in pairs by themselves: a session
-// that ends sends SIGHUP behind SIGTERM, or twice.
+// that ends sends SIGHUP after SIGTERM, or twice.
 void on_signal(int signal) {
   const bool again = stop_requested.exchange(true);
   if (again && signal == SIGINT) {
@@ -126,7 +126,7 @@ void install_stop_handler() {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is then an error of writing
 }
 
-// A full disk behind standard output shows at the latest when its last bytes are written.
+// That standard output goes to a full disk shows at the latest when its last bytes are written.
 static int checked_run(int argc, char** argv) {
   const int code = run(argc, argv);
   require(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, ErrorCode::io,

@@ -5,6 +5,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/random.h"
+#include "tessera/distribute/exchange.h"
+#include "tessera/distribute/registry.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
@@ -81,11 +83,32 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   // Bound to an optional, a flag that was not given would be false.
   command.add_flag_function(
       "--recompute,!--no-recompute", [&arguments](int64_t count) { arguments.recompute = count > 0; },
-      "Make cheap activations again for the gradients, or keep all (default: as the device likes it)");
+      "Recompute cheap activations for the gradients, or keep all (default: as the device likes it)");
+  command
+      .add_option("--bucket-mib", arguments.bucket_mib,
+                  "Of several ranks: MiB of gradients that travel together; 0: all (default: as the device "
+                  "likes it)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--collective-blocks", arguments.collective_blocks,
+                  "Of several ranks: thread blocks that a GPU's collectives have at most (default: as NCCL "
+                  "likes it)")
+      ->check(CLI::Range(1, 64));
   command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
   command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
   command.add_option("--disable-pass", arguments.disabled_passes,
                      "Leave out a compiler pass, by name; may be repeated");
+}
+
+void join_ranks(ModelArguments& arguments) {
+  arguments.communicator = distribute::connect_by_environment();
+  if (arguments.communicator == nullptr) return;
+  require(arguments.train, ErrorCode::invalid_argument, "several ranks make a training step: --train");
+  Communicator& communicator = *arguments.communicator;
+  arguments.ranks = {.rank = communicator.rank(), .count = communicator.size()};
+  const int64_t place = distribute::rank_of_machine(communicator);
+  if (arguments.device == "cuda" || arguments.device == "auto")
+    arguments.device = fmt::format("{}:rank={}", arguments.device, place);
 }
 
 models::Model make_model(const ModelArguments& arguments) {
@@ -103,6 +126,10 @@ CompileOptions compile_options_of(const ModelArguments& arguments) {
   compile_options.passes.frozen = !arguments.train;
   compile_options.passes.deterministic = !arguments.nondeterministic;
   compile_options.passes.recompute = arguments.recompute;
+  if (arguments.bucket_mib.has_value())
+    compile_options.passes.bucket_bytes = static_cast<int64_t>(*arguments.bucket_mib * (1 << 20));
+  compile_options.most_collective_blocks = arguments.collective_blocks;
+  if (arguments.communicator != nullptr) compile_options.communicators[""] = arguments.communicator;
   compile_options.pipeline.disabled = {arguments.disabled_passes.begin(), arguments.disabled_passes.end()};
   compile_options.tune = arguments.tune;
   compile_options.tuning_file = arguments.tuning_file;
@@ -125,7 +152,8 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
                                              {.sizes = {{"batch", arguments.batch}},
                                               .phase = {.groups = {{.optimizer = optim::sgd(descent)}}},
                                               .precision = compile_options.passes.precision,
-                                              .decay_all = true});
+                                              .decay_all = true,
+                                              .ranks = arguments.ranks});
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/compile/communicator.h"
 #include "tessera/compile/executable.h"
 #include "tessera/models/model.h"
 #include "tessera/train/step.h"
@@ -28,9 +29,18 @@ struct ModelArguments {
   bool nondeterministic = false;
   std::optional<bool> recompute = {};  // PassOptions::recompute
   bool bytes = false;                  // a training step's images, as loaders give them
+  // Of a training step that several ranks make together, each with a batch like this one.
+  nn::Ranks ranks = {};
+  std::shared_ptr<Communicator> communicator = {};  // none: the step is planned and not run
+  std::optional<double> bucket_mib = {};            // PassOptions::bucket_bytes
+  int64_t collective_blocks = 0;                    // CompileOptions::most_collective_blocks
 };
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+
+// As the environment of a launcher says, if there is one: each with a GPU of its own. Throws
+// Error(invalid_argument) where it is no training step that they would make.
+void join_ranks(ModelArguments& arguments);
 
 // Throws Error(invalid_argument) for a file with a graph's text, which is no network.
 models::Model make_model(const ModelArguments& arguments);

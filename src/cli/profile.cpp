@@ -1,11 +1,16 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "tessera/base/error.h"
 #include "tessera/base/file.h"
+#include "tessera/base/progress.h"
 #include "tessera/compile/limit.h"
 
 #include "cli/chrome_trace.h"
 #include "cli/median.h"
 #include "cli/model_options.h"
+#include "cli/runs_at_once.h"
 
 namespace tessera::cli {
 namespace {
@@ -19,13 +24,16 @@ struct ProfileArguments {
   ModelArguments model;
   std::string out = "trace.json";
   size_t iterations = 5;
+  size_t copies = 1;
 };
 
 struct Measurements {
   Clock::time_point start;
   TimeSpan binding;
-  std::vector<RunTimes> runs;  // the warm-up ahead, the last ones behind
-  NodeTimes nodes;
+  std::vector<std::vector<RunTimes>> copies;  // of each: the warm-up first, the last ones at the end
+  NodeTimes nodes;                            // of the first copy, while the others rest
+
+  const std::vector<RunTimes>& runs() const { return copies.front(); }
 };
 
 const char* how_nodes_were_measured(const NodeTimes& times) {
@@ -59,9 +67,11 @@ TimeSpan turn_of(const std::vector<RunTimes>& runs, size_t i) {
   return {runs[i].inputs.begin, runs[i + 1].inputs.begin};
 }
 
-// What the host does for each run, and the device's own time of their work where it is known.
-void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTimes>& runs) {
-  const ChromeTrace::Row row = trace.add_row(host, "runs");
+// What the host does for each run, and the device's own time of their work where it is known. `suffix` tells
+// copies apart.
+void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTimes>& runs,
+              const std::string& suffix) {
+  const ChromeTrace::Row row = trace.add_row(host, "runs" + suffix);
   const size_t shown = runs.size() - kLastRuns;
   for (size_t i = 0; i < shown; ++i) {
     const RunTimes& run = runs[i];
@@ -72,10 +82,19 @@ void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTim
     if (i > 0) trace.add_slice(row, "wait for the run before, read its outputs", runs[i - 1].outputs);
   }
   if (!runs.front().device.has_value()) return;
-  const ChromeTrace::Row steps = trace.add_row(device, "steps");
+  const ChromeTrace::Row steps = trace.add_row(device, "steps" + suffix);
   for (size_t i = 0; i < shown; ++i) {
     trace.add_slice(steps, runs[i].recorded ? "recorded step" : "step, node by node", runs[i].device.value());
   }
+}
+
+// The runs that count.
+std::vector<std::vector<RunTimes>> without_ends(std::vector<std::vector<RunTimes>> copies) {
+  for (std::vector<RunTimes>& runs : copies) {
+    runs.resize(runs.size() - kLastRuns);
+    runs.erase(runs.begin(), runs.begin() + kWarmupRuns);
+  }
+  return copies;
 }
 
 nlohmann::json describe_node(const NodeReport& node, double seconds, const DeviceDescription& device) {
@@ -98,6 +117,9 @@ void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, co
   const DeviceDescription description = compiled.device->description();
   const ChromeTrace::Row row = trace.add_row(device, "nodes");
   const std::vector<NodeReport>& nodes = executable.nodes();
+  const bool has_lane =
+      std::any_of(nodes.begin(), nodes.end(), [](const NodeReport& node) { return !node.lane.empty(); });
+  const ChromeTrace::Row lane = has_lane ? trace.add_row(device, "collectives") : row;
   const MemoryPlan& plan = executable.memory_plan();
   const std::vector<int64_t> alive = alive_bytes(plan);
   const auto count_memory = [&](Clock::time_point time, int64_t arena) {
@@ -113,7 +135,8 @@ void add_nodes(ChromeTrace& trace, int device, const CompiledModel& compiled, co
     const int64_t arena = step < alive.size() ? alive[step] : 0;
     ++step;
     if (nodes[i].candidates.empty()) continue;
-    trace.add_slice(row, nodes[i].name, time, describe_node(nodes[i], time.seconds(), description));
+    trace.add_slice(nodes[i].lane.empty() ? row : lane, nodes[i].name, time,
+                    describe_node(nodes[i], time.seconds(), description));
     count_memory(time.begin, arena);
   }
   if (!nodes.empty()) count_memory(times.nodes.back().end, 0);
@@ -126,12 +149,17 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
   const int host = trace.add_process("host");
   const int device = trace.add_process(fmt::format("{}: {}", description.name, description.model));
   add_compiler(trace, host, *compiled.executable, measured);
-  add_runs(trace, host, device, measured.runs);
+  for (size_t copy = 0; copy < measured.copies.size(); ++copy) {
+    const std::string suffix = measured.copies.size() == 1 ? "" : fmt::format(" of copy {}", copy + 1);
+    add_runs(trace, host, device, measured.copies[copy], suffix);
+  }
   add_nodes(trace, device, compiled, measured.nodes);
   return trace.text({{"tessera", TESSERA_VERSION},
                      {"model", arguments.model.model},
                      {"batch", arguments.model.batch},
                      {"train", arguments.model.train},
+                     {"copies", arguments.copies},
+                     {"shared_time", shared_time(without_ends(measured.copies))},
                      {"precision", arguments.model.precision},
                      {"device", description.name},
                      {"device_model", description.model},
@@ -142,9 +170,9 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
 void print_summary(const ProfileArguments& arguments, const CompiledModel& compiled,
                    const Measurements& measured) {
   std::vector<double> run, launch, device;  // milliseconds
-  for (size_t i = kWarmupRuns; i + kLastRuns < measured.runs.size(); ++i) {
-    const RunTimes& times = measured.runs[i];
-    run.push_back(turn_of(measured.runs, i).seconds() * 1e3);
+  for (size_t i = kWarmupRuns; i + kLastRuns < measured.runs().size(); ++i) {
+    const RunTimes& times = measured.runs()[i];
+    run.push_back(turn_of(measured.runs(), i).seconds() * 1e3);
     launch.push_back(times.work.seconds() * 1e3);
     if (times.device.has_value()) device.push_back(times.device->seconds() * 1e3);
   }
@@ -158,6 +186,10 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
     fmt::print(", of which the host launches for {:.3f} ms and the device works for {:.2f} ms",
                median(launch), median(device));
   }
+  if (arguments.copies > 1) {
+    fmt::print("; {} copies at once, at least two of which worked in {:.0f} % of the time", arguments.copies,
+               100 * shared_time(without_ends(measured.copies)));
+  }
   fmt::print(
       "; nodes {:.2f} ms, measured {}\n{}: open it at https://ui.perfetto.dev or in chrome://tracing\n",
       nodes, how_nodes_were_measured(measured.nodes), arguments.out);
@@ -165,12 +197,21 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
 
 void run_profile(const ProfileArguments& arguments) {
   AtomicFile file(arguments.out);  // first, so that nothing is measured for a file that cannot be written
+  const LongWork profiling;
   Measurements measured{.start = Clock::now()};
   const CompiledModel compiled = compile_model(arguments.model);
+  std::vector<CompiledModel> others;
+  while (others.size() + 1 < arguments.copies)
+    others.push_back(compile_model(arguments.model, std::make_shared<Workspace>(compiled.device)));
   measured.binding.begin = Clock::now();
   make_ready(arguments.model, compiled);
+  std::vector<Executable*> copies = {compiled.executable.get()};
+  for (const CompiledModel& other : others) {
+    make_ready(arguments.model, other);
+    copies.push_back(other.executable.get());
+  }
   measured.binding.end = Clock::now();
-  measured.runs = compiled.executable->trace({}, kWarmupRuns + arguments.iterations + kLastRuns);
+  measured.copies = trace_at_once(copies, kWarmupRuns + arguments.iterations + kLastRuns);
   measured.nodes = compiled.executable->profile({});
   file.write(make_trace(arguments, compiled, measured));
   file.commit();
@@ -192,7 +233,19 @@ void add_profile(CLI::App* command) {
   command->add_option("--iterations", arguments->iterations, "Runs to show, beside two of warm-up")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->callback([arguments] { run_profile(*arguments); });
+  command
+      ->add_option("--copies", arguments->copies,
+                   "Executables of the network that run at once on the device, each from a thread of its own")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  command->callback([arguments] {
+    join_ranks(arguments->model);
+    require(arguments->copies == 1 || arguments->model.ranks.count == 1, ErrorCode::invalid_argument,
+            "--copies: of a step of several ranks there is one at a time");
+    if (arguments->model.ranks.rank > 0)
+      arguments->out += fmt::format(".rank-{}", arguments->model.ranks.rank);
+    run_profile(*arguments);
+  });
 }
 
 const CommandRegistration kRegistration(

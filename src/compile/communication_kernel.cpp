@@ -1,10 +1,14 @@
 #include "compile/communication_kernel.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "tessera/base/error.h"
 #include "tessera/compile/communicator.h"
+#include "tessera/compile/device_collectives.h"
 #include "tessera/compile/queue.h"
 #include "tessera/graph/operator.h"
 
@@ -158,11 +162,65 @@ std::variant<Refusal, KernelMaker> plan(const KernelRequest& request, const Devi
       });
 }
 
+bool is_collective(const Node& node) {
+  return node.schema().operator_class == OperatorClass::communication &&
+         node.attributes().integer("ranks") > 1;
+}
+
+std::shared_ptr<Communicator> group_of(const Node& node, const CompileOptions& options) {
+  const auto known = options.communicators.find(node.attributes().text("group"));
+  return known == options.communicators.end() ? nullptr : known->second;
+}
+
 }  // namespace
 
-KernelCandidate communication_candidate(const Device& device) {
-  return {.name = "communicator",
-          .plan = [&device](const KernelRequest& request) { return plan(request, device); }};
+void connect_groups(const Graph& graph, Device& device, const CompileOptions& options) {
+  auto* const collectives = device.extension<DeviceCollectives>();
+  if (collectives == nullptr) return;
+  std::map<std::string, std::shared_ptr<Communicator>> groups;  // by name: in one order on all ranks
+  for (const auto& node : graph.nodes()) {
+    if (!is_collective(*node)) continue;
+    if (auto group = group_of(*node, options); group != nullptr)
+      groups.emplace(node->attributes().text("group"), std::move(group));
+  }
+  for (const auto& [name, group] : groups) collectives->connect(group, options.most_collective_blocks);
+}
+
+std::function<bool(const Node& node)> lane_of(const Device& device, const CompileOptions& options) {
+  const auto* const collectives = device.extension<DeviceCollectives>();
+  if (collectives == nullptr) return {};
+  return [&device, &options, collectives](const Node& node) {
+    if (!is_collective(node)) return false;
+    const std::shared_ptr<Communicator> group = group_of(node, options);
+    return (group != nullptr || !device.executes()) && collectives->refusal(node, group.get()).empty();
+  };
+}
+
+PassTarget pass_target(const Graph& graph, const Device& device, const CompileOptions& options) {
+  PassTarget target = device.pass_target(options.passes);
+  const auto takes_lane = lane_of(device, options);
+  const bool goes_on_beside = takes_lane && std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                                        [&](const auto& node) { return takes_lane(*node); });
+  if (!goes_on_beside) target.bucket_bytes = 0;
+  return target;
+}
+
+std::vector<std::shared_ptr<Communicator>> groups_of(const std::unordered_set<const Node*>& nodes,
+                                                     const CompileOptions& options) {
+  std::set<std::shared_ptr<Communicator>> groups;
+  for (const Node* node : nodes) {
+    if (auto group = group_of(*node, options); group != nullptr) groups.insert(std::move(group));
+  }
+  return {groups.begin(), groups.end()};
+}
+
+std::vector<KernelCandidate> communication_candidates(const Device& device) {
+  std::vector<KernelCandidate> candidates;
+  if (const auto* const collectives = device.extension<DeviceCollectives>())
+    candidates.push_back(collectives->collective_candidate());
+  candidates.push_back({.name = "communicator",
+                        .plan = [&device](const KernelRequest& request) { return plan(request, device); }});
+  return candidates;
 }
 
 }  // namespace tessera

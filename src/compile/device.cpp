@@ -52,9 +52,9 @@ std::shared_ptr<Device> load_plugin(const std::string& backend, const std::strin
 
 // Without `fallback` the log says, once, why it is no GPU: where there is one, and it has failed, as a
 // warning.
-std::shared_ptr<Device> fastest(std::string* fallback) {
+std::shared_ptr<Device> fastest(const std::string& options, std::string* fallback) {
   try {
-    return load_plugin("cuda", "");
+    return load_plugin("cuda", options);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::device_fault) throw;
     static std::once_flag said;
@@ -80,7 +80,7 @@ std::shared_ptr<Device> Device::open(const std::string& name, std::string* fallb
   const std::string options = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (backend == "reference") return reference();
   if (backend == "null") return null();
-  if (backend == "auto") return fastest(fallback);
+  if (backend == "auto") return fastest(options, fallback);
   const std::vector<std::string> backends{"auto", "cpu", "cuda", "null", "reference"};
   require(backend == "cpu" || backend == "cuda" || has_plugin(backend), ErrorCode::invalid_argument,
           "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),

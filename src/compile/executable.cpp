@@ -5,10 +5,15 @@
 #include <tuple>
 
 #include "tessera/base/error.h"
+#include "tessera/base/progress.h"
 #include "tessera/base/text.h"
+#include "tessera/compile/communicator.h"
 
+#include "compile/communication_kernel.h"
 #include "compile/derived_values.h"
 #include "compile/finite.h"
+#include "compile/lane_check.h"
+#include "compile/lane_run.h"
 #include "compile/packed_inputs.h"
 #include "compile/queue_work.h"
 #include "compile/recorded_run.h"
@@ -18,6 +23,7 @@
 #include "compile/run_variables.h"
 #include "compile/schedule.h"
 #include "compile/step.h"
+#include "compile/step_timer.h"
 #include "compile/storage.h"
 
 namespace tessera {
@@ -45,18 +51,25 @@ class PlannedExecutable : public Executable {
     // Fused nodes would hide which of their members made a NaN.
     if (options.check_finite) options_.passes.fuse = false;
     graph_ = graph.clone();
+    connect_groups(*graph_, *device_, options_);
     passes_ = run_pipeline(*graph_, pipeline(options_.passes),
-                           {options_.passes, device_->pass_target(options_.passes)}, options_.pipeline);
+                           {options_.passes, pass_target(*graph_, *device_, options_)}, options_.pipeline);
     phases_.push_back({"passes", {begin, Clock::now()}});
     inputs_.emplace(*graph_, *device_, *queue_);
     outputs_.emplace(*graph_, *queue_);
-    schedule_ = schedule(*graph_, options.passes.frozen);
+    schedule_ = schedule(*graph_, options.passes.frozen, lane_of(*device_, options_));
+    groups_ = groups_of(schedule_.on_lane, options_);
     end_phase("schedule");
     const StorageOptions storage{.reuse = options.plan_memory, .alignment = device_->memory_alignment()};
     const Views views = find_views(*graph_, schedule_, storage);
+    lanes_ = plan_lanes(*graph_, schedule_, views);
     std::tie(once_, steps_, reports_) = choose_steps(schedule_, views, *device_, options_);
+    // After those that run once come those of every run.
+    for (size_t step = 0; step < steps_.size(); ++step)
+      reports_[once_.size() + step].lane = lanes_.describe(step, schedule_);
     end_phase("choose kernels");
-    plan_ = plan_storage(*graph_, schedule_, views, kernel_pointers(steps_), storage);
+    plan_ = plan_storage(*graph_, schedule_, views, lanes_, kernel_pointers(steps_), storage);
+    verify(lanes_, schedule_, views, plan_);
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     packed_.emplace(steps_, *derived_, *device_, plan_.memory);
@@ -129,7 +142,12 @@ class PlannedExecutable : public Executable {
   std::map<std::string, Tensor> receive() override {
     require(!outputs_->empty(), ErrorCode::invalid_argument, "graph '{}' has no run under way",
             graph_->name());
-    return outputs_->finish();
+    if (groups_.empty()) return outputs_->finish();
+    const WaitForRanks waiting;
+    std::map<std::string, Tensor> outputs = outputs_->finish();
+    // What a device made that had to give up, because another rank had failed, is nothing.
+    for (const auto& group : groups_) group->check();
+    return outputs;
   }
 
   void discard() override { outputs_->discard(); }
@@ -169,27 +187,20 @@ class PlannedExecutable : public Executable {
     check_none_submitted();
     if (!ran_) run(inputs);
     take(inputs);
-    std::vector<Clock::time_point> points;
     const bool needs_host = looks_after_nodes() || !std::all_of(steps_.begin(), steps_.end(), is_recordable);
-    const std::unique_ptr<DeviceTimer> timer = needs_host ? nullptr : queue_->timer(steps_.size() + 1);
+    StepTimer timer(*queue_, steps_, lanes_, needs_host);
+    const auto run = [&] { run_nodes([&] { timer.mark(); }, timer.lane()); };
     std::unique_ptr<Recording> recording;
-    if (timer != nullptr) recording = queue_->record([&] { run_nodes([&] { timer->mark(); }); });
+    if (timer.is_by_device()) recording = queue_->record(run);
     if (recording != nullptr) {
       recording->launch();
-      points = timer->points();
     } else {
-      run_nodes([&] {
-        queue_->synchronize();
-        points.push_back(Clock::now());
-      });
+      timer.use_host();
+      run();
     }
     NodeTimes times{.nodes = std::vector<TimeSpan>(once_.size()), .recorded = recording != nullptr};
-    size_t point = 0;
-    for (const Step& step : steps_) {
-      const auto begin = points[point];
-      if (step.kernel != nullptr) ++point;
-      times.nodes.push_back({begin, points[point]});
-    }
+    const std::vector<TimeSpan> of_steps = timer.times();
+    times.nodes.insert(times.nodes.end(), of_steps.begin(), of_steps.end());
     return times;
   }
 
@@ -332,23 +343,32 @@ class PlannedExecutable : public Executable {
     return false;
   }
 
-  // Calls `mark` before the first node and behind each that has a kernel.
+  // Calls `mark` before the first node and after each that has a kernel.
   template <typename Mark>
-  void run_nodes(Mark&& mark) {
+  void run_nodes(Mark&& mark, DeviceTimer* lane_timer = nullptr) {
     mark();
-    run_steps(0, steps_.size(), mark);
+    run_steps(0, steps_.size(), mark, lane_timer);
   }
 
+  // Of these nothing is left on the lane at the end. Where the host looks at each node nothing is there at
+  // all.
   template <typename Mark>
-  void run_steps(size_t begin, size_t end, Mark&& mark) {
+  void run_steps(size_t begin, size_t end, Mark&& mark, DeviceTimer* lane_timer = nullptr) {
+    LaneRun lane(*queue_, lanes_, !options_.check_finite);
     for (size_t index = begin; index < end; ++index) {
-      steps_[index].run(*queue_);
+      Queue& queue = lane.begin(index);
+      const bool is_timed = lane_timer != nullptr && lanes_.on_lane[index];
+      if (is_timed) lane_timer->mark();
+      steps_[index].run(queue);
+      if (is_timed) lane_timer->mark();
+      lane.end(index);
       if (steps_[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
       if (options_.check_finite && steps_[index].kernel != nullptr)
         check_finite(*steps_[index].node, steps_[index].outputs, *queue_);
       if (options_.poison_freed) poison(static_cast<int64_t>(index));
     }
+    lane.join();
     if (end == steps_.size()) updates_->apply(memory_in_run_, *variables_);
   }
 
@@ -366,6 +386,8 @@ class PlannedExecutable : public Executable {
   std::unique_ptr<Graph> graph_;
   std::vector<PassReport> passes_;
   Schedule schedule_;
+  LanePlan lanes_;
+  std::vector<std::shared_ptr<Communicator>> groups_;  // of what is on the lane
   std::vector<Step> once_;
   std::vector<Step> steps_;
   std::vector<NodeReport> reports_;

@@ -39,7 +39,7 @@ std::vector<int64_t> alive_bytes(const MemoryPlan& plan) {
     change[static_cast<size_t>(block.last) + 1] -= bytes;
   }
   std::partial_sum(change.begin(), change.end(), change.begin());
-  change.pop_back();  // nothing is alive behind the last end
+  change.pop_back();  // nothing is alive after the last end
   return change;
 }
 

@@ -13,8 +13,7 @@ namespace tessera {
 PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned) {
   PlannedNode node;
   const bool communicates = request.node.schema().operator_class == OperatorClass::communication;
-  node.candidates =
-      communicates ? std::vector{communication_candidate(device)} : device.candidates(request.node);
+  node.candidates = communicates ? communication_candidates(device) : device.candidates(request.node);
   std::vector<WillingCandidate>& willing = node.willing;
   for (const KernelCandidate& candidate : node.candidates) {
     if (candidate.only_tuned && !tuned) continue;

@@ -23,7 +23,7 @@ class RunOutputs {
   bool full() const { return pending_ == slots_.size(); }
   bool empty() const { return pending_ == 0; }
 
-  // Behind a run that was enqueued: reads the outputs, which lie there in the graph's order. Without full().
+  // After a run that was enqueued: reads the outputs, which lie there in the graph's order. Without full().
   void begin(const std::vector<const void*>& memory);
   // The outputs of the oldest run that was begun. Without empty().
   std::map<std::string, Tensor> finish();

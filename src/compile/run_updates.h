@@ -1,4 +1,4 @@
-// What a run does behind its nodes: outputs that are the values of variables are put aside, then updates that
+// What a run does after its nodes: outputs that are the values of variables are put aside, then updates that
 // no node writes in place are copied.
 #pragma once
 
@@ -27,7 +27,7 @@ class RunUpdates {
   void allocate();
   // Enqueues that work.
   void apply(const MemoryOf& memory, const RunVariables& variables);
-  // Where the graph's outputs lie behind it, in their order; valid until the next call.
+  // Where the graph's outputs lie after it, in their order; valid until the next call.
   const std::vector<const void*>& outputs(const MemoryOf& memory);
   // One of them, by its place.
   const void* output(const MemoryOf& memory, size_t index) const;

@@ -1,11 +1,13 @@
 #include "compile/schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <unordered_map>
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/readiness.h"
 #include "tessera/passes/settled_values.h"
 
 namespace tessera {
@@ -18,13 +20,17 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, bool frozen) : graph_(graph) {
+  using TakesLane = std::function<bool(const Node& node)>;
+
+  Scheduler(const Graph& graph, bool frozen, const TakesLane& takes_lane)
+      : graph_(graph), takes_lane_(takes_lane) {
     result_.settled = settled_values(graph, frozen);
   }
 
   Schedule run() {
     split();
     count_dependencies();
+    order_lane();
     order_updates();
     choose_order();
     return std::move(result_);
@@ -32,6 +38,8 @@ class Scheduler {
 
  private:
   using Index = size_t;
+  using Queue =
+      std::priority_queue<Index, std::vector<Index>, std::greater<>>;  // the first in the graph first
 
   void split() {
     for (const auto& node : graph_.nodes()) {
@@ -58,6 +66,47 @@ class Scheduler {
   void add_edge(Index from, Index to) {
     successors_[from].push_back(to);
     ++waiting_[to];
+  }
+
+  // All ranks must begin their collectives in the same order.
+  void order_lane() {
+    level_.assign(nodes_.size(), kNoLane);
+    feeds_.assign(nodes_.size(), nullptr);
+    if (!takes_lane_) return;
+    std::vector<Index> lane;
+    for (Index i = 0; i < nodes_.size(); ++i) {
+      if (!takes_lane_(*nodes_[i])) continue;
+      result_.on_lane.insert(nodes_[i]);
+      lane.push_back(i);
+    }
+    if (lane.empty()) return;
+    const Readiness readiness(graph_);
+    std::stable_sort(lane.begin(), lane.end(), [&](Index a, Index b) {
+      return readiness.of_inputs(*nodes_[a]) < readiness.of_inputs(*nodes_[b]);
+    });
+    for (size_t place = 1; place < lane.size(); ++place) add_edge(lane[place - 1], lane[place]);
+    for (size_t place = 0; place < lane.size(); ++place) place_on_lane_.emplace(lane[place], place);
+    for (Index i = nodes_.size(); i-- > 0;) feeds_[i] = fed_by(*nodes_[i]);
+  }
+
+  bool is_on_lane(Index i) const { return place_on_lane_.contains(i); }
+
+  // The collective to which light work alone leads from the node, and for which it is all: null where there
+  // is none. What takes long has its turn, and so has what is made for it.
+  const Node* fed_by(const Node& node) const {
+    if (result_.on_lane.contains(&node) || takes_long(node)) return nullptr;
+    const Node* collective = nullptr;
+    for (const auto& output : node.outputs()) {
+      if (output->is_output_or_update() || output->uses().empty()) return nullptr;
+      for (const Use& use : output->uses()) {
+        const Node* next = result_.on_lane.contains(use.node) ? use.node : nullptr;
+        const auto reader = index_.find(use.node);
+        if (next == nullptr && reader != index_.end()) next = feeds_[reader->second];
+        if (next == nullptr || (collective != nullptr && next != collective)) return nullptr;
+        collective = next;
+      }
+    }
+    return collective;
   }
 
   bool reaches(Index from, Index to) {
@@ -161,22 +210,26 @@ class Scheduler {
   }
 
   // In the graph's order, so that what was recomputed for its turn does not wait for others, but what frees
-  // memory first.
+  // memory first, and before that light work that the lane waits for. What must wait for the lane comes when
+  // nothing else is left.
   void choose_order() {
     find_growth();
     for (Index i = 0; i < nodes_.size(); ++i) {
       if (waiting_[i] == 0) make_ready(i);
     }
     std::vector<bool> done(nodes_.size(), false);
-    while (!ready_.empty()) {
-      Queue& queue = freeing_.empty() ? ready_ : freeing_;
-      const Index next = queue.top();
-      queue.pop();
-      if (done[next]) continue;  // it was in both queues
+    while (Queue* queue = next_queue()) {
+      const Index next = queue->top();
+      queue->pop();
+      if (done[next]) continue;  // it was in two queues
       done[next] = true;
       result_.every_run.push_back(nodes_[next]);
       for (const Value* input : read_by(next)) take_reader(input, next);
+      const auto place = place_on_lane_.find(next);
+      const int64_t level =
+          place == place_on_lane_.end() ? level_[next] : static_cast<int64_t>(place->second);
       for (Index successor : successors_[next]) {
+        level_[successor] = std::max(level_[successor], level);
         if (--waiting_[successor] == 0) make_ready(successor);
       }
     }
@@ -184,7 +237,22 @@ class Scheduler {
             graph_.name());
   }
 
+  // Null where none is ready.
+  Queue* next_queue() {
+    for (Queue* queue : {&lane_ready_, &feeding_, &freeing_, &ready_}) {
+      if (!queue->empty()) return queue;
+    }
+    if (after_lane_.empty()) return nullptr;
+    joined_ = after_lane_.begin()->first;
+    for (const Index i : after_lane_.begin()->second) make_ready(i);
+    after_lane_.erase(after_lane_.begin());
+    return next_queue();
+  }
+
   void make_ready(Index i) {
+    if (is_on_lane(i)) return lane_ready_.push(i);
+    if (level_[i] > joined_) return after_lane_[level_[i]].push_back(i);
+    if (feeds_[i] != nullptr) return feeding_.push(i);
     ready_.push(i);
     if (growth_[i] < 0) freeing_.push(i);
   }
@@ -197,13 +265,14 @@ class Scheduler {
     const Index last = pending.reader_sum;
     const bool took_memory = growth_[last] >= 0;
     growth_[last] -= value->type().bytes();
-    if (took_memory && growth_[last] < 0 && waiting_[last] == 0) freeing_.push(last);
+    const bool is_ready = waiting_[last] == 0 && level_[last] <= joined_ && !is_on_lane(last);
+    if (took_memory && growth_[last] < 0 && is_ready) freeing_.push(last);
   }
 
-  using Queue =
-      std::priority_queue<Index, std::vector<Index>, std::greater<>>;  // the first in the graph first
+  static constexpr int64_t kNoLane = -1;
 
   const Graph& graph_;
+  const TakesLane& takes_lane_;
   Schedule result_;
   std::vector<const Node*> nodes_;
   std::unordered_map<const Node*, Index> index_;
@@ -213,15 +282,22 @@ class Scheduler {
   std::unordered_map<const Value*, Pending> pending_;
   std::vector<int64_t> growth_;
   Queue ready_;
-  Queue freeing_;                // those of the ready ones that free memory
-  std::vector<size_t> visited_;  // the latest visit of each node
+  Queue freeing_;     // those of the ready ones that free memory
+  Queue feeding_;     // ready ones that only the lane waits for
+  Queue lane_ready_;  // those of the lane
+  std::unordered_map<Index, size_t> place_on_lane_;
+  std::vector<const Node*> feeds_;                    // see fed_by()
+  std::vector<int64_t> level_;                        // the last place on the lane that each waits for
+  int64_t joined_ = kNoLane;                          // the place on the lane that was waited for so far
+  std::map<int64_t, std::vector<Index>> after_lane_;  // ready ones that would wait for more, by their level
+  std::vector<size_t> visited_;                       // the latest visit of each node
   size_t visits_ = 0;
 };
 
 }  // namespace
 
-Schedule schedule(const Graph& graph, bool frozen) {
-  return Scheduler(graph, frozen).run();
+Schedule schedule(const Graph& graph, bool frozen, const std::function<bool(const Node& node)>& takes_lane) {
+  return Scheduler(graph, frozen, takes_lane).run();
 }
 
 }  // namespace tessera

@@ -25,9 +25,14 @@ namespace {
 
 class StoragePlanner {
  public:
-  StoragePlanner(const Graph& graph, const Schedule& schedule, const Views& views,
+  StoragePlanner(const Graph& graph, const Schedule& schedule, const Views& views, const LanePlan& lanes,
                  const std::vector<Kernel*>& kernels, const StorageOptions& options)
-      : graph_(graph), schedule_(schedule), views_(views), kernels_(kernels), options_(options) {}
+      : graph_(graph),
+        schedule_(schedule),
+        views_(views),
+        lanes_(lanes),
+        kernels_(kernels),
+        options_(options) {}
 
   StoragePlan run() {
     place_inputs();
@@ -155,7 +160,7 @@ class StoragePlanner {
       --readers_[views_.whole(input)];
     }
     std::vector<DyingInput> dying;
-    if (options_.reuse && kernels_[step] != nullptr) dying = dying_inputs(node);
+    if (options_.reuse && kernels_[step] != nullptr) dying = dying_inputs(node, step);
     for (const auto& output : node.outputs()) {
       const Value* whole = views_.whole(output.get());
       if (whole == output.get()) {
@@ -172,6 +177,34 @@ class StoragePlanner {
     }
     const int64_t workspace = kernels_[step] == nullptr ? 0 : kernels_[step]->workspace_bytes();
     if (workspace > 0) plan_.workspace_blocks.back() = add_block(node.name() + ":workspace", workspace, now);
+    if (lanes_.on_lane[step]) keep_for_lane(step);
+  }
+
+  // Until it was waited for, whoever else has read it by then.
+  void keep_for_lane(size_t step) {
+    const Node& node = *schedule_.every_run[step];
+    std::vector<size_t> blocks;
+    const auto add = [&](const Value* value) {
+      const Placement& placement = plan_.placements.at(value);
+      if (placement.kind == StorageKind::arena) blocks.push_back(placement.index);
+    };
+    for (const Value* input : node.inputs()) add(input);
+    for (const auto& output : node.outputs()) add(output.get());
+    if (plan_.workspace_blocks[step] != StoragePlan::kNone) blocks.push_back(plan_.workspace_blocks[step]);
+    const size_t joined = lanes_.joined[step];
+    for (const size_t block : blocks) {
+      plan_.memory.blocks[block].last =
+          std::max(plan_.memory.blocks[block].last, static_cast<int64_t>(joined));
+      size_t& busy_until = busy_until_[block];
+      busy_until = std::max(busy_until, joined);
+    }
+  }
+
+  // Whether the lane may still read the block when the step begins. What is on the lane itself comes after
+  // that.
+  bool is_busy(size_t block, size_t step) const {
+    const auto busy = busy_until_.find(block);
+    return busy != busy_until_.end() && busy->second > step && !lanes_.on_lane[step];
   }
 
   size_t add_block_of(const Value& value, int64_t step) {
@@ -190,7 +223,7 @@ class StoragePlanner {
   };
 
   // In the order of the inputs.
-  std::vector<DyingInput> dying_inputs(const Node& node) const {
+  std::vector<DyingInput> dying_inputs(const Node& node, size_t step) const {
     std::vector<DyingInput> result;
     std::unordered_map<const Value*, size_t> known;  // by root
     for (size_t i = 0; i < node.inputs().size(); ++i) {
@@ -198,6 +231,7 @@ class StoragePlanner {
       const Placement& placement = plan_.placements.at(input);
       if (placement.kind != StorageKind::arena || readers_.at(views_.whole(input)) != 0) continue;
       if (plan_.memory.blocks[placement.index].bytes != input->type().bytes()) continue;
+      if (is_busy(placement.index, step)) continue;
       const auto [entry, added] = known.emplace(views_.whole(input), result.size());
       if (added) result.push_back({placement.index, {}});
       result[entry->second].places.push_back(i);
@@ -233,17 +267,21 @@ class StoragePlanner {
   const Graph& graph_;
   const Schedule& schedule_;
   const Views& views_;
+  const LanePlan& lanes_;
   const std::vector<Kernel*>& kernels_;
   StorageOptions options_;
   StoragePlan plan_;
+  std::unordered_map<size_t, size_t>
+      busy_until_;  // of a block that the lane uses: the step that waits for it
   std::unordered_map<const Value*, size_t> readers_;
 };
 
 }  // namespace
 
 StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const Views& views,
-                         const std::vector<Kernel*>& kernels, const StorageOptions& options) {
-  return StoragePlanner(graph, schedule, views, kernels, options).run();
+                         const LanePlan& lanes, const std::vector<Kernel*>& kernels,
+                         const StorageOptions& options) {
+  return StoragePlanner(graph, schedule, views, lanes, kernels, options).run();
 }
 
 void reserve_arena(const MemoryPlan& plan, const std::string& graph, Workspace& workspace) {

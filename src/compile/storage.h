@@ -12,6 +12,7 @@
 #include "tessera/compile/memory_plan.h"
 #include "tessera/compile/workspace.h"
 
+#include "compile/lane_plan.h"
 #include "compile/schedule.h"
 #include "compile/views.h"
 
@@ -37,9 +38,10 @@ struct StoragePlan {
 };
 
 // kernels: one per node of schedule.every_run, null for nodes that need none or on a device that does not
-// execute.
+// execute. What is on a lane keeps its memory until it has been waited for.
 StoragePlan plan_storage(const Graph& graph, const Schedule& schedule, const Views& views,
-                         const std::vector<Kernel*>& kernels, const StorageOptions& options);
+                         const LanePlan& lanes, const std::vector<Kernel*>& kernels,
+                         const StorageOptions& options);
 
 // Throws Error(out_of_memory) where all values of the graph together take more than 64 PiB: sums of their
 // bytes, which passes, schedule and plan make, fit into 64 bits else.

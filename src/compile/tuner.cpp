@@ -23,7 +23,7 @@ constexpr int kRepetitions = 7;
 constexpr double kLeastGain = 0.02;
 constexpr double kBudgetSeconds = 0.5;  // per candidate; slow kernels run fewer times
 constexpr int64_t kCacheBytes = 64 << 20;
-// Of larger tensors this many elements are made up, and repeated, and as many compared at each end.
+// Of larger tensors this many elements are synthetic, and repeated, and as many compared at each end.
 constexpr int64_t kSample = 1 << 16;
 
 // The first and the last elements of every output.

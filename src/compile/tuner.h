@@ -1,4 +1,4 @@
-// Times candidate kernels on made-up inputs and remembers the winners in a file.
+// Times candidate kernels on synthetic inputs and remembers the winners in a file.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ class Tuner {
   // In microseconds; none where its results are not as expected. The first one's are, from then on.
   std::optional<double> time(const KernelRequest& request, const WillingCandidate& candidate,
                              const Buffers& buffers, void* cache, std::vector<Tensor>& expected);
-  // In microseconds, of runs of `work`, each with `before` in front of it.
+  // In microseconds, of runs of `work`, each preceded by `before`.
   double median_time(const std::function<void()>& before, const std::function<void()>& work);
 
   Device& device_;

@@ -107,6 +107,15 @@ void LocalCommunicator::abort(const std::string& reason) noexcept {
   abort_group(watch_->memory().header(), reason);
 }
 
+void LocalCommunicator::check() {
+  if (watch_->memory().header().aborted.load(std::memory_order_acquire) != 0) stop("");
+  for (const int64_t member : members_) {
+    if (watch_->has_left(member)) continue;
+    const std::string complaint = watch_->complaint(member);
+    if (!complaint.empty() && !watch_->has_left(member)) stop(complaint);
+  }
+}
+
 void LocalCommunicator::check_alive() {
   GroupHeader& all = watch_->memory().header();
   if (all.aborted.load(std::memory_order_acquire) != 0) stop("");

@@ -25,6 +25,7 @@ class LocalCommunicator : public Communicator {
   void broadcast(const void* input, void* output, int64_t bytes, int64_t root) override;
   void barrier() override;
   std::shared_ptr<Communicator> group(std::span<const int64_t> members) override;
+  void check() override;
   void abort(const std::string& reason) noexcept override;
 
  private:

@@ -69,16 +69,18 @@ void RankWatch::watch() {
 
 // A thread that beats says that the process is not stopped; only progress says that it does not hang.
 void RankWatch::beat() {
+  RankEntry& own = memory_.header().entries[static_cast<size_t>(rank_)];
+  own.waits.store(progress::waits.load(std::memory_order_relaxed) > 0 ? 1 : 0, std::memory_order_relaxed);
   const uint64_t steps = progress::steps.load(std::memory_order_relaxed);
   const bool works = progress::long_works.load(std::memory_order_relaxed) > 0;
   if (!works && steps == steps_) return;
   steps_ = steps;
-  memory_.header().entries[static_cast<size_t>(rank_)].beat.store(monotonic_nanoseconds(),
-                                                                  std::memory_order_relaxed);
+  own.beat.store(monotonic_nanoseconds(), std::memory_order_relaxed);
 }
 
 // Also one that nobody has waited for yet.
 bool RankWatch::is_dead(int64_t rank) {
+  const std::lock_guard lock(processes_mutex_);
   int& process = processes_[static_cast<size_t>(rank)];
   const int id = memory_.header().entries[static_cast<size_t>(rank)].process.load(std::memory_order_relaxed);
   if (process < 0) process = static_cast<int>(::syscall(SYS_pidfd_open, id, 0));
@@ -93,6 +95,24 @@ void Attention::look() {
   last_ = now;
 }
 
+namespace {
+
+bool is_silent(const RankEntry& entry, double seconds, const Attention& attention) {
+  const int64_t beat = entry.beat.load(std::memory_order_acquire);
+  return seconds_from(std::max(beat, attention.since())) > seconds;
+}
+
+// Whether a rank works, for which others may be waiting.
+bool any_works(const GroupHeader& header, double seconds, const Attention& attention) {
+  const auto ranks = static_cast<size_t>(header.ranks.load(std::memory_order_relaxed));
+  return std::any_of(header.entries.begin(), header.entries.begin() + ranks, [&](const RankEntry& entry) {
+    return state_of(entry) == RankState::joined && entry.waits.load(std::memory_order_relaxed) == 0 &&
+           !is_silent(entry, seconds, attention);
+  });
+}
+
+}  // namespace
+
 std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, const Attention& attention) {
   const RankEntry& entry = header.entries[static_cast<size_t>(rank)];
   const RankState state = state_of(entry);
@@ -102,14 +122,20 @@ std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, 
     if (seconds_from(attention.since()) <= seconds) return "";
     return fmt::format("rank {} has not come within {:.0f} s", rank, seconds);
   }
-  if (seconds_from(std::max(beat, attention.since())) <= seconds) return "";
+  if (!is_silent(entry, seconds, attention)) return "";
+  const bool waits = entry.waits.load(std::memory_order_relaxed) != 0;
+  if (waits && any_works(header, seconds, attention)) return "";
   return fmt::format("rank {} (process {}) hangs: it has given no sign of life for {:.0f} s", rank,
                      entry.process.load(std::memory_order_relaxed), seconds_from(beat));
 }
 
+bool RankWatch::has_left(int64_t rank) const {
+  return state_of(memory_.header().entries[static_cast<size_t>(rank)]) == RankState::left;
+}
+
 std::string RankWatch::complaint(int64_t rank) {
   const RankEntry& entry = memory_.header().entries[static_cast<size_t>(rank)];
-  const auto left = [&] { return state_of(entry) == RankState::left; };
+  const auto left = [&] { return has_left(rank); };
   if (!left() && seconds_ > 0 && state_of(entry) == RankState::joined && is_dead(rank) && !left())
     return fmt::format("rank {} (process {}) has died", rank, entry.process.load(std::memory_order_relaxed));
   if (left()) return fmt::format("rank {} has left", rank);

@@ -42,6 +42,7 @@ class RankWatch {
   int64_t rank() const { return rank_; }
   // What is wrong with a rank that does not come; "" where nothing is.
   std::string complaint(int64_t rank);
+  bool has_left(int64_t rank) const;
 
  private:
   void beat();
@@ -52,6 +53,7 @@ class RankWatch {
   const int64_t rank_;
   const double seconds_;
   Attention attention_;
+  std::mutex processes_mutex_;
   std::vector<int> processes_;  // descriptors of the ranks' processes, -1 where there is none yet
   uint64_t steps_ = 0;          // of progress, when it last beat
   std::mutex mutex_;

@@ -32,6 +32,7 @@ struct alignas(64) RankEntry {
   std::atomic<uint32_t> state;     // RankState
   std::atomic<int32_t> process;    // its id
   std::atomic<int64_t> beat;       // nanoseconds on the monotonic clock, of its last sign of life
+  std::atomic<uint32_t> waits;     // 1: for a device that may wait for other ranks
   std::atomic<uint64_t> arrivals;  // barriers that it has come to
   std::array<Call, 2> calls;       // of the present chunk and the one before
 };
@@ -40,7 +41,7 @@ struct GroupHeader {
   std::atomic<uint64_t> layout;  // what all must have been built with; 0 while nobody was here
   std::atomic<int64_t> ranks;
   alignas(64) std::atomic<uint32_t> arrived;     // at the present barrier
-  alignas(64) std::atomic<uint32_t> generation;  // of the barrier: how many are behind all; a futex
+  alignas(64) std::atomic<uint32_t> generation;  // of the barrier: how many all have passed; a futex
   alignas(64) std::atomic<uint32_t> aborted;     // 0; 1 while the reason is written; 2
   std::array<char, 1024> reason;
   std::array<RankEntry, kMostRanks> entries;

@@ -239,7 +239,7 @@ void Graph::sort(const Node* first, const Node* last) {
   std::vector<Node*> order;
   std::unordered_set<const Node*> placed;
   std::unordered_set<const Node*> open;  // waits for what it reads
-  std::vector<Node*> waiting;            // each but the first is read by the one in front of it
+  std::vector<Node*> waiting;            // each but the first is read by the one before it
   const auto missing_input = [&](const Node& node) -> Node* {
     for (const Value* input : node.inputs_) {
       Node* producer = input->producer_;

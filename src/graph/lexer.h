@@ -41,7 +41,7 @@ class Lexer {
          fmt::format(format, std::forward<Arguments>(arguments)...));
   }
   size_t line() const;
-  size_t remaining() const { return source_.size() - position_; }  // characters behind the current token
+  size_t remaining() const { return source_.size() - position_; }  // characters after the current token
 
  private:
   void advance();

@@ -181,11 +181,21 @@ std::vector<const OperatorSchema*> OperatorRegistry::all() const {
   return result;
 }
 
+namespace {
+
+double bytes_of_values(const Node& node) {
+  double bytes = 0;
+  const std::set<const Value*> inputs(node.inputs().begin(), node.inputs().end());
+  for (const Value* input : inputs) bytes += static_cast<double>(input->type().bytes());
+  for (const auto& output : node.outputs()) bytes += static_cast<double>(output->type().bytes());
+  return bytes;
+}
+
+}  // namespace
+
 Cost cost_of(const Node& node) {
   Cost cost;
-  const std::set<const Value*> inputs(node.inputs().begin(), node.inputs().end());
-  for (const Value* input : inputs) cost.bytes += static_cast<double>(input->type().bytes());
-  for (const auto& output : node.outputs()) cost.bytes += static_cast<double>(output->type().bytes());
+  cost.bytes = node.schema().bytes ? node.schema().bytes(node) : bytes_of_values(node);
   if (node.body() != nullptr) {
     for (const auto& inner : node.body()->nodes()) cost.flops += cost_of(*inner).flops;
   } else if (node.schema().flops) {

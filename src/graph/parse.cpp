@@ -277,7 +277,7 @@ class Parser {
     return parse_tensor();
   }
 
-  // Puts the line in front of errors thrown by what the parser calls.
+  // Puts the line before errors thrown by what the parser calls.
   template <typename Function>
   void located(Function&& function) {
     try {

@@ -6,7 +6,7 @@
 
 namespace tessera::onnx {
 
-// permutation[i] is the axis that becomes axis i, as in the operator transpose: from channels behind space
+// permutation[i] is the axis that becomes axis i, as in the operator transpose: from channels after space
 // (graphs) to channels before it (the format), and back.
 std::vector<int64_t> channels_first_permutation(int64_t rank);
 std::vector<int64_t> channels_last_permutation(int64_t rank);

@@ -6,7 +6,7 @@
 namespace tessera::onnx {
 namespace {
 
-// The letter at `place`, which moves behind it; its bytes as they are where they are no letter.
+// The letter at `place`, which moves after it; its bytes as they are where they are no letter.
 char32_t next_letter(const std::string& text, size_t& place) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(place);

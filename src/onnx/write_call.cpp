@@ -29,8 +29,8 @@ std::string WriteCall::integers(const std::vector<int64_t>& values) {
 
 std::vector<int64_t> WriteCall::both(const std::string& low, const std::string& high) const {
   std::vector<int64_t> values = attributes().integers(low);
-  const std::vector<int64_t>& behind = attributes().integers(high);
-  values.insert(values.end(), behind.begin(), behind.end());
+  const std::vector<int64_t>& after = attributes().integers(high);
+  values.insert(values.end(), after.begin(), after.end());
   return values;
 }
 
@@ -61,7 +61,7 @@ std::string WriteCall::broadcast_operand(size_t place, AxisOrder order) {
   const int64_t missing = rank() - value->type().rank();
   if (order == AxisOrder::as_is || value->type().rank() == 0) return writer_.name(value);
   if (missing == 0) return writer_.name(value, order);
-  // Axes that broadcasting would put in front come to stand behind the channels.
+  // Axes that broadcasting would put in front come to stand after the channels.
   const std::vector<int64_t> permutation = channels_first_permutation(rank());
   if (const Tensor* tensor = writer_.known(value); tensor != nullptr && tensor->shape().size() == 1) {
     Shape shape(static_cast<size_t>(rank()), 1);

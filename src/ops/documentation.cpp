@@ -111,13 +111,10 @@ std::string operators_markdown() {
       "int64;\n*numeric* is floating or integer; *computed* is numeric or bool; *real* is any that is not "
       "complex; *any* are all\n[element types](graph_text.md). An attribute without a default is "
       "required.\n\n"
-      "Neighboring elementwise operators and the reductions behind them become clusters, which compute in "
-      "fp32 and "
-      "round to\n16 bits once, at the end. Of 16-bit operands `floor`, `ceil`, `round`, casts to integers "
-      "and "
-      "comparisons inside a cluster see\nwhat is not rounded yet: where it lies next to a step, they may "
-      "differ by a "
-      "whole unit from what the operators give one by one.\n";
+      "Neighboring elementwise operators and the reductions after them become clusters, which compute in "
+      "fp32 and round to 16\nbits once, at the end. Of 16-bit operands `floor`, `ceil`, `round`, casts to "
+      "integers and comparisons inside a cluster\nsee what is not rounded yet: where it lies next to a step, "
+      "they may differ by a whole unit from what the operators give\none by one.\n";
   for (const auto& [operator_class, title] : kClasses) {
     std::string rows;
     for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {

@@ -52,7 +52,7 @@ namespace {
 
 // The node of that operator that makes an input of `reader`, which alone reads it; null when there is none,
 // or no reader.
-Node* in_front(const Node* reader, size_t input, std::string_view operator_name) {
+Node* before(const Node* reader, size_t input, std::string_view operator_name) {
   if (reader == nullptr || sole_reader(reader->input(input)) != reader) return nullptr;
   return producer_of(reader->input(input), operator_name);
 }
@@ -62,14 +62,14 @@ Node* in_front(const Node* reader, size_t input, std::string_view operator_name)
 std::optional<NormalizedChannels> match_normalized_channels(Value* y) {
   const bool casts = y->data_type() != DataType::fp32;
   Node* narrow = casts ? producer_of(y, "cast") : nullptr;
-  Node* sum = casts ? in_front(narrow, 0, "add") : producer_of(y, "add");
-  Node* product = in_front(sum, 0, "multiply");
-  Node* centered = in_front(product, 0, "subtract");
-  Node* mean = in_front(centered, 1, "broadcast_to");
-  Node* factor = in_front(product, 1, "broadcast_to");
-  Node* bias = in_front(sum, 1, "broadcast_to");
+  Node* sum = casts ? before(narrow, 0, "add") : producer_of(y, "add");
+  Node* product = before(sum, 0, "multiply");
+  Node* centered = before(product, 0, "subtract");
+  Node* mean = before(centered, 1, "broadcast_to");
+  Node* factor = before(product, 1, "broadcast_to");
+  Node* bias = before(sum, 1, "broadcast_to");
   std::vector<Node*> nodes{sum, product, centered, mean, factor, bias};
-  Node* wide = casts ? in_front(centered, 0, "cast") : centered;
+  Node* wide = casts ? before(centered, 0, "cast") : centered;
   if (casts) nodes.insert(nodes.end(), {narrow, wide});
   if (std::find(nodes.begin(), nodes.end(), nullptr) != nodes.end() || wide->input(0)->type() != y->type())
     return std::nullopt;

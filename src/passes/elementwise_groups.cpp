@@ -215,19 +215,19 @@ bool ElementwiseGroups::find_dependents(Index earlier, Index later, std::vector<
   return !is_cycle;
 }
 
-// Puts `earlier` in the place of `later`, and what depends on it behind that, so that both can stand in one
+// Puts `earlier` in the place of `later`, and what depends on it after that, so that both can stand in one
 // place; false on a cycle.
 bool ElementwiseGroups::reorder(Index earlier, Index later) {
-  std::vector<Index> behind;
-  if (!find_dependents(earlier, later, behind)) return false;
-  std::sort(behind.begin(), behind.end(), [&](Index a, Index b) { return stands_before(a, b); });
+  std::vector<Index> dependents;
+  if (!find_dependents(earlier, later, dependents)) return false;
+  std::sort(dependents.begin(), dependents.end(), [&](Index a, Index b) { return stands_before(a, b); });
   const auto place = groups_[later].position;
   order_.splice(place, order_, groups_[earlier].position);
   groups_[earlier].label = groups_[later].label;
   const auto end = order_.erase(place);
-  if (behind.empty()) return true;
-  for (Index group : behind) order_.splice(end, order_, groups_[group].position);
-  label_inserted(order_, groups_[behind.front()].position, end,
+  if (dependents.empty()) return true;
+  for (Index group : dependents) order_.splice(end, order_, groups_[group].position);
+  label_inserted(order_, groups_[dependents.front()].position, end,
                  [this](Index group) -> int64_t& { return groups_[group].label; });
   return true;
 }

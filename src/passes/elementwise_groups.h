@@ -9,7 +9,7 @@
 
 namespace tessera::passes {
 
-// Groups elementwise operators of one iteration shape, and the reductions behind them. The options say how
+// Groups elementwise operators of one iteration shape, and the reductions after them. The options say how
 // many reductions over the same axes one group may hold, and whether small groups that nothing connects are
 // joined.
 //

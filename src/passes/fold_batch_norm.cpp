@@ -1,4 +1,4 @@
-// Where nothing of it changes after binding (in a frozen graph, or among constants) the normalization behind
+// Where nothing of it changes after binding (in a frozen graph, or among constants) the normalization after
 // a convolution is one factor and one offset per output channel: the factor goes into the weight, the offset
 // becomes a bias. Both are nodes on settled values, computed once.
 #include "tessera/graph/operator.h"
@@ -14,7 +14,7 @@ namespace {
 struct Match {
   Node* norm = nullptr;
   Node* convolution = nullptr;
-  Value* bias = nullptr;  // of a convolution that has one already, its own or added behind it
+  Value* bias = nullptr;  // of a convolution that has one already, its own or added after it
 };
 
 using Settled = std::unordered_set<const Value*>;

@@ -109,7 +109,7 @@ Attributes fused_attributes(const std::string& kind, const Body& body) {
   return attributes;
 }
 
-// The first node before the last member that reads a member's output: it must move behind the fused node.
+// The first node before the last member that reads a member's output: it must move after the fused node.
 const Node* first_reader_between(const std::vector<Node*>& members, const NodeSet& set) {
   const Node* first = nullptr;
   for (const Node* member : members) {

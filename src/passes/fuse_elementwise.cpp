@@ -1,4 +1,4 @@
-// Makes clusters of elementwise operators and the reductions behind them: the groups that ElementwiseGroups
+// Makes clusters of elementwise operators and the reductions after them: the groups that ElementwiseGroups
 // finds, each with its own copies of what costs nothing there.
 #include <algorithm>
 #include <unordered_map>

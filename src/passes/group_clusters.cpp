@@ -1,7 +1,8 @@
 // Puts clusters that do not depend on each other into one node, where a launch costs more than the work of
 // many of them: those that only the end of the step needs, such as the norms and updates of all weights, and
 // those that need only its start, such as the casts of weights. Whatever lies between stays where it is; to
-// wait for another branch there would keep more alive, and hold up what reads it.
+// wait for another branch there would keep more alive, and hold up what reads it. But what one collective of
+// several ranks waits for, and nobody else, may wait as well: the scaling of all gradients of a bucket.
 //
 // Nodes of one group have the same depth, so that none depends on another, and neither does a group on one
 // that depends on it: at the start of a step it is the number of groupable nodes on the longest way to them,
@@ -12,6 +13,8 @@
 // what nothing reads.
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include "tessera/graph/operator.h"
@@ -83,17 +86,17 @@ class Groups {
     }
     find_ancestors(graph);
     find_descendants(graph);
+    find_feeding(graph);
   }
 
   // In the order of the graph.
   std::vector<std::vector<Node*>> members(const Graph& graph, int64_t most_values) const {
-    std::map<std::pair<bool, int>, std::vector<std::vector<Node*>>> groups;
-    std::map<std::pair<bool, int>, int64_t> values;  // of the last one
+    std::map<Key, std::vector<std::vector<Node*>>> groups;
+    std::map<Key, int64_t> values;  // of the last one
     for (const auto& node : graph.nodes()) {
-      const bool first = !needs_more_.contains(node.get());
-      if (!groupable_.contains(node.get()) || (!first && !is_last(*node))) continue;
-      // The farthest from the end come first.
-      const std::pair<bool, int> key{!first, first ? depth_.at(node.get()) : -height_.at(node.get())};
+      const std::optional<Key> found = key_of(*node);
+      if (!found.has_value()) continue;
+      const Key& key = *found;
       const auto own = static_cast<int64_t>(node->inputs().size() + node->outputs().size());
       if (groups[key].empty() || values[key] + own > most_values) {
         groups[key].emplace_back();
@@ -112,6 +115,68 @@ class Groups {
   }
 
  private:
+  enum class Part : uint8_t { start, before_collective, end };
+
+  // What the nodes of one group have in common.
+  struct Key {
+    Part part = Part::start;
+    size_t collective = 0;  // in the order of the graph
+    int place = 0;          // the farthest from the end, or from the collective, come first
+
+    bool operator<(const Key& other) const {
+      return std::tie(part, collective, place) < std::tie(other.part, other.collective, other.place);
+    }
+  };
+
+  // None for a node that stays where it is.
+  std::optional<Key> key_of(const Node& node) const {
+    if (!groupable_.contains(&node)) return std::nullopt;
+    if (!needs_more_.contains(&node)) return Key{Part::start, 0, depth_.at(&node)};
+    if (is_last(node)) return Key{Part::end, 0, -height_.at(&node)};
+    const auto feeding = feeding_.find(&node);
+    if (feeding == feeding_.end()) return std::nullopt;
+    return Key{Part::before_collective, feeding->second.collective, -feeding->second.distance};
+  }
+
+  // The collective to which all that reads a node's results leads.
+  struct Feeding {
+    size_t collective = 0;
+    int distance = 0;  // groupable nodes on the longest way, itself among them
+  };
+
+  void find_feeding(const Graph& graph) {
+    size_t place = graph.nodes().size();
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      --place;
+      if (is_collective(**node)) {
+        feeding_[node->get()] = {place, 0};
+      } else if (groupable_.contains(node->get())) {
+        if (const std::optional<Feeding> found = feeding_of(**node)) feeding_[node->get()] = *found;
+      }
+    }
+  }
+
+  static bool is_collective(const Node& node) {
+    return node.schema().operator_class == OperatorClass::communication &&
+           node.attributes().integer("ranks") > 1;
+  }
+
+  std::optional<Feeding> feeding_of(const Node& node) const {
+    std::optional<Feeding> result;
+    for (const auto& output : node.outputs()) {
+      if (output->is_output_or_update()) return std::nullopt;
+      for (const Use& use : output->uses()) {
+        const auto reader = feeding_.find(use.node);
+        if (reader == feeding_.end()) return std::nullopt;
+        const Feeding& read_by = reader->second;
+        if (!result.has_value()) result = Feeding{read_by.collective, 0};
+        if (result->collective != read_by.collective) return std::nullopt;
+        result->distance = std::max(result->distance, read_by.distance + 1);
+      }
+    }
+    return result;
+  }
+
   void find_ancestors(const Graph& graph) {
     for (const auto& node : graph.nodes()) {
       const bool groupable = groupable_.contains(node.get());
@@ -148,7 +213,8 @@ class Groups {
   NodeSet serves_more_;  // what leads to such a node
   std::unordered_map<const Node*, int>
       depth_;  // groupable nodes on the longest way to a node, itself among them
-  std::unordered_map<const Node*, int> height_;  // those on the longest way from it
+  std::unordered_map<const Node*, int> height_;       // those on the longest way from it
+  std::unordered_map<const Node*, Feeding> feeding_;  // of collectives, and of groupable nodes
 };
 
 // The members of a group are clusters: constants are in their bodies.

@@ -40,7 +40,21 @@ std::string name_of(const FusionPattern& pattern) {
   return "fuse_patterns/" + pattern.kind;
 }
 
+bool names(const std::vector<std::string>& list, const Pass& pass) {
+  return std::find(list.begin(), list.end(), pass.name) != list.end();
+}
+
 }  // namespace
+
+void check_order(const std::vector<Pass>& passes) {
+  for (auto later = passes.begin(); later != passes.end(); ++later) {
+    for (auto earlier = passes.begin(); earlier != later; ++earlier) {
+      if (!names(earlier->after, *later) && !names(later->before, *earlier)) continue;
+      fail(ErrorCode::internal, "pass '{}' runs before '{}' and must run after it", earlier->name,
+           later->name);
+    }
+  }
+}
 
 std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,
                                      const PassContext& context, const PipelineOptions& pipeline_options) {

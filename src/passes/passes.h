@@ -17,6 +17,10 @@ bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassContext& context);
 
+// What several ranks add up together, in buckets of PassOptions::bucket_bytes in the order in which they are
+// made.
+bool bucket_reductions(Graph& graph, const PassContext& context);
+
 // Clusters at the start and at the end of the step that do not depend on each other: kind "clusters", whose
 // body holds nothing but clusters.
 bool group_clusters(Graph& graph, const PassContext& context);
@@ -25,8 +29,8 @@ bool group_clusters(Graph& graph, const PassContext& context);
 // convolution before it.
 bool fold_batch_norm(Graph& graph, const PassContext& context);
 
-// Training keeps no result of a relu behind batch normalization for a weight's gradient, which gets a copy
-// computed again from what is kept anyway.
+// Training keeps no result of a relu after batch normalization for a weight's gradient, which gets a copy
+// recomputed from what is kept anyway.
 bool recompute_activations(Graph& graph, const PassContext& context);
 
 // The patterns of the device, in its order: one fused node, of the pattern's kind, for each place where one

@@ -12,36 +12,69 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      passes::simplify_algebra};
   const Pass common{"common_subexpressions", "the same from the same inputs, once",
                     passes::common_subexpressions};
-  const Pass layout{"settle_layout", "transposes meet and go: channels-last throughout",
-                    passes::settle_layout};
-  const Pass precision{"lower_precision", "16-bit contractions and what lies between them",
-                       passes::lower_precision};
-  const Pass fold{"fold_batch_norm", "frozen batch normalization into the convolution before it",
-                  passes::fold_batch_norm};
-  const Pass recompute{"recompute_activations", "not kept for the backward half, but made again there",
-                       passes::recompute_activations};
-  const Pass patterns{"fuse_patterns", "what the device has one kernel for, by the patterns that it brings",
-                      passes::fuse_patterns};
-  const Pass statistics{"reduce_to_statistics", "training batch normalization whose result nobody reads",
-                        passes::reduce_to_statistics};
-  const Pass input_casts{"fuse_input_casts", "images that are rounded where a convolution reads them",
-                         passes::fuse_input_casts};
-  const Pass expand{"expand_operators", "what the device has no kernel of its own for, in simpler operators",
-                    passes::expand_operators};
-  const Pass clusters{"fuse_elementwise", "elementwise work and a reduction behind it into clusters",
-                      passes::fuse_elementwise};
-  const Pass groups{"group_clusters", "clusters of all weights into one launch", passes::group_clusters};
+  const Pass layout{.name = "settle_layout",
+                    .documentation = "transposes meet and go: channels-last throughout",
+                    .run = passes::settle_layout,
+                    .before = {"fuse_patterns"}};  // what is fused stays as it is
+  // The factor goes into the weight in fp32, which is then rounded once.
+  const Pass fold{.name = "fold_batch_norm",
+                  .documentation = "frozen batch normalization into the convolution before it",
+                  .run = passes::fold_batch_norm,
+                  .before = {"lower_precision", "fuse_patterns"}};
+  const Pass precision{.name = "lower_precision",
+                       .documentation = "16-bit contractions and what lies between them",
+                       .run = passes::lower_precision};
+  // common_subexpressions would merge the copies with what they are copies of; of casts there are copies,
+  // too.
+  const Pass recompute{.name = "recompute_activations",
+                       .documentation = "not kept for the backward half, but recomputed there",
+                       .run = passes::recompute_activations,
+                       .after = {"common_subexpressions", "lower_precision"}};
+  // A device's kernels are of a precision, and patterns look for operators that expand_operators replaces.
+  const Pass patterns{.name = "fuse_patterns",
+                      .documentation = "what the device has one kernel for, by the patterns that it brings",
+                      .run = passes::fuse_patterns,
+                      .after = {"lower_precision", "recompute_activations"},
+                      .before = {"expand_operators", "fuse_elementwise"}};
+  // Only patterns make a normalization's result elsewhere, and take wide images.
+  const Pass statistics{.name = "reduce_to_statistics",
+                        .documentation = "training batch normalization whose result nobody reads",
+                        .run = passes::reduce_to_statistics,
+                        .after = {"fuse_patterns"},
+                        .before = {"expand_operators"}};
+  const Pass input_casts{.name = "fuse_input_casts",
+                         .documentation = "images that are rounded where a convolution reads them",
+                         .run = passes::fuse_input_casts,
+                         .after = {"fuse_patterns"},
+                         .before = {"fuse_elementwise"}};  // which takes the casts
+  const Pass expand{.name = "expand_operators",
+                    .documentation = "what the device has no kernel of its own for, in simpler operators",
+                    .run = passes::expand_operators};
+  const Pass clusters{.name = "fuse_elementwise",
+                      .documentation = "elementwise work and a reduction after it into clusters",
+                      .run = passes::fuse_elementwise,
+                      .after = {"expand_operators"}};
+  const Pass groups{.name = "group_clusters",
+                    .documentation = "clusters of all weights into one launch",
+                    .run = passes::group_clusters,
+                    .after = {"fuse_elementwise"}};
+  const Pass buckets{.name = "bucket_reductions",
+                     .documentation = "what ranks add up together, as it is made",
+                     .run = passes::bucket_reductions,
+                     .after = {"lower_precision"},
+                     .before = {"fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,   algebra,   constants, common,  // what the model's code and the gradients left
-      layout, constants,                     // channels-first code, and its constants in the new order
-      fold,   precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      dead,    algebra,   constants, common,  // what the model's code and the gradients left
+      layout,  constants,                     // channels-first code, and its constants in the new order
+      fold,    precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      buckets,
   };
-  // Behind common_subexpressions, which would merge the copies with what they are copies of; and only with
-  // fusions, which make each copy one pass over memory. A normalization of which
+  // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.
   if (options.fuse)
     passes.insert(passes.end(),
                   {recompute, patterns, statistics, dead, input_casts, expand, dead, clusters, groups});
+  check_order(passes);
   return passes;
 }
 

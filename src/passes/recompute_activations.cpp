@@ -50,7 +50,7 @@ std::vector<Node*> late_readers(const Dependence& dependence, const Node& gradie
   return late;
 }
 
-// Makes y again right before the reader: the schedule follows the graph's order where no memory is freed.
+// Recomputes y right before the reader: the schedule follows the graph's order where no memory is freed.
 template <typename Make>
 void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
   const InsertionPoint here(graph, reader);
@@ -62,7 +62,7 @@ void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
   }
 }
 
-// A relu's result that may be made again.
+// A relu's result that may be recomputed.
 struct Activation {
   const Node* norm = nullptr;
   Value* y = nullptr;
@@ -132,7 +132,7 @@ bool recompute_normalizations(Graph& graph, int64_t limit, double share) {
   return !activations.empty();
 }
 
-// The weight gradient that reads y, of which a convolution is the other reader, and runs behind it.
+// The weight gradient that reads y, of which a convolution is the other reader, and runs after it.
 Node* late_weight_gradient(const Graph& graph, const Value& y) {
   if (y.uses().size() != 2) return nullptr;
   Node* early = y.uses()[0].node;

@@ -90,6 +90,21 @@ std::vector<Option> step_options() {
        .documentation =
            "Where several ranks train: batch normalization over the batch of all, in place of each "
            "rank's part"},
+      {.key = "bucket_mib",
+       .value = 25.0,
+       .documentation =
+           "Where several ranks train: MiB of gradients that travel together, each bucket as soon as it is "
+           "made; 0: all at once, after the last",
+       .limits = Limits::at_least(0),
+       .unset = "25 where GPUs exchange them beside their work, else 0",
+       .resuming = Resuming::free},
+      {.key = "collective_blocks",
+       .value = int64_t{0},
+       .documentation =
+           "Where GPUs exchange gradients: thread blocks that this takes at most from the rest of the step; "
+           "0: as NCCL likes it",
+       .limits = Limits::between(0, 64),
+       .resuming = Resuming::free},
       {.key = "clip_norm",
        .value = 0.0,
        .documentation = "Largest norm of all gradients together; 0: not clipped",
@@ -100,9 +115,8 @@ std::vector<Option> step_options() {
        .limits = Limits::fraction()},
       {.key = "recompute",
        .value = false,
-       .documentation =
-           "Make cheap activations again for the gradients instead of keeping them: less memory, "
-           "the same numbers, a little slower",
+       .documentation = "Recompute cheap activations for the gradients instead of keeping them: less memory, "
+                        "the same numbers, a little slower",
        .unset = "those of at most 32 MiB; on a GPU a few",
        .resuming = Resuming::free},
       {.key = "deterministic",

@@ -76,7 +76,7 @@ std::string default_text(const RecipeField& field) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// "`sgd`, `lars`", or "`idx`: the four files of MNIST; `synthetic`: random images".
+// "`sgd`, `lars`", or "`constant`: the same at every step; `cosine`: down half a wave".
 std::string choices_text(const RecipeField& field) {
   if (field.choice_documentation.size() < field.choices.size()) return code_list(field.choices);
   std::vector<std::string> texts;

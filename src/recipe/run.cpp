@@ -167,12 +167,13 @@ RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
     begun = folder.begun_recipe(state->metadata);
     changes = changes_on_resume(*begun, recipe, options.asked, folder.last().string());
   }
-  const train::Workload workload = make_workload(recipe_of_rank(recipe, communicator));
+  const Recipe own = recipe_of_rank(recipe, communicator);
+  const train::Workload workload = make_workload(own);
   const std::shared_ptr<const data::Source> training = workload.training();
   require_same_data(communicator, *training);
   const train::TestSet test = workload.test();
   std::string fallback;
-  train::TrainerOptions trainer_options = trainer_options_of(recipe, workload, &fallback);
+  train::TrainerOptions trainer_options = trainer_options_of(own, workload, &fallback);
   trainer_options.sizes = training->sizes().front();
   trainer_options.communicator = options.communicator;
   train::Trainer trainer(workload.task, trainer_options);

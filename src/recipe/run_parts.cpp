@@ -17,10 +17,13 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .ema_decay = values.real("train.ema_decay"),
                                 .decay_all = values.boolean("optimizer.decay_all"),
                                 .deterministic = values.boolean("train.deterministic"),
-                                .share_batch_norm = values.boolean("train.share_batch_norm")};
+                                .share_batch_norm = values.boolean("train.share_batch_norm"),
+                                .most_collective_blocks = values.integer("train.collective_blocks")};
   if (values.text("train.precision") != "auto")
     options.precision = parse_precision(values.text("train.precision"));
   if (values.has("train.recompute")) options.recompute = values.boolean("train.recompute");
+  if (values.has("train.bucket_mib"))
+    options.bucket_bytes = static_cast<int64_t>(values.real("train.bucket_mib") * (1 << 20));
   return options;
 }
 

@@ -31,9 +31,13 @@ std::string description_of(const data::Source& source) {
 
 }  // namespace
 
-Recipe recipe_of_rank(const Recipe& recipe, const Communicator* communicator) {
+Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator) {
   Recipe own = recipe;
   if (communicator == nullptr) return own;
+  const std::string& device = recipe.values.text("train.device");
+  const int64_t place = distribute::rank_of_machine(*communicator);
+  if (device == "cuda" || device == "auto")
+    own.values.set("train.device", fmt::format("{}:rank={}", device, place));
   const int64_t batch = recipe.values.integer("train.batch");
   require(batch % communicator->size() == 0, ErrorCode::invalid_argument,
           "{} ranks cannot share a batch of {} evenly: choose train.batch as a multiple of {}",

@@ -8,9 +8,10 @@
 
 namespace tessera::recipe {
 
-// What the rank builds its data from: the recipe with its part of each batch; null: alone. Throws
-// Error(invalid_argument) where the ranks cannot share a batch evenly.
-Recipe recipe_of_rank(const Recipe& recipe, const Communicator* communicator);
+// What the rank builds its data and its trainer from: the recipe with its part of each batch and, where it
+// numbers no GPU, with one of the rank's own if there are enough; null: alone. All ranks call it. Throws
+// Error(invalid_argument) where they cannot share a batch evenly.
+Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator);
 
 // That all ranks are of the same program and were given the same recipe. Throws Error(invalid_argument) on
 // all of them, naming the first that differs and how. Null: nothing to compare.

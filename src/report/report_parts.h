@@ -12,7 +12,7 @@ namespace tessera::report {
 // "1,234,567".
 std::string group_digits(int64_t value);
 
-// "Test accuracy" for "test_accuracy" and "test accuracy".
+// "Test loss" for "test_loss" and "test loss".
 std::string heading(std::string_view name);
 
 std::string curves_part(const Report& report);

@@ -61,8 +61,8 @@ Value* rank_of(Value* logits, Value* labels, int64_t classes) {
   Value* is_label = ops::one_hot(labels, classes, DataType::boolean);
   Value* own = ops::reduce_sum(ops::select(is_label, logits, ops::constant_like(logits, 0)),
                                {.axes = {1}, .keep_dimensions = true});
-  Value* behind = ops::cast(ops::less_equal(logits, own), DataType::fp32);
-  Value* ahead = ops::subtract(ops::constant_like(behind, 1), behind);
+  Value* not_ahead = ops::cast(ops::less_equal(logits, own), DataType::fp32);
+  Value* ahead = ops::subtract(ops::constant_like(not_ahead, 1), not_ahead);
   return ops::cast(ops::reduce_sum(ahead, {.axes = {1}}), DataType::int32);
 }
 

@@ -74,7 +74,7 @@ void Fitting::plan_length() {
   // A tail that would not fill a step is left out.
   batches_ = *batches / batches_of_step * batches_of_step;
   require(trainer_.position_.batch <= batches_, code,
-          "the run stands behind batch {} of an epoch, which has {} here: the data or the batch are not "
+          "the run stands after batch {} of an epoch, which has {} here: the data or the batch are not "
           "those it was begun with",
           trainer_.position_.batch, batches_);
   total_steps_ = options_.steps > 0 ? options_.steps : batches_ / batches_of_step * options_.epochs;
@@ -169,7 +169,7 @@ bool Fitting::run_epoch() {
   const auto finish = [&] {
     if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
   };
-  Position next = position;  // behind all that was submitted
+  Position next = position;  // after all that was submitted
   while (batches_left(next) && !interrupted(next)) {
     if (writer_.due(next.step)) {
       finish();

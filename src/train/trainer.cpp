@@ -126,10 +126,12 @@ CompileOptions Trainer::compile_options() const {
   options.passes.precision = precision_;
   options.passes.deterministic = options_.deterministic;
   options.passes.recompute = options_.recompute;
+  options.passes.bucket_bytes = options_.bucket_bytes;
   options.tune = options_.tune;
   options.tuning_file = options_.tuning_file;
   options.workspace = workspace_;
   if (options_.communicator != nullptr) options.communicators[""] = options_.communicator;
+  options.most_collective_blocks = options_.most_collective_blocks;
   return options;
 }
 

@@ -1,6 +1,8 @@
 #include "tessera/base/made_once.h"
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -18,7 +20,7 @@ using Made = std::shared_ptr<const std::string>;
 TEST(MadeOnce, MakesEachValueOnceForAllThreads) {
   constexpr int kKeys = 20;
   constexpr int kThreads = 4;
-  MadeOnce<int, Made> values;
+  MadeOnce<int, Made> values(kKeys);
   std::atomic<int> made{0};
   std::vector<std::vector<Made>> seen(kThreads);
   std::vector<std::thread> threads;
@@ -40,13 +42,13 @@ TEST(MadeOnce, MakesEachValueOnceForAllThreads) {
 
 // Nobody waits while a value of another key is made.
 TEST(MadeOnce, MakesAValueThatAnotherOneNeeds) {
-  MadeOnce<std::string, int> values;
+  MadeOnce<std::string, int> values(10);
   const auto one = [] { return 1; };
   EXPECT_EQ(values.get("two", [&] { return 1 + values.get("one", one); }), 2);
 }
 
 TEST(MadeOnce, GivesWhatIsThrownToAllWhoWaitAndTriesAgainAfterThat) {
-  MadeOnce<int, int> values;
+  MadeOnce<int, int> values(10);
   std::promise<void> begun;
   std::promise<void> may_fail;
   const auto failing = [&]() -> int {
@@ -68,6 +70,46 @@ TEST(MadeOnce, GivesWhatIsThrownToAllWhoWaitAndTriesAgainAfterThat) {
   waiter.join();
   EXPECT_EQ(values.get(1, [] { return 5; }), 5);
   EXPECT_EQ(values.get(1, [] { return 6; }), 5);
+}
+
+TEST(MadeOnce, KeepsThoseThatWereAskedForLast) {
+  MadeOnce<int, int> values(2);
+  int made = 0;
+  const auto get = [&](int key) {
+    return values.get(key, [&] {
+      ++made;
+      return 10 * key;
+    });
+  };
+  for (const int key : {1, 2, 1, 3}) EXPECT_EQ(get(key), 10 * key);  // 2 was not asked for longest, and goes
+  EXPECT_EQ(made, 3);
+  for (const int key : {1, 3}) EXPECT_EQ(get(key), 10 * key);
+  EXPECT_EQ(made, 3);
+  for (const int key : {2, 3, 1}) EXPECT_EQ(get(key), 10 * key);
+  EXPECT_EQ(made, 5);
+}
+
+// What goes is destroyed where nobody else holds it.
+TEST(MadeOnce, HoldsNoMoreThanItsLimit) {
+  MadeOnce<int, Made> values(3);
+  std::vector<std::weak_ptr<const std::string>> all;
+  for (int key = 0; key < 100; ++key)
+    all.push_back(values.get(key, [] { return std::make_shared<const std::string>("value"); }));
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& value) { return !value.expired(); }), 3);
+}
+
+// Values that need others are all being made at the same time: more of them than are kept.
+TEST(MadeOnce, LetsNothingGoThatIsBeingMade) {
+  MadeOnce<int, int> values(1);
+  int made = 0;
+  const std::function<int(int)> depth = [&](int key) {
+    return values.get(key, [&] {
+      ++made;
+      return key == 0 ? 0 : 1 + depth(key - 1);
+    });
+  };
+  EXPECT_EQ(depth(5), 5);
+  EXPECT_EQ(made, 6);
 }
 
 }  // namespace

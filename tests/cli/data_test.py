@@ -54,7 +54,8 @@ class DataTest(ProgramTest):
         self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet", "--set", "data.workers=3")
         self.assertEqual(*(checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)))
         summary = json.loads((straight / "summary.json").read_text())
-        self.assertAlmostEqual(json.loads(self.call("eval", straight, "--json"))["accuracy"], summary["test_accuracy"], places=5)
+        # The same weights see the same images on the same device: the same number.
+        self.assertEqual(json.loads(self.call("eval", straight, "--json"))["accuracy"], summary["test_accuracy"])
 
     def test_broken_files_are_trained_through(self):
         (self.files / "train" / "0_0" / "000000.jpg").write_bytes(b"no image")

@@ -68,7 +68,7 @@ class KillTest(ProgramTest):
         whole = time.monotonic() - begin
         expected = checkpoint(self.root / "straight" / "checkpoints" / "last.safetensors")[1]
         moments = random.Random(SEED)
-        kills, saving, early, runs, behind = 0, 0, 0, 0, []
+        kills, saving, early, runs, lacking = 0, 0, 0, 0, []
         while kills < KILLS:
             out, reached, runs = self.root / f"run{runs}", 0, runs + 1
             for _ in range(3):
@@ -76,10 +76,10 @@ class KillTest(ProgramTest):
                     break
                 kills += 1
                 saved, logged = self.saved_step(out), logged_step(out)
-                self.assertGreaterEqual(saved, reached)  # never back behind a checkpoint that was there
-                # The log is some steps behind by its buffer, and never ahead.
+                self.assertGreaterEqual(saved, reached)  # never back before a checkpoint that was there
+                # The log lacks some steps, those of its buffer, and is never ahead.
                 self.assertLessEqual(logged - saved, EVERY)
-                behind.append(logged - saved)
+                lacking.append(logged - saved)
                 saving += any(out.rglob("*.partial-*"))
                 early += saved == 0
                 reached = saved
@@ -89,7 +89,7 @@ class KillTest(ProgramTest):
             self.assertEqual(checkpoint(out / "checkpoints" / "last.safetensors")[1], expected)
             self.assertFalse(list(out.rglob("*.partial-*")) + list(out.glob(".*")))
         print(f"{kills} kills of {runs} runs of {whole:.2f} s: {saving} while a file was being written, {early} before the "
-              f"first checkpoint; the checkpoint was behind the log by {max(behind)} steps at most, of {EVERY} allowed")
+              f"first checkpoint; the checkpoint lacked {max(lacking)} steps of the log at most, of {EVERY} allowed")
 
 
 if __name__ == "__main__":

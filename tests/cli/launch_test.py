@@ -1,5 +1,6 @@
 """Several ranks as processes: what they leave, and how they end together whatever ends one of them."""
 
+import json
 import os
 import re
 import shutil
@@ -63,6 +64,19 @@ class LaunchTest(ProgramTest):
         for rank in ranks:
             self.assertFalse(is_alive(rank), rank)
         return process.returncode
+
+
+class BenchTest(LaunchTest):
+    def test_ranks_are_timed_together(self):
+        words = ("bench", "mlp", "--batch", 8, "--train", "--device", "cpu", "--iterations", 3, "--json")
+        timed = json.loads(self.call("launch", "--ranks", 2, "--", *words, "--bucket-mib", 0.1))
+        self.assertEqual((timed["ranks"], timed["batch"], len(timed["milliseconds"])), (2, 8, 3))
+        for rate, milliseconds in zip(timed["samples_per_second"], timed["milliseconds"]):
+            self.assertAlmostEqual(rate, 16 / milliseconds * 1e3, delta=1e-3 * rate)
+
+    def test_inference_is_none_of_several_ranks(self):
+        self.refuses(["launch", "--ranks", 2, "--", "bench", "mlp", "--device", "cpu"], 2, "several ranks make a training step")
+        self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, profile, train")
 
 
 class TrainingTest(LaunchTest):
@@ -201,7 +215,7 @@ class DifferenceTest(LaunchTest):
         self.check_ends(ends, "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
 
     def test_other_data_are_named(self):
-        # One path, with something else behind it for one of them.
+        # One path, with something else after it for one of them.
         for name in ("here", "there"):
             shutil.copytree(self.data, self.root / name / "images")
         images = self.root / "there" / "images" / "train-images-idx3-ubyte"

@@ -126,6 +126,26 @@ class LookTest(ProgramTest):
         self.assertIn(reason, run("profile", "mlp", "--iterations", 1, "--out", trace)[0].splitlines()[0])
         self.assertIn(reason, run("doctor")[0])
 
+    def test_profile_shows_copies_that_run_at_once(self):
+        trace = self.root / "trace.json"
+        words = ("profile", "lenet", "--batch", 64, "--iterations", 4, "--device", "cpu", "--out", trace)
+        self.assertNotIn("copies", self.call(*words))
+        self.assertRegex(self.call(*words, "--copies", 2), r"; 2 copies at once, at least two of which worked in \d+ % of the time; ")
+        told = json.loads(trace.read_text())
+        self.assertEqual(told["otherData"]["copies"], 2)
+        rows = {event["tid"]: event["args"]["name"] for event in told["traceEvents"] if event["name"] == "thread_name"}
+        runs = {name: [] for name in rows.values()}
+        for event in told["traceEvents"]:
+            if event["ph"] == "X" and event["name"] == "run nodes":
+                runs[rows[event["tid"]]].append((event["ts"], event["ts"] + event["dur"]))
+        one, two = runs["runs of copy 1"], runs["runs of copy 2"]
+        self.assertEqual((len(one), len(two)), (6, 6))
+        # Two of each are warm-up. Whether the others meet is up to the machine, but the trace shows it.
+        one, two = one[2:], two[2:]
+        both = sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a in one for b in two)
+        either = sum(end - begin for begin, end in one + two) - both
+        self.assertAlmostEqual(told["otherData"]["shared_time"], both / either, places=3)
+
     def test_explain_recomputes_where_it_is_told(self):
         def peak(*words):
             words = ("explain", "resnet18", "--batch", 8, "--train", "--device", "null", "--json", *words)
@@ -145,6 +165,20 @@ class LookTest(ProgramTest):
         self.assertEqual(output, self.call(*words, "--device", "cuda:plan-h100"))
         self.refuses([*words, "--plan-for", "h1000"], 2, "h1000", "h200")
         self.refuses([*words, "--plan-for", "h100", "--device", "cpu"], 2, "--plan-for", "--device")
+
+    def test_explain_shows_what_goes_on_beside_the_rest(self):
+        words = ("explain", "lenet", "--batch", 8, "--train", "--plan-for", "h100", "--json")
+        process = self.start(*words, "--ranks", 2, "--bucket-mib", 0.01)
+        output, errors = process.communicate(timeout=120)
+        if process.returncode == 7:
+            self.skipTest("built without the CUDA backend")
+        self.assertEqual(process.returncode, 0, errors)
+        collectives = [node for node in json.loads(output)["nodes"] if node["operator"] == "all_reduce"]
+        self.assertGreater(len(collectives), 3)
+        for node in collectives:
+            self.assertEqual(node["kernel"], "nccl")
+            self.assertRegex(node["lane"], "^until ('.+'|the end)$")
+        self.assertFalse([node for node in json.loads(self.call(*words))["nodes"] if "lane" in node])
 
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")

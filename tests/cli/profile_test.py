@@ -31,7 +31,7 @@ class ProfileTest(ProgramTest):
         return result
 
     def check_nesting(self, slices):
-        """Each slice lies behind the one before or inside an open one."""
+        """Each slice lies after the one before or inside an open one."""
         open_ends = []
         for _, begin, end, _ in sorted(slices, key=lambda item: (item[1], -item[2])):
             while open_ends and open_ends[-1] <= begin + NANOSECOND:

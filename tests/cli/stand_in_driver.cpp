@@ -11,7 +11,7 @@
 
 namespace {
 
-// What stands behind `name=` in the variable, or `otherwise`.
+// What stands after `name=` in the variable, or `otherwise`.
 int wanted(std::string_view name, int otherwise) {
   const char* text = std::getenv("STAND_IN_DRIVER");
   const std::string prefix = std::string(name) + "=";

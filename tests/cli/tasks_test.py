@@ -2,12 +2,12 @@
 
 import json
 import os
-import random
 import subprocess
 import unittest
 from pathlib import Path
 
-from program import PROGRAM, ROOT, ProgramTest, checkpoint, idx
+from program import PROGRAM, ROOT, ProgramTest, checkpoint
+from task_data import write_pictures, write_table, write_texts
 
 RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures"}
 
@@ -15,22 +15,9 @@ RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures"}
 class TasksTest(ProgramTest):
     def setUp(self):
         super().setUp()
-        source = random.Random(1)
-        rows = ["month,day,hour,carrier,origin,dest,tailnum,sched_dep_time,sched_arr_time,distance,arr_delay"]
-        for _ in range(3000):
-            month, hour, carrier = source.randrange(1, 13), source.randrange(6, 20), source.choice(["UA", "DL", "B6"])
-            late = (hour > 15) != (carrier == "DL")
-            delay = source.choice(["NA", -5, 30]) if source.random() < 0.1 else 40 if late else -3
-            rows.append(f"{month},{source.randrange(1, 29)},{hour},{carrier},JFK,ATL,N1,{hour}00,{hour + 1}30,500,{delay}")
-        (self.root / "table.csv").write_text("\n".join(rows) + "\n")
-        (self.root / "texts").mkdir()
-        words = ["one", "two", "three", "four", "five"]
-        (self.root / "texts" / "numbers").write_text(" ".join(source.choice(words) for _ in range(8000)))
-        (self.root / "pictures").mkdir()
-        for prefix, count in (("train", 400), ("t10k", 100)):
-            pixels = bytes(source.randrange(256) if 200 < i % 784 < 500 else 0 for i in range(count * 784))
-            (self.root / "pictures" / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
-            (self.root / "pictures" / f"{prefix}-labels-idx1-ubyte").write_bytes(idx((count,), [0] * count))
+        write_table(self.root / "table.csv")
+        write_texts(self.root / "texts")
+        write_pictures(self.root / "pictures")
 
     def train_recipe(self, name, out, *words):
         self.call("train", ROOT / "recipes" / f"{name}.toml", "--out", self.root / out, "--quiet",
@@ -53,7 +40,8 @@ class TasksTest(ProgramTest):
     def test_eval_of_what_is_trained_in_phases(self):
         gan = self.train_recipe("gan", "gan")
         summary = json.loads((gan / "summary.json").read_text())
-        self.assertAlmostEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"], places=4)
+        # The same weights and noise on the same device: the same number.
+        self.assertEqual(json.loads(self.call("eval", gan, "--json"))["spread"], summary["test_spread"])
 
     def test_predictions_of_what_each_serves(self):
         rates = r"(?s)^row 0: \d+\.\d %, and it (happened|did not happen)\n.*\d of 3 on the right side of 50 %\n$"

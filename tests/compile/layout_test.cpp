@@ -69,7 +69,7 @@ TEST(Layout, ChannelsFirstTrainingStepHoldsNoTranspose) {
   EXPECT_EQ(transposes(compile(*step.graph, Device::null())->graph()), 0);
 }
 
-// The weight of the layer behind a flattened image counts channels first: one transpose there, and one back.
+// The weight of the layer after a flattened image counts channels first: one transpose there, and one back.
 TEST(Layout, ChannelsFirstTrainingStepTransposesWhereTheImageIsFlattened) {
   const auto step = testing::training_step(channels_first_lenet(true), {.batch = 2});
   EXPECT_EQ(transposes(compile(*step.graph, Device::null())->graph()), 2);

@@ -1,15 +1,19 @@
-// Storage plans of random graphs of parts, joins, reshapes and updates, played through: what each node reads
-// is what it was meant to read.
+// Storage plans of random graphs of parts, joins, reshapes and updates, with some nodes on a lane, played
+// through: what each node reads is what it was meant to read.
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "tessera/base/error.h"
 #include "tessera/base/random.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
+#include "compile/lane_check.h"
+#include "compile/lane_plan.h"
 #include "compile/storage.h"
 #include "compile/value_lives.h"
 #include "compile/views.h"
@@ -113,11 +117,15 @@ class AnyKernel : public Kernel {
   int64_t drawn_;
 };
 
+// When the lane does its steps: as soon as it may, or not before somebody waits for them.
+enum class Lane : uint8_t { early, late };
+
 // Memory as rows, each with the number of what it holds.
 class Play {
  public:
-  Play(const Graph& graph, const Schedule& schedule, const Views& views, const StoragePlan& plan)
-      : graph_(graph), schedule_(schedule), views_(views), plan_(plan) {
+  Play(const Graph& graph, const Schedule& schedule, const Views& views, const LanePlan& lanes,
+       const StoragePlan& plan, Lane lane)
+      : graph_(graph), schedule_(schedule), views_(views), lanes_(lanes), plan_(plan), lane_(lane) {
     for (const auto& input : graph.inputs()) {
       define(input.get());
       write(input.get());
@@ -126,16 +134,16 @@ class Play {
   }
 
   std::string run() {
-    for (size_t step = 0; step < schedule_.every_run.size(); ++step) {
-      const Node& node = *schedule_.every_run[step];
-      if (views_.is_alias(node)) continue;
-      for (const Value* input : node.inputs()) check(input, "node " + node.name());
-      if (const size_t block = plan_.workspace_blocks[step]; block != StoragePlan::kNone) {
-        const MemoryBlock& memory = plan_.memory.blocks[block];
-        for (int64_t byte = 0; byte < memory.bytes; byte += kRow) arena_[(memory.offset + byte) / kRow] = -1;
+    const size_t steps = schedule_.every_run.size();
+    for (size_t step = 0; step < steps; ++step) {
+      if (lanes_.waits_for[step] != LanePlan::kNone) play_lane(lanes_.waits_for[step]);
+      if (lanes_.on_lane[step] && lane_ == Lane::late) {
+        waiting_.push_back(step);
+      } else {
+        play(step);
       }
-      for (const auto& output : node.outputs()) write(output.get());
     }
+    play_lane(steps);
     for (const auto& output : graph_.outputs()) check(output.value, "output " + output.name);
     for (size_t i = 0; i < graph_.updates().size(); ++i) {
       check(graph_.updates()[i].next, "update of " + graph_.updates()[i].state->name());
@@ -145,6 +153,25 @@ class Play {
 
  private:
   using Rows = std::vector<int64_t>;
+
+  void play(size_t step) {
+    const Node& node = *schedule_.every_run[step];
+    if (views_.is_alias(node)) return;
+    for (const Value* input : node.inputs()) check(input, "node " + node.name());
+    if (const size_t block = plan_.workspace_blocks[step]; block != StoragePlan::kNone) {
+      const MemoryBlock& memory = plan_.memory.blocks[block];
+      for (int64_t byte = 0; byte < memory.bytes; byte += kRow) arena_[(memory.offset + byte) / kRow] = -1;
+    }
+    for (const auto& output : node.outputs()) write(output.get());
+  }
+
+  // Up to that step.
+  void play_lane(size_t last) {
+    for (const size_t step : waiting_) {
+      if (step <= last) play(step);
+    }
+    std::erase_if(waiting_, [&](size_t step) { return step <= last; });
+  }
 
   void define(const Value* value) {
     Rows& rows = meant_[value];
@@ -190,7 +217,10 @@ class Play {
   const Graph& graph_;
   const Schedule& schedule_;
   const Views& views_;
+  const LanePlan& lanes_;
   const StoragePlan& plan_;
+  Lane lane_;
+  std::vector<size_t> waiting_;  // on the lane
   int64_t numbers_ = 0;
   std::map<const Value*, Rows> meant_;
   std::array<int64_t, 4096> arena_{};
@@ -202,12 +232,35 @@ struct Counts {
   int64_t parts = 0;
   int64_t joins = 0;
   int64_t copies = 0;
+  int64_t beside = 0;  // steps between one on the lane and what waits for it
+  int64_t faults_without_lanes = 0;
 };
 
-void play(uint64_t seed, Counts& counts) {
+// Whether a plan that knows of no lane is found to be wrong for one.
+bool is_refused_without_lanes(const Graph& graph, const Schedule& order, const Views& views,
+                              const LanePlan& lanes, const std::vector<Kernel*>& kernels) {
+  Schedule none = order;
+  none.on_lane.clear();
+  const StoragePlan plan = plan_storage(graph, none, views, plan_lanes(graph, none, views), kernels,
+                                        {.reuse = true, .alignment = kRow});
+  try {
+    verify(lanes, order, views, plan);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// One of `one_in` of the nodes that compute is on the lane; 0: none.
+void play(uint64_t seed, int64_t one_in, Counts& counts) {
   Drawn drawn(seed);
   const auto graph = random_graph(drawn);
-  const Schedule order = schedule(*graph, false);
+  std::set<const Node*> on_lane;
+  for (const auto& node : graph->nodes()) {
+    const bool computes = node->schema().operator_class == OperatorClass::elementwise;
+    if (one_in > 0 && computes && drawn.below(one_in) == 0) on_lane.insert(node.get());
+  }
+  const Schedule order = schedule(*graph, false, [&](const Node& node) { return on_lane.contains(&node); });
   const Views views = find_views(*graph, order, {.reuse = true, .alignment = kRow});
   const Views whole = find_views(*graph, order, {.reuse = false, .alignment = kRow});
   EXPECT_LE(ValueLives(*graph, order, views, kRow).peak_bytes(),
@@ -219,9 +272,18 @@ void play(uint64_t seed, Counts& counts) {
       kernels.push_back(each->is_alias(*node) ? nullptr : std::make_unique<AnyKernel>(drawn.below(8)));
       pointers.push_back(kernels.back().get());
     }
-    const StoragePlan plan = plan_storage(*graph, order, *each, pointers, {.reuse = true, .alignment = kRow});
-    const std::string faults = Play(*graph, order, *each, plan).run();
-    ASSERT_EQ(faults, "") << "seed " << seed << "\n" << print(*graph);
+    const LanePlan lanes = plan_lanes(*graph, order, *each);
+    const StoragePlan plan =
+        plan_storage(*graph, order, *each, lanes, pointers, {.reuse = true, .alignment = kRow});
+    verify(lanes, order, *each, plan);
+    for (const Lane lane : {Lane::early, Lane::late}) {
+      const std::string faults = Play(*graph, order, *each, lanes, plan, lane).run();
+      ASSERT_EQ(faults, "") << "seed " << seed << "\n" << print(*graph);
+    }
+    for (size_t step = 0; step < lanes.on_lane.size(); ++step) {
+      if (lanes.on_lane[step]) counts.beside += static_cast<int64_t>(lanes.joined[step] - step - 1);
+    }
+    counts.faults_without_lanes += is_refused_without_lanes(*graph, order, *each, lanes, pointers) ? 1 : 0;
   }
   for (const Node* node : order.every_run) {
     if (node->schema().result_offsets == nullptr && node->schema().operand_offsets == nullptr) continue;
@@ -233,12 +295,22 @@ void play(uint64_t seed, Counts& counts) {
 TEST(RandomViews, EachNodeReadsWhatItIsMeantTo) {
   Counts counts;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
-    play(seed, counts);
+    play(seed, 0, counts);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(counts.parts, 1500);
   EXPECT_GT(counts.joins, 300);
   EXPECT_GT(counts.copies, 1500);
+}
+
+TEST(RandomLanes, KeepTheirMemoryUntilTheyAreWaitedFor) {
+  Counts counts;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    play(seed, 2 + static_cast<int64_t>(seed % 4), counts);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(counts.beside, 3000);
+  EXPECT_GT(counts.faults_without_lanes, 100);
 }
 
 }  // namespace

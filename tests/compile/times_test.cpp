@@ -41,7 +41,7 @@ class RecordingQueue : public HostQueue {
   std::unique_ptr<DeviceTimer> timer(size_t marks) override { return std::make_unique<CountingTimer>(marks); }
 };
 
-// Plain loops behind the interface of a device with memory of its own.
+// Plain loops with the interface of a device with memory of its own.
 class RecordingDevice : public HostMemoryDevice {
  public:
   DeviceDescription description() const override { return {.name = "recording", .versions = {}}; }
@@ -139,7 +139,7 @@ TEST(Times, OfNodesAreInOrderAndAliasesTakeNone) {
   }
 }
 
-TEST(Times, OfNodesAreTakenByTheHostWhereItLooksBehindEach) {
+TEST(Times, OfNodesAreTakenByTheHostWhereItLooksAfterEach) {
   const Compiled compiled = compile_on(std::make_shared<RecordingDevice>(), {.check_finite = true});
   EXPECT_FALSE(compiled.executable->profile({}).recorded);
 }

@@ -1,6 +1,8 @@
 #include "tessera/data/shards.h"
 
 #include <algorithm>
+#include <cstring>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -113,7 +115,7 @@ TEST(TarShards, AreReadAsWebDatasetNamesThem) {
     EXPECT_EQ(text_of(samples->bytes(1)), image());
     EXPECT_TRUE(fs::exists(folder / "index.safetensors"));
   }
-  // An index of other shards, or a broken one, is made again.
+  // An index of other shards, or a broken one, is made anew.
   write_file(folder / "c.tar", archive({{"5.png", image()}, {"5.cls", "1"}}));
   EXPECT_EQ(open_tar_shards(folder.path(), {.test_share = 0})->size(), 3);
   write_file(folder / "index.safetensors", "nonsense");
@@ -185,6 +187,29 @@ TEST(PackShards, GoesOnWhereItStopped) {
                "another size of shards");
 }
 
+// A list that counts what it does not hold, or names a shard in the place of another, keeps nothing from
+// there on.
+TEST(PackShards, KeepWhatTheListNamesInOrder) {
+  const TemporaryFolder folder;
+  const PackOptions options{.shard_bytes = 4000};
+  const PackResult whole = pack_shards(Numbered(), folder.path(), options);
+  ASSERT_EQ(whole.shards.size(), 5U);
+  const std::string list = text_of(read_file(folder / "manifest.json"));
+  for (const auto& [before, after, kept] :
+       {std::tuple{R"("samples": 2)", R"("samples": 9223372036854775807)", 0},
+        {"shard-000002", "shard-000001", 2},
+        {"shard-000000", "shard-000001", 0}}) {
+    std::string wrong = list;
+    ASSERT_NE(wrong.find(before), std::string::npos) << list;
+    write_file(folder / "manifest.json", wrong.replace(wrong.find(before), std::strlen(before), after));
+    const PackResult again = pack_shards(Numbered(), folder.path(), options);
+    EXPECT_EQ(again.kept, kept) << after;
+    EXPECT_TRUE(again.completed);
+    EXPECT_EQ(text_of(read_file(folder / "manifest.json")), list);
+    EXPECT_TRUE(check_shards(folder.path()).empty());
+  }
+}
+
 TEST(PackShards, AreCheckedByTheirSums) {
   const TemporaryFolder folder;
   const PackResult result = pack_shards(Numbered(), folder.path(), {.shard_bytes = 4000});
@@ -201,9 +226,18 @@ TEST(PackShards, AreCheckedByTheirSums) {
   EXPECT_NE(faults[0].find("checksum"), std::string::npos);
   EXPECT_NE(faults[1].find("bytes"), std::string::npos);
   EXPECT_NE(faults[2].find("missing"), std::string::npos);
-  write_file(folder / "manifest.json",
-             R"({"shards": [{"name": "../x.tar", "samples": 1, "bytes": 1, "crc32": 1}]})");
-  EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "leads out");
+  for (const char* name : {"../x.tar", "..", ".", ""}) {
+    write_file(
+        folder / "manifest.json",
+        fmt::format(R"({{"shards": [{{"name": "{}", "samples": 1, "bytes": 1, "crc32": 1}}]}})", name));
+    EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "no file of this folder");
+  }
+  for (const char* samples : {"-1", "1e300", "18446744073709551615", "\"1\""}) {
+    write_file(folder / "manifest.json",
+               fmt::format(R"({{"shards": [{{"name": "x.tar", "samples": {}, "bytes": 1, "crc32": 1}}]}})",
+                           samples));
+    EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "'samples'", "no whole number");
+  }
   write_file(folder / "manifest.json", "{");
   EXPECT_ERROR(check_shards(folder.path()), ErrorCode::invalid_file, "no list of shards");
 }

@@ -39,7 +39,7 @@ TEST(BatchNormPatterns, TakesResidualAndReluAndKeepsTheStatistics) {
     })");
 }
 
-TEST(BatchNormPatterns, KeepsAReluBehindWhatIsReadTwice) {
+TEST(BatchNormPatterns, KeepsAReluAfterWhatIsReadTwice) {
   expect_none(R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4]) {
       %n, %mean, %variance = batch_norm_training(%x, %scale, %bias)
@@ -58,7 +58,7 @@ TEST(BatchNormPatterns, KeepsASumThatBroadcasts) {
     })");
 }
 
-// The gradient of relu behind batch normalization reads x, not y.
+// The gradient of relu after batch normalization reads x, not y.
 TEST(BatchNormPatterns, FindsTheMaskFromTheInput) {
   const std::string inputs = R"(
     graph g(input %x: fp32[2, 3, 3, 4], input %scale: fp32[4], input %bias: fp32[4], input %dy: fp32[2, 3, 3, 4]) {)";

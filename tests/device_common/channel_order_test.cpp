@@ -7,7 +7,7 @@ namespace {
 
 using Extents = std::vector<int64_t>;
 
-TEST(ChannelOrder, NamesChannelsBehindTheImagesAndLeavesMemoryAsItIs) {
+TEST(ChannelOrder, NamesChannelsAfterTheImagesAndLeavesMemoryAsItIs) {
   const Extents dims = channels_second({2, 5, 7, 3});
   EXPECT_EQ(dims, (Extents{2, 3, 5, 7}));
   EXPECT_EQ(channels_last_strides(dims), (Extents{105, 1, 21, 3}));

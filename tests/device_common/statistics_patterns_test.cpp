@@ -24,6 +24,10 @@ PassContext context_of(bool statistics) {
   return taking(statistics, [](const Node&, size_t, bool) { return false; });
 }
 
+// Statistics that are off by roundings to fp32 move what is rounded to bf16 by at most one unit in its last
+// place.
+const Tolerance kOneUnit{.absolute = kReordered.absolute, .relative = 2 * unit_roundoff(DataType::bf16)};
+
 std::string text(const std::string& type) {
   const std::string x = type + "[2, 5, 5, 4]";
   return "graph g(input %x: " + x + ", input %weight: " + type +
@@ -39,10 +43,8 @@ std::string text(const std::string& type) {
 }
 
 TEST(ConvolutionStatistics, AreMadeByTheConvolution) {
-  // One unit in the last place of bf16; the statistics are sums of 50 fp32 numbers.
-  for (const auto& [type, tolerance] : std::vector<std::pair<std::string, Tolerance>>{
-           {"bf16", {.absolute = 1.0 / 256, .relative = 1.0 / 128}},
-           {"fp32", {.absolute = 1e-5, .relative = 1e-4}}}) {
+  for (const auto& [type, tolerance] :
+       std::vector<std::pair<std::string, Tolerance>>{{"bf16", kOneUnit}, {"fp32", kReordered}}) {
     const std::unique_ptr<Graph> before = parse_graph(text(type));
     const std::unique_ptr<Graph> after = parse_graph(text(type));
     ASSERT_TRUE(run_pass(*after, "fuse_patterns", context_of(true)));
@@ -105,7 +107,7 @@ TEST(ConvolutionStatistics, LeaveTheGradientItsMaskFromX) {
   const std::string printed = print(*graph);
   EXPECT_NE(printed.find("batch_norm_inference"), std::string::npos) << printed;
   EXPECT_NE(printed.find("convolution_statistics"), std::string::npos) << printed;
-  expect_same_results(*parse_graph(graph_text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
+  expect_same_results(*parse_graph(graph_text), *graph, kOneUnit);
 }
 
 // Two convolutions with a normalization each, the first large, and what stands between them.
@@ -151,7 +153,7 @@ void expect_normalized_convolution(const std::string& text, size_t inputs) {
   EXPECT_EQ(fused->outputs().size(), 4U);
   EXPECT_EQ(fused->inputs().size(), inputs);
   EXPECT_EQ(fused->output(3), graph->outputs()[2].value);
-  expect_same_results(*parse_graph(text), *graph, {.absolute = 1.0 / 64, .relative = 1.0 / 64});
+  expect_same_results(*parse_graph(text), *graph, kOneUnit);
 }
 
 const std::string kWithResidual = "    %s = add(%n, %residual)\n    %y = relu(%s)\n";
@@ -191,7 +193,7 @@ TEST(ConvolutionStatistics, LeaveTheNormalizationBeforeWhereOthersReadItOrTheDev
   expect_none(chain(kWithResidual), refusing);
 }
 
-// What else reads the convolution stands between it and the normalization, and moves behind what is fused.
+// What else reads the convolution stands between it and the normalization, and moves after what is fused.
 TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
   const std::string graph_text = R"(graph g(input %x: fp32[2, 5, 5, 4], input %weight: fp32[6, 1, 1, 4],
       input %scale: fp32[6], input %bias: fp32[6]) {
@@ -206,7 +208,7 @@ TEST(ConvolutionStatistics, MayHaveAReaderBetween) {
   const std::unique_ptr<Graph> after = parse_graph(graph_text);
   ASSERT_TRUE(run_pass(*after, "fuse_patterns", context_of(true)));
   verify(*after);
-  expect_same_results(*before, *after, {.absolute = 1e-5, .relative = 1e-4});
+  expect_same_results(*before, *after, kReordered);
 }
 
 }  // namespace

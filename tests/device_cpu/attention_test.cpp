@@ -8,7 +8,7 @@ namespace tessera::testing {
 namespace {
 
 // As padded sentences have them.
-TEST(CausalAttention, QueriesDoNotSeeWhatIsNotFiniteInKeysBehindThem) {
+TEST(CausalAttention, QueriesDoNotSeeWhatIsNotFiniteInKeysAfterThem) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const DataType type : {DataType::fp32, DataType::bf16, DataType::fp16, DataType::fp64}) {

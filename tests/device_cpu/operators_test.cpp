@@ -30,6 +30,13 @@ TEST_P(Operators, HaveAKernel) {
 INSTANTIATE_TEST_SUITE_P(Registry, Operators, ::testing::ValuesIn(OperatorRegistry::instance().all()),
                          [](const auto& info) { return info.param->name; });
 
+// What tests/mutation expects to be compared here.
+TEST(KernelFamilies, OfTheCpuAreOperatorsAndFusions) {
+  const std::set<std::string> families = record_families(*Device::cpu());
+  EXPECT_TRUE(families.contains("convolution"));
+  EXPECT_TRUE(families.contains("fused batch_norm"));
+}
+
 TEST(ElementTypes, AreCastAndMovedThroughThePasses) {
   for (const DataType type : kAllDataTypes) {
     if (is_complex(type)) continue;

@@ -1,203 +1,35 @@
-#include "tessera/device/common/residual_layer_norm.h"
+#include <algorithm>
+#include <tuple>
 
-#include "passes/run_pass.h"
-#include "support/every_kernel.h"
-#include "support/fusions.h"
+#include "support/residual_layer_norm_case.h"
 
 namespace tessera::testing {
 namespace {
 
-// With $X: the activation's type, $R: that of one number by row, $C: of one by channel, $B: of the bias.
-struct Text {
-  std::string name;
-  std::string kind;  // of the fused node
-  std::string text;
-};
+using ResidualNormParameters = std::tuple<ResidualNormText, ResidualNormExtents>;
 
-std::vector<Text> texts() {
-  return {
-      {"Forward", "residual_layer_norm",
-       R"(graph g(input %branch: $X, input %bias: $B, input %residual: $X, input %scale: $C, input %shift: $C,
-                  input %counter: int64[2]) {
-    %biased = add(%branch, %bias)
-    %kept = dropout(%biased, %counter) {rate = 0.25, stream = 3}
-    %sum = add(%residual, %kept)
-    %y, %mean, %inverse = layer_norm(%sum, %scale, %shift) {axes = 1, epsilon = 4.0}
-    output y = %y
-    output sum = %sum
-    output mean = %mean
-    output inverse = %inverse
-  })"},
-      {"ForwardOfWhatNothingElseReads", "residual_layer_norm",
-       R"(graph g(input %branch: $X, input %residual: $X, input %scale: $C, input %shift: $C,
-                  input %counter: int64[2]) {
-    %kept = dropout(%branch, %counter) {rate = 0.5, stream = 1}
-    %sum = add(%kept, %residual)
-    %y, %mean, %inverse = layer_norm(%sum, %scale, %shift) {axes = 1, epsilon = 4.0}
-    output y = %y
-  })"},
-      {"Gradient", "residual_layer_norm_gradient",
-       R"(graph g(input %dy: $X, input %sum: $X, input %scale: $C, input %mean: $R, input %scale_of_row: $R,
-                  input %incoming: $X, input %counter: int64[2]) {
-    %dx, %dscale, %dshift = layer_norm_gradient(%dy, %sum, %scale, %mean, %scale_of_row) {axes = 1}
-    %dsum = add(%incoming, %dx)
-    %dbranch = dropout(%dsum, %counter) {rate = 0.25, stream = 3}
-    %wide = cast(%dbranch) {type = $W}
-    %dbias = reduce_sum(%wide) {axes = $LEADING}
-    output dsum = %dsum
-    output dbranch = %dbranch
-    output dscale = %dscale
-    output dshift = %dshift
-    output dbias = %dbias
-  })"},
-      {"GradientOfTheBranchAlone", "residual_layer_norm_gradient",
-       R"(graph g(input %dy: $X, input %sum: $X, input %scale: $C, input %mean: $R, input %scale_of_row: $R,
-                  input %counter: int64[2]) {
-    %dx, %dscale, %dshift = layer_norm_gradient(%dy, %sum, %scale, %mean, %scale_of_row) {axes = 1}
-    %dbranch = dropout(%dx, %counter) {rate = 0.5, stream = 0}
-    output dbranch = %dbranch
-    output dshift = %dshift
-  })"}};
-}
-
-struct Extents {
-  Shape x;
-  DataType type = DataType::fp32;
-};
-
-// Whole and broken vectors, few and many rows, one and two blocks of them. In 16 bits rows are short: what
-// one element of a long one does to its mean is lost in the rounding.
-std::vector<Extents> extents() {
-  std::vector<Extents> result;
-  for (const DataType type : {DataType::fp32, DataType::fp64}) {
-    for (const Shape& x : {Shape{4, 3, 33}, Shape{1, 5, 2048}, Shape{2, 64}, Shape{500, 40}})
-      result.push_back({x, type});
-  }
-  for (const DataType type : {DataType::bf16, DataType::fp16}) {
-    for (const Shape& x : {Shape{4, 3, 19}, Shape{3, 8}, Shape{2, 3, 4, 5}, Shape{900, 24}})
-      result.push_back({x, type});
-  }
-  return result;
-}
-
-std::unique_ptr<Graph> graph_of(std::string text, const Extents& own) {
-  const std::string type(to_string(own.type));
-  const std::string wide = own.type == DataType::fp64 ? "fp64" : "fp32";
-  const Shape rows(own.x.begin(), own.x.end() - 1);
-  std::vector<int64_t> leading;
-  for (int64_t axis = 0; axis < std::ssize(rows); ++axis) leading.push_back(axis);
-  const std::vector<std::pair<std::string, std::string>> words{{"$LEADING", to_string(leading)},
-                                                               {"$X", type + to_string(own.x)},
-                                                               {"$R", wide + to_string(rows)},
-                                                               {"$C", wide + to_string(Shape{own.x.back()})},
-                                                               {"$B", type + to_string(Shape{own.x.back()})},
-                                                               {"$W", wide}};
-  for (const auto& [word, replacement] : words) {
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + replacement.size()))
-      text.replace(at, word.size(), replacement);
-  }
-  return parse_graph(text);
-}
-
-PassContext both_patterns() {
-  return brings({backend::residual_layer_norm_gradient_pattern(), backend::residual_layer_norm_pattern()});
-}
-
-// The text as one node, with the inputs of it.
-struct Fused {
-  std::unique_ptr<Graph> graph;
-  const Node* node = nullptr;
-  std::vector<Tensor> inputs;
-};
-
-Fused fused(const Text& text, const Extents& own) {
-  Fused result{.graph = graph_of(text.text, own), .inputs = {}};
-  run_pass(*result.graph, "fuse_patterns", both_patterns());
-  verify(*result.graph);
-  result.node = result.graph->nodes().back().get();
-  EXPECT_EQ(result.graph->nodes().size(), 1U) << print(*result.graph);
-  EXPECT_EQ(result.node->attributes().text("kind"), text.kind);
-  const std::vector<Tensor> all = graph_inputs(*result.graph);
-  for (const Value* input : result.node->inputs()) result.inputs.push_back(all.at(input->index()));
-  return result;
-}
-
-// Inputs are within 2, so that a sum of branch, bias and residual is within 8, of which half a unit in the
-// last place is 4 u, and one over the deviation within 0.5 or, where it is given, 2. The sum is rounded
-// before it is normalized, and its gradient before dropout: that comes to the bounds of what is rounded once.
-// Errors of a mean are independent.
-Tolerance tolerance_of(const Value& output, const Extents& own) {
-  const int64_t channels = own.x.back();
-  const int64_t rows = element_count(own.x) / channels;
-  const double u = size_of(own.type) == 2 ? unit_roundoff(own.type) : 0;
-  const double of_mean = 4 * 4 * u / std::sqrt(static_cast<double>(channels));
-  const std::string& name = output.name();
-  const DataType type = output.data_type();
-  if (name == "sum") return tolerance_for(OperatorClass::elementwise, type, {1, 8});
-  if (name == "mean") {
-    Tolerance result = mean_tolerance(type, {channels, 8});
-    result.absolute += of_mean;
-    return result;
-  }
-  if (name == "inverse") {
-    // By half of its cube times the variance's error: twice the deviation, within 16, times that of a mean.
-    Tolerance result = variance_tolerance(type, channels);
-    result.absolute += 0.5 * 0.125 * 2 * 8 * of_mean;
-    return result;
-  }
-  if (name == "y") {
-    // Own error and the mean's, times scale and one over the deviation, and that of the latter.
-    Tolerance result = tolerance_for(OperatorClass::normalization, type, {channels, 2 * 16 * 0.5});
-    result.absolute += (4 * u + of_mean) * 2 * 0.5;
-    result.relative += 2 * u;
-    return result;
-  }
-  // n = (sum - mean) inverse is within 8, g = dy scale within 4: inverse (g - mean(g) - n mean(g n)). The
-  // last mean is of as many terms within 32, of both signs, as a row has.
-  const double mean_gn = std::min(32.0, 40 / std::sqrt(static_cast<double>(channels)));
-  const double largest = 2 * (4 + 4 + 8 * mean_gn);
-  if (name == "dsum" || name == "dbranch") {
-    Tolerance result = tolerance_for(OperatorClass::normalization, type, {channels, largest});
-    if (name == "dbranch") result.relative += 2 * u;
-    return result;
-  }
-  if (name == "dscale") return tolerance_for(OperatorClass::reduction, type, {rows, 2 * 8});
-  if (name == "dshift") return tolerance_for(OperatorClass::reduction, type, {rows, 2});
-  // Most of what is added up is within 10; 1 / (1 - rate) may be rounded as well, which is the same for all.
-  Tolerance result = tolerance_for(OperatorClass::reduction, type, {rows, largest});
-  result.absolute += 4 * std::sqrt(static_cast<double>(rows)) * u * 10;
-  result.relative += 2 * u;
-  return result;
-}
-
-class ResidualLayerNorm : public ::testing::TestWithParam<std::tuple<Text, Extents>> {};
+class ResidualLayerNorm : public ::testing::TestWithParam<ResidualNormParameters> {};
 
 TEST_P(ResidualLayerNorm, EveryKernel) {
   const auto& [text, own] = GetParam();
-  const Fused one = fused(text, own);
-  Tolerances tolerances;
-  for (const auto& output : one.node->outputs()) tolerances.push_back(tolerance_of(*output, own));
-  const std::vector<std::string> names =
-      expect_every_kernel(*one.node, one.inputs, tolerances, std::vector<bool>(one.inputs.size(), false));
+  const std::vector<std::string> names = expect_every_residual_norm(text, own, Device::cpu());
   const bool has_loops = std::find(names.begin(), names.end(), "loops." + text.kind) != names.end();
   EXPECT_EQ(has_loops, own.type != DataType::fp64) << "fp64 is left to the body";
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCpu, ResidualLayerNorm,
-                         ::testing::Combine(::testing::ValuesIn(texts()), ::testing::ValuesIn(extents())),
+                         ::testing::Combine(::testing::ValuesIn(residual_norm_texts()),
+                                            ::testing::ValuesIn(residual_norm_extents())),
                          [](const auto& test) {
-                           const Extents& own = std::get<1>(test.param);
-                           std::string name = std::get<0>(test.param).name;
-                           name += "_" + std::string(to_string(own.type));
-                           for (const int64_t extent : own.x) name += "_" + std::to_string(extent);
-                           return name;
+                           return name_of(std::get<0>(test.param), std::get<1>(test.param));
                          });
 
 // The body is what was there.
 TEST(ResidualLayerNormPattern, ComputesTheSame) {
-  for (const Text& text : texts()) {
-    const Extents own{{4, 3, 8}, DataType::fp32};
-    expect_same_results(*graph_of(text.text, own), *fused(text, own).graph, kReordered);
+  for (const ResidualNormText& text : residual_norm_texts()) {
+    const ResidualNormExtents own{{4, 3, 8}, DataType::fp32};
+    expect_same_results(*residual_norm_graph(text.text, own), *fused_residual_norm(text, own).graph,
+                        kReordered);
   }
 }
 
@@ -215,9 +47,9 @@ TEST(ResidualLayerNormPattern, LeavesWhatItsKernelsDoNotTake) {
       start + drop + "%s = add(%d, %r)\n" + norm + "output d = %d\n}",
       start + drop + "%s = add(%d, %r)\n%y, %mean, %inverse = layer_norm(%s, %rows, %wide) {axes = 2}\n" +
           "output y = %y\n}"};
-  for (const std::string& text : left) expect_no_change("fuse_patterns", text, both_patterns());
+  for (const std::string& text : left) expect_no_change("fuse_patterns", text, residual_norm_patterns());
   const auto taken = parse_graph(start + drop + "%s = add(%d, %r)\n" + norm + "}");
-  EXPECT_TRUE(run_pass(*taken, "fuse_patterns", both_patterns()));
+  EXPECT_TRUE(run_pass(*taken, "fuse_patterns", residual_norm_patterns()));
 }
 
 TEST(ResidualLayerNormPattern, LeavesGradientsThatGoNoWhereElse) {
@@ -225,12 +57,12 @@ TEST(ResidualLayerNormPattern, LeavesGradientsThatGoNoWhereElse) {
       "graph g(input %dy: fp32[6, 4], input %s: fp32[6, 4], input %scale: fp32[4], input %mean: fp32[6], "
       "input %scale_of_row: fp32[6], input %c: int64[2]) {\n"
       "%dx, %dscale, %dshift = layer_norm_gradient(%dy, %s, %scale, %mean, %scale_of_row) {axes = 1}\n";
-  expect_no_change("fuse_patterns", start + "output dx = %dx\n}", both_patterns());
+  expect_no_change("fuse_patterns", start + "output dx = %dx\n}", residual_norm_patterns());
   expect_no_change("fuse_patterns",
                    start +
                        "%d = dropout(%dx, %c) {rate = 0.5, stream = 1}\n"
                        "%b = reduce_sum(%d) {axes = [0]}\noutput b = %b\n}",
-                   both_patterns());
+                   residual_norm_patterns());
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::string name_of(const AttentionCase& own) {
                      own.bias ? "_bias" : "");
 }
 
-// Cases for which the kernel behind cuDNN's would be a surprise.
+// Cases for which the kernel after cuDNN's would be a surprise.
 bool is_of_cudnn(const AttentionCase& own) {
   return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias;
 }

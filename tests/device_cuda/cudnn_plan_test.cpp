@@ -7,9 +7,8 @@
 #include "tessera/base/background_work.h"
 #include "tessera/device/common/refusal.h"
 
-#include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
-#include "device_cuda/cuda_case.h"
+#include "device_cuda/cudnn_case.h"
 #include "support/temporary_folder.h"
 
 namespace tessera::testing {
@@ -23,12 +22,6 @@ using cuda::PlanCache;
 using cuda::PlanMaker;
 using cuda::PlanProblem;
 using cuda::SavedPlan;
-
-// Never closed, as plans and handles belong to it.
-cuda::Context& gpu_context() {
-  static auto& context = *new cuda::Context(0);
-  return context;
-}
 
 ConvolutionProblem make_problem(ConvolutionKind kind, DataType type) {
   return {.kind = kind,
@@ -78,48 +71,11 @@ std::vector<ConvolutionProblem> supported_problems() {
   return result;
 }
 
-struct Memory {
-  Memory(DataType type, const Shape& shape, uint64_t seed) : host(random_tensor(type, shape, -1, 1, seed)) {
-    device = gpu_or_null()->allocate(static_cast<int64_t>(host.bytes()));
-    gpu_or_null()->copy_from_host(device.get(), host.raw(), static_cast<int64_t>(host.bytes()));
-  }
-  Tensor read() const {
-    Tensor result(host.data_type(), host.shape());
-    gpu_or_null()->copy_to_host(result.raw(), device.get(), static_cast<int64_t>(result.bytes()));
-    return result;
-  }
-
-  Tensor host;
-  std::shared_ptr<void> device;
-};
-
 // What the plan makes of the same numbers every time.
 Tensor run_plan(const ConvolutionProblem& problem, CudnnPlan& plan) {
-  const bool weights = problem.kind == ConvolutionKind::weight_gradient;
-  const bool data = problem.kind == ConvolutionKind::data_gradient;
-  const Shape& result_shape = weights ? problem.weight : data ? problem.x : problem.y;
-  const Memory first(problem.type, data ? problem.y : problem.x, 1);
-  const Memory second(problem.type, weights ? problem.y : problem.weight, 2);
-  const Memory bias(problem.type, {problem.y.back()}, 3);
-  const Memory residual(problem.type, result_shape, 4);
-  const Memory mask(problem.type, result_shape, 5);
-  const Memory result(problem.type, result_shape, 6);
-  const Memory sums(DataType::fp32, {problem.y.back()}, 7);
-  const Memory squares(DataType::fp32, {problem.y.back()}, 8);
-  const std::shared_ptr<void> workspace =
-      gpu_or_null()->allocate(std::max<int64_t>(plan.workspace_bytes(), 1));
-  const cuda::ConvolutionOperands operands{.first = first.device.get(),
-                                           .second = second.device.get(),
-                                           .bias = problem.bias ? bias.device.get() : nullptr,
-                                           .residual = problem.residual ? residual.device.get() : nullptr,
-                                           .mask = problem.mask ? mask.device.get() : nullptr,
-                                           .result = result.device.get(),
-                                           .sums = problem.statistics ? sums.device.get() : nullptr,
-                                           .squares = problem.statistics ? squares.device.get() : nullptr};
-  const std::shared_ptr<Queue> queue = gpu_or_null()->queue();
-  plan.run(operands.numbered(), workspace.get(), *queue);
-  queue->synchronize();
-  return result.read();
+  const auto [first, second, result] = operand_shapes(problem);
+  return run_convolution(problem, plan, random_tensor(problem.type, first, -1, 1, 1),
+                         random_tensor(problem.type, second, -1, 1, 2));
 }
 
 class CudaConvolutionPlans : public ::testing::Test {

@@ -138,7 +138,7 @@ TEST_P(FewChannels, CudaEveryKernel) {
 class FewChannelGradient : public FewChannels {};
 
 // Ours alone: some of cuDNN's plans keep partial sums in 16 bits.
-TEST_P(FewChannelGradient, CudaKernel) {
+TEST_P(FewChannelGradient, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [own, type] = GetParam();
   std::vector<MakeGraph> all{gradient_of};

@@ -1,4 +1,4 @@
-// Convolutions with what the GPU's passes put behind them: statistics, and a sum of gradients with a mask.
+// Convolutions with what the GPU's passes put after them: statistics, and a sum of gradients with a mask.
 #include <cmath>
 
 #include "tessera/device/common/convolution_patterns.h"
@@ -128,7 +128,7 @@ TEST(CudaConvolutions, AreNotCudnnsWhereItIsWrong) {
         high));
   };
   EXPECT_EQ(cudnn_refusal(*weight_gradient(0)), "");
-  const std::string uneven = "cuDNN computes other gradients where padding is uneven";
+  const std::string uneven = "cuDNN 9.14 computes other gradients where padding is uneven";
   EXPECT_EQ(cudnn_refusal(*weight_gradient(1)), uneven);
   const auto data_gradient = [](int high) {
     return parse_graph(fmt::format(
@@ -148,7 +148,7 @@ TEST(CudaConvolutions, AreNotCudnnsWhereItIsWrong) {
     return graph;
   };
   EXPECT_EQ(cudnn_refusal(*rectified("fp32", 1)),
-            "cuDNN's ReLU makes 0 of NaN after windows of one element in fp32");
+            "the ReLU of cuDNN 9.14 makes 0 of NaN after windows of one element in fp32");
   EXPECT_EQ(cudnn_refusal(*rectified("fp32", 3)), "");
   EXPECT_EQ(cudnn_refusal(*rectified("fp16", 1)), "");
 }

@@ -86,7 +86,7 @@ TEST(GroupedClustersPlan, CudaUpdatesAllWeightsInOneLaunch) {
   const models::Model model = models::create("resnet50");
   for (const optim::Optimizer& optimizer : {optim::sgd(), optim::adamw(), optim::lars(), optim::lamb()}) {
     for (const Precision precision : {Precision::fp16, Precision::fp32}) {
-      // Of so few images that no convolution adds up its result, which leaves clusters of channels behind it.
+      // Of so few images that no convolution adds up its result, which leaves clusters of channels after it.
       const train::StepGraph step =
           training_step(model, {.batch = 8, .optimizer = optimizer, .precision = precision});
       const auto executable = planned(*step.graph, {.precision = precision});

@@ -187,12 +187,12 @@ TEST(MemoryPool, IdleGranulesMoveToABlockThatIsLarger) {
   PretendedMemory memory(17 * kGranule);
   TestedPool pool(memory, options());
   const uint64_t first = pool.allocate(8 * kGranule).value();
-  const uint64_t behind = pool.allocate(kGranule).value();
+  const uint64_t after = pool.allocate(kGranule).value();
   pool.free(first);
   const uint64_t larger = pool.allocate(12 * kGranule).value();
-  EXPECT_GT(larger, behind);
+  EXPECT_GT(larger, after);
   EXPECT_TRUE(memory.backs(larger, 12 * kGranule));
-  EXPECT_TRUE(memory.backs(behind, kGranule));
+  EXPECT_TRUE(memory.backs(after, kGranule));
   EXPECT_FALSE(memory.backs(first, kGranule));
   EXPECT_EQ(memory.created, 2 + 1 + 1);
   EXPECT_EQ(memory.taken, 13 * kGranule);
@@ -217,14 +217,14 @@ TEST(MemoryPool, NothingIsGivenBackOrMovedWhileARunIsRecorded) {
   PretendedMemory memory(20 * kGranule);
   TestedPool pool(memory, options(0));
   const uint64_t block = pool.allocate(2 * kLarge).value();
-  const uint64_t behind = pool.allocate(100).value();
+  const uint64_t after = pool.allocate(100).value();
   memory.recording = true;
   pool.free(block);
   EXPECT_EQ(pool.use().idle_bytes, 2 * kLarge);
   EXPECT_TRUE(pool.allocate(2 * kLarge + kGranule).has_value());
   EXPECT_EQ(memory.taken, 2 * kLarge + kGranule + 2 * kLarge + kGranule);
   memory.recording = false;
-  pool.free(behind);
+  pool.free(after);
   EXPECT_EQ(pool.use().idle_bytes, 0);
 }
 

@@ -54,6 +54,13 @@ TEST_P(CudaOperators, ExamplesAsReference) {
 INSTANTIATE_TEST_SUITE_P(Registry, CudaOperators, ::testing::ValuesIn(OperatorRegistry::instance().all()),
                          [](const auto& info) { return info.param->name; });
 
+// What tests/mutation expects to be compared here.
+TEST(CudaKernelFamilies, OfEveryCardAreOperatorsAndFusions) {
+  const std::set<std::string> families = record_families(*Device::open("cuda:plan-h100"));
+  EXPECT_TRUE(families.contains("convolution"));
+  EXPECT_TRUE(families.contains("fused batch_norm"));
+}
+
 TEST(CudaElementTypes, HaveKernelsUnlessTheyAreParts) {
   const std::shared_ptr<Device> card = Device::open("cuda:plan-h100");
   for (const DataType type : kAllDataTypes) {

@@ -1,6 +1,7 @@
 // Plans of cuDNN in memory and on disk, with a stand-in for cuDNN; cudnn_plan_test.cpp has the real one.
 #include "device/cuda/cudnn/plan_cache.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -75,8 +76,8 @@ ConvolutionProblem some_problem() {
 class PlanCacheTest : public ::testing::Test {
  protected:
   // As another process has it.
-  std::unique_ptr<PlanCache> new_cache() {
-    return std::make_unique<PlanCache>(fake_.maker(), CacheFiles(folder_.path().string(), "plan"));
+  std::unique_ptr<PlanCache> new_cache(size_t outcomes = PlanCache::kOutcomes) {
+    return std::make_unique<PlanCache>(fake_.maker(), CacheFiles(folder_.path().string(), "plan"), outcomes);
   }
   // Gets it, and holds it against what it must be.
   void expect_plan(PlanCache& cache, int64_t choice = 0) {
@@ -100,6 +101,19 @@ TEST_F(PlanCacheTest, BuildsAPlanOnceAndReadsItInTheNextProcess) {
   EXPECT_EQ(fake_.loaded, 1);
   expect_plan(*second, 3);
   EXPECT_EQ(fake_.built, 2);
+}
+
+// What goes from memory is read from disk; a refusal is asked for anew.
+TEST_F(PlanCacheTest, KeepsTheOutcomesThatWereAskedForLast) {
+  const auto cache = new_cache(2);
+  std::vector<std::weak_ptr<CudnnPlan>> plans;
+  for (int64_t choice = 0; choice < 50; ++choice) plans.push_back(cache->get(problem_, choice));
+  EXPECT_EQ(std::count_if(plans.begin(), plans.end(), [](const auto& plan) { return !plan.expired(); }), 2);
+  expect_plan(*cache, 49);
+  EXPECT_EQ(fake_.loaded, 0);
+  expect_plan(*cache, 0);
+  EXPECT_EQ(fake_.loaded, 1);
+  EXPECT_EQ(fake_.built, 50);
 }
 
 // They say nothing of the problem. A library that is missing is no refusal either.

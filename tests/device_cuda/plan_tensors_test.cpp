@@ -1,4 +1,4 @@
-// What cuDNN's plans need beside their operands, as text in front of them.
+// What cuDNN's plans need beside their operands, as text before them.
 #include "device/cuda/cudnn/plan_tensors.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Pointwise convolutions with the rest of the batch normalizations in front of them.
+// Pointwise convolutions with the rest of the batch normalizations before them.
 #include "device/cuda/convolution/pointwise_convolution.h"
 
 #include <algorithm>
@@ -341,7 +341,7 @@ TEST(NormalizedConvolution, CudaTakesWhatTheCacheDoesNotHold) {
   EXPECT_FALSE(takes("64", "1, 1", "fp32"));
 }
 
-// The fewer where runs must not differ: behind windows, statistics are cuDNN's.
+// The fewer where runs must not differ: after windows, statistics are cuDNN's.
 TEST(NormalizedConvolution, CudaPlanOfResnetHasThem) {
   const auto count = [](bool deterministic) {
     return count_of_kernel(

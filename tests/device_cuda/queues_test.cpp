@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBatch = 16;
 constexpr int kSteps = 8;
 
-// The losses of some steps of a small network, recorded from the second on, and a weight behind them.
+// The losses of some steps of a small network, recorded from the second on, and a weight after them.
 std::vector<double> train(const std::shared_ptr<Device>& device, uint64_t seed) {
   const models::Model model = models::create("resnet18", {.classes = 10, .image_size = 64});
   const train::StepGraph step = training_step(model, {.batch = kBatch});

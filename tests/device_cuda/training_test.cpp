@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBatch = 8;
 constexpr int kSteps = 4;
 
-// The losses of consecutive steps on one batch, and the parameters behind them.
+// The losses of consecutive steps on one batch, and the parameters after them.
 struct TrainingRun {
   std::vector<double> losses;
   std::shared_ptr<Variables> variables;

@@ -30,7 +30,7 @@ std::vector<ConvolutionCase> cases() {
 
 class WindowGradient : public ::testing::TestWithParam<ConvolutionCase> {};
 
-TEST_P(WindowGradient, CudaKernel) {
+TEST_P(WindowGradient, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const std::unique_ptr<Graph> graph = gradient_of(GetParam(), "fp32");
   const Node& node = *graph->nodes().front();

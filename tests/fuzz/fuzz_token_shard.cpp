@@ -1,16 +1,13 @@
 // Any file either is refused with an Error or every token of every document can be read and is of the
 // vocabulary.
 #include <cstdlib>
-#include <string>
 #include <vector>
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "tessera/base/error.h"
 #include "tessera/data/token_shards.h"
 
 #include "fuzz.h"
+#include "input_file.h"
 
 namespace {
 
@@ -31,14 +28,12 @@ void read_all(const tessera::data::TokenShard& shard) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const int file = ::memfd_create("shard", MFD_CLOEXEC);
-  if (file < 0 || ::write(file, data, size) != static_cast<ssize_t>(size)) std::abort();
+  const InputFile file(data, size);
   try {
-    const tessera::data::TokenShard shard("/proc/self/fd/" + std::to_string(file));
+    const tessera::data::TokenShard shard(file.path());
     read_all(shard);
     shard.verify();
   } catch (const tessera::Error&) {
   }
-  ::close(file);
   return 0;
 }

@@ -188,7 +188,7 @@ class Mutation {
             kTypes[below(std::size(kTypes))]);
   }
 
-  // In front of the first output, which it becomes.
+  // Before the first output, which it becomes.
   void add_node() {
     const std::vector<std::string> names = values();
     const size_t place = text_.find("output ");

@@ -158,7 +158,7 @@ def make_curves():
 
 
 def tokens_of(line, numbers):
-    """What `tessera predict` prints: `_` for a mask, and any other token with a space behind it."""
+    """What `tessera predict` prints: `_` for a mask, and any other token with a space after it."""
     tokens = []
     for part in line.strip("\n")[2:].split(" "):
         rest = part.lstrip("_")

@@ -76,7 +76,7 @@ TEST_F(Bodies, AreAsManyAsTheSchemaSays) {
 TEST_F(Bodies, AreVerifiedWithTheirGraph) {
   const auto graph = parse_graph(kChoice);
   Graph& otherwise = *graph->find("y")->producer()->bodies()[1];
-  // A reader in front of what it reads.
+  // A reader before what it reads.
   Value* late = ops::exp(otherwise.find("a"));
   otherwise.set_input(otherwise.find("b")->producer(), 0, late);
   EXPECT_ERROR(verify(*graph), ErrorCode::invalid_graph, "otherwise", "before it is made");

@@ -100,7 +100,7 @@ void count_faults(uint64_t seed, Precision precision, Counts& counts) {
 
 class GraphFuzzBound : public ::testing::TestWithParam<Precision> {};
 
-// Not all: a fault in front of a kink or of a division by nearly nothing is hidden by what rounding may do
+// Not all: a fault before a kink or of a division by nearly nothing is hidden by what rounding may do
 // there.
 TEST_P(GraphFuzzBound, FindsFaults) {
   Counts counts;

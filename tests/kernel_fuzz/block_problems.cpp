@@ -87,7 +87,7 @@ class Block {
     return convolve(x, outputs, {1, 1}, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 1});
   }
 
-  // The first of a residual network's kind, in front of another: the end of a block, all of the next one.
+  // The first of a residual network's kind, before another: the end of a block, all of the next one.
   Value* bottleneck() {
     static const std::vector<int64_t> kWide{64, 128, 128, 256, 256, 256, 512, 512, 96, 192, 320, 1024};
     static const std::vector<int64_t> kNarrow{64, 64, 64, 128, 128, 256, 256, 512, 7, 32, 48, 96, 100, 192};

@@ -217,7 +217,7 @@ double tf32_error(const Node& node, const Inputs& inputs, const std::vector<Tens
   return 4 * std::sqrt(static_cast<double>(problem->terms)) * problem->magnitude * std::ldexp(1.0, -10);
 }
 
-// What an activation behind a product makes of an infinity may be NaN instead, in kernels that compute both.
+// What an activation after a product makes of an infinity may be NaN instead, in kernels that compute both.
 void forgive_infinite(const Node& node, const Inputs& inputs, std::vector<Errors>& errors) {
   if (node.inputs().size() != 1 || node.schema().operator_class != OperatorClass::elementwise) return;
   for (size_t j = 0; j < errors[0].size(); ++j) {

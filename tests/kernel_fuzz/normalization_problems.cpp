@@ -32,7 +32,7 @@ double epsilon(Draw& draw) {
   return draw.chance(50) ? 1e-5 : 1e-2;
 }
 
-// Statistics as the forward half finds them: those of the first node, which stays behind unused.
+// Statistics as the forward half finds them: those of the first node, which stays unused.
 Value* made(ProblemMaker& maker, const Node& node, size_t output) {
   std::vector<const Tensor*> contents;
   for (const Value* input : node.inputs()) contents.push_back(&maker.contents(input));

@@ -30,7 +30,7 @@ class PreparedSeeds {
   // `device`: where kernels will run; `eager`: of the same card, whose passes make the problems.
   PreparedSeeds(std::shared_ptr<Device> device, const EagerDevice& eager);
 
-  // Begins the seeds behind this one, and waits for it. Throws what making it threw.
+  // Begins the seeds after this one, and waits for it. Throws what making it threw.
   std::shared_ptr<PreparedSeed> get(uint64_t seed);
 
  private:

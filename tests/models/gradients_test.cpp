@@ -69,7 +69,7 @@ PassResult run_pass(const std::string& name, const data::SafetensorsFile& golden
 }
 
 // `t`: 1e-5 are a hundred and sixty roundings to fp32, what the sums of a few layers make of numbers of about
-// one; behind the batch normalizations of tens of layers ten times that (tests/golden/README.md).
+// one; after the batch normalizations of tens of layers ten times that (tests/golden/README.md).
 void expect_values(const PassResult& result, const data::SafetensorsFile& golden, double t) {
   for (const char* name : {"logits", "loss", "loss_smoothed"}) {
     expect_close(result.outputs.at(name), golden.read(name).to_doubles(), {.absolute = t, .relative = t},

@@ -1,12 +1,15 @@
-"""The driver lists what no test noticed, takes excuses that fit, and refuses those that nothing needs."""
+"""The driver lists what no test noticed and what no test compared, takes excuses that fit, and refuses those that
+nothing needs."""
 
 import json
+import os
 import pathlib
 import stat
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 CHECK = pathlib.Path(__file__).with_name("check.py")
 EXCUSE = '[[excuse]]\ntest = "Suite.*"\nmutation = ["zeros"]\nwhat = "* of nothing"\nreason = "it is"\n'
@@ -18,21 +21,24 @@ class CheckTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def check(self, properties, excuses, *options, status=1):
-        """The output and the exit code for a program whose one test has these properties."""
+    def check(self, properties, excuses, *options, status=1, families=("sums",), device="cpu"):
+        """The output and the exit code for a program whose one test has these properties, on a device of these families."""
         test = {"classname": "Suite", "name": "Test", **{key: json.dumps(value) for key, value in properties.items()}}
-        report = json.dumps({"testsuites": [{"testsuite": [test]}]})
+        named = {"classname": "Families", "name": "AreThese", "time": "1.25s", "families": json.dumps(families)}
+        report = json.dumps({"testsuites": [{"testsuite": [test, named]}]})
         program = self.folder / "tests"
         program.write_text(
             f"#!{sys.executable}\nimport os, pathlib, sys\n"
             "path = next(word for word in sys.argv if word.startswith('--gtest_output=json:'))[20:]\n"
             "assert os.environ['TESSERA_TEST_MUTATION']\n"
+            f"seen = pathlib.Path({str(self.folder)!r}) / os.environ['GTEST_SHARD_INDEX']\n"
+            "seen.with_suffix('.card').write_text(os.environ.get('CUDA_VISIBLE_DEVICES', ''))\n"
             f"if os.environ['GTEST_SHARD_INDEX'] == '0': pathlib.Path(path).write_text({report!r})\n"
             f"sys.exit({status})\n"
         )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         (self.folder / "excuses.toml").write_text(excuses or "excuse = []\n")
-        command = [sys.executable, CHECK, program, "--device", "cpu", "--excuses", self.folder / "excuses.toml", *options]
+        command = [sys.executable, CHECK, program, "--device", device, "--excuses", self.folder / "excuses.toml", *options]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         return result.stdout + result.stderr, result.returncode
 
@@ -62,6 +68,26 @@ class CheckTest(unittest.TestCase):
         output, status = self.check(properties, EXCUSE, "--complete")
         self.assertEqual(status, 1)
         self.assertIn("an excuse that nothing needs", output)
+
+    def test_a_family_that_nothing_compares_fails(self):
+        properties = {"zeros: sums": {"noticed": 3, "unnoticed": []}}
+        output, status = self.check(properties, "", families=("products", "sums"))
+        self.assertEqual(status, 1)
+        self.assertIn("a family of kernels that was compared in nothing: products\n", output)
+        self.assertIn("0 unnoticed, 1 families not compared", output)
+        output, status = self.check(properties, "", families=())
+        self.assertEqual(status, 1)
+        self.assertIn("no test says which the device has", output)
+
+    def test_the_slowest_tests_are_named(self):
+        output, _ = self.check({"zeros: sums": {"noticed": 3, "unnoticed": []}}, "")
+        self.assertIn("     1.2 s  Families.AreThese\n", output)
+
+    def test_parts_are_shared_by_the_gpus(self):
+        with unittest.mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="5,7"):
+            self.check({"zeros: sums": {"noticed": 3, "unnoticed": []}}, "", "--processes", "3", device="cuda")
+        cards = {int(path.stem): path.read_text() for path in self.folder.glob("*.card")}
+        self.assertEqual(cards, {part: "57"[part % 2] for part in range(12)})
 
     def test_no_device_is_told_apart(self):
         self.assertEqual(self.check({}, "", status=0)[1], 77)

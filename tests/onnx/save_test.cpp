@@ -220,7 +220,7 @@ TEST(OnnxSave, AClickThroughNetworkLooksUpItsTables) {
 }
 
 // Convolutions want their channels first, and what lies between them does not mind.
-TEST(OnnxSave, TransposesOnceBeforeAndOnceBehindConvolutions) {
+TEST(OnnxSave, TransposesOnceBeforeAndOnceAfterConvolutions) {
   const Folder folder;
   const auto graph = parse_graph(R"(
 graph g(input %x: fp32[batch, 6, 6, 2], parameter %w: fp32[2, 3, 3, 2], parameter %b: fp32[2]) {

@@ -98,12 +98,12 @@ constexpr double kTolerance = 1e-6;
 
 double central_difference(const Problem& problem, size_t input, const std::vector<double>& direction) {
   Tensor ahead = problem.tensors[input].clone();
-  Tensor behind = problem.tensors[input].clone();
+  Tensor back = problem.tensors[input].clone();
   for (int64_t i = 0; i < ahead.size(); ++i) {
     ahead.set(i, ahead.at(i) + kStep * direction[static_cast<size_t>(i)]);
-    behind.set(i, behind.at(i) - kStep * direction[static_cast<size_t>(i)]);
+    back.set(i, back.at(i) - kStep * direction[static_cast<size_t>(i)]);
   }
-  return (loss_at(problem, input, ahead) - loss_at(problem, input, behind)) / (2 * kStep);
+  return (loss_at(problem, input, ahead) - loss_at(problem, input, back)) / (2 * kStep);
 }
 
 // Single elements, at most this many, and one direction through all of them.

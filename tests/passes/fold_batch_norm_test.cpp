@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "passes/run_pass.h"
 
 namespace tessera::testing {
@@ -22,6 +24,11 @@ size_t count(const Graph& graph, const std::string& operator_name) {
   return result;
 }
 
+// Sums of 18 products of x, w, scale and one over the deviation, all within 2 but for the last, which is at
+// most one over the root of a half; the bias is one term more.
+const Tolerance kFolded = tolerance_for(OperatorClass::contraction, DataType::fp32,
+                                        {.terms = 3 * 3 * 2 + 1, .magnitude = 2 * 2 * 2 * std::sqrt(2.0)});
+
 void expect_folded(const std::string& rest) {
   const std::string text = kInputs + std::string(kConvolution) + rest + "}";
   const auto before = parse_graph(text);
@@ -35,7 +42,7 @@ void expect_folded(const std::string& rest) {
   EXPECT_EQ(sum->operator_name(), "add");
   EXPECT_EQ(sum->input(0)->producer()->operator_name(), "convolution");
   EXPECT_EQ(sum->input(1)->shape(), SymbolicShape{6});
-  expect_same_results(*before, *after, {1e-4, 1e-4});
+  expect_same_results(*before, *after, kFolded);
 }
 
 TEST(FoldBatchNorm, MovesIntoTheWeight) {
@@ -62,7 +69,7 @@ TEST(FoldBatchNorm, TakesTheConvolutionsOwnInputAlong) {
   EXPECT_TRUE(run_pass(*after, "fold_batch_norm", frozen()));
   verify(*after);
   EXPECT_EQ(count(*after, "batch_norm_inference"), 0);
-  expect_same_results(*before, *after, {1e-4, 1e-4});
+  expect_same_results(*before, *after, kFolded);
 }
 
 TEST(FoldBatchNorm, KeepsWhatDependsOnAnInput) {
@@ -113,7 +120,7 @@ TEST(FoldBatchNorm, FoldsConstantsInATrainingGraphToo) {
   EXPECT_TRUE(run_pass(*after, "fold_batch_norm"));
   verify(*after);
   EXPECT_EQ(count(*after, "batch_norm_inference"), 0);
-  expect_same_results(*before, *after, {1e-4, 1e-4});
+  expect_same_results(*before, *after, kFolded);
 }
 
 TEST(FoldBatchNorm, KeepsAConvolutionThatIsTrained) {

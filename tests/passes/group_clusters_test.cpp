@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "passes/pass_case.h"
 
 namespace tessera::testing {
@@ -64,6 +66,41 @@ TEST(GroupClusters, TakesWhatNeedsTheStartAloneAndKeepsItApartFromTheEnd) {
   verify(*graph);
   ASSERT_EQ(graph->nodes().size(), 3u) << print(*graph);
   EXPECT_EQ(count(*graph, "clusters"), 2u);
+}
+
+// Scaled gradients of two buckets, of which %z is read by others, too: it stays alone.
+TEST(GroupClusters, TakesWhatOneCollectiveWaitsForAndNobodyElse) {
+  const auto grouped = [](int64_t ranks) {
+    const auto graph = parse_graph(fmt::format(R"(graph g(input %a: fp32[3, 3], input %b: fp32[3, 3]) {{
+    %p = matmul(%a, %b)
+    %q = matmul(%p, %b)
+    %r = matmul(%q, %b)
+    %u = negate(%p)
+    %v = negate(%q)
+    %w = exp(%q)
+    %z = negate(%r)
+    %s = negate(%r)
+    %t = matmul(%z, %b)
+    %of_u, %of_v = all_reduce(%u, %v) {{ranks = {0}}}
+    %of_w, %of_z, %of_s = all_reduce(%w, %z, %s) {{ranks = {0}}}
+    output u = %of_u
+    output v = %of_v
+    output w = %of_w
+    output z = %of_z
+    output s = %of_s
+    output t = %t
+  }})",
+                                               ranks));
+    EXPECT_EQ(run_pass("group_clusters", *graph, grouping()), ranks > 1);
+    verify(*graph);
+    std::vector<size_t> sizes;
+    for (const auto& node : graph->nodes()) {
+      if (node->operator_name() == "fused") sizes.push_back(node->outputs().size());
+    }
+    return sizes;
+  };
+  EXPECT_EQ(grouped(2), (std::vector<size_t>{2, 2}));
+  EXPECT_EQ(grouped(1), std::vector<size_t>{});
 }
 
 TEST(GroupClusters, LeavesWhatLiesBetween) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/run_pass.h"
+#include "support/expect_error.h"
 #include "support/fusions.h"
 
 namespace tessera::testing {
@@ -37,7 +38,50 @@ TEST(Pipeline, LeavesNothingThatNothingReads) {
       return after->is_used(output.get());
     })) << print(*node);
   }
-  expect_same_results(*before, *after, {1e-5, 1e-5});
+  expect_same_results(*before, *after, kReordered);
+}
+
+size_t position(const std::vector<Pass>& passes, const std::string& name) {
+  const auto at =
+      std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+  return static_cast<size_t>(at - passes.begin());
+}
+
+void expect_refused(const std::vector<Pass>& passes, const std::string& early, const std::string& late) {
+  EXPECT_ERROR(check_order(passes), ErrorCode::internal,
+               fmt::format("pass '{}' runs before '{}' and must run after it", early, late));
+}
+
+// Each pass and each that it names change places in the list.
+TEST(Pipeline, RefusesEachPassOnTheWrongSideOfAnother) {
+  const std::vector<Pass> passes = pipeline({});
+  check_order(passes);
+  int swapped = 0;
+  for (const Pass& pass : passes) {
+    for (const auto* names : {&pass.after, &pass.before}) {
+      for (const std::string& name : *names) {
+        ASSERT_LT(position(passes, name), passes.size()) << pass.name << " names '" << name << "'";
+        std::vector<Pass> wrong{passes[position(passes, pass.name)], passes[position(passes, name)]};
+        if (names == &pass.before) std::swap(wrong[0], wrong[1]);
+        expect_refused(wrong, wrong[0].name, wrong[1].name);
+        ++swapped;
+      }
+    }
+  }
+  EXPECT_GE(swapped, 10);
+}
+
+// Whatever stands between, and for every run of a pass that runs several times.
+TEST(Pipeline, LooksAtEveryRunOfAPass) {
+  std::vector<Pass> passes = pipeline({});
+  passes.push_back(passes[position(passes, "common_subexpressions")]);
+  expect_refused(passes, "recompute_activations", "common_subexpressions");
+}
+
+TEST(Pipeline, WithoutFusionsKeepsItsOrder) {
+  const std::vector<Pass> passes = pipeline({.fuse = false});
+  check_order(passes);
+  EXPECT_EQ(position(passes, "fuse_patterns"), passes.size());
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ TEST(RecomputeActivations, LeavesTheFusionsTheirPatterns) {
   }
   EXPECT_EQ(kinds, (std::vector<std::string>{"batch_norm", "batch_norm_inference", "batch_norm_gradient"}));
   EXPECT_EQ(graph->find("y")->uses().size(), 1u);
-  expect_same_results(*before, *graph, {1e-5, 1e-5});
+  // The copy is normalized by statistics that were rounded to fp32.
+  expect_same_results(*before, *graph, kReordered);
 }
 
 TEST(RecomputeActivations, CanBeSwitchedOff) {
@@ -83,7 +84,7 @@ TEST(RecomputeActivations, KeepsWhatOnlyTheForwardHalfReads) {
   })");
 }
 
-TEST(RecomputeActivations, CountsAResidualBehindTheReluAsForward) {
+TEST(RecomputeActivations, CountsAResidualAfterTheReluAsForward) {
   const std::string forward = kInputs + kForward + R"(
     %residual = add(%y, %z)
     %dz = multiply(%residual, %z)
@@ -109,7 +110,7 @@ TEST(RecomputeActivations, KeepsItWhereTheInputIsNotKept) {
     output z = %z
     output dw2 = %dw2
   })");
-  // The weight gradient stands behind the normalization's.
+  // The weight gradient stands after the normalization's.
   expect_kept(kInputs + kForward + kBackward + kMask + kGradient + kLate + kOutputs);
 }
 

@@ -31,7 +31,7 @@ inline std::string with_window(std::string text) {
   return text;
 }
 
-// Made-up inputs; scales and variances are positive.
+// Synthetic inputs; scales and variances are positive.
 inline std::vector<Tensor> graph_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const auto& input : graph.inputs()) {
@@ -56,6 +56,9 @@ inline void expect_same_results(const Graph& before, const Graph& after, const T
 // A pass computes in another order, with some tens of sums and products of numbers within 2: each is rounded
 // to fp32, by 2^-24 of about 4.
 inline constexpr Tolerance kReordered{.absolute = 1e-5, .relative = 1e-5};
+
+// A pass moves nodes into others, or recomputes them as they were: the same loops on the same numbers.
+inline constexpr Tolerance kSameBits{};
 
 // The pass turns one text into the other, which computes the same.
 inline void expect_pass(const std::string& pass, const std::string& text, const std::string& expected,

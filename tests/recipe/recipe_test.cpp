@@ -172,6 +172,13 @@ TEST(Recipe, RefusesValuesOutOfRange) {
             "recipe.toml:2: 'optimizer.learning_rate' must be above 0, not nan");
   EXPECT_EQ(refusal("[optimizer]\nweight_decay = inf"),
             "recipe.toml:2: 'optimizer.weight_decay' must be at least 0, not inf");
+  // As steps, more epochs would not be whole numbers that a computer holds.
+  EXPECT_EQ(refusal("[schedule]\nwarmup_epochs = 1e300"),
+            "recipe.toml:2: 'schedule.warmup_epochs' must be from 0 to 1000000, not 1e+300");
+  EXPECT_EQ(refusal("[schedule]\nname = 'step'\nmilestones = [3, 1e300]"),
+            "recipe.toml:3: 'schedule.milestones' must be above 0 and at most 1000000, not 1e+300");
+  EXPECT_EQ(refusal("[schedule]\nname = 'step'\nmilestones = [0, 3]"),
+            "recipe.toml:3: 'schedule.milestones' must be above 0 and at most 1000000, not 0");
 }
 
 TEST(Recipe, RefusesContradictions) {

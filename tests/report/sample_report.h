@@ -1,4 +1,4 @@
-// A report of a run that could have been: ten classes, five epochs, made-up pictures.
+// A report of a run that could have been: ten classes, five epochs, synthetic pictures.
 #pragma once
 
 #include <cmath>

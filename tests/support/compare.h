@@ -77,7 +77,7 @@ inline ::testing::AssertionResult is_close(const Tensor& actual, const Tensor& e
   return is_close(actual, expected.to_doubles(), tolerance);
 }
 
-// `context` stands in front of the failure: which case, which device.
+// `context` stands before the failure: which case, which device.
 inline void expect_close(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance,
                          const std::string& context = "") {
   EXPECT_TRUE(is_close(actual, expected, tolerance)) << context;

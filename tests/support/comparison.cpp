@@ -105,8 +105,13 @@ Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs
 void expect_noticed(const Comparison& comparison, const Run& run) {
   const std::vector<Tensor> honest = run(comparison.inputs);
   EXPECT_TRUE(agrees(honest, comparison.expectation)) << comparison.context;
-  const MutationSubject subject{
-      comparison.graph, comparison.inputs, honest, comparison.expectation.exact, run, comparison.tf32};
+  const MutationSubject subject{.graph = comparison.graph,
+                                .inputs = comparison.inputs,
+                                .honest = honest,
+                                .exact = comparison.expectation.exact,
+                                .run = run,
+                                .simulated = *comparison.simulated,
+                                .tf32 = comparison.tf32};
   for (const MutatedRun& mutated : mutated_runs(subject)) {
     const ::testing::AssertionResult result = agrees(mutated.results, comparison.expectation);
     const std::string what = comparison.context + ": " + mutated.text;

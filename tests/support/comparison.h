@@ -1,6 +1,7 @@
 // What a device computes beside what the reference says, in one place for all tests of kernels.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Comparison {
   std::string context;  // stands before a failure: which case, which kernel
   std::string family;
   bool tf32 = false;  // products may be in TF32
+  // Those of one graph and its inputs may share what their faults have in common.
+  std::shared_ptr<SimulatedFaults> simulated = std::make_shared<SimulatedFaults>();
 };
 
 // Every output within its tolerance and, in 16 bits, rounded to nearest.

@@ -1,4 +1,4 @@
-// The reference's loops behind the interface of a device that works beside the host: its memory is its own,
+// The reference's loops with the interface of a device that works beside the host: its memory is its own,
 // inputs come through buffers and outputs go through buffers. Runs still take place as they are submitted.
 #pragma once
 

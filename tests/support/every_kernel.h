@@ -130,9 +130,11 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
   return outputs;
 }
 
-// Runs the body of a fused node kernel by kernel.
-inline bool is_of_several_kernels(const KernelCandidate& candidate) {
-  return candidate.name == "unfused" || candidate.name == "expanded";
+// Runs the body of a fused node kernel by kernel, or rounds as if it did: some of cuBLASLt's algorithms round
+// the product before they add a bias or a residual.
+inline bool rounds_at_each_node(const KernelCandidate& candidate) {
+  return candidate.name == "unfused" || candidate.name == "expanded" ||
+         candidate.name.starts_with("cublaslt.matmul");
 }
 
 // Given all outputs of one run, and what to say of it.
@@ -174,6 +176,7 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
   const Expectation rounded_once = expectation_of(*graph, inputs, tolerances);
   const Expectation rounded_at_each_node =
       kind.empty() ? rounded_once : expectation_of(*graph, inputs, tolerances, true);
+  const auto simulated = std::make_shared<SimulatedFaults>();
   std::vector<std::string> names;
   std::string refusals;
   for (const KernelCandidate& candidate : device->candidates(node)) {
@@ -189,7 +192,7 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
         refusals += "\n  " + candidate.name + ": " + refusal;
         continue;
       }
-      Expectation expectation = is_of_several_kernels(candidate) ? rounded_at_each_node : rounded_once;
+      Expectation expectation = rounds_at_each_node(candidate) ? rounded_at_each_node : rounded_once;
       for (Tolerance& tolerance : expectation.tolerances)
         tolerance = amplified(tolerance, candidate.rounding_amplification);
       const Comparison comparison{.graph = *graph,
@@ -197,7 +200,8 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
                                   .expectation = expectation,
                                   .context = candidate.name + (frozen ? " (frozen) " : " ") + print(node),
                                   .family = family_of(*graph, kind),
-                                  .tf32 = tf32};
+                                  .tf32 = tf32,
+                                  .simulated = simulated};
       if (!mutations().empty()) {
         expect_noticed(comparison, [&](const std::vector<Tensor>& own) {
           return run_kernel(*device, *candidate.create(request), request, own);

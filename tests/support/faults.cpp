@@ -110,7 +110,7 @@ std::vector<Row> rows_of(const Node& node) {
                                                       : 0;
     return {{0, {axis}, neutral}};
   }
-  // Behind the first there may be what no window holds.
+  // After the first there may be what no window holds.
   if (name == "max_pool") return {{0, {rank - 2}, lowest_of(type), false, Place::first}};
   if (name == "average_pool" || name.ends_with("pool_gradient"))
     return {{0, {rank - 2}, 0, false, Place::first}};

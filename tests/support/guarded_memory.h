@@ -1,4 +1,4 @@
-// Device memory between two bands that nothing may write to: what a kernel writes before or behind its
+// Device memory between two bands that nothing may write to: what a kernel writes before or after its
 // buffers is found, and what it reads there is NaN in every floating type. It is aligned as little as memory
 // plans allow.
 #pragma once
@@ -30,7 +30,7 @@ class GuardedMemory {
     const std::shared_ptr<Queue> queue = device.queue();
     queue->fill(memory_.get(), kBandByte, front_bytes_);
     if (bytes > 0) queue->fill(get(), poison, bytes);
-    queue->fill(behind(), kBandByte, kBandBytes);
+    queue->fill(after(), kBandByte, kBandBytes);
     queue->synchronize();
   }
   GuardedMemory(Device& device, const Tensor& contents)
@@ -46,7 +46,7 @@ class GuardedMemory {
     for (const bool before : {true, false}) {
       const int64_t bytes = before ? front_bytes_ : kBandBytes;
       std::vector<unsigned char> band(static_cast<size_t>(bytes));
-      device_.copy_to_host(band.data(), before ? memory_.get() : behind(), bytes);
+      device_.copy_to_host(band.data(), before ? memory_.get() : after(), bytes);
       const auto written = [](unsigned char byte) { return byte != kBandByte; };
       const auto first = std::find_if(band.begin(), band.end(), written) - band.begin();
       if (first == bytes) continue;
@@ -65,7 +65,7 @@ class GuardedMemory {
   static constexpr int64_t kBandBytes = int64_t{16} << 10;  // a multiple of any alignment
   static constexpr unsigned char kBandByte = kNaNPoison;
 
-  void* behind() const { return static_cast<char*>(get()) + bytes_; }
+  void* after() const { return static_cast<char*>(get()) + bytes_; }
 
   Device& device_;
   int64_t bytes_;

@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/fuse.h"
 
 #include "support/rounding.h"
 #include "support/unfused.h"
@@ -199,17 +200,22 @@ class Mutator {
   // What the device computed, moved by as much as the fault moves the reference.
   std::vector<Tensor> simulated(const OperandFault& fault) {
     const Graph& graph = wide_ ? *wide_ : subject_.graph;
-    if (right_.empty()) right_ = interpret(graph, subject_.inputs);
-    const std::vector<Tensor> wrong =
-        interpret(graph, subject_.inputs, [&](const Node& node, size_t index, const Tensor& operand) {
-          const bool meant = node.name() == fault.node->name() && index == fault.operand;
-          return meant ? fault.alter(operand) : operand;
-        });
+    SimulatedFaults& known = subject_.simulated;
+    if (known.right.empty()) known.right = interpret(graph, subject_.inputs);
+    const size_t number = simulated_++;
+    if (number == known.wrong.size()) {
+      known.wrong.push_back(
+          interpret(graph, subject_.inputs, [&](const Node& node, size_t index, const Tensor& operand) {
+            const bool meant = node.name() == fault.node->name() && index == fault.operand;
+            return meant ? fault.alter(operand) : operand;
+          }));
+    }
+    const std::vector<Tensor>& wrong = known.wrong.at(number);
     std::vector<Tensor> results;
     for (size_t i = 0; i < wrong.size(); ++i) {
       Tensor& result = results.emplace_back(subject_.honest[i].clone());
       for (int64_t e = 0; e < result.size(); ++e) {
-        const double moved = wrong[i].at(e) - right_[i].at(e);
+        const double moved = wrong[i].at(e) - known.right[i].at(e);
         if (moved == 0) continue;
         result.set(e, std::isfinite(moved) ? result.at(e) + moved : wrong[i].at(e));
       }
@@ -219,14 +225,14 @@ class Mutator {
 
   const MutationSubject& subject_;
   std::unique_ptr<Graph> wide_;
-  std::vector<Tensor> right_;
+  size_t simulated_ = 0;  // how many faults so far
   std::vector<MutatedRun> runs_;
 };
 
 // Of the operators that do more than one element's arithmetic.
-std::string family_of(const Node& node) {
-  const std::string& name = node.operator_name();
-  switch (node.schema().operator_class) {
+std::string family_of(const OperatorSchema& schema) {
+  const std::string& name = schema.name;
+  switch (schema.operator_class) {
     case OperatorClass::contraction:
       if (name.starts_with("attention")) return "attention";
       return name == "matmul" ? "matmul" : name;
@@ -298,9 +304,22 @@ std::string family_of(const Graph& graph, const std::string& fused_kind) {
   if (!fused_kind.empty()) return "fused " + fused_kind;
   std::set<std::string> families;
   for (const auto& node : graph.nodes()) {
-    if (node->operator_name() != "constant" || graph.nodes().size() == 1) families.insert(family_of(*node));
+    if (node->operator_name() != "constant" || graph.nodes().size() == 1)
+      families.insert(family_of(node->schema()));
   }
   return families.size() == 1 ? *families.begin() : "clusters";
+}
+
+std::set<std::string> record_families(const Device& device) {
+  std::set<std::string> families;
+  for (const OperatorSchema* schema : OperatorRegistry::instance().all()) families.insert(family_of(*schema));
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16}) {
+    const PassTarget target = device.pass_target({.precision = precision});
+    for (const FusionPattern& pattern : target.patterns) families.insert("fused " + pattern.kind);
+    if (target.values_per_group > 0) families.insert(std::string("fused ") + kClustersKind);
+  }
+  ::testing::Test::RecordProperty("families", nlohmann::json(families).dump());
+  return families;
 }
 
 void record_mutation(Mutation mutation, const std::string& family, bool noticed, const std::string& what) {

@@ -1,4 +1,4 @@
-// Made-up contents for the inputs of a test.
+// Synthetic contents for the inputs of a test.
 #pragma once
 
 #include <cmath>

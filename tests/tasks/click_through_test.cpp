@@ -56,6 +56,31 @@ TEST(ClickThrough, LearnsWhatPairsOfCategoriesSay) {
   EXPECT_LT(after.at("loss"), 0.3);
 }
 
+// The plan of a step over a table of so many rows beside a small one.
+std::unique_ptr<Executable> step_over(int64_t entries, const std::shared_ptr<Device>& device) {
+  const nn::Task task = tasks::click_through({.entries = {entries, 16}, .numbers = 1});
+  const train::StepGraph step = train::build_training_step(
+      task, {.sizes = {{"batch", 512}}, .phase = {.groups = {{.optimizer = optim::adam({})}}}});
+  return compile(*step.graph, device, {});
+}
+
+// Tables of a thousand rows and of a million: the same kernels move the same bytes in the same memory.
+TEST(ClickThrough, AStepCostsItsBatchHoweverLargeATableIs) {
+  // The reference alone copies a table to change it.
+  const std::unique_ptr<Executable> small = step_over(1000, Device::cpu());
+  const std::unique_ptr<Executable> large = step_over(1'000'000, Device::cpu());
+  EXPECT_EQ(large->memory_plan().peak_bytes, small->memory_plan().peak_bytes);
+  EXPECT_GT(large->memory_plan().variable_bytes, 100 * small->memory_plan().variable_bytes);
+  ASSERT_EQ(large->nodes().size(), small->nodes().size());
+  for (size_t i = 0; i < small->nodes().size(); ++i) {
+    const NodeReport& expected = small->nodes()[i];
+    const NodeReport& node = large->nodes()[i];
+    EXPECT_EQ(node.kernel, expected.kernel) << node.name;
+    EXPECT_EQ(node.bytes, expected.bytes) << node.name;
+    EXPECT_EQ(node.flops, expected.flops) << node.name;
+  }
+}
+
 TEST(ClickThrough, ResumesToTheSameBits) {
   const data::Rows source(rows(400), {.batch_size = 50});
   train::Trainer straight(small_task(), small_training());

@@ -81,7 +81,7 @@ TEST(ImageClassification, RanksTheLabelAmongManyClasses) {
   EXPECT_EQ(evaluator.predictions()[0].rank, 0);
   EXPECT_EQ(evaluator.predictions()[1].rank, 5);
   EXPECT_EQ(evaluator.predictions()[2].rank, 10);
-  EXPECT_NEAR(evaluator.results().at("top5"), 1.0 / 3, 1e-12);
+  EXPECT_EQ(evaluator.results().at("top5"), 1.0 / 3);
 }
 
 TEST(ClassificationEvaluator, ShowsPicturesAndNamesOfTheData) {
@@ -217,7 +217,8 @@ TEST(ImageClassification, MixesLabelsAsItMixesImages) {
     if (std::abs(white - 0.5) > 1e-6) hits += white > 0.5 ? 1 : 0;
     between += white > 0.1 && white < 0.9 ? 1 : 0;
   }
-  EXPECT_NEAR(outputs[0].at(0), loss, 1e-3);
+  // Sixty-four numbers below 4, rounded to fp32 by each of some four nodes, and their sum below 256.
+  EXPECT_NEAR(outputs[0].at(0), loss, 4 * std::sqrt(64) * 0x1p-22 + 0x1p-16);
   EXPECT_EQ(outputs[1].at(0), hits);
   EXPECT_GT(between, 16);
 }
@@ -232,8 +233,9 @@ TEST(ImageClassification, RefusesToAugmentWhatIsNoBytes) {
 }
 
 TEST(Tasks, RegisterThemselves) {
-  EXPECT_EQ(train::tasks().names(), (std::vector<std::string>{"click_through", "gan", "image_classification",
-                                                              "masked_language_model"}));
+  EXPECT_EQ(train::tasks().names(),
+            (std::vector<std::string>{"bert_pretraining", "click_through", "gan", "image_classification",
+                                      "masked_language_model"}));
 }
 
 }  // namespace

@@ -34,6 +34,13 @@ class DocsTest(TreeTest):
         self.write("README.md", "<!-- ci: quickstart -->\n```sh\n./quickstart --data here\n```\n")
         self.assert_fails("check_docs", "no stage 'quickstart' with this command")
 
+    def test_wide_prose(self):
+        wide = "word " * 25
+        self.write("docs/page.md", f"# Page\n\n{wide}\n")
+        self.assert_fails("check_docs", "docs/page.md:3: 125 columns, wrap it at 120")
+        self.write("docs/page.md", f"# Page\n\n| {wide} |\n\n```text\n{wide}\n```\n\n[a](https://{'a' * 120})\n")
+        self.assert_passes("check_docs")
+
     def test_file_block(self):
         self.write("examples/a.cpp", "int main() {}\n")
         self.write("README.md", "<!-- file: examples/a.cpp -->\n```cpp\nint main() {}\n```\n")

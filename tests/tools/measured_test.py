@@ -60,6 +60,25 @@ class MeasuredTest(TreeTest):
         self.results("2026-01-01-gpu-tests", line)
         self.assertIn("| H200 | all of `./test --gpu` | 7 | 1: a.b | 1 | 9 | - | 2026-01-01 |", self.page())
 
+    def test_trained_recipes(self):
+        bounds = [{"number": "test_mean_distance", "reached": 0.04, "value": 0.1, "less_is_better": True},
+                  {"number": "test_spread", "reached": 0.9, "value": 0.8, "less_is_better": False}]
+        line = {"kind": "recipe", "case": "cpu/gan", "bounds": bounds, "commit": None, "minutes": 0.5, "minutes_allowed": 3, "time": "2026-01-01", "machine": MACHINE}
+        self.results("2026-01-01-recipes", line)
+        page = self.page()
+        self.assertIn("| Some CPU, 2 threads | `gan` | mean_distance | 0.0400 | ≤ 0.1 | 0.50 | 3 | - | 2026-01-01 |", page)
+        self.assertIn("| Some CPU, 2 threads | `gan` | spread | 0.9000 | ≥ 0.8 | 0.50 | 3 | - | 2026-01-01 |", page)
+
+    def test_what_must_not_grow(self):
+        common = {"kind": "scaling", "time": "2026-01-01", "commit": None, "machine": MACHINE}
+        graph = {"part": "graph", "case": "cuda/large-graph-h100", "nodes": 20287, "reached": 1.5, "allowed": 2.0}
+        table = {"part": "table", "case": "cpu/click-through-b512", "entries": [1000, 1000000], "milliseconds": [0.5, 0.6],
+                 "bytes": [70, 70], "reached": 1.2, "allowed": 1.25}
+        self.results("2026-01-01-scaling", common | graph, common | table)
+        page = self.page()
+        self.assertIn("| Some CPU | `cuda/large-graph-h100` | 20,287 nodes, compiled for H100 | 1.50 s | 2 s | - | 2026-01-01 |", page)
+        self.assertIn("tables of 1,000 and 1,000,000 rows: 0.500 and 0.600 ms a step, 70 and 70 bytes | 1.20 | 1.25 |", page)
+
     def test_an_old_page_fails(self):
         self.results("2026-01-01", comparison(20.0))
         self.assert_fails("measured", "docs/measured.md is not current", "--check")

@@ -20,6 +20,26 @@ class NamesTest(TreeTest):
         self.write("src/base/c.cpp", "int returned_value = 0;\n")
         self.assert_passes("check_names")
 
+    def test_prose_fails_too(self):
+        self.write("kernels/a.cuh", "// Rows behind the last pixel are zero.\n")
+        self.assert_fails("check_names", "kernels/a.cuh:1: not 'behind' but 'after'")
+        self.write("kernels/a.cuh", "// Rows after the last pixel are zero.\n")
+        self.write("docs/page.md", "# A page\nThe mask is made again.\n")
+        self.assert_fails("check_names", "docs/page.md:2: not 'made again' but 'recompute'")
+        self.write("docs/page.md", "Times a step on Made-up images,\nwhich lie in front of it.\n")
+        self.assert_fails("check_names", "docs/page.md:1: not 'Made-up' but 'synthetic'")
+
+    def test_what_is_left_behind_passes(self):
+        self.write("docs/page.md", "What fails leaves nothing behind. It is read again.\n")
+        self.assert_passes("check_names")
+
+    def test_what_serves_every_task_names_no_images(self):
+        self.write("include/tessera/train/a.h", "// Mean over the images of a batch.\n")
+        self.assert_fails("check_names", "include/tessera/train/a.h:1: 'images' where no task is known")
+        self.write("include/tessera/train/a.h", "// Mean over a batch.\n")
+        self.write("src/tasks/a.cpp", "// Mean over the images of a batch.\n")
+        self.assert_passes("check_names")
+
 
 if __name__ == "__main__":
     unittest.main()

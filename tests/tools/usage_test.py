@@ -25,6 +25,10 @@ class UsageTest(TreeTest):
             self.assertEqual(result.returncode, 2, words)
             self.assertIn("usage: ", result.stdout, words)
 
+    def test_long_knows_its_parts(self):
+        result = self.call("test", "--long", "--no-build", "nonsense")
+        self.assertEqual((result.returncode, result.stdout), (1, "test: no part of --long is named 'nonsense'\n"))
+
     def test_quickstart_names_the_missing_file(self):
         self.write("train-images-idx3-ubyte", "")
         self.write("train-labels-idx1-ubyte.gz", "")

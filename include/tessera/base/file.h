@@ -15,7 +15,7 @@ struct stat;
 
 namespace tessera {
 
-// The bytes behind a text.
+// The bytes of a text.
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }

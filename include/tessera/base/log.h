@@ -1,4 +1,4 @@
-// Log lines to standard error, through spdlog behind this header so that few files pay for it.
+// Log lines to standard error, through spdlog, which this header hides so that few files pay for it.
 #pragma once
 
 #include <filesystem>

@@ -9,6 +9,7 @@ namespace tessera {
 namespace progress {
 inline std::atomic<uint64_t> steps{0};
 inline std::atomic<int64_t> long_works{0};
+inline std::atomic<int64_t> waits{0};
 }  // namespace progress
 
 // Something was done: a node was run, a batch was read. Costs a nanosecond.
@@ -27,6 +28,18 @@ class LongWork {
   }
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
+};
+
+// Lives as long as this process waits for a device that may wait for other ranks: its silence is theirs.
+class WaitForRanks {
+ public:
+  WaitForRanks() { progress::waits.fetch_add(1, std::memory_order_relaxed); }
+  ~WaitForRanks() {
+    progress::waits.fetch_sub(1, std::memory_order_relaxed);
+    note_progress();
+  }
+  WaitForRanks(const WaitForRanks&) = delete;
+  WaitForRanks& operator=(const WaitForRanks&) = delete;
 };
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ struct ReducedPart {
 
 // One rank's end of a group. All ranks of the group call the same functions in the same order with the same
 // types and counts; a call that differs stops all. Memory is the host's. A call returns when this rank's
-// results are there. One thread at a time uses a communicator, but any may abort() it.
+// results are there. One thread at a time uses a communicator, but any may check() and abort() it.
 //
 // Every function throws Error(rank_failure) when another rank has died, given no sign for too long, left or
 // aborted, naming it; the communicator is of no more use then.
@@ -57,6 +57,11 @@ class Communicator {
   // this group call it, with disjoint groups or the same. Throws Error(invalid_argument) on a rank that does
   // not exist or stands there twice.
   virtual std::shared_ptr<Communicator> group(std::span<const int64_t> members) = 0;
+
+  // Throws as the others do where a rank has died, hangs or has aborted, and returns at once where none has:
+  // for those who wait for the group's results elsewhere. A rank that has left is no error to it. Any thread
+  // may call it.
+  virtual void check() = 0;
 
   // From now on every call of every rank throws, with this reason. The first one holds.
   virtual void abort(const std::string& reason) noexcept = 0;

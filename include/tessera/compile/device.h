@@ -82,13 +82,19 @@ class Device {
   T* extension() {
     return dynamic_cast<T*>(this);
   }
+  template <typename T>
+  const T* extension() const {
+    return dynamic_cast<const T*>(this);
+  }
 
   // "reference", "null", "cpu", "cuda" or "cuda:1"; "cuda:plan-h100" plans for a card that
-  // is not there. "cpu:threads=4" computes with so many threads, as do all processor devices that are used
-  // from this thread from then on. Any other name is that of a plug-in (tessera/compile/backend.h). "auto"
-  // takes the fastest present; why that is not a GPU goes to `fallback`, or "", and once in a process to the
-  // log where the caller gives none. Throws Error(unsupported) that says which library was looked for, where,
-  // and what went wrong, and Error(device_fault) of a GPU that has failed.
+  // is not there. "cuda:rank=3" is the GPU of the fourth rank of this machine: where there are fewer, ranks
+  // share them; "auto:rank=3" takes that one. "cpu:threads=4" computes with so many threads, as do all
+  // processor devices that are used from this thread from then on. Any other name is that of a plug-in
+  // (tessera/compile/backend.h). "auto" takes the fastest present; why that is not a GPU goes to `fallback`,
+  // or "", and once in a process to the log where the caller gives none. Throws Error(unsupported) that says
+  // which library was looked for, where, and what went wrong, and Error(device_fault) of a GPU that has
+  // failed.
   static std::shared_ptr<Device> open(const std::string& name, std::string* fallback = nullptr);
   // Whether there is a plug-in of that name, be it of use or not; a name is of a-z, 0-9 and _.
   static bool has_plugin(const std::string& backend);

@@ -29,6 +29,9 @@ struct CompileOptions {
   std::shared_ptr<Workspace> workspace = {};
   // Of the groups that collectives name; "" is that of all ranks. All ranks run the same graph.
   std::map<std::string, std::shared_ptr<Communicator>> communicators = {};
+  // How many thread blocks a GPU's collectives have at most, beside which the rest computes; 0: as its
+  // library likes it. The first executable that uses a communicator says it for all.
+  int64_t most_collective_blocks = 0;
   bool plan_memory = true;  // false: every value in memory of its own
   bool poison_freed =
       false;  // fill memory with 0xFF (NaN) when the plan frees it: shows reads after the end of life
@@ -54,7 +57,10 @@ struct NodeReport {
   double bytes = 0;
   // In which most of its flops are done; none for types without a precision of their own, such as fp64.
   std::optional<Precision> arithmetic = {};
-  bool once = false;     // runs when variables are bound, not in every run
+  bool once = false;  // runs when variables are bound, not in every run
+  // Of a collective that goes on beside other work: "until 'x'", the node that waits for it. "" of all
+  // others.
+  std::string lane = {};
   TimeSpan choice = {};  // when its kernel was chosen and made
 };
 
@@ -68,12 +74,13 @@ struct PhaseReport {
 struct RunTimes {
   TimeSpan inputs;                      // checked, and copied where the device needs it
   TimeSpan work;                        // given to the device; done, where the device is the host
-  TimeSpan outputs;                     // waited for and read, behind the start of the next run
+  TimeSpan outputs;                     // waited for and read, after the start of the next run
   bool recorded = false;                // the work was one launch of a recording
   std::optional<TimeSpan> device = {};  // the work by the device's own timer, where it has one
 };
 
-// When each node ran, in the order of Executable::nodes(); an empty span for those that run once.
+// When each node ran, in the order of Executable::nodes(); an empty span for those that run once. Those of a
+// lane overlap others where the device measures.
 struct NodeTimes {
   std::vector<TimeSpan> nodes;
   // True: the device measured all in one launch of a recording, without gaps. False: the host did, and waited
@@ -107,7 +114,7 @@ class Executable {
   virtual void bind(std::shared_ptr<Variables> variables) = 0;
 
   // As bind(), with variables that are this executable's alone: asks for each when it is first read, once.
-  // Those that only work on constants and frozen parameters reads leave the device behind it, so that weights
+  // Those that only work on constants and frozen parameters reads leave the device after it, so that weights
   // in another precision never lie beside all that they are made of. Throws as bind(), and what `value`
   // throws; nothing is bound then.
   virtual void load(const VariableSource& value) = 0;
@@ -140,7 +147,7 @@ class Executable {
 
   // run() in two halves, so that the host prepares the next run while a device works. submit() returns as
   // soon as the run is enqueued; where the device is the host, it has run. receive() waits for the oldest run
-  // that was not received, and for nothing behind it. At most kMostSubmitted may be under way; throws
+  // that was not received, and for nothing after it. At most kMostSubmitted may be under way; throws
   // Error(invalid_argument) on more, on receive() without any, and on other runs meanwhile.
   static constexpr size_t kMostSubmitted = 2;
   virtual void submit(const std::map<std::string, Tensor>& inputs) = 0;

@@ -79,7 +79,7 @@ struct KernelCandidate {
   double rounding_amplification = 1;
   // Taken only where no other candidate is willing, the first of several, and never timed.
   bool fallback = false;
-  // Asked and taken by the tuner alone, behind all others: what a refusal costs only a measurement pays back.
+  // Asked and taken by the tuner alone, after all others: what a refusal costs only a measurement pays back.
   bool only_tuned = false;
   // Finds out, once, what there is to know of the node; the request outlives what is returned. What it throws
   // is no refusal: the device failed, or memory is lacking, and another candidate must not hide that.

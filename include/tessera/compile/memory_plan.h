@@ -52,7 +52,7 @@ void assign_offsets(MemoryPlan& plan);
 // Throws Error(internal) naming two blocks that are alive together and overlap, or a block outside the arena.
 void verify(const MemoryPlan& plan);
 
-// The bytes that blocks need at each step; steps behind the last block's end are left out.
+// The bytes that blocks need at each step; steps after the last block's end are left out.
 std::vector<int64_t> alive_bytes(const MemoryPlan& plan);
 
 // The blocks of the step at which most memory is alive, largest first; for messages.

@@ -82,8 +82,13 @@ class Queue {
   // What is enqueued from now on begins after the event; the host waits for one that is no queue's of this
   // device.
   virtual void wait_for(const Event& event) = 0;
-  // Waits for all that was enqueued so far.
+  // Waits for all that was enqueued so far, on its lane too.
   virtual void synchronize() = 0;
+
+  // A queue for work that goes on beside this one's, such as collectives beside compute: ordered with it by
+  // mark() and wait_for() alone, and part of its recordings where what is recorded here waits for it at the
+  // end. It is this queue's, always the same. Null where the device has none.
+  virtual Queue* lane() { return nullptr; }
 
   // Buffers of so many bytes. Null where the device does not work beside the host; plain copies do as well
   // there.

@@ -7,7 +7,7 @@
 namespace tessera::data {
 
 // A uniformly random permutation of 0 ... size-1 that depends only on its arguments: Fisher-Yates driven by
-// Philox under (seed, epoch). Resuming in the middle of an epoch is making it again and starting further on;
+// Philox under (seed, epoch). Resuming in the middle of an epoch is making it anew and starting further on;
 // it takes about 50 ms and 8 MB per million examples, and no state has to be saved.
 std::vector<int64_t> shuffled_order(int64_t size, uint64_t seed, uint64_t epoch);
 

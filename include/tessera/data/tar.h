@@ -21,7 +21,7 @@ struct TarMember {
 // archive (absolute, or with a part "..").
 std::vector<TarMember> parse_tar(std::span<const std::byte> bytes, const std::string& name);
 
-// Pieces of an archive that are written one after another: a header with name and size, padding behind the
+// Pieces of an archive that are written one after another: a header with name and size, padding after the
 // contents, and the end. The bits depend on the arguments alone. Throws Error(invalid_argument) where a name
 // is longer than the 100 bytes that every reader knows.
 std::vector<std::byte> tar_header(const std::string& name, uint64_t bytes);

@@ -253,7 +253,7 @@ void verify(const Graph& graph);
 // The text form; parse(print(graph)) prints the same text. See docs/graph_text.md.
 std::string print(const Graph& graph);
 std::string print(const Node& node);
-// `source_name` stands in front of line numbers in Error(invalid_graph). The result is verified.
+// `source_name` stands before line numbers in Error(invalid_graph). The result is verified.
 std::unique_ptr<Graph> parse_graph(std::string_view text, const std::string& source_name = "graph");
 
 }  // namespace tessera

@@ -111,7 +111,7 @@ struct ReferenceCall {
 
 struct Cost {
   double flops = 0;  // a multiply-add counts two
-  double bytes = 0;  // every value that is an input read once, every output written once
+  double bytes = 0;  // read and written at least
 };
 
 // Inputs for the tests derived from the schema: uniform in [low, high], integers for integer types.
@@ -182,6 +182,8 @@ struct OperatorSchema {
   // One gradient per input that is there, null where there is none. Empty function: not differentiable.
   std::function<std::vector<Value*>(const GradientCall&)> gradient = {};
   std::function<double(const Node&)> flops = {};  // empty: none worth counting
+  // Empty: every value that is an input is read once, and every output written once.
+  std::function<double(const Node&)> bytes = {};
   std::function<void(const ReferenceCall&)> reference = {};
   std::vector<OperatorExample> examples = {};
 
@@ -226,7 +228,7 @@ struct OperatorRegistration {
 std::vector<TensorType> infer_outputs(const OperatorSchema& schema, const std::string& node_name,
                                       const NodeParts& parts, Attributes& attributes);
 
-// FLOPs by the schema and bytes by the types of a static node.
+// By the schema, and bytes by the types where it says nothing of them, of a static node.
 Cost cost_of(const Node& node);
 
 // Runs the node's reference loop: allocates and returns its outputs.

@@ -88,7 +88,7 @@ Value* self_attention(Context& context, const std::string& name, Value* x, int64
 // What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
 // [N, 1, tokens, tokens]. Finite, so that a row of which all is hidden attends to all of it.
 Value* hidden_keys(Value* shown);
-// [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 behind them. lengths: int32 [N].
+// [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 after them. lengths: int32 [N].
 Value* within_lengths(Value* lengths, const Dimension& tokens);
 
 // The identity in inference and at rate 0.

@@ -13,7 +13,7 @@
 
 namespace tessera::ops {
 
-// The general form behind all others; null stands for an optional input that is left out, `name` becomes the
+// The general form of all others; null stands for an optional input that is left out, `name` becomes the
 // node's name. Throws Error(invalid_argument) when there is no input at all, and as Graph::add_node.
 Node* apply(const std::string& operator_name, const std::vector<Value*>& inputs, Attributes attributes = {},
             const std::string& name = "");

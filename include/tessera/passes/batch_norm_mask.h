@@ -22,11 +22,11 @@ std::optional<ReluMask> mask_after(const Value* value);
 // the same.
 Node* masked_normalization(const Node& gradient, const ReluMask& mask);
 
-// The result of a training normalization, made again from x and the statistics.
+// The result of a training normalization, recomputed from x and the statistics.
 Value* recompute_normalization(const Node& norm);
 
 // Finds the mask of that normalization from x, which the gradient reads anyway, instead of from the relu's
-// result. Returns the node that makes the result again.
+// result. Returns the node that recomputes the result.
 Node* mask_by_input(const ReluMask& mask, const Node& norm);
 
 }  // namespace tessera

@@ -67,7 +67,7 @@ bool is_pointwise(const Node& convolution);
 // Whether the value holds one number per entry of the last axis of `shape`, and broadcasts along the others.
 bool is_per_channel(const Value& value, const SymbolicShape& shape);
 
-// The number held by a constant of one element, also behind broadcasts and casts.
+// The number held by a constant of one element, also after broadcasts and casts.
 std::optional<double> scalar_constant(const Value* value);
 
 }  // namespace tessera

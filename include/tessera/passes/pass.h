@@ -35,9 +35,12 @@ struct PassOptions {
   bool fuse = true;
   // The same bits at every run. Without it a device may use kernels whose sums vary in their order.
   bool deterministic = true;
-  // Less memory for a little more work in training: cheap activations are computed again. Unset: as the
+  // Less memory for a little more work in training: cheap activations are recomputed. Unset: as the
   // device likes it.
   std::optional<bool> recompute = {};
+  // What several ranks add up together, such as all gradients of a step, travels in buckets of about so many
+  // bytes, each as soon as it is made; 0: all at once. Unset: as the device likes it.
+  std::optional<int64_t> bucket_bytes = {};
 };
 
 // What a device tells the passes of its kernels and its memory.
@@ -64,6 +67,9 @@ struct PassTarget {
   // Clusters at the start and the end of a step that do not depend on each other are grouped into nodes that
   // read and make at most so many values: what one launch of the device takes. 0: they stay apart.
   int64_t values_per_group = 0;
+  // PassOptions::bucket_bytes where nobody says it: more than 0 where the device exchanges values beside
+  // other work.
+  int64_t bucket_bytes = 0;
 };
 
 struct PassContext {
@@ -76,10 +82,17 @@ struct Pass {
   std::string documentation;  // one line
   // Rewrites the graph; returns whether it changed it.
   std::function<bool(Graph& graph, const PassContext& context)> run;
+  // Names of passes: each of their runs is before all of this one's, and after all of this one's. Those that
+  // a list does not hold say nothing of it.
+  std::vector<std::string> after = {};
+  std::vector<std::string> before = {};
 };
 
 // Every pass in order: the readable list is src/passes/pipeline.cpp.
 std::vector<Pass> pipeline(const PassOptions& options);
+
+// Throws Error(internal) that names both where one pass runs on the wrong side of another.
+void check_order(const std::vector<Pass>& passes);
 
 struct PipelineOptions {
   // Names of passes to leave out; "fuse_patterns/KIND" leaves out the device's patterns of that kind.

@@ -22,7 +22,7 @@ struct MachineInfo {
 // Never throws: what cannot be found out is "unknown".
 MachineInfo read_machine();
 
-// The two parsers behind it, for text in the form of /proc/cpuinfo and /etc/os-release. The first sets
+// Its two parsers, for text in the form of /proc/cpuinfo and /etc/os-release. The first sets
 // processor, physical_cores and logical_cores as far as the text tells.
 void parse_cpuinfo(std::string_view text, MachineInfo& machine);
 std::string parse_os_release(std::string_view text);

@@ -24,7 +24,7 @@ struct ProgressState {
 };
 
 struct ProgressOptions {
-  std::vector<nn::Metric> metrics = {};  // what is shown; shares behind other numbers
+  std::vector<nn::Metric> metrics = {};  // what is shown; shares after other numbers
   std::string samples = "samples";       // what a row of a batch is, in the plural
   std::FILE* output = stdout;
   // Unset: whether `output` is a terminal, and how many columns that has at the moment of drawing.
@@ -47,8 +47,7 @@ class Progress {
   // epochs from the pace since the first update.
   void update(const ProgressState& state);
 
-  // A finished epoch becomes a line that stays: "epoch 2/5  loss 0.31  accuracy 88.5 %  test accuracy 87.9 %
-  // ...".
+  // A finished epoch becomes a line that stays: "epoch 2/5  loss 0.31  auc 0.885  test auc 0.879 ...".
   void finish_epoch(const train::EpochRow& row, const std::vector<train::EvaluationRow>& evaluations,
                     int64_t epochs);
 

@@ -19,7 +19,7 @@ struct RunSummary {
   std::string network = {};    // "resnet_small"
   int64_t parameters = 0;
   int64_t epochs = 0;
-  // The last results of each evaluation: {"test", {{"accuracy", 0.93}}} is the key "test_accuracy".
+  // The last results of each evaluation: {"test", {{"loss", 0.23}}} is the key "test_loss".
   std::map<std::string, train::Numbers> evaluations = {};
   double train_seconds = 0;
   double samples_per_second = 0;
@@ -28,7 +28,7 @@ struct RunSummary {
 
 // A number as that metric is read: "93.12 %", "0.2345"; "–" for what is not finite.
 std::string format_metric(const nn::Metric& metric, double value);
-// "accuracy 93.12 %, loss 0.2345", in the order of the metrics.
+// "auc 0.7747, loss 0.2345", in the order of the metrics.
 std::string describe_results(const std::vector<nn::Metric>& metrics, const train::Numbers& results);
 
 // Pretty-printed, with the members' names as keys; NaN becomes null.

@@ -35,7 +35,7 @@ struct Phase {
   bool same_batch = false;  // takes no batches of its own, but those of the phase before it
 };
 
-// "learning_rate", or with the group's name behind it: an input of the step.
+// "learning_rate", or with the group's name after it: an input of the step.
 std::string learning_rate_input(const ParameterGroup& group);
 
 }  // namespace tessera::train

@@ -41,7 +41,9 @@ struct TrainerOptions {
   // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
-  bool share_batch_norm = false;  // statistics over the batches of all ranks
+  bool share_batch_norm = false;             // statistics over the batches of all ranks
+  std::optional<int64_t> bucket_bytes = {};  // PassOptions::bucket_bytes: of the gradients
+  int64_t most_collective_blocks = 0;        // CompileOptions::most_collective_blocks
 };
 
 // What the steps of such a trainer are built with: those of a phase, by its place, at these sizes on that
@@ -97,7 +99,7 @@ struct FitOptions {
   std::vector<SettingChange> changes = {};  // of settings, made at this position: kept in the history
   // Called when all is checked and compiled, before the first step: what is refused is refused ahead of it.
   std::function<void()> on_begin = {};
-  // On a device that works beside the host the step behind this one is under way: what the trainer saves
+  // On a device that works beside the host the step after this one is under way: what the trainer saves
   // there may hold that update already. Nothing is under way at the end of an epoch.
   std::function<void(const StepEvent&)> on_step = {};
   // With the evaluations at its end.

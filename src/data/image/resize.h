@@ -53,7 +53,7 @@ void resize(const PixelView& source, const Box& box, ResizeFilter filter, bool m
             int64_t width, std::span<uint8_t> target, ResizeScratch& scratch);
 
 // The same by 16-bit products, for three channels, filters without negative weights, and few taps:
-// intermediate sums keep six bits behind the point.
+// intermediate sums keep six bits after the point.
 bool can_resize_narrow(const PixelView& source, ResizeFilter filter, const AxisWeights& rows,
                        const AxisWeights& columns);
 void resize_narrow(const PixelView& source, const AxisWeights& rows, const AxisWeights& columns,

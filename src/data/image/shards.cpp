@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -34,6 +36,10 @@ nlohmann::json description_of(const EncodedSamples& samples, int64_t shard_bytes
   return {{"samples", samples.size()}, {"names", names}, {"shard_bytes", shard_bytes}};
 }
 
+std::string shard_name(size_t number) {
+  return fmt::format("shard-{:06}.tar", number);
+}
+
 struct Manifest {
   nlohmann::json description;
   std::vector<PackedShard> shards;
@@ -51,17 +57,30 @@ void write_manifest(const fs::path& path, const Manifest& manifest) {
   write_file(path, object.dump(1) + "\n");
 }
 
+// Whole numbers alone: what else JSON may hold there no type of ours takes.
+int64_t count_in(const nlohmann::json& shard, const char* key, const fs::path& path, uint64_t most) {
+  const nlohmann::json& value = shard.at(key);
+  require(value.is_number_unsigned() && value.get<uint64_t>() <= most, ErrorCode::invalid_file,
+          "{}: '{}' of a shard is no whole number from 0 to {}", path.string(), key, most);
+  return value.get<int64_t>();
+}
+
 Manifest read_manifest(const fs::path& path) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr uint64_t kMostSum = std::numeric_limits<uint32_t>::max();
   Manifest manifest;
   try {
     nlohmann::json object = nlohmann::json::parse(read_text_file(path, kLargestManifest));
     for (const nlohmann::json& shard : object.at("shards")) {
-      manifest.shards.push_back({.name = shard.at("name").get<std::string>(),
-                                 .samples = shard.at("samples").get<int64_t>(),
-                                 .bytes = shard.at("bytes").get<int64_t>(),
-                                 .checksum = shard.at("crc32").get<uint32_t>()});
-      require(manifest.shards.back().name.find('/') == std::string::npos, ErrorCode::invalid_file,
-              "{}: a shard's name leads out of the folder", path.string());
+      manifest.shards.push_back(
+          {.name = shard.at("name").get<std::string>(),
+           .samples = count_in(shard, "samples", path, kMost),
+           .bytes = count_in(shard, "bytes", path, kMost),
+           .checksum = static_cast<uint32_t>(count_in(shard, "crc32", path, kMostSum))});
+      const fs::path name = manifest.shards.back().name;
+      require(!name.empty() && name == name.filename() && name != "." && name != "..",
+              ErrorCode::invalid_file, "{}: the shard '{}' is no file of this folder", path.string(),
+              name.string());
     }
     object.erase("shards");
     manifest.description = std::move(object);
@@ -71,10 +90,11 @@ Manifest read_manifest(const fs::path& path) {
   return manifest;
 }
 
-bool has_length(const fs::path& path, int64_t bytes) {
+// None where there is no such file.
+std::optional<int64_t> length_of(const fs::path& path) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
-  return !error && size == static_cast<uintmax_t>(bytes);
+  return error ? std::nullopt : std::optional(static_cast<int64_t>(size));
 }
 
 std::string ending_of(std::span<const std::byte> image) {
@@ -121,19 +141,24 @@ class ShardWriter {
 };
 
 // Shards that a run before this one finished, as far as they are as it left them.
-std::vector<PackedShard> kept_shards(const fs::path& folder, const nlohmann::json& description) {
+std::vector<PackedShard> kept_shards(const fs::path& folder, const EncodedSamples& samples,
+                                     const nlohmann::json& description) {
   const fs::path path = folder / kManifestName;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
-  Manifest manifest = read_manifest(path);
+  const Manifest manifest = read_manifest(path);
   require(manifest.description == description, ErrorCode::invalid_file,
           "{}: was begun with other images or another size of shards; remove the folder, or name another",
           path.string());
-  const auto changed = std::ranges::find_if(manifest.shards, [&](const PackedShard& shard) {
-    return shard.samples <= 0 || !has_length(folder / shard.name, shard.bytes);
-  });
-  manifest.shards.erase(changed, manifest.shards.end());
-  return manifest.shards;
+  std::vector<PackedShard> kept;
+  int64_t left = samples.size();
+  for (const PackedShard& shard : manifest.shards) {
+    const bool next = shard.name == shard_name(kept.size()) && shard.samples > 0 && shard.samples <= left;
+    if (!next || length_of(folder / shard.name) != shard.bytes) break;
+    left -= shard.samples;
+    kept.push_back(shard);
+  }
+  return kept;
 }
 
 // Without waiting for the disk, which for thousands of files would take minutes.
@@ -161,7 +186,7 @@ PackResult pack_shards(const EncodedSamples& samples, const fs::path& folder, co
           options.shard_bytes);
   make_folder(folder);
   Manifest manifest{.description = description_of(samples, options.shard_bytes), .shards = {}};
-  PackResult result{.shards = kept_shards(folder, manifest.description)};
+  PackResult result{.shards = kept_shards(folder, samples, manifest.description)};
   result.kept = std::ssize(result.shards);
   int64_t next = 0;
   for (const PackedShard& shard : result.shards) next += shard.samples;
@@ -170,7 +195,7 @@ PackResult pack_shards(const EncodedSamples& samples, const fs::path& folder, co
   write_file(folder / "classes.txt", classes);
   while (next < samples.size()) {
     if (options.stop != nullptr && options.stop->load()) return result;
-    ShardWriter writer(folder / fmt::format("shard-{:06}.tar", result.shards.size()));
+    ShardWriter writer(folder / shard_name(result.shards.size()));
     for (; next < samples.size() && writer.bytes() < options.shard_bytes; ++next)
       writer.add(next, samples.label(next), samples.bytes(next));
     result.shards.push_back(writer.commit());
@@ -189,11 +214,11 @@ std::vector<std::string> check_shards(const fs::path& folder) {
   std::vector<std::string> faults;
   for (const PackedShard& shard : read_manifest(path).shards) {
     const fs::path file = folder / shard.name;
-    if (!fs::exists(file, ignored)) {
+    const std::optional<int64_t> length = length_of(file);
+    if (!length.has_value()) {
       faults.push_back(file.string() + ": is missing");
-    } else if (!has_length(file, shard.bytes)) {
-      faults.push_back(
-          fmt::format("{}: has {} bytes, {} were written", file.string(), fs::file_size(file), shard.bytes));
+    } else if (*length != shard.bytes) {
+      faults.push_back(fmt::format("{}: has {} bytes, {} were written", file.string(), *length, shard.bytes));
     } else if (checksum_of(0, MappedFile(file).bytes()) != shard.checksum) {
       faults.push_back(file.string() + ": its checksum is not that of what was written");
     }

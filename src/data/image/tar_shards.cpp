@@ -137,7 +137,7 @@ std::vector<Entry> kept_index(const fs::path& path, const std::vector<MappedFile
     if (found == file.metadata().end() || found->second != fingerprint(shards)) return {};
     return from_tensors(file, shards);
   } catch (const Error& error) {
-    log_info("{} is made again: {}", path.string(), error.what());
+    log_info("{} is made anew: {}", path.string(), error.what());
     return {};
   }
 }

@@ -6,7 +6,7 @@
 namespace tessera::backend {
 namespace {
 
-// x and y: the activations before and behind the pooling.
+// x and y: the activations before and after the pooling.
 PoolGeometry make_geometry(const Node& node, const TensorType& x, const TensorType& y) {
   PoolGeometry geometry;
   geometry.type = x.data_type;

@@ -60,7 +60,7 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 
 }  // namespace
 
-// What is made again in the cache, for the most part at least, from memory that the next node reads anyway,
+// What is recomputed in the cache, for the most part at least, from memory that the next node reads anyway,
 // costs next to nothing; larger activations cost two passes over memory. What the system says of its cache is
 // not to be relied on: virtual machines report that of the whole processor.
 PassTarget CpuDevice::pass_target(const PassOptions&) const {

@@ -16,7 +16,7 @@ using backend::kernel_key;
 struct CpuKernels {
   // The name of an operator, or "fused:KIND" for a fused node of that kind.
   std::string key;
-  // From the one to prefer unmeasured to the one that takes most. The reference loop is added behind them.
+  // From the one to prefer unmeasured to the one that takes most. The reference loop is added after them.
   std::function<std::vector<KernelCandidate>(const Node& node)> candidates;
   // True when timing the candidates of this node pays; empty: never.
   std::function<bool(const Node& node)> tunable = nullptr;

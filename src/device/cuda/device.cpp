@@ -10,6 +10,8 @@
 #include "device/cuda/cluster/cluster_source.h"
 #include "device/cuda/cluster/grouped_clusters.h"
 #include "device/cuda/codegen/module_cache.h"
+#include "device/cuda/communication/nccl_kernel.h"
+#include "device/cuda/communication/nccl_library.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
 #include "device/cuda/fusion_patterns.h"
@@ -22,6 +24,7 @@ namespace tessera::cuda {
 namespace {
 
 constexpr std::string_view kPlanPrefix = "plan-";
+constexpr std::string_view kRankPrefix = "rank=";
 
 // One context for each GPU, never closed: libraries' handles and compiled plans belong to it, and at the end
 // of the process the driver may be gone before them.
@@ -49,17 +52,20 @@ std::shared_ptr<Context> context_of(const Key& key) {
 
 std::shared_ptr<Context> open_context(const std::string& options) {
   if (options.starts_with(kPlanPrefix)) return context_of(options.substr(kPlanPrefix.size()));
+  const bool is_rank = options.starts_with(kRankPrefix);
+  const std::string_view number = std::string_view(options).substr(is_rank ? kRankPrefix.size() : 0);
   int ordinal = 0;
-  const auto end = options.data() + options.size();
-  const auto [rest, error] = std::from_chars(options.data(), end, ordinal);
+  const auto end = number.data() + number.size();
+  const auto [rest, error] = std::from_chars(number.data(), end, ordinal);
   require(options.empty() || (error == std::errc() && rest == end), ErrorCode::invalid_argument,
-          "'cuda:{}' names no GPU: cuda, cuda:0, cuda:1, ... or cuda:plan-h100", options);
-  return context_of(ordinal);
+          "'cuda:{}' names no GPU: cuda, cuda:0, cuda:1, ..., cuda:rank=0 or cuda:plan-h100", options);
+  return context_of(is_rank ? ordinal % std::max(count_gpus(), 1) : ordinal);
 }
 
 }  // namespace
 
-CudaDevice::CudaDevice(const std::string& options) : context_(open_context(options)) {}
+CudaDevice::CudaDevice(const std::string& options)
+    : context_(open_context(options)), groups_(NcclGroups::of(*context_)) {}
 
 DeviceDescription CudaDevice::description() const {
   const GpuTraits& traits = context_->traits();
@@ -92,7 +98,9 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;
-  // Memory is not what is short on a GPU, and what is made again costs another pass over it: no more than is
+  // Of gradients that NCCL exchanges beside the backward pass, as PyTorch has it.
+  target.bucket_bytes = int64_t{25} << 20;
+  // Memory is not what is short on a GPU, and what is recomputed costs another pass over it: no more than is
   // lost in the noise.
   target.recompute_limit_bytes = 0;
   target.recompute_share = 0.002;
@@ -121,6 +129,22 @@ std::function<void()> CudaDevice::settings_of_thread() const {
   return [context = context_] {
     if (context->present()) driver().cuCtxSetCurrent_(context->handle());
   };
+}
+
+void CudaDevice::connect(const std::shared_ptr<Communicator>& group, int64_t most_blocks) {
+  if (executes()) groups_.connect(group, most_blocks);
+}
+
+std::string CudaDevice::refusal(const Node& node, const Communicator* group) const {
+  return groups_.refusal(node, group);
+}
+
+KernelCandidate CudaDevice::collective_candidate() const {
+  return nccl_candidate(groups_);
+}
+
+std::string CudaDevice::collective_library() const {
+  return nccl_name();
 }
 
 std::shared_ptr<void> CudaDevice::allocate(int64_t bytes) {

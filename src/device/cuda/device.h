@@ -6,15 +6,18 @@
 #include <string>
 
 #include "tessera/compile/device.h"
+#include "tessera/compile/device_collectives.h"
 #include "tessera/compile/threaded_kernels.h"
 
+#include "device/cuda/communication/nccl_groups.h"
 #include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
 
-class CudaDevice : public Device, public ThreadedKernels {
+class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectives {
  public:
-  // "" or a number: a GPU of this machine; "plan-h100": a card that is planned for and not there.
+  // "" or a number: a GPU of this machine; "rank=3": that of the machine's fourth rank, where ranks share
+  // GPUs if there are too few; "plan-h100": a card that is planned for and not there.
   explicit CudaDevice(const std::string& options);
 
   DeviceDescription description() const override;
@@ -29,6 +32,11 @@ class CudaDevice : public Device, public ThreadedKernels {
   unsigned planning_threads() const override { return 8; }
   void wait_for_kernels() override;
   std::function<void()> settings_of_thread() const override;
+
+  void connect(const std::shared_ptr<Communicator>& group, int64_t most_blocks) override;
+  std::string refusal(const Node& node, const Communicator* group) const override;
+  KernelCandidate collective_candidate() const override;
+  std::string collective_library() const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   // As much as cudaMalloc gives, which NVIDIA's libraries are used to: with 64 bytes cuDNN's gradient of a
@@ -47,6 +55,7 @@ class CudaDevice : public Device, public ThreadedKernels {
 
  private:
   std::shared_ptr<Context> context_;
+  NcclGroups& groups_;  // of the context
 };
 
 }  // namespace tessera::cuda

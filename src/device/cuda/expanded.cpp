@@ -22,7 +22,7 @@ const GraphRule* find_rule(const std::string& name) {
   return nullptr;
 }
 
-// What recompute_activations makes again has the bits of what it was. Where batch_norm_inference is the mask
+// What recompute_activations recomputes has the bits of what it was. Where batch_norm_inference is the mask
 // of a gradient instead, its own formula will do, and the clusters around share more of it.
 bool is_recomputed(const Node& node) {
   return node.attributes().text("kind") == "batch_norm_inference";

@@ -69,7 +69,7 @@ OperatorExample example(const Shape& q, int64_t keys, int64_t value_width, bool 
 const OperatorRegistration kRegistration({
     .name = "attention_gradient",
     .documentation = "The gradients of attention to q, k and v, from that of y and from both of its results; "
-                     "the weights are made again from log_sum (Dao et al. 2022, arXiv:2205.14135).",
+                     "the weights are recomputed from log_sum (Dao et al. 2022, arXiv:2205.14135).",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "output_gradient"},
                {.name = "q"},

@@ -8,7 +8,7 @@ std::vector<AttributeSpecification> convolution_attribute_list() {
   return {
       {"strides", AttributeKind::integers, {}, "Step of the window per spatial axis."},
       {"padding_low", AttributeKind::integers, {}, "Zeros before the image per spatial axis."},
-      {"padding_high", AttributeKind::integers, {}, "Zeros behind the image per spatial axis."},
+      {"padding_high", AttributeKind::integers, {}, "Zeros after the image per spatial axis."},
       {"dilations", AttributeKind::integers, {}, "Distance of the window's elements per spatial axis."},
       {"groups", AttributeKind::integer, 1, "Channels are divided into so many independent convolutions."}};
 }

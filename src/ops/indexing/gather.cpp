@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/base/elements.h"
 #include "tessera/ops/functions.h"
 
@@ -54,6 +56,13 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {transpose(scatter_add(indices, transpose(call.gradient(), to_front), extent), back), nullptr};
 }
 
+// Of the table the rows that are named, or all of it where it has fewer.
+double bytes(const Node& node) {
+  const auto size = [](const Value* value) { return static_cast<double>(value->type().bytes()); };
+  const double rows = size(node.output());
+  return std::min(size(node.input(0)), rows) + size(node.input(1)) + rows;
+}
+
 OperatorExample example(Shape table, Shape indices, int axis, int64_t last, DataType index_type,
                         DataType type = DataType::fp32) {
   return {.inputs = {{std::move(table), -2, 2, type},
@@ -78,6 +87,7 @@ OperatorSchema schema() {
   schema.outputs = {"y"};
   schema.infer = infer;
   schema.gradient = gradient;
+  schema.bytes = bytes;
   schema.reference = reference;
   schema.examples = {example({7, 3}, {5}, 0, 6, DataType::int32),
                      example({7, 3}, {2, 4}, 0, 6, DataType::int64),

@@ -34,6 +34,11 @@ void reference(const ReferenceCall& call) {
   }
 }
 
+// The table is overwritten where it may be.
+double bytes(const Node& node) {
+  return static_cast<double>(node.input(1)->type().bytes() + 2 * node.input(2)->type().bytes());
+}
+
 OperatorExample example(Shape table, int64_t count, DataType index_type, DataType type = DataType::fp32) {
   Shape rows = table;
   rows[0] = count;
@@ -55,6 +60,7 @@ OperatorSchema schema() {
                    {.name = "rows", .types = kAnyTypes}};
   schema.outputs = {"y"};
   schema.infer = infer;
+  schema.bytes = bytes;
   schema.reference = reference;
   schema.examples = {example({7, 3}, 5, DataType::int32), example({4, 2, 3}, 1, DataType::int64),
                      example({5}, 9, DataType::int32), example({3, 2}, 0, DataType::int64),

@@ -8,7 +8,7 @@ std::vector<AttributeSpecification> pool_attribute_list() {
   return {{"window", AttributeKind::integers, {}, "Extent of the window per spatial axis."},
           {"strides", AttributeKind::integers, {}, "Step of the window per spatial axis."},
           {"padding_low", AttributeKind::integers, {}, "Padding before the image per spatial axis."},
-          {"padding_high", AttributeKind::integers, {}, "Padding behind the image per spatial axis."}};
+          {"padding_high", AttributeKind::integers, {}, "Padding after the image per spatial axis."}};
 }
 
 std::vector<AttributeSpecification> pool_gradient_attribute_list() {

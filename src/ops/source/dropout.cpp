@@ -17,7 +17,7 @@ std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) 
   return {select_or_zero(kept, multiply(inputs[0], 1 / (1 - rate)))};
 }
 
-// The mask is made again from the counter instead of being kept from the forward half.
+// The mask is recomputed from the counter instead of being kept from the forward half.
 std::vector<Value*> gradient(const GradientCall& call) {
   return {dropout(call.gradient(), call.input(1), call.node.attributes().real("rate"),
                   call.node.attributes().integer("stream")),

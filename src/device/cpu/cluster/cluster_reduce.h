@@ -21,7 +21,7 @@ struct ReductionLoops {
   // a[i] takes in b[i].
   void (*combine)(void* a, const void* b, int64_t n);
   void (*clear)(void* accumulators, int64_t n);
-  // Writes n results of the data type; `count` is the number of elements behind each.
+  // Writes n results of the data type; `count` is the number of elements that each is made of.
   void (*finish)(const void* accumulators, int64_t n, int64_t count, void* out);
 };
 

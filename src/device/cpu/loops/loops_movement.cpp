@@ -34,7 +34,7 @@ LoopFunction copies(const Node& node) {
   };
 }
 
-// Every element with the bytes of one: what was filled already is copied behind itself.
+// Every element with the bytes of one: what was filled already is copied after itself.
 void fill(char* out, int64_t count, const void* element, size_t bytes) {
   if (count == 0) return;
   const size_t total = static_cast<size_t>(count) * bytes;

@@ -1,4 +1,4 @@
-// Copying between strided views: behind transpose, concat, split, slice, pad and broadcasts of any type.
+// Copying between strided views: for transpose, concat, split, slice, pad and broadcasts of any type.
 #pragma once
 
 #include <cstddef>

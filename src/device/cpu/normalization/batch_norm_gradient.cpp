@@ -1,5 +1,5 @@
 // The gradients of batch normalization, with what comes before them in a fused node: the sum of two
-// gradients, and the mask of the relu behind the normalization. One pass for the sums, one that writes dx.
+// gradients, and the mask of the relu after the normalization. One pass for the sums, one that writes dx.
 #include <cmath>
 
 #include "tessera/device/common/batch_norm_patterns.h"

@@ -1,4 +1,4 @@
-// Batch normalization by given statistics with the relu behind it: one pass over memory. The same bits as the
+// Batch normalization by given statistics with the relu after it: one pass over memory. The same bits as the
 // result of the training kernel that made the statistics.
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/refusal.h"

@@ -48,7 +48,7 @@ struct NormalizePass {
 };
 void run_pass(const NormalizePass& pass);
 
-// The gradient of y on its way to the normalization: dz = dy [+ dy2], zero where the relu behind it was
+// The gradient of y on its way to the normalization: dz = dy [+ dy2], zero where the relu after it was
 // closed.
 struct GradientSource {
   const void* dy = nullptr;

@@ -40,8 +40,9 @@ OnednnPlan plan_direct(const KernelRequest& request, bool blocked) {
   const ForwardRequest forward = read_request(node);
   const ConvolutionProblem& problem = forward.problem;
   const memory::data_type type = forward.type;
-  // oneDNN 3.2 reads the residual as if it were blocked like the result.
-  refuse_unless(!blocked || !forward.chain.adds_whole_tensor(), "a residual beside blocked activations");
+  refuse_unless(
+      !blocked || !forward.chain.adds_whole_tensor(),
+      "oneDNN 3.2 reads a residual beside blocked activations as if it were stored like the result");
   const auto activations = [&](const memory::dims& dims) {
     return blocked ? any_layout(dims, type) : channels_last(dims, type);
   };

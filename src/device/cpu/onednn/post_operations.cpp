@@ -15,9 +15,9 @@ struct Activation {
   float beta = 0;
 };
 
-// oneDNN's relu and clip take the limit for NaN. So does its hard sigmoid, but x times the hard sigmoid of so
-// steep a slope is relu (but for the least numbers below a normal one), keeps NaN, and costs as little; minus
-// infinity becomes NaN.
+// The relu and clip of oneDNN 3.2 take the limit for NaN. So does its hard sigmoid, but x times the hard
+// sigmoid of so steep a slope is relu (but for the least numbers below a normal one), keeps NaN, and costs as
+// little; minus infinity becomes NaN.
 constexpr Activation kRelu{algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0};
 
 bool has_groups(const Node& node) {
@@ -32,10 +32,10 @@ bool has_avx512() {
 std::optional<Activation> activation_of(const Node& node, memory::data_type type) {
   const std::string& name = node.operator_name();
   refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
-                "oneDNN's {} makes a number of NaN", name);
+                "{} of oneDNN 3.2 makes a number of NaN", name);
   // On processors with instructions for fp16 arithmetic.
   refuse_unless(name != "sigmoid" || type != memory::data_type::f16,
-                "oneDNN's sigmoid in fp16 makes a number of NaN on some processors");
+                "sigmoid of oneDNN 3.2 makes a number of NaN in fp16 on some processors");
   const Attributes& attributes = node.attributes();
   const auto real = [&](const char* attribute) { return static_cast<float>(attributes.real(attribute)); };
   if (name == "relu") return kRelu;
@@ -69,8 +69,9 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
     const std::string& name = step.node->operator_name();
     if (step.other == nullptr) {
       const std::optional<Activation> activation = activation_of(*step.node, result.get_data_type());
-      refuse_unless(name != "sigmoid" || !has_groups(*chain.main) || has_avx512(),
-                    "oneDNN's sigmoid after a convolution's groups makes a number of NaN without AVX-512");
+      refuse_unless(
+          name != "sigmoid" || !has_groups(*chain.main) || has_avx512(),
+          "sigmoid of oneDNN 3.2 after a convolution's groups makes a number of NaN without AVX-512");
       refuse_unless(activation.has_value(), "no post-operation for {}", name);
       operations.append_eltwise(activation->kind, activation->alpha, activation->beta);
       continue;

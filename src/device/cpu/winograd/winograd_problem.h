@@ -24,7 +24,7 @@ WinogradImages winograd_images(const dnnl::memory::dims& dims, const dnnl::memor
                                const dnnl::memory::dims& covered);
 int64_t count_squares(const dnnl::memory::dims& covered);
 
-// Rows of 36 matrices one behind the other; a little more than dense, lest all begin in the same cache sets.
+// Rows of 36 matrices one after the other; a little more than dense, lest all begin in the same cache sets.
 int64_t matrix_stride(int64_t rows, int64_t row_stride);
 
 // "loops.winograd".

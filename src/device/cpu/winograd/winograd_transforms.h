@@ -60,7 +60,7 @@ struct WinogradFilter {
   int64_t columns = 0;
 };
 
-// The 36 transformed matrices [depth, width] one behind the other, zero beyond the last column.
+// The 36 transformed matrices [depth, width] one after the other, zero beyond the last column.
 void winograd_filter(const WinogradFilter& filter, int64_t depth, int64_t width, float* out);
 
 // The sum of `parts` sets of matrices [outputs, channels] that lie part_stride apart, rows `outputs` of them,

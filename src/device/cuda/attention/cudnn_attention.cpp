@@ -1,5 +1,5 @@
 // Attention in 16 bits and its gradient by cuDNN, which keeps the scores on the chip. For what it refuses,
-// products and clusters (backend::attention_rules) come behind.
+// products and clusters (backend::attention_rules) come after.
 #include "tessera/device/common/kernel_table.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"

@@ -1,4 +1,4 @@
-// The work behind print_cluster: what is read and written, and the text of one step of the loop.
+// The work of print_cluster: what is read and written, and the text of one step of the loop.
 #pragma once
 
 #include <string>

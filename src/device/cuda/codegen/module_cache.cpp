@@ -1,5 +1,7 @@
 #include "device/cuda/codegen/module_cache.h"
 
+#include <algorithm>
+
 #include "tessera/base/error.h"
 
 #include "device/cuda/codegen/cache_files.h"
@@ -106,8 +108,8 @@ ModuleCache::ModuleCache(const Context& context)
 
 std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<Module>& slot = modules_[source];
-  std::shared_ptr<Module> module = slot.lock();
+  const auto known = modules_.find(source);
+  std::shared_ptr<Module> module = known == modules_.end() ? nullptr : known->second.lock();
   if (module != nullptr) return module;
   module = std::make_shared<Module>(context_, source);
   if (context_.present()) {
@@ -117,8 +119,20 @@ std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
     module->code_ = task.get_future().share();
     compilers_->add(std::packaged_task<void()>(std::move(task)));
   }
-  slot = module;
+  modules_[source] = module;
+  if (modules_.size() > most_) forget_unused();
   return module;
+}
+
+// At twice as many as are held, so that each costs a constant share of looking through all of them.
+void ModuleCache::forget_unused() {
+  std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
+  most_ = std::max(kUnused, 2 * modules_.size());
+}
+
+size_t ModuleCache::remembered() {
+  const std::lock_guard lock(mutex_);
+  return modules_.size();
 }
 
 void ModuleCache::wait() {

@@ -52,6 +52,9 @@ class ModuleCache {
   std::shared_ptr<Module> get(const std::string& source);
   // Of the modules that kernels hold now.
   std::vector<std::string> sources();
+  // How many texts it remembers: no more than twice those that kernels held at some time, and kUnused.
+  size_t remembered();
+  static constexpr size_t kUnused = 64;
   // Waits until nothing is being compiled.
   void wait();
   // Waits for what is being compiled and drops what waits for it: before the compiler's library is unloaded
@@ -60,8 +63,11 @@ class ModuleCache {
 
  private:
   const Context& context_;
+  void forget_unused();
+
+  std::mutex mutex_;  // guards what follows
   std::map<std::string, std::weak_ptr<Module>> modules_;
-  std::mutex mutex_;
+  size_t most_ = kUnused;  // as many are remembered before those that no kernel holds are forgotten
   std::unique_ptr<BackgroundWork> compilers_;
 };
 

@@ -1,4 +1,4 @@
-// Pointwise convolutions with the rest of the batch normalizations in front of them, or a residual behind
+// Pointwise convolutions with the rest of the batch normalizations before them, or a residual after
 // them, in one kernel.
 #pragma once
 

@@ -15,7 +15,7 @@ enum class FusedGradients { none, data, both };
 // that is the faster way on this GPU. `tf32`: fp32 products may round their operands.
 FusedGradients takes_summed_gradients(const Node& data_gradient, size_t normalizations, bool tf32,
                                       const GpuTraits& gpu);
-// Whether the mask costs less to make again than to keep, of gradients with two normalizations that are
+// Whether the mask costs less to recompute than to keep, of gradients with two normalizations that are
 // taken.
 bool recomputes_mask(const Node& data_gradient, bool tf32, const GpuTraits& gpu);
 bool takes_normalized_gradients(const Node& data_gradient, bool tf32, const GpuTraits& gpu);

@@ -181,7 +181,7 @@ class BuiltPlan : public CudnnPlan {
   }
 
  private:
-  // cuDNN's own part of the workspace begins behind, as aligned as the whole.
+  // cuDNN's own part of the workspace begins after those, as aligned as the whole.
   int64_t tensor_bytes() const { return round_up(tensors_.bytes, backend::WorkspaceLayout::kAlignment); }
 
   Context& context_;
@@ -191,7 +191,7 @@ class BuiltPlan : public CudnnPlan {
   int64_t choices_;
 };
 
-// What is copied from the host in front of each run, as words of 32 bits.
+// What is copied from the host before each run, as words of 32 bits.
 void set_words(PlanTensors::Space& space, const std::vector<float>& words) {
   space.words = static_cast<int64_t>(words.size());
   for (size_t i = 0; i < words.size(); ++i) {

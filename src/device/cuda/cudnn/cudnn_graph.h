@@ -9,6 +9,7 @@
 
 #include "tessera/compile/queue.h"
 
+#include "device/cuda/cudnn/saved_plan.h"
 #include "device/cuda/runtime/context.h"
 
 namespace tessera::cuda {
@@ -33,13 +34,6 @@ struct PlanOperand {
   const void* memory = nullptr;
 };
 using PlanOperands = std::vector<PlanOperand>;
-
-// A plan as it is kept on disk.
-struct SavedPlan {
-  int64_t choices = 0;
-  std::string text;  // empty where the plan cannot be written down
-  bool operator==(const SavedPlan&) const = default;
-};
 
 // A compiled plan, which threads may share.
 class CudnnPlan {

@@ -22,7 +22,7 @@ struct NormProblem {
   std::vector<int64_t> x;
   double epsilon = 0;
   bool residual = false;  // of batch_norm: added to the result
-  bool relu = false;      // of batch_norm, behind the sum
+  bool relu = false;      // of batch_norm, after the sum
   bool sum = false;       // of batch_norm_gradient: dy is the sum of two tensors
   bool mask = false;      // of batch_norm_gradient: zero where the relu's result is not above 0
   bool deterministic = true;

@@ -1,6 +1,5 @@
 #include "device/cuda/cudnn/plan_cache.h"
 
-#include <charconv>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -10,22 +9,8 @@
 namespace tessera::cuda {
 namespace {
 
-// To be raised when PlanProblem::key comes to mean another graph, or the bytes below other plans.
+// To be raised when PlanProblem::key comes to mean another graph, or the bytes of saved_plan.h other plans.
 constexpr int kFormat = 1;
-
-// The number of choices, a new line, and cuDNN's text.
-std::string to_bytes(const SavedPlan& saved) {
-  return fmt::format("{}\n{}", saved.choices, saved.text);
-}
-
-std::optional<SavedPlan> from_bytes(const std::string& bytes) {
-  SavedPlan saved;
-  const char* end = bytes.data() + bytes.size();
-  const auto [rest, error] = std::from_chars(bytes.data(), end, saved.choices);
-  if (error != std::errc() || rest == end || *rest != '\n') return std::nullopt;
-  saved.text.assign(rest + 1, end);
-  return saved;
-}
 
 }  // namespace
 
@@ -61,7 +46,7 @@ PlanCache::Outcome PlanCache::make(const PlanProblem& problem, int64_t choice, c
 
 // Null where nothing of use is on disk; what cuDNN does not take is built anew.
 std::shared_ptr<CudnnPlan> PlanCache::load(const PlanProblem& problem, const std::string& key) const {
-  const std::optional<SavedPlan> saved = from_bytes(files_.read(key));
+  const std::optional<SavedPlan> saved = parse_saved_plan(files_.read(key));
   if (!saved.has_value()) return nullptr;
   return backend::unless_refused([&] { return maker_.load(problem, *saved); }).value_or(nullptr);
 }

@@ -24,7 +24,12 @@ struct PlanMaker {
 // May be used by several threads; each plan is made once, by whoever needs it first.
 class PlanCache {
  public:
-  PlanCache(PlanMaker maker, CacheFiles files) : maker_(std::move(maker)), files_(std::move(files)) {}
+  // In memory the outcomes that were asked for last are kept, several networks' worth; kernels keep their
+  // plans.
+  static constexpr size_t kOutcomes = 8192;
+
+  PlanCache(PlanMaker maker, CacheFiles files, size_t outcomes = kOutcomes)
+      : maker_(std::move(maker)), files_(std::move(files)), outcomes_(outcomes) {}
 
   // From memory, from the files, or built and then kept in both. Refuses with the reason for which it could
   // not be built, which is not kept on disk. Throws what else went wrong, which is not kept at all.

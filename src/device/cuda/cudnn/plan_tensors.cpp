@@ -45,7 +45,7 @@ std::optional<PlanWithTensors> parse_plan_with_tensors(const std::string& text) 
     line >> space.number >> space.offset >> space.words >> space.value;
     result.tensors.spaces.push_back(space);
   }
-  // All that was announced, and nothing behind it.
+  // All that was announced, and nothing after it.
   if (!line || mark != kMark || line.peek() != std::istringstream::traits_type::eof()) return std::nullopt;
   return result;
 }

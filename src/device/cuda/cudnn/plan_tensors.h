@@ -19,7 +19,7 @@ struct PlanTensors {
   struct Space {
     int64_t number = 0;
     int64_t offset = 0;  // in bytes
-    // Set in front of each run: so many words of 32 bits, all of one value.
+    // Set before each run: so many words of 32 bits, all of one value.
     int64_t words = 0;
     uint32_t value = 0;
     bool operator==(const Space&) const = default;
@@ -33,7 +33,7 @@ struct PlanTensors {
   bool operator==(const PlanTensors&) const = default;
 };
 
-// One line of text with the plan's own behind it; the plan's alone where there are no such tensors.
+// One line of text with the plan's own after it; the plan's alone where there are no such tensors.
 std::string with_tensors(const PlanTensors& tensors, const std::string& plan);
 
 struct PlanWithTensors {

@@ -81,7 +81,7 @@ uint32_t reductions_of_others(const MatmulProblem& problem) {
 // Asked once for all candidates and all nodes of a problem.
 using Others = std::shared_ptr<const std::vector<cublasLtMatmulHeuristicResult_t>>;
 MadeOnce<std::pair<const Context*, std::string>, Others>& others_by_problem() {
-  static auto& others = *new MadeOnce<std::pair<const Context*, std::string>, Others>;
+  static auto& others = *new MadeOnce<std::pair<const Context*, std::string>, Others>(8192);
   return others;
 }
 

@@ -15,7 +15,7 @@ std::vector<Value*> training(const Node& node, const std::vector<Value*>& inputs
   return {y, mean, variance};
 }
 
-// A copy of the elementwise work behind a value, up to what is no such work: to read memory again is cheaper
+// A copy of the elementwise work after a value, up to what is no such work: to read memory again is cheaper
 // than to write the value for a second reader.
 Value* recomputed(Value* value) {
   const Node* node = value->producer();

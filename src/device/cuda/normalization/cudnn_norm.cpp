@@ -36,7 +36,7 @@ struct NormCall {
   std::vector<Place> inputs;
   std::vector<Place> outputs;
   // Batch norm's: the graph has the variance where cuDNN has 1 / sqrt(variance + epsilon). It is an output
-  // that is turned into the variance behind cuDNN's launches, or the gradient's input, turned into the other
+  // that is turned into the variance after cuDNN's launches, or the gradient's input, turned into the other
   // before.
   std::optional<size_t> variance;
 };

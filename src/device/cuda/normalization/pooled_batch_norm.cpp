@@ -1,4 +1,4 @@
-// Batch normalization with relu in front of max pooling, and the gradients of the three, without the tensor
+// Batch normalization with relu before max pooling, and the gradients of the three, without the tensor
 // between them.
 #include <algorithm>
 

@@ -35,14 +35,19 @@ std::optional<uint64_t> allocate_from_driver(int64_t bytes) {
 
 }  // namespace
 
-Context::Context(int ordinal) {
+int count_gpus() {
   check(driver().cuInit_(0), "starting the driver");
+  int count = 0;
+  check(driver().cuDeviceGetCount_(&count), "counting the GPUs");
+  return count;
+}
+
+Context::Context(int ordinal) {
+  const int count = count_gpus();
   int version = 0;
   check(driver().cuDriverGetVersion_(&version), "asking for the driver's version");
   require(version >= 13000, ErrorCode::unsupported,
           "the driver supports CUDA {}.{}, 13.0 is needed: update it", version / 1000, version % 1000 / 10);
-  int count = 0;
-  check(driver().cuDeviceGetCount_(&count), "counting the GPUs");
   require(ordinal >= 0 && ordinal < count, ErrorCode::unsupported,
           "there is no GPU {}: the driver reports {} (CUDA_VISIBLE_DEVICES may hide others)", ordinal, count);
   check(driver().cuDeviceGet_(&device_, ordinal), "opening the GPU");
@@ -96,6 +101,14 @@ Context::~Context() {
   pool_.reset();
   driver().cuStreamDestroy_(stream_);
   driver().cuDevicePrimaryCtxRelease_(device_);
+}
+
+std::array<char, 16> Context::identity() const {
+  CUuuid uuid{};
+  check(driver().cuDeviceGetUuid_(&uuid, device_), "asking which GPU this is");
+  std::array<char, 16> identity{};
+  std::copy(std::begin(uuid.bytes), std::end(uuid.bytes), identity.begin());
+  return identity;
 }
 
 void Context::enter() const {

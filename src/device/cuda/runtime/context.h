@@ -1,6 +1,7 @@
 // One GPU: what it is, its context, its memory, and which queues there are.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -32,6 +33,9 @@ struct GpuTraits {
   int64_t block_shared_bytes(int64_t blocks) const { return shared_bytes / blocks - 1024; }
 };
 
+// Those of this machine that the driver shows. Throws as Context().
+int count_gpus();
+
 class Context {
  public:
   // A GPU of this machine. Throws Error(unsupported) that says what was looked for, and Error(device_fault).
@@ -44,6 +48,8 @@ class Context {
 
   bool present() const { return context_ != nullptr; }
   const GpuTraits& traits() const { return traits_; }
+  // What no other GPU of any machine has.
+  std::array<char, 16> identity() const;
   CUcontext handle() const { return context_; }
   ModuleCache& modules() const { return *modules_; }
   // Makes the GPU current for the calling thread; every entry into the backend starts with it.

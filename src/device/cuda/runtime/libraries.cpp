@@ -55,7 +55,16 @@ void* open_one(const std::string& file) {
   return dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
 }
 
-// Left loaded for the life of the process: modules and plans hold code of it.
+template <typename Function>
+void resolve(void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(find_symbol(library, symbol));
+}
+
+constexpr const char* kToolkitAdvice =
+    "Install the CUDA 13 toolkit or its Python wheels, or name a folder in TESSERA_CUDA_PATH";
+
+}  // namespace
+
 void* open_library(const std::string& file, const std::string& advice) {
   if (const char* own = std::getenv("TESSERA_CUDA_PATH")) {
     if (void* library = open_one(fmt::format("{}/{}", own, file))) return library;
@@ -73,20 +82,15 @@ void* open_library(const std::string& file, const std::string& advice) {
        fmt::join(library_folders(), ", "));
 }
 
-template <typename Function>
-void resolve(void* library, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
+void* find_symbol(void* library, const char* symbol) {
+  void* found = dlsym(library, symbol);
   require(
-      function != nullptr, ErrorCode::unsupported,
+      found != nullptr, ErrorCode::unsupported,
       "the library lacks '{}': it is older than the CUDA 13 that this was built for; update the driver or "
       "the toolkit",
       symbol);
+  return found;
 }
-
-constexpr const char* kToolkitAdvice =
-    "Install the CUDA 13 toolkit or its Python wheels, or name a folder in TESSERA_CUDA_PATH";
-
-}  // namespace
 
 std::vector<std::string> library_folders() {
   static const std::vector<std::string> folders = [] {

@@ -22,9 +22,11 @@ namespace tessera::cuda {
   X(cuDeviceGetName)                \
   X(cuDeviceGetAttribute)           \
   X(cuDeviceTotalMem)               \
+  X(cuDeviceGetUuid)                \
   X(cuDevicePrimaryCtxRetain)       \
   X(cuDevicePrimaryCtxRelease)      \
   X(cuCtxSetCurrent)                \
+  X(cuCtxGetStreamPriorityRange)    \
   X(cuMemGetInfo)                   \
   X(cuMemAlloc)                     \
   X(cuMemFree)                      \
@@ -44,6 +46,7 @@ namespace tessera::cuda {
   X(cuMemsetD8Async)                \
   X(cuMemsetD32Async)               \
   X(cuStreamCreate)                 \
+  X(cuStreamCreateWithPriority)     \
   X(cuStreamDestroy)                \
   X(cuStreamSynchronize)            \
   X(cuStreamWaitEvent)              \
@@ -110,6 +113,12 @@ const Driver& driver();
 const Nvrtc& nvrtc();
 const CublasLt& cublaslt();
 void* cudnn_library();  // a handle for dlsym
+
+// Another one, which stays loaded for the life of the process: modules and plans hold code of it. Throws
+// Error(unsupported) with the advice and the files that were tried.
+void* open_library(const std::string& file, const std::string& advice);
+// Throws Error(unsupported) naming the symbol that the library lacks.
+void* find_symbol(void* library, const char* symbol);
 
 // Folders that are searched, in this order: $TESSERA_CUDA_PATH, the loader's own, the toolkit's, Python's
 // `nvidia` packages.

@@ -1,4 +1,4 @@
-// The pool behind the GPU's blocks: wide ranges of addresses, and granules of memory that are mapped where
+// The pool of the GPU's blocks: wide ranges of addresses, and granules of memory that are mapped where
 // blocks need them. Grows without copying, for a block that finds no room among its neighbors gets other
 // addresses, to which idle granules are moved; so memory does not fragment.
 #pragma once
@@ -23,13 +23,13 @@ class VirtualMemory {
  public:
   virtual ~VirtualMemory() = default;
   virtual int64_t granularity() const = 0;
-  // Addresses with no memory behind them. Throws Error when there are none left.
+  // Addresses without memory. Throws Error when there are none left.
   virtual uint64_t reserve(int64_t bytes) = 0;
   virtual void release(uint64_t address, int64_t bytes) = 0;
   // Memory that has no address yet; none when the device has not as much.
   virtual std::optional<Granule> create(int64_t bytes) = 0;
   virtual void destroy(const Granule& granule) = 0;
-  // Puts the granules at the address, one behind the other. Throws Error, and then nothing is mapped.
+  // Puts the granules at the address, one after the other. Throws Error, and then nothing is mapped.
   virtual void map(uint64_t address, const std::vector<Granule>& granules) = 0;
   virtual void unmap(uint64_t address, int64_t bytes) = 0;
   // Waits for all work given to the device. False when that cannot be waited for now, as when a run is being

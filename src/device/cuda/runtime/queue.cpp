@@ -46,15 +46,19 @@ class GraphRecording : public Recording {
 
 }  // namespace
 
-CudaQueue::CudaQueue(std::shared_ptr<Context> context) : context_(std::move(context)) {
+CudaQueue::CudaQueue(std::shared_ptr<Context> context, Priority priority) : context_(std::move(context)) {
   if (!context_->present()) return;
   context_->enter();
-  check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
+  int number = 0;
+  if (priority == Priority::highest)
+    check(driver().cuCtxGetStreamPriorityRange_(nullptr, &number), "asking for the priorities of streams");
+  check(driver().cuStreamCreateWithPriority_(&stream_, CU_STREAM_NON_BLOCKING, number), "creating a stream");
   context_->add_queue(*this);
 }
 
 CudaQueue::~CudaQueue() {
   if (!context_->present()) return;
+  lane_.reset();
   context_->remove_queue(*this);
   driver().cuCtxSetCurrent_(context_->handle());
   for (const CUstream stream : {copy_stream_, stream_}) {
@@ -122,6 +126,13 @@ void CudaQueue::synchronize() {
   const std::lock_guard lock(recording_);
   context_->enter();
   check(driver().cuStreamSynchronize_(stream_), "waiting for the GPU");
+  if (lane_ != nullptr) lane_->synchronize();
+}
+
+// Its few small kernels go ahead of those that wait for a place on the GPU.
+Queue* CudaQueue::lane() {
+  if (lane_ == nullptr && context_->present()) lane_.reset(new CudaQueue(context_, Priority::highest));
+  return lane_.get();
 }
 
 bool CudaQueue::try_synchronize() {
@@ -143,6 +154,8 @@ std::unique_ptr<OutputBuffer> CudaQueue::output_buffer(int64_t bytes) {
 // What other threads do meanwhile, on other streams, is neither recorded nor refused.
 std::unique_ptr<Recording> CudaQueue::record(const std::function<void()>& work) {
   const std::lock_guard lock(recording_);
+  std::unique_lock<std::recursive_mutex> lane_lock;
+  if (lane_ != nullptr) lane_lock = std::unique_lock(lane_->recording_);
   context_->enter();
   check(driver().cuStreamBeginCapture_(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "starting to record");
   CUgraph graph = nullptr;

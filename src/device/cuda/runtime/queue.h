@@ -13,7 +13,7 @@ namespace tessera::cuda {
 class CudaQueue : public Queue {
  public:
   // Of a card that is only planned for it does nothing, and nothing must be asked of it.
-  explicit CudaQueue(std::shared_ptr<Context> context);
+  explicit CudaQueue(std::shared_ptr<Context> context) : CudaQueue(std::move(context), Priority::usual) {}
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
@@ -25,6 +25,7 @@ class CudaQueue : public Queue {
   std::shared_ptr<Event> mark() override;
   void wait_for(const Event& event) override;
   void synchronize() override;
+  Queue* lane() override;
   std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override;
   std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
@@ -40,9 +41,13 @@ class CudaQueue : public Queue {
   bool try_synchronize();
 
  private:
+  enum class Priority : uint8_t { usual, highest };
+  CudaQueue(std::shared_ptr<Context> context, Priority priority);
+
   std::shared_ptr<Context> context_;
   CUstream stream_ = nullptr;
   CUstream copy_stream_ = nullptr;
+  std::unique_ptr<CudaQueue> lane_;  // from the first time that it is asked for
   std::shared_ptr<void> cudnn_handle_;
   // Held while it is recorded: a stream that is waited for then loses its recording.
   std::recursive_mutex recording_;

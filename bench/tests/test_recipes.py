@@ -1,0 +1,70 @@
+"""bench/recipes, with a stand-in for the program."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from tessera_bench import machine, recipes  # noqa: E402
+
+PROGRAM = """#!/bin/sh
+mkdir "$4"
+echo '%s' > "$4/summary.json"
+"""
+
+
+class RecipesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+
+    def recipes(self, numbers, *names, program=PROGRAM):
+        """(exit status, stdout, the JSON lines)"""
+        path, results, out = self.root / "tessera", self.root / "results.jsonl", io.StringIO()
+        path.write_text(program % json.dumps(numbers | {"versions": {}}) if "%s" in program else program)
+        path.chmod(0o755)
+        with contextlib.redirect_stdout(out):
+            status = recipes.main([*names, "--program", str(path), "--results", str(results)])
+        lines = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+        return status, out.getvalue(), lines
+
+    def test_what_is_reached_is_recorded(self):
+        status, out, lines = self.recipes({"test_auc": 0.99, "test_loss": 0.1, "epochs": 3}, "flights")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"^cpu/flights test_auc 0\.9900 \(at least 0\.\d+\), 0\.0\d minutes of each of \d threads \(at most 3\): ok\n$")
+        self.assertEqual((lines[0]["case"], lines[0]["bounds"][0]["reached"], lines[0]["ok"]), ("cpu/flights", 0.99, True))
+        self.assertEqual(lines[0]["numbers"], {"test_auc": 0.99, "test_loss": 0.1})
+
+    def test_too_little_fails_and_is_recorded(self):
+        status, out, lines = self.recipes({"test_auc": 0.5}, "flights")
+        self.assertEqual((status, lines[0]["ok"]), (1, False))
+        self.assertIn("MISSED", out)
+
+    def test_every_number_counts_and_of_a_distance_less_is_better(self):
+        self.assertEqual(self.recipes({"test_mean_distance": 0.01, "test_spread": 0.95}, "gan")[0], 0)
+        self.assertEqual(self.recipes({"test_mean_distance": 0.9, "test_spread": 0.95}, "gan")[0], 1)
+        self.assertEqual(self.recipes({"test_mean_distance": 0.01, "test_spread": 0.01}, "gan")[0], 1)
+
+    def test_too_slow_fails(self):
+        slow = {"flights": recipes.Stated(0, (recipes.Bound("test_auc", 0.5),))}
+        with mock.patch.object(recipes, "STATED", slow):
+            self.assertEqual(self.recipes({"test_auc": 0.99}, "flights")[0], 1)
+
+    def test_a_program_that_fails_fails(self):
+        status, out, lines = self.recipes({}, "flights", program="#!/bin/sh\nexit 5\n")
+        self.assertEqual((status, out, lines), (1, "cpu/flights failed with status 5\n", []))
+
+    def test_stated_are_recipes(self):
+        for name in recipes.STATED:
+            self.assertTrue((machine.ROOT / "recipes" / f"{name}.toml").exists(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

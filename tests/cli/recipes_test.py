@@ -1,0 +1,67 @@
+"""Every recipe of recipes/ trains twenty steps on small data of its kind; ./test --long trains them to their quality."""
+
+import itertools
+import tomllib
+import unittest
+
+from program import ROOT, ProgramTest
+from task_data import write_pictures, write_table, write_texts
+
+STEPS = 20
+NUMBERS = ("one", "two", "three", "four", "five")
+SMALL = ("train.batch=4", "train.device=cpu")
+# Of networks for images of 224x224 pixels, beside that: they can be smaller, but for AlexNet's, whose layers are for them.
+LARGE = {"resnet18": ("data.image_size=64",), "resnet50": ("data.image_size=64", "train.accumulate=2")}
+
+
+class RecipesTest(ProgramTest):
+    def small_data(self, recipe):
+        """The values that replace a recipe's data; a recipe of another kind of data needs a line here."""
+        where = self.root / "of-recipes"
+        kind = recipe.get("task", {}).get("name") or recipe["data"]["kind"]
+        if kind == "synthetic":
+            return ["data.train_images=60", "data.test_images=4"]
+        if not where.exists():
+            if kind == "click_through":
+                write_table(where)
+            elif kind == "masked_language_model":
+                write_texts(where)
+            elif kind == "bert_pretraining":
+                self.write_shards(where)
+            elif kind in ("gan", "idx"):
+                write_pictures(where)
+            elif kind == "image_folder":
+                write_pictures(self.root / "pictures")
+                self.call("data", "export", self.root / "pictures", "-o", where, "--train", 40, "--test", 8)
+            else:
+                self.fail(f"no small data for '{kind}'")
+        return [f"data.path={where}"]
+
+    def write_shards(self, folder):
+        """Documents of some lines, which are sentences to this task."""
+        lines = [" ".join(words) for words in itertools.product(NUMBERS, repeat=4)]
+        text, tokenizer = self.root / "text", self.root / "tokenizer"
+        text.write_text("".join(line + "\n\n" * (number % 6 == 5) + "\n" for number, line in enumerate(lines)))
+        self.call("data", "tokenize", "--train", "wordpiece", "--vocabulary", 60, text, "-o", tokenizer)
+        self.call("data", "tokenize", "--tokenizer", tokenizer, text, "-o", folder, "--quiet")
+
+    def run_steps(self, file):
+        recipe = tomllib.loads(file.read_text())
+        values = [*SMALL, *self.small_data(recipe), *LARGE.get(file.stem, ())]
+        out = self.root / "run"
+        told = self.call("train", file, "--out", out, "--quiet", "--max-steps", STEPS,
+                         *(word for value in values for word in ("--set", value)))
+        self.assertIn(f"stopped after step {STEPS} ", told)
+        self.assertTrue((out / "checkpoints/last.safetensors").exists())
+
+
+def add_tests():
+    """A test for each recipe, so that a failure names it."""
+    for file in sorted((ROOT / "recipes").glob("*.toml")):
+        setattr(RecipesTest, f"test_{file.stem}", lambda self, file=file: self.run_steps(file))
+
+
+add_tests()
+
+if __name__ == "__main__":
+    unittest.main()
