@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/distribute/exchange.h"
 
 namespace tessera::testing {
