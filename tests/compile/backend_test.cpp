@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tessera/interface_version.h>
 
@@ -51,7 +52,7 @@ TEST_F(Backends, RunGraphsWithTheirKernels) {
 
 TEST_F(Backends, OfAnotherTextAreRefusedByBothVersions) {
   EXPECT_ERROR(Device::open("another"), ErrorCode::unsupported, "libtessera_another.so",
-               "built against the interface 0123456789ab", std::string("has ") + TESSERA_INTERFACE_VERSION);
+               "built against the interface 0123456789ab", fmt::format("has {}", TESSERA_INTERFACE_VERSION));
 }
 
 TEST_F(Backends, ThatAreNoneAreRefused) {
