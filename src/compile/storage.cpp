@@ -226,16 +226,22 @@ class StoragePlanner {
   std::vector<DyingInput> dying_inputs(const Node& node, size_t step) const {
     std::vector<DyingInput> result;
     std::unordered_map<const Value*, size_t> known;  // by root
+    std::set<size_t> read_in_part;                   // blocks
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Value* input = node.input(i);
       const Placement& placement = plan_.placements.at(input);
       if (placement.kind != StorageKind::arena || readers_.at(views_.whole(input)) != 0) continue;
-      if (plan_.memory.blocks[placement.index].bytes != input->type().bytes()) continue;
+      if (plan_.memory.blocks[placement.index].bytes != input->type().bytes()) {
+        read_in_part.insert(placement.index);
+        continue;
+      }
       if (is_busy(placement.index, step)) continue;
       const auto [entry, added] = known.emplace(views_.whole(input), result.size());
       if (added) result.push_back({placement.index, {}});
       result[entry->second].places.push_back(i);
     }
+    // A part is read with another index than the whole: it may be gone by then.
+    std::erase_if(result, [&](const DyingInput& input) { return read_in_part.contains(input.block); });
     return result;
   }
 
