@@ -11,6 +11,7 @@
 #include "tessera/compile/device_collectives.h"
 #include "tessera/compile/queue.h"
 #include "tessera/graph/operator.h"
+#include "tessera/passes/readiness.h"
 
 namespace tessera {
 namespace {
@@ -162,17 +163,12 @@ std::variant<Refusal, KernelMaker> plan(const KernelRequest& request, const Devi
       });
 }
 
-bool is_collective(const Node& node) {
-  return node.schema().operator_class == OperatorClass::communication &&
-         node.attributes().integer("ranks") > 1;
-}
+}  // namespace
 
 std::shared_ptr<Communicator> group_of(const Node& node, const CompileOptions& options) {
   const auto known = options.communicators.find(node.attributes().text("group"));
   return known == options.communicators.end() ? nullptr : known->second;
 }
-
-}  // namespace
 
 void connect_groups(const Graph& graph, Device& device, const CompileOptions& options) {
   auto* const collectives = device.extension<DeviceCollectives>();

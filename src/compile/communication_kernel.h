@@ -11,6 +11,9 @@
 
 namespace tessera {
 
+// What CompileOptions::communicators has for the group of a collective; null where it has none.
+std::shared_ptr<Communicator> group_of(const Node& node, const CompileOptions& options);
+
 // Connects, by name, the groups of the graph's collectives on a device that exchanges tensors itself.
 void connect_groups(const Graph& graph, Device& device, const CompileOptions& options);
 

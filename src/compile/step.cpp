@@ -3,6 +3,7 @@
 #include "tessera/base/progress.h"
 #include "tessera/graph/operator.h"
 
+#include "compile/communication_kernel.h"
 #include "compile/kernel_choice.h"
 #include "compile/kernel_failure.h"
 
@@ -61,10 +62,8 @@ KernelRequest request_for(const Node& node, const Schedule& schedule, const Comp
                         .frozen_inputs = {},
                         .deterministic = options.passes.deterministic,
                         .tf32 = options.passes.precision == Precision::tf32 && tf32_allowed()};
-  if (node.schema().operator_class == OperatorClass::communication) {
-    const auto known = options.communicators.find(node.attributes().text("group"));
-    if (known != options.communicators.end()) request.communicator = known->second;
-  }
+  if (node.schema().operator_class == OperatorClass::communication)
+    request.communicator = group_of(node, options);
   // For what runs once nothing is packed.
   const bool runs_once = schedule.settled.contains(node.output());
   for (const Value* input : node.inputs())

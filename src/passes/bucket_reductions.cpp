@@ -90,7 +90,7 @@ bool bucket_reductions(Graph& graph, const PassContext& context) {
   if (bytes == 0) return false;
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) {
-    if (node->operator_name() != "all_reduce" || node->attributes().integer("ranks") == 1) continue;
+    if (node->operator_name() != "all_reduce" || !is_collective(*node)) continue;
     if (node->inputs().size() > 1 && is_static(*node)) nodes.push_back(node.get());
   }
   bool changed = false;

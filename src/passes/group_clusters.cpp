@@ -19,6 +19,7 @@
 
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
+#include "tessera/passes/readiness.h"
 #include "tessera/passes/settled_values.h"
 
 #include "passes/clusters.h"
@@ -154,11 +155,6 @@ class Groups {
         if (const std::optional<Feeding> found = feeding_of(**node)) feeding_[node->get()] = *found;
       }
     }
-  }
-
-  static bool is_collective(const Node& node) {
-    return node.schema().operator_class == OperatorClass::communication &&
-           node.attributes().integer("ranks") > 1;
   }
 
   std::optional<Feeding> feeding_of(const Node& node) const {

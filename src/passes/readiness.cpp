@@ -21,6 +21,11 @@ bool takes_long(const Node& node) {
   }
 }
 
+bool is_collective(const Node& node) {
+  return node.schema().operator_class == OperatorClass::communication &&
+         node.attributes().integer("ranks") > 1;
+}
+
 Readiness::Readiness(const Graph& graph) {
   size_t place = 0;
   for (const auto& node : graph.nodes()) {

@@ -1,5 +1,7 @@
 // The faults of oneDNN in what follows a product, and in products of whole numbers, in the library alone. A
-// test that fails says that the installed version has the fault no more; what to do stands with it.
+// test that fails says that the installed version has the fault no more; what to do stands with it. Where the
+// processor lacks the instructions of the code at fault oneDNN runs other code, which tells nothing of it:
+// skipped.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,7 @@
 // The faults of oneDNN's weight gradients for which kernels refuse problems, in the library alone. A test
-// that fails says that the installed version has the fault no more; what to do stands with it.
+// that fails says that the installed version has the fault no more; what to do stands with it. Where the
+// processor lacks the instructions of the code at fault oneDNN runs other code, which tells nothing of it:
+// skipped.
 #include <cmath>
 #include <cstring>
 #include <string>

@@ -27,6 +27,7 @@ bool has_two_gpus() {
   return found;
 }
 
+// NCCL connects no two ranks on one GPU.
 #define TESSERA_NEEDS_TWO_GPUS() \
   if (!has_two_gpus()) GTEST_SKIP() << "no two GPUs"
 

@@ -1,4 +1,4 @@
-// In which order the values of a graph come to be there.
+// In which order the values of a graph come to be there, and what exchanges them with other ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,9 @@ namespace tessera {
 // Products, convolutions, normalizations, collectives and the like, and fusions that hold one; the rest is
 // light: elementwise work, sums, movement.
 bool takes_long(const Node& node);
+
+// Exchanges tensors with other ranks; of one rank it is the identity.
+bool is_collective(const Node& node);
 
 // Of each value the place, in the graph's order, of the last node that it waits for among those that take
 // long. What is light counts for nothing, wherever it stands. So the ranks of a group agree on
