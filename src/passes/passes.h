@@ -20,6 +20,8 @@ bool fuse_elementwise(Graph& graph, const PassContext& context);
 // What several ranks add up together, in buckets of PassOptions::bucket_bytes in the order in which they are
 // made.
 bool bucket_reductions(Graph& graph, const PassContext& context);
+// What they add up together, as parts of one value.
+bool join_reductions(Graph& graph, const PassContext& context);
 
 // Clusters at the start and at the end of the step that do not depend on each other: kind "clusters", whose
 // body holds nothing but clusters.

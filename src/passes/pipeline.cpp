@@ -63,6 +63,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      .run = passes::bucket_reductions,
                      .after = {"lower_precision"},
                      .before = {"fuse_elementwise", "group_clusters"}};
+  // What groups find before a collective is what it waits for, and nothing between.
+  const Pass joins{.name = "join_reductions",
+                   .documentation = "what ranks add up together, in one piece of memory",
+                   .run = passes::join_reductions,
+                   .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
       dead,    algebra,   constants, common,  // what the model's code and the gradients left
       layout,  constants,                     // channels-first code, and its constants in the new order
@@ -74,6 +79,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   if (options.fuse)
     passes.insert(passes.end(),
                   {recompute, patterns, statistics, dead, input_casts, expand, dead, clusters, groups});
+  passes.push_back(joins);
   check_order(passes);
   return passes;
 }

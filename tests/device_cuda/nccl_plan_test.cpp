@@ -71,12 +71,19 @@ TEST(NcclPlan, IsNoneOfOneRank) {
   EXPECT_EQ(count_nodes(*planned_step("resnet18", 1, Precision::fp16), is_all_reduce), 0u);
 }
 
-// One launch for the scaling of all gradients of a bucket, not one for each.
-TEST(NcclPlan, ScalesTheGradientsOfABucketTogether) {
-  const auto count = [](int64_t ranks) {
-    return planned_step("resnet50", ranks, Precision::fp16)->nodes().size();
+// One launch for the scaling of all gradients of a bucket, not one for each; and they make one piece of
+// memory without being copied.
+TEST(NcclPlan, ScalesTheGradientsOfABucketTogetherInOnePiece) {
+  const auto is_launched = [](const NodeReport& node) { return node.kernel != "alias"; };
+  const auto moves = [](const NodeReport& node) {
+    return node.operator_name == "concat" || node.operator_name == "split" || node.operator_name == "reshape";
   };
-  EXPECT_LT(count(2), count(1) + 30);
+  const auto alone = planned_step("resnet50", 1, Precision::fp16);
+  const auto of_two = planned_step("resnet50", 2, Precision::fp16);
+  EXPECT_LT(count_nodes(*of_two, is_launched), count_nodes(*alone, is_launched) + 30);
+  EXPECT_EQ(count_nodes(*of_two, [&](const NodeReport& node) { return moves(node) && is_launched(node); }),
+            0u);
+  EXPECT_GT(count_nodes(*of_two, [](const NodeReport& node) { return node.operator_name == "concat"; }), 4u);
 }
 
 std::string refusal(const std::function<Value*(Value* x)>& build, DataType type) {

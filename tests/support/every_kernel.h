@@ -130,11 +130,6 @@ inline std::vector<Tensor> run_kernel(Device& device, Kernel& kernel, const Kern
   return outputs;
 }
 
-// Runs the body of a fused node kernel by kernel.
-inline bool is_of_several_kernels(const KernelCandidate& candidate) {
-  return candidate.name == "unfused" || candidate.name == "expanded";
-}
-
 // Given all outputs of one run, and what to say of it.
 using CheckOutputs = std::function<void(const std::vector<Tensor>& outputs, const std::string& context)>;
 
@@ -190,7 +185,7 @@ inline std::vector<std::string> expect_every_kernel(const Node& node, const std:
         refusals += "\n  " + candidate.name + ": " + refusal;
         continue;
       }
-      Expectation expectation = is_of_several_kernels(candidate) ? rounded_at_each_node : rounded_once;
+      Expectation expectation = candidate.rounds_between ? rounded_at_each_node : rounded_once;
       for (Tolerance& tolerance : expectation.tolerances)
         tolerance = amplified(tolerance, candidate.rounding_amplification);
       const Comparison comparison{.graph = *graph,

@@ -77,6 +77,8 @@ struct KernelCandidate {
   std::string name;  // such as "onednn.convolution" or "loops.cluster"
   // Its rounding errors as a multiple of those of the plain sums: more than 1 where it computes otherwise.
   double rounding_amplification = 1;
+  // What lies between the nodes of a fused one may be rounded to its type, as by a kernel for each of them.
+  bool rounds_between = false;
   // Taken only where no other candidate is willing, the first of several, and never timed.
   bool fallback = false;
   // Asked and taken by the tuner alone, after all others: what a refusal costs only a measurement pays back.

@@ -70,6 +70,9 @@ struct PassTarget {
   // PassOptions::bucket_bytes where nobody says it: more than 0 where the device exchanges values beside
   // other work.
   int64_t bucket_bytes = 0;
+  // Values that ranks add up together become one value, each whose bytes are a multiple of this with a place
+  // in it, for devices that exchange one piece faster than many. 0: they stay apart.
+  int64_t joined_reduction_alignment = 0;
 };
 
 struct PassContext {

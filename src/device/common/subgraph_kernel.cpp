@@ -195,21 +195,26 @@ std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph,
 }
 
 KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
-  return checked_candidate("unfused", [candidates](const KernelRequest& request) -> KernelMaker {
-    refuse_unless(request.node.body() != nullptr, "the node is not fused");
-    return [candidates, &request] {
-      // The node outlives its kernels, and so does its body.
-      const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
-      return make_subgraph_kernel(body, request, candidates);
-    };
-  });
+  KernelCandidate candidate =
+      checked_candidate("unfused", [candidates](const KernelRequest& request) -> KernelMaker {
+        refuse_unless(request.node.body() != nullptr, "the node is not fused");
+        return [candidates, &request] {
+          // The node outlives its kernels, and so does its body.
+          const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
+          return make_subgraph_kernel(body, request, candidates);
+        };
+      });
+  candidate.rounds_between = true;
+  return candidate;
 }
 
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
                                const PassTarget& target) {
-  return willing_candidate(name, [=](const KernelRequest& request) {
+  KernelCandidate candidate = willing_candidate(name, [=](const KernelRequest& request) {
     return make_subgraph_kernel(graph_of_rule(request.node, rule, target), request, candidates);
   });
+  candidate.rounds_between = true;
+  return candidate;
 }
 
 }  // namespace tessera::backend

@@ -100,6 +100,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.values_per_group = kValuesOfAGroup;
   // Of gradients that NCCL exchanges beside the backward pass, as PyTorch has it.
   target.bucket_bytes = int64_t{25} << 20;
+  target.joined_reduction_alignment = memory_alignment();
   // Memory is not what is short on a GPU, and what is recomputed costs another pass over it: no more than is
   // lost in the noise.
   target.recompute_limit_bytes = 0;

@@ -60,10 +60,13 @@ KernelCandidate lt_candidate(Context& context, int64_t choice) {
   return candidate;
 }
 
-std::vector<KernelCandidate> fused(const Node&, Context& context) {
+std::vector<KernelCandidate> fused(const Node& node, Context& context) {
   std::vector<KernelCandidate> candidates;
-  for (int64_t choice = 0; choice < kLtAlgorithms; ++choice)
+  for (int64_t choice = 0; choice < kLtAlgorithms; ++choice) {
     candidates.push_back(lt_candidate(context, choice));
+    // Some algorithms, the first among them, store the product in its type before the epilogue takes it up.
+    candidates.back().rounds_between = node.body() != nullptr;
+  }
   return candidates;
 }
 
