@@ -139,10 +139,16 @@ class FewChannelGradient {
 };
 
 template <typename P>
-__device__ void few_channel_gradient(const typename P::Image* x, const typename P::Element* dy,
-                                     float* parts) {
+struct FewChannelGradientPointers {
+  const typename P::Image* x;     // [items, rows, columns, channels]
+  const typename P::Element* dy;  // [items, rows, columns, outputs]
+  float* parts;                   // of each block's warps a gradient of the weight, to be added up
+};
+
+template <typename P>
+__device__ void few_channel_gradient(const FewChannelGradientPointers<P>& at) {
   extern __shared__ uint4 memory[];
-  FewChannelGradient<P>(x, dy, memory).run(parts);
+  FewChannelGradient<P>(at.x, at.dy, memory).run(at.parts);
 }
 
 }  // namespace tessera

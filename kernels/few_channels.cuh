@@ -261,11 +261,18 @@ class FewChannelConvolution {
 };
 
 template <typename P>
-__device__ void few_channel_convolution(const typename P::Image* x, const typename P::Element* weight,
-                                        const typename P::Element* bias, typename P::Element* y,
-                                        float* parts) {
+struct FewChannelPointers {
+  const typename P::Image* x;         // [items, rows, columns, channels]
+  const typename P::Element* weight;  // [outputs, rows, columns, channels] of the window
+  const typename P::Element* bias;    // [outputs]; null without one
+  typename P::Element* y;             // [items, rows, columns, outputs]
+  float* parts;                       // [2, blocks, outputs]: with statistics, to be added up
+};
+
+template <typename P>
+__device__ void few_channel_convolution(const FewChannelPointers<P>& at) {
   extern __shared__ uint4 memory[];
-  FewChannelConvolution<P>(x, y, memory).run(weight, bias, parts);
+  FewChannelConvolution<P>(at.x, at.y, memory).run(at.weight, at.bias, at.parts);
 }
 
 }  // namespace tessera

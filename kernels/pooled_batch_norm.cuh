@@ -87,9 +87,20 @@ __device__ inline I nearest(I at, int extent) {
   return at < 0 ? 0 : at < extent ? at : extent - 1;
 }
 
-template <typename P, typename T>
-__device__ void batch_norm_max_pool(const T* x, const float* scale, const float* bias, const float* mean,
-                                    const float* variance, T* y, uint8* position) {
+template <typename P>
+struct PooledBatchNorm {
+  const typename P::Element* x;
+  const float* scale;
+  const float* bias;
+  const float* mean;
+  const float* variance;
+  typename P::Element* y;
+  uint8* position;  // of each window's largest element in it
+};
+
+template <typename P>
+__device__ void batch_norm_max_pool(const PooledBatchNorm<P>& at) {
+  using T = typename P::Element;
   using H = typename P::Height;
   using W = typename P::Width;
   using I = typename P::Index;
@@ -99,12 +110,12 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
   constexpr I groups = (W::output + Q - 1) / Q;
   const PoolThread<P> own;
   float center[V], factor[V], offset[V];
-  load_channels(mean, own.channel, center);
-  load_channels(variance, own.channel, offset);
-  load_channels(scale, own.channel, factor);
+  load_channels(at.mean, own.channel, center);
+  load_channels(at.variance, own.channel, offset);
+  load_channels(at.scale, own.channel, factor);
 #pragma unroll
   for (int v = 0; v < V; ++v) factor[v] *= rsqrtf(offset[v] + P::epsilon);
-  load_channels(bias, own.channel, offset);
+  load_channels(at.bias, own.channel, offset);
 
   for (I n = own.first; n < P::images * H::output * groups; n += own.step) {
     const I row = n / groups, to_w = n % groups * Q;
@@ -125,8 +136,8 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
       Pack<T, V> pixels[columns];
 #pragma unroll
       for (int j = 0; j < columns; ++j)
-        pixels[j] = load<V>(x + input_offset<P>(image, nearest(from_h + i, H::input),
-                                                nearest(from_w + j, W::input), own.channel));
+        pixels[j] = load<V>(at.x + input_offset<P>(image, nearest(from_h + i, H::input),
+                                                   nearest(from_w + j, W::input), own.channel));
 #pragma unroll
       for (int j = 0; j < columns; ++j) {
 #pragma unroll
@@ -161,8 +172,8 @@ __device__ void batch_norm_max_pool(const T* x, const float* scale, const float*
         }
       }
       const I to = output_offset<P>(image, to_h, to_w + q, own.channel);
-      store(y + to, values);
-      store(position + to, places);
+      store(at.y + to, values);
+      store(at.position + to, places);
     }
   }
 }
@@ -260,35 +271,46 @@ __device__ inline void for_each_unpooled(const T* x, const T* dy, const uint8* p
   }
 }
 
+template <typename P>
+struct UnpooledGradient {
+  BatchNormBackward<P> norm;  // but for dy, which is that of the pooled tensor
+  const typename P::Element* dy;
+  const uint8* position;
+  float* parts;  // of all blocks, to be added up to the totals
+  float* totals;
+};
+
 // Each block leaves its part of dbias = sum dz and of sum dz (x - mean): `parts` holds 2 * channels numbers
 // of each blockIdx.x, in slices, the first sums of a slice before its second ones.
-template <typename P, typename T>
-__device__ void add_unpooled(BatchNormBackward<P> work, const T* dy, const uint8* position, float* parts) {
+template <typename P>
+__device__ void add_unpooled(const UnpooledGradient<P>& from) {
   constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
   __shared__ float room[P::threads / 32 * columns];
+  BatchNormBackward<P> work = from.norm;
   work.start(PoolThread<P>().channel);
   ChannelSums<V> sums{};
-  for_each_unpooled<P, true>(work.x, dy, position,
-                             [&](int64 at, Pack<T, V>(&kept)[2]) { work.take(at, kept, {}, sums); });
-  add_over_block<P>(sums, room, parts + (int64{blockIdx.x} * gridDim.y + blockIdx.y) * columns);
+  for_each_unpooled<P, true>(
+      work.x, from.dy, from.position,
+      [&](int64 at, Pack<typename P::Element, V>(&kept)[2]) { work.take(at, kept, {}, sums); });
+  add_over_block<P>(sums, room, from.parts + (int64{blockIdx.x} * gridDim.y + blockIdx.y) * columns);
 }
 
-// `totals` holds the parts of all blocks, added up.
-template <typename P, typename T>
-__device__ void write_unpooled(BatchNormBackward<P> work, const T* dy, const uint8* position,
-                               const float* totals) {
+template <typename P>
+__device__ void write_unpooled(const UnpooledGradient<P>& from) {
   constexpr int V = Resident<P>::vector, width = Resident<P>::width;
   const PoolThread<P> own;
   ChannelSums<V> sums;
-  const float* firsts = totals + int64{blockIdx.y} * 2 * width;
+  const float* firsts = from.totals + int64{blockIdx.y} * 2 * width;
   load_channels(firsts, own.channel % width, sums.first);
   load_channels(firsts + width, own.channel % width, sums.second);
+  BatchNormBackward<P> work = from.norm;
   work.start(own.channel);
   work.finish(own.channel, sums, own.first == 0);
-  for_each_unpooled<P, false>(work.x, dy, position, [&](int64 at, Pack<T, V>(&kept)[2]) {
-    work.take_in_second_pass(kept, {});
-    work.write(at, kept, {});
-  });
+  for_each_unpooled<P, false>(work.x, from.dy, from.position,
+                              [&](int64 at, Pack<typename P::Element, V>(&kept)[2]) {
+                                work.take_in_second_pass(kept, {});
+                                work.write(at, kept, {});
+                              });
 }
 
 }  // namespace tessera

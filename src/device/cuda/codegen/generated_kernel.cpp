@@ -1,7 +1,6 @@
 #include "device/cuda/codegen/generated_kernel.h"
 
 #include <algorithm>
-#include <span>
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
@@ -151,29 +150,54 @@ GeneratedRegistration::GeneratedRegistration(
                               return make(request.node, gpu);
                             }) {}
 
-void PointerList::add(Argument::Kind kind, std::optional<size_t> index) {
-  if (!index.has_value()) {
-    fields_.emplace_back("nullptr");
-    return;
+std::string PointerList::add(std::string_view type, std::string name, Argument argument) {
+  const std::string parameter = fmt::format("{}* {}", type, name);
+  if (std::find(parameters_.begin(), parameters_.end(), parameter) == parameters_.end()) {
+    parameters_.push_back(parameter);
+    arguments_.push_back(argument);
   }
-  const bool reads = kind == Argument::Kind::input;
-  const Value* value = reads ? node_.input(*index) : node_.output(*index);
-  const std::string name = fmt::format("{}{}", reads ? 'x' : 'y', *index);
-  fields_.push_back(name);
-  const std::string parameter =
-      fmt::format("{}{}* {}", reads ? "const " : "", device_type(value->data_type()), name);
-  if (std::find(parameters_.begin(), parameters_.end(), parameter) != parameters_.end()) return;
-  parameters_.push_back(parameter);
-  arguments_.push_back({kind, static_cast<int64_t>(*index)});
+  return name;
+}
+
+std::string PointerList::input(size_t index) {
+  return add("const " + device_type(node_.input(index)->data_type()), fmt::format("x{}", index),
+             {Argument::Kind::input, static_cast<int64_t>(index)});
+}
+
+std::string PointerList::output(size_t index) {
+  return add(device_type(node_.output(index)->data_type()), fmt::format("y{}", index),
+             {Argument::Kind::output, static_cast<int64_t>(index)});
+}
+
+std::string PointerList::workspace(int64_t offset) {
+  return add("float", fmt::format("parts{}", parts_++), {Argument::Kind::workspace, offset});
+}
+
+void PointerList::input(std::string_view field, std::optional<size_t> index) {
+  if (index.has_value()) fields_.emplace_back(field, input(*index));
+}
+
+void PointerList::output(std::string_view field, std::optional<size_t> index) {
+  if (index.has_value()) fields_.emplace_back(field, output(*index));
+}
+
+void PointerList::inputs(std::string_view field, const std::vector<size_t>& indices) {
+  for (size_t i = 0; i < indices.size(); ++i) input(fmt::format("{}[{}]", field, i), indices[i]);
+}
+
+void PointerList::workspace(std::string_view field, int64_t offset) {
+  fields_.emplace_back(field, workspace(offset));
 }
 
 std::string PointerList::parameters() const {
   return fmt::format("{}", fmt::join(parameters_, ", "));
 }
 
-std::string PointerList::fields(size_t first, size_t count) const {
-  const std::span<const std::string> all(fields_);
-  return fmt::format("{}", fmt::join(all.subspan(first, std::min(count, all.size() - first)), ", "));
+std::string PointerList::filled(std::string_view structure, std::string_view name) const {
+  std::string text = fmt::format("  {} {}{{}};\n", structure, name);
+  for (const auto& [field, parameter] : fields_)
+    text += fmt::format("  {}.{} = {};\n", name, field, parameter);
+  return text;
 }
 
 std::string float_literal(double value) {

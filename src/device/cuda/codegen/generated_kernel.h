@@ -23,26 +23,36 @@ struct Argument {
   int64_t index = 0;  // of the input or output; the offset in the workspace; the first counter
 };
 
-// Pointers that an entry takes, as fields of what its text works with: what is not there is a null field, and
-// what stands in several fields is one parameter.
+// Pointers that an entry takes, by the names of the fields that they have in its text: what is not there is a
+// null field, and what stands in several fields is one parameter.
 class PointerList {
  public:
   explicit PointerList(const Node& node) : node_(node) {}
 
-  void input(std::optional<size_t> index) { add(Argument::Kind::input, index); }
-  void output(std::optional<size_t> index) { add(Argument::Kind::output, index); }
+  void input(std::string_view field, std::optional<size_t> index);
+  void output(std::string_view field, std::optional<size_t> index);
+  // As an array: field[0], field[1], ...
+  void inputs(std::string_view field, const std::vector<size_t>& indices);
+  // Floats from that byte of the workspace on.
+  void workspace(std::string_view field, int64_t offset);
+  // As a parameter only; its name.
+  std::string output(size_t index);
+  std::string workspace(int64_t offset);
 
-  std::string parameters() const;                                       // "const half* x0, float* y1"
-  std::string fields(size_t first = 0, size_t count = SIZE_MAX) const;  // "x0, nullptr, x0, y1"
+  std::string parameters() const;  // "const half* x0, float* y1, float* parts0"
+  // "Structure name{};" and an assignment to each field that is there.
+  std::string filled(std::string_view structure, std::string_view name) const;
   const std::vector<Argument>& arguments() const { return arguments_; }
 
  private:
-  void add(Argument::Kind kind, std::optional<size_t> index);
+  std::string add(std::string_view type, std::string name, Argument argument);
+  std::string input(size_t index);
 
   const Node& node_;
   std::vector<std::string> parameters_;
-  std::vector<std::string> fields_;
+  std::vector<std::pair<std::string, std::string>> fields_;
   std::vector<Argument> arguments_;
+  int64_t parts_ = 0;
 };
 
 // The text of an entry of a module, from its head to its closing brace. A multiprocessor holds `blocks` of it

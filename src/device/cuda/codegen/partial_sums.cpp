@@ -7,18 +7,12 @@
 namespace tessera::cuda {
 
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
-             std::string_view function, const std::vector<int64_t>& workspace, int64_t blocks,
-             int64_t shared_bytes, int threads) {
+             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads) {
   Launch launch{.entry = "run", .blocks = blocks, .threads = threads, .arguments = pointers.arguments()};
   launch.shared_bytes = shared_bytes;
-  std::string parameters = pointers.parameters(), fields = pointers.fields();
-  for (size_t n = 0; n < workspace.size(); ++n) {
-    launch.arguments.push_back({Argument::Kind::workspace, workspace[n]});
-    parameters += fmt::format(", float* parts{}", n);
-    fields += fmt::format(", parts{}", n);
-  }
-  program.source += entry_text("run", threads, parameters,
-                               fmt::format("  {}<Problem>({}{{{}}});\n", function, structure, fields), 1);
+  program.source += entry_text(
+      "run", threads, pointers.parameters(),
+      pointers.filled(structure, "pointers") + fmt::format("  {}<Problem>(pointers);\n", function), 1);
   program.launches.push_back(std::move(launch));
 }
 
@@ -29,22 +23,21 @@ void add_combine(GeneratedProgram& program, const Node& node, const std::vector<
   constexpr int64_t kResultsOfABlock = 8;
   constexpr int64_t kMany = int64_t{1} << 15;
   PointerList pointers(node);
-  for (const Combination& own : all) pointers.output(own.output);
-  Launch launch{.entry = "combine", .threads = kThreads, .arguments = pointers.arguments()};
-  std::string parameters = pointers.parameters(), text;
-  for (size_t n = 0; n < all.size(); ++n) {
-    launch.arguments.push_back({Argument::Kind::workspace, all[n].offset});
-    parameters += fmt::format(", const float* parts{}", n);
-    const bool many = all[n].results >= kMany;
-    const int64_t blocks = quotient_rounded_up(all[n].results, many ? kThreads : kResultsOfABlock);
+  Launch launch{.entry = "combine", .threads = kThreads, .arguments = {}};
+  std::string text;
+  for (const Combination& own : all) {
+    const bool many = own.results >= kMany;
+    const int64_t blocks = quotient_rounded_up(own.results, many ? kThreads : kResultsOfABlock);
     text += fmt::format(
-        "  if (block >= 0 && block < {}) combine_chunks{}<Sum>(block, parts{}, {}, {}, 1.0, y{});\n"
+        "  if (block >= 0 && block < {}) combine_chunks{}<Sum>(block, {}, {}, {}, 1.0, {});\n"
         "  block -= {};\n",
-        blocks, many ? "_of_many" : "", n, all[n].results, chunks, all[n].output, blocks);
+        blocks, many ? "_of_many" : "", pointers.workspace(own.offset), own.results, chunks,
+        pointers.output(own.output), blocks);
     launch.blocks += blocks;
   }
-  program.source +=
-      entry_text("combine", kThreads, parameters, "  int block = static_cast<int>(blockIdx.x);\n" + text);
+  launch.arguments = pointers.arguments();
+  program.source += entry_text("combine", kThreads, pointers.parameters(),
+                               "  int block = static_cast<int>(blockIdx.x);\n" + text);
   program.launches.push_back(std::move(launch));
 }
 

@@ -15,11 +15,10 @@ constexpr int64_t floats(int64_t count) {
   return count * static_cast<int64_t>(sizeof(float));
 }
 
-// Appends entry `run`, which calls `function` with a `structure` of the node's pointers and, after them, of
-// floats in the workspace at the given offsets. Blocks have a multiprocessor each.
+// Appends entry `run`, which calls `function` with a `structure` of the pointers. Blocks have a
+// multiprocessor each.
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
-             std::string_view function, const std::vector<int64_t>& workspace, int64_t blocks,
-             int64_t shared_bytes, int threads = 256);
+             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads = 256);
 
 // What is added up of parts [chunks, results] of floats: an output of the node.
 struct Combination {

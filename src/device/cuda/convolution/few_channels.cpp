@@ -146,12 +146,12 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
              .arguments = {}};
   run.shared_bytes = problem.forward_bytes();
   PointerList pointers(node);
-  for (const Value* input : {image, static_cast<const Value*>(main.input(1))})
-    pointers.input(backend::input_index(node, input));
-  pointers.input(epilogue.bias);
-  pointers.output(0);
+  pointers.input("x", backend::input_index(node, image));
+  pointers.input("weight", backend::input_index(node, main.input(1)));
+  pointers.input("bias", epilogue.bias);
+  pointers.output("y", 0);
+  pointers.workspace("parts", 0);
   run.arguments = pointers.arguments();
-  run.arguments.push_back({Argument::Kind::workspace, 0});
   GeneratedProgram program;
   program.source =
       problem.print(
@@ -159,8 +159,9 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
           fmt::format("  static constexpr int tile_pixels = {};\n"
                       "  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
                       tile_pixels, statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
-      entry_text("run", run.threads, pointers.parameters() + ", float* parts",
-                 fmt::format("  few_channel_convolution<Problem>({}, parts);\n", pointers.fields()),
+      entry_text("run", run.threads, pointers.parameters(),
+                 pointers.filled("FewChannelPointers<Problem>", "pointers") +
+                     "  few_channel_convolution<Problem>(pointers);\n",
                  static_cast<int>(problem.blocks));
   program.launches = {run};
   if (statistics) {
@@ -209,21 +210,22 @@ GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& g
   const int64_t groups = quotient_rounded_up(problem.units(), warp_units);
   const int64_t elements = element_count(problem.weight);
   PointerList pointers(node);
-  for (const Value* input : {image, static_cast<const Value*>(main.input(1))})
-    pointers.input(backend::input_index(node, input));
+  pointers.input("x", backend::input_index(node, image));
+  pointers.input("dy", backend::input_index(node, main.input(1)));
+  pointers.workspace("parts", 0);
   Launch run{.entry = "run",
              .blocks = std::min(problem.items(), gpu.multiprocessors * problem.blocks),
              .threads = static_cast<int>(problem.threads),
              .arguments = pointers.arguments()};
-  run.arguments.push_back({Argument::Kind::workspace, 0});
   run.shared_bytes = problem.gradient_bytes();
   const int64_t parts = run.blocks * (problem.threads / 32 / groups);
   GeneratedProgram program;
   program.workspace_bytes = floats(parts * elements);
   program.source = problem.print("few_channel_gradient.cuh",
                                  fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
-                   entry_text("run", run.threads, pointers.parameters() + ", float* parts",
-                              fmt::format("  few_channel_gradient<Problem>({}, parts);\n", pointers.fields()),
+                   entry_text("run", run.threads, pointers.parameters(),
+                              pointers.filled("FewChannelGradientPointers<Problem>", "pointers") +
+                                  "  few_channel_gradient<Problem>(pointers);\n",
                               static_cast<int>(problem.blocks));
   program.launches = {run};
   add_combine(program, node, {{.offset = 0, .results = elements, .output = 0}}, parts);

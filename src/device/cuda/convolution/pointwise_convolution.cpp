@@ -76,8 +76,7 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
                                        statistics, epilogue.bias.has_value(), epilogue.residual.has_value(),
                                        epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
-            "pointwise_convolution", {0}, blocks_of_slice(gpu) * slices(),
-            bytes_of(stages * item_elements()));
+            "pointwise_convolution", blocks_of_slice(gpu) * slices(), bytes_of(stages * item_elements()));
   }
 };
 
@@ -120,12 +119,10 @@ GeneratedProgram convolution_statistics(const KernelRequest& request, const GpuT
   const Node& convolution = backend::read_convolution_statistics(node);
   const StatisticsProblem problem(convolution, request.tf32, request.deterministic, gpu);
   PointerList pointers(node);
-  pointers.input(backend::input_index(node, convolution.input(0)));
-  for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
-  pointers.input(backend::input_index(node, convolution.input(1)));
-  for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
-  pointers.output(0);
-  pointers.output(std::nullopt);
+  pointers.input("x[0]", backend::input_index(node, convolution.input(0)));
+  pointers.input("weight", backend::input_index(node, convolution.input(1)));
+  pointers.output("result", 0);
+  pointers.workspace("parts", 0);
   GeneratedProgram program;
   add_statistics(program, node, problem, pointers, gpu);
   return program;
@@ -138,13 +135,15 @@ GeneratedProgram normalized_convolution(const KernelRequest& request, const GpuT
                                  gpu);
   problem.keeps = body.keeps;
   PointerList pointers(node);
-  add_both(pointers, body.x);
-  pointers.input(body.residual);
-  for (const auto* inputs : {&body.mean, &body.factor, &body.bias}) add_both(pointers, *inputs);
-  pointers.input(body.weight);
-  for (int unused = 0; unused < 2; ++unused) pointers.input(std::nullopt);
-  pointers.output(0);
-  pointers.output(body.keeps ? std::optional<size_t>(3) : std::nullopt);
+  pointers.inputs("x", body.x);
+  pointers.input("prologue_residual", body.residual);
+  pointers.inputs("mean", body.mean);
+  pointers.inputs("factor", body.factor);
+  pointers.inputs("bias", body.bias);
+  pointers.input("weight", body.weight);
+  pointers.output("result", 0);
+  if (body.keeps) pointers.output("y", 3);
+  pointers.workspace("parts", 0);
 
   GeneratedProgram program;
   add_statistics(program, node, problem, pointers, gpu);
@@ -161,13 +160,11 @@ GeneratedProgram residual_convolution(const Node& node, const GpuTraits& gpu) {
   refuse_unless(bytes >= kLeastUncachedBytes, "a result of {} bytes", bytes);
   problem.set_slice(problem.outputs, gpu);
   PointerList pointers(node);
-  pointers.input(backend::input_index(node, chain.main->input(0)));
-  for (int unused = 0; unused < 8; ++unused) pointers.input(std::nullopt);
-  pointers.input(backend::input_index(node, chain.main->input(1)));
-  pointers.input(problem.epilogue.bias);
-  pointers.input(problem.epilogue.residual);
-  pointers.output(0);
-  pointers.output(std::nullopt);
+  pointers.input("x[0]", backend::input_index(node, chain.main->input(0)));
+  pointers.input("weight", backend::input_index(node, chain.main->input(1)));
+  pointers.input("bias_of_result", problem.epilogue.bias);
+  pointers.input("residual", problem.epilogue.residual);
+  pointers.output("result", 0);
   GeneratedProgram program;
   problem.add_to(program, pointers, false, gpu);
   return program;

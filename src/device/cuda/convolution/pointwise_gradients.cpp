@@ -82,24 +82,27 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
                               request.tf32, gpu);
   refuse_unless(body.weights == problem.weights, "the weight gradient of {} channels", problem.outputs);
   PointerList pointers(node);
-  for (const std::optional<size_t> input :
-       {std::optional(body.dy), std::optional(body.weight), body.mask, std::optional(body.sum.addend)})
-    pointers.input(input);
-  add_both(pointers, body.x);
-  add_both(pointers, body.mean);
-  for (const auto part : {&backend::NormalizedTensor::scale, &backend::NormalizedTensor::bias,
-                          &backend::NormalizedTensor::variance}) {
-    std::vector<size_t> inputs;
-    for (const backend::NormalizedTensor& norm : body.recomputed) inputs.push_back(norm.*part);
-    add_both(pointers, inputs);
+  pointers.input("dy", body.dy);
+  pointers.input("weight", body.weight);
+  pointers.input("input", body.mask);
+  pointers.input("addend", body.sum.addend);
+  pointers.inputs("x", body.x);
+  pointers.inputs("mean", body.mean);
+  for (size_t norm = 0; norm < body.recomputed.size(); ++norm) {
+    const backend::NormalizedTensor& own = body.recomputed[norm];
+    pointers.input(fmt::format("scale[{}]", norm), own.scale);
+    pointers.input(fmt::format("bias[{}]", norm), own.bias);
+    pointers.input(fmt::format("variance[{}]", norm), own.variance);
   }
-  pointers.output(0);
+  pointers.output("result", 0);
 
   const int64_t slices = problem.slices();
   const int64_t blocks =
       std::min(problem.items(), std::max<int64_t>(gpu.multiprocessors / slices, 1));  // of a slice
   const int64_t weights = problem.weights ? problem.inputs * problem.outputs : 0;
   const int64_t sum_parts = floats(blocks * weights);
+  pointers.workspace("weight_parts", 0);
+  pointers.workspace("sum_parts", sum_parts);
   GeneratedProgram program;
   program.source = problem.print(
       problem.warpgroups ? "warpgroup_summed_gradients.cuh" : "summed_gradients.cuh",
@@ -109,7 +112,7 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
                   float_literal(recompute ? body.recomputed[0].epsilon : 0),
                   float_literal(recompute ? body.recomputed[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
-          "summed_gradients", {0, sum_parts}, blocks * slices,
+          "summed_gradients", blocks * slices,
           problem.bytes_of(problem.stages * problem.item_elements() + problem.others()));
   std::vector<Combination> combinations;
   for (size_t sum = 0; sum <= problem.norms; ++sum)
@@ -128,17 +131,19 @@ GeneratedProgram normalized(const KernelRequest& request, const GpuTraits& gpu) 
   const NormalizedProblem problem(*body.data, request.tf32, gpu);
   PointerList pointers(node);
   const bool recompute = body.recomputed.has_value();
-  for (const size_t input : {body.dy, body.y, recompute ? body.recomputed->x : *body.x, body.weight,
-                             body.factor, body.correlation, body.offset})
-    pointers.input(input);
+  pointers.input("dz", body.dy);
+  pointers.input("x", body.y);
+  pointers.input("input", recompute ? body.recomputed->x : *body.x);
+  pointers.input("weight", body.weight);
+  pointers.inputs("factors", {body.factor, body.correlation, body.offset});
   if (recompute) {
-    for (const size_t input :
-         {body.recomputed->scale, body.recomputed->bias, body.recomputed->mean, body.recomputed->variance})
-      pointers.input(input);
-  } else {
-    for (int unused = 0; unused < 4; ++unused) pointers.input(std::nullopt);
+    pointers.input("scale", body.recomputed->scale);
+    pointers.input("bias", body.recomputed->bias);
+    pointers.input("mean", body.recomputed->mean);
+    pointers.input("variance", body.recomputed->variance);
   }
-  pointers.output(0);
+  pointers.output("result", 0);
+  pointers.workspace("parts", 0);
 
   const int64_t blocks = std::min<int64_t>(problem.items(), gpu.multiprocessors);
   const int64_t weights = problem.inputs * problem.outputs;
@@ -149,7 +154,7 @@ GeneratedProgram normalized(const KernelRequest& request, const GpuTraits& gpu) 
                   problem.inputs, problem.outputs, recompute,
                   float_literal(recompute ? body.recomputed->epsilon : 0)));
   add_run(program, pointers, fmt::format("NormalizedGradientsPointers<{}>", device_type(problem.type)),
-          "normalized_gradients", {0}, blocks, problem.shared_bytes());
+          "normalized_gradients", blocks, problem.shared_bytes());
   program.workspace_bytes = floats(blocks * weights);
   add_combine(program, node, {{.offset = 0, .results = weights, .output = 1}}, blocks);
   return program;

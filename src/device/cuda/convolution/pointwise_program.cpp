@@ -42,11 +42,6 @@ void PointwiseProblem::set_stages(int64_t elements, int64_t others, const GpuTra
   refuse_unless(stages >= kLeastStages, "items of {} bytes", bytes_of(elements));
 }
 
-void add_both(PointerList& pointers, const std::vector<size_t>& inputs) {
-  for (size_t norm = 0; norm < 2; ++norm)
-    pointers.input(norm < inputs.size() ? std::optional(inputs[norm]) : std::nullopt);
-}
-
 std::string PointwiseProblem::print(std::string_view header, const std::string& constants) const {
   return fmt::format(
       "#include \"{}\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"

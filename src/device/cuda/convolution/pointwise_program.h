@@ -57,7 +57,4 @@ std::optional<Problem> worthwhile(int64_t PointwiseProblem::*widest, const Argum
   return problem;
 }
 
-// Up to two of what each normalization has one of.
-void add_both(PointerList& pointers, const std::vector<size_t>& inputs);
-
 }  // namespace tessera::cuda

@@ -77,13 +77,14 @@ GeneratedProgram window_gradient(const KernelRequest& request, const GpuTraits& 
   const int64_t blocks =
       std::max<int64_t>(std::min(items / kLeastItems, gpu.multiprocessors / problem.slices()), 1);
   PointerList pointers(node);
-  pointers.input(0);
-  pointers.input(1);
+  pointers.input("x", 0);
+  pointers.input("dy", 1);
+  pointers.workspace("parts", 0);
   GeneratedProgram program;
   program.source = problem.print();
   const int64_t results = node.output()->type().element_count();
   program.workspace_bytes = floats(blocks * results);
-  add_run(program, pointers, "WindowGradientPointers", "window_gradient", {0}, blocks * problem.slices(),
+  add_run(program, pointers, "WindowGradientPointers", "window_gradient", blocks * problem.slices(),
           problem.shared_bytes(), static_cast<int>(WindowGradientLayout::threads));
   add_combine(program, node, {{.offset = 0, .results = results, .output = 0}}, blocks);
   return program;

@@ -11,6 +11,7 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "device/cuda/codegen/partial_sums.h"
 #include "kernels/pool_tile_layout.h"
 
 namespace tessera::cuda {
@@ -83,9 +84,13 @@ class PooledProblem {
   int64_t lanes_ = 1;
 };
 
-std::string entry(std::string_view name, int blocks_of_a_multiprocessor, const std::string& parameters,
-                  const std::string& statement) {
-  return entry_text(name, kThreads, parameters, "  " + statement + "\n", blocks_of_a_multiprocessor);
+// Calls `function` with a `structure` of the pointers.
+std::string entry(std::string_view name, int blocks_of_a_multiprocessor, const PointerList& pointers,
+                  std::string_view structure, std::string_view function) {
+  return entry_text(name, kThreads, pointers.parameters(),
+                    pointers.filled(fmt::format("{}<Problem>", structure), "pointers") +
+                        fmt::format("  {}<Problem>(pointers);\n", function),
+                    blocks_of_a_multiprocessor);
 }
 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
@@ -97,15 +102,19 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   refuse_unless(geometry.window[1] * columns <= kMostUnrolled, "a window of {} x {}", geometry.window[1],
                 geometry.window[2]);
   PointerList pointers(node);
-  for (const size_t input : {body.x, body.scale, body.bias, body.mean, body.variance}) pointers.input(input);
-  for (const size_t output : {0, 1}) pointers.output(output);
+  pointers.input("x", body.x);
+  pointers.input("scale", body.scale);
+  pointers.input("bias", body.bias);
+  pointers.input("mean", body.mean);
+  pointers.input("variance", body.variance);
+  pointers.output("y", 0);
+  pointers.output("position", 1);
   const int64_t places = geometry.output_rows() * quotient_rounded_up(geometry.output[2], kNeighbors);
   Launch launch = problem.launch("run", places, kBlocks, gpu);
   launch.arguments = pointers.arguments();
   GeneratedProgram program;
   program.source =
-      problem.print() + entry("run", kBlocks, pointers.parameters(),
-                              fmt::format("batch_norm_max_pool<Problem>({});", pointers.fields()));
+      problem.print() + entry("run", kBlocks, pointers, "PooledBatchNorm", "batch_norm_max_pool");
   program.launches = {std::move(launch)};
   return program;
 }
@@ -128,15 +137,16 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
                 geometry.strides[1], geometry.strides[2]);
 
   PointerList pointers(node);
-  pointers.input(norm.x);
-  for (int unused = 0; unused < 3; ++unused) pointers.input(std::nullopt);
-  for (const std::optional<size_t>& input :
-       {std::optional(norm.scale), norm.bias, std::optional(norm.mean), std::optional(norm.variance)})
-    pointers.input(input);
-  for (const std::optional<size_t>& output : {norm.dx, norm.dscale, norm.dbias}) pointers.output(output);
-  pointers.output(std::nullopt);
-  constexpr size_t kFields = 12;  // of BatchNormBackward; what its callers take as well follows
-  for (const size_t input : {norm.dy, body.positions}) pointers.input(input);
+  pointers.input("norm.x", norm.x);
+  pointers.input("norm.scale", norm.scale);
+  pointers.input("norm.bias", norm.bias);
+  pointers.input("norm.mean", norm.mean);
+  pointers.input("norm.variance", norm.variance);
+  pointers.output("norm.dx", norm.dx);
+  pointers.output("norm.dscale", norm.dscale);
+  pointers.output("norm.dbias", norm.dbias);
+  pointers.input("dy", norm.dy);
+  pointers.input("position", body.positions);
 
   const int64_t places = geometry.images * quotient_rounded_up(geometry.input[1], geometry.strides[1]) *
                          quotient_rounded_up(geometry.input[2], geometry.strides[2]);
@@ -147,25 +157,24 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
                  .blocks = quotient_rounded_up(results, kResultsOfABlock),
                  .threads = kThreads,
                  .arguments = {}};
-  const Argument parts{Argument::Kind::workspace, 0};
-  const Argument totals{Argument::Kind::workspace, add.blocks * results * int64_t{sizeof(float)}};
+  const int64_t totals = floats(add.blocks * results);
+  PointerList of_sums(node);
+  const std::string parts_name = of_sums.workspace(0), totals_name = of_sums.workspace(totals);
+  pointers.workspace("parts", 0);
+  pointers.workspace("totals", totals);
   add.arguments = pointers.arguments();
   Launch write = add;
   write.entry = "write";
-  add.arguments.push_back(parts);
-  write.arguments.push_back(totals);
-  combine.arguments = {parts, totals};
+  combine.arguments = of_sums.arguments();
 
-  const std::string call = fmt::format("_unpooled<Problem>(BatchNormBackward<Problem>{{{}}}, {}, ",
-                                       pointers.fields(0, kFields), pointers.fields(kFields));
   GeneratedProgram program;
-  program.workspace_bytes = totals.index + results * int64_t{sizeof(float)};
-  program.source =
-      problem.print() +
-      entry("add", kBlocks, pointers.parameters() + ", float* parts", "add" + call + "parts);") +
-      entry("combine", 1, "const float* parts, float* totals",
-            fmt::format("combine_chunks<Sum>(parts, {}, {}, 1.0, totals);", results, add.blocks)) +
-      entry("write", kBlocks, pointers.parameters() + ", const float* totals", "write" + call + "totals);");
+  program.workspace_bytes = totals + floats(results);
+  program.source = problem.print() + entry("add", kBlocks, pointers, "UnpooledGradient", "add_unpooled") +
+                   entry_text("combine", kThreads, of_sums.parameters(),
+                              fmt::format("  combine_chunks<Sum>({}, {}, {}, 1.0, {});\n", parts_name,
+                                          results, add.blocks, totals_name),
+                              1) +
+                   entry("write", kBlocks, pointers, "UnpooledGradient", "write_unpooled");
   program.launches = {std::move(add), std::move(combine), std::move(write)};
   // A thread has read a tile of x, which no other reads any more, before it writes there.
   program.may_overwrite = [dx = norm.dx, x = norm.x, dy = norm.dy](size_t output, size_t input) {

@@ -15,7 +15,7 @@
 namespace tessera::cuda {
 namespace {
 
-// One kernel of the plan's blocks. Inputs and outputs come in the order of the work's first fields.
+// One kernel of the plan's blocks. Inputs and outputs are fields of its work.
 class ResidentProgram {
  public:
   ResidentProgram(const Node& node, const ResidentProblem& problem, const ResidentPlan& plan)
@@ -26,8 +26,8 @@ class ResidentProgram {
   }
   void flag(std::string_view name, bool value) { constant("bool", name, value ? "true" : "false"); }
 
-  void input(std::optional<size_t> index) { pointers_.input(index); }
-  void output(std::optional<size_t> index) { pointers_.output(index); }
+  void input(std::string_view field, std::optional<size_t> index) { pointers_.input(field, index); }
+  void output(std::string_view field, std::optional<size_t> index) { pointers_.output(field, index); }
 
   GeneratedProgram finish(std::string_view work) {
     GeneratedProgram program;
@@ -42,10 +42,11 @@ class ResidentProgram {
     program.source =
         fmt::format("#include \"batch_norm.cuh\"\nusing namespace tessera;\nstruct Plan {{\n{}{}}};\n",
                     resident_constants(problem_, plan_), constants_);
-    program.source += entry_text(
-        "run", kResidentThreads, pointers_.parameters() + ", float* parts, uint64* arrivals",
-        fmt::format("  run_resident<Plan>({}<Plan>{{{}}}, parts, arrivals);\n", work, pointers_.fields()),
-        kResidentBlocks);
+    program.source +=
+        entry_text("run", kResidentThreads, pointers_.parameters() + ", float* parts, uint64* arrivals",
+                   pointers_.filled(fmt::format("{}<Plan>", work), "work") +
+                       "  run_resident<Plan>(work, parts, arrivals);\n",
+                   kResidentBlocks);
     program.launches = {std::move(launch)};
     return program;
   }
@@ -68,13 +69,13 @@ GeneratedProgram forward(const Node& node, const ResidentProblem& problem, const
   program.flag("has_residual", body.residual.has_value());
   program.flag("has_relu", body.relu);
   program.constant("float", "epsilon", float_literal(body.epsilon));
-  program.input(body.x);
-  program.input(body.residual);
-  program.input(body.scale);
-  program.input(body.bias);
-  program.output(0);
-  program.output(body.mean);
-  program.output(body.variance);
+  program.input("x", body.x);
+  program.input("residual", body.residual);
+  program.input("scale", body.scale);
+  program.input("bias", body.bias);
+  program.output("y", 0);
+  program.output("mean", body.mean);
+  program.output("variance", body.variance);
   GeneratedProgram result = program.finish("BatchNormForward");
   // All blocks have read a place before they write it, and nothing else reads it.
   result.may_overwrite = [x = body.x, residual = body.residual](size_t output, size_t input) {
@@ -91,12 +92,18 @@ GeneratedProgram backward(const Node& node, const ResidentProblem& problem, cons
   program.flag("masks_by_x", body.bias.has_value());
   program.flag("emits", body.dz.has_value());
   program.constant("float", "epsilon", float_literal(body.epsilon));
-  for (const std::optional<size_t>& input :
-       {std::optional(body.x), std::optional(body.dy), body.dy2, body.y, std::optional(body.scale), body.bias,
-        std::optional(body.mean), std::optional(body.variance)})
-    program.input(input);
-  for (const std::optional<size_t>& output : {body.dx, body.dscale, body.dbias, body.dz})
-    program.output(output);
+  program.input("x", body.x);
+  program.input("dy", body.dy);
+  program.input("dy2", body.dy2);
+  program.input("y", body.y);
+  program.input("scale", body.scale);
+  program.input("bias", body.bias);
+  program.input("mean", body.mean);
+  program.input("variance", body.variance);
+  program.output("dx", body.dx);
+  program.output("dscale", body.dscale);
+  program.output("dbias", body.dbias);
+  program.output("dz", body.dz);
   GeneratedProgram result = program.finish("BatchNormBackward");
   result.may_overwrite = [body](size_t output, size_t input) {
     const bool gradient = input == body.dy || input == body.dy2 || input == body.y;

@@ -64,14 +64,17 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const RowPlan plan = plan_rows(x);
   GeneratedProgram program = start_program(plan, body.dropout, x, body.epsilon);
   PointerList pointers(node);
-  for (const std::optional<size_t>& input :
-       {std::optional(body.branch), body.bias, std::optional(body.residual), std::optional(body.scale),
-        std::optional(body.shift), std::optional(body.dropout.counter)})
-    pointers.input(input);
-  for (const std::optional<size_t>& output :
-       {body.sum, std::optional(body.y), body.mean, body.inverse_deviation})
-    pointers.output(output);
-  add_run(program, pointers, "ResidualLayerNorm<Problem>", "residual_layer_norm", {},
+  pointers.input("branch", body.branch);
+  pointers.input("bias", body.bias);
+  pointers.input("residual", body.residual);
+  pointers.input("scale", body.scale);
+  pointers.input("shift", body.shift);
+  pointers.input("counter", body.dropout.counter);
+  pointers.output("sum", body.sum);
+  pointers.output("y", body.y);
+  pointers.output("mean", body.mean);
+  pointers.output("inverse", body.inverse_deviation);
+  add_run(program, pointers, "ResidualLayerNorm<Problem>", "residual_layer_norm",
           blocks_for(plan.rows * plan.threads, static_cast<int>(plan.threads), gpu), 0,
           static_cast<int>(plan.threads));
   // Each thread has read a place before it writes it, and no other reads it.
@@ -92,22 +95,29 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
       plan.rows, gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
   GeneratedProgram program = start_program(plan, body.dropout, x, 0);
   PointerList pointers(node);
-  for (const std::optional<size_t>& input :
-       {std::optional(body.dy), std::optional(body.sum), body.incoming, std::optional(body.scale),
-        std::optional(body.mean), std::optional(body.inverse_deviation), std::optional(body.dropout.counter)})
-    pointers.input(input);
-  for (const std::optional<size_t>& output : {body.dsum, std::optional(body.dbranch)})
-    pointers.output(output);
+  pointers.input("dy", body.dy);
+  pointers.input("sum", body.sum);
+  pointers.input("incoming", body.incoming);
+  pointers.input("scale", body.scale);
+  pointers.input("mean", body.mean);
+  pointers.input("inverse", body.inverse_deviation);
+  pointers.input("counter", body.dropout.counter);
+  pointers.output("dsum", body.dsum);
+  pointers.output("dbranch", body.dbranch);
   const int64_t bytes = round_up(floats(blocks * plan.channels), int64_t{256});
   program.workspace_bytes = 3 * bytes;
-  add_run(program, pointers, "ResidualLayerNormGradient<Problem>", "residual_layer_norm_gradient",
-          {0, bytes, 2 * bytes}, blocks, 0, static_cast<int>(plan.threads));
   std::vector<Combination> sums;
   int64_t offset = 0;
-  for (const std::optional<size_t>& output : {body.dscale, body.dshift, body.dbias}) {
+  const auto add_sum = [&](std::string_view field, const std::optional<size_t>& output) {
+    pointers.workspace(field, offset);
     if (output.has_value()) sums.push_back({.offset = offset, .results = plan.channels, .output = *output});
     offset += bytes;
-  }
+  };
+  add_sum("dscale", body.dscale);
+  add_sum("dshift", body.dshift);
+  add_sum("dbias", body.dbias);
+  add_run(program, pointers, "ResidualLayerNormGradient<Problem>", "residual_layer_norm_gradient", blocks, 0,
+          static_cast<int>(plan.threads));
   if (!sums.empty()) add_combine(program, node, sums, blocks);
   // A thread has read its places of a row before it writes the first of them, and no other reads them.
   program.may_overwrite = [body](size_t output, size_t input) {
