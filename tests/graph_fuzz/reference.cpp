@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,21 @@ bool is_exact(const Node& node) {
   }
   return kind == OperatorClass::movement || kind == OperatorClass::source ||
          kSelecting.contains(node.operator_name());
+}
+
+// Whether rounding has had a part in the value since it came into the graph: its producer rounds, or hands on
+// what was rounded.
+bool has_been_rounded(const Value& value) {
+  std::set<const Value*> seen;
+  std::vector<const Value*> open{&value};
+  while (!open.empty()) {
+    const Value* own = open.back();
+    open.pop_back();
+    if (own->producer() == nullptr || !is_floating(own->data_type()) || !seen.insert(own).second) continue;
+    if (!is_exact(*own->producer())) return true;
+    open.insert(open.end(), own->producer()->inputs().begin(), own->producer()->inputs().end());
+  }
+  return false;
 }
 
 // Twice what rounding does at most: a cluster of 16 bits rounds once where the reference rounds each node's
@@ -82,9 +98,7 @@ class Interpreter {
 
   // What a cluster makes wide again it has never rounded: that was for those that read it in 16 bits.
   bool skips_rounding(const Node& node) const {
-    return in_body_ && node.operator_name() == "cast" && is_exact(node) &&
-           node.input(0)->producer() != nullptr && is_floating(node.input(0)->data_type()) &&
-           !is_exact(*node.input(0)->producer());
+    return in_body_ && node.operator_name() == "cast" && is_exact(node) && has_been_rounded(*node.input(0));
   }
 
   void run_node(const Node& node, Values& values) {

@@ -1,6 +1,7 @@
 // Values computed by hand where elementwise operators could go wrong: NaN, ties, limits, integers.
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -164,6 +165,21 @@ TEST(Elementwise, PowerAtTheBorders) {
 
 TEST(Elementwise, IsFinite) {
   EXPECT_EQ(run("is_finite", {0, kInfinity, -kInfinity, kNan, 1e300}), (std::vector<double>{1, 0, 0, 0, 1}));
+}
+
+// A GELU has 1 - tanh(3.9) in it, which bf16 cannot hold: PyTorch too computes in fp32 and rounds once.
+TEST(Elementwise, CompositeOperatorsOfNarrowTypesRoundOnce) {
+  const std::vector<double> x{-3.3125, -2.5, -0.375, 1.75};
+  for (const DataType type : {DataType::bf16, DataType::fp16}) {
+    for (const char* name : {"gelu", "silu", "softplus"}) {
+      const bool approximate = std::string_view(name) == "gelu";
+      const Attributes attributes = approximate ? Attributes{{"approximate", true}} : Attributes{};
+      const Tensor wide = doubles(x).cast(DataType::fp32);
+      const Tensor narrow = run_operator(name, {wide.cast(type)}, attributes)[0];
+      EXPECT_TRUE(narrow.identical(run_operator(name, {wide}, attributes)[0].cast(type))) << name;
+      EXPECT_NE(narrow.at(0), 0) << name;
+    }
+  }
 }
 
 }  // namespace
