@@ -65,7 +65,7 @@ std::shared_ptr<Context> open_context(const std::string& options) {
 }  // namespace
 
 CudaDevice::CudaDevice(const std::string& options)
-    : context_(open_context(options)), groups_(NcclGroups::of(*context_)) {}
+    : context_(open_context(options)), groups_(context_->part<NcclGroups>()) {}
 
 DeviceDescription CudaDevice::description() const {
   const GpuTraits& traits = context_->traits();

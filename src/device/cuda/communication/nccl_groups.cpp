@@ -7,14 +7,6 @@
 
 namespace tessera::cuda {
 
-// Contexts are never closed, and what is left of their groups at the end of the process the driver frees.
-NcclGroups& NcclGroups::of(const Context& context) {
-  static std::mutex mutex;
-  static auto& groups = *new std::map<const Context*, NcclGroups>;
-  const std::lock_guard lock(mutex);
-  return groups.try_emplace(&context, context).first->second;
-}
-
 NcclGroups::NcclGroups(const Context& context) : context_(context) {}
 NcclGroups::~NcclGroups() = default;
 

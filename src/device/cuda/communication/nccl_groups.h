@@ -16,9 +16,6 @@ class NcclGroup;
 
 class NcclGroups {
  public:
-  // Those of a context; it lives as long.
-  static NcclGroups& of(const Context& context);
-
   explicit NcclGroups(const Context& context);
   ~NcclGroups();
   NcclGroups(const NcclGroups&) = delete;

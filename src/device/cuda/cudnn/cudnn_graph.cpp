@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -53,57 +52,55 @@ cudnnHandle_t new_handle(const Context& context) {
 // Handles that nobody uses: kept for the next user, as they are slow to make.
 class IdleHandles {
  public:
-  cudnnHandle_t take(const Context& context) {
+  explicit IdleHandles(const Context& context) : context_(context) {}
+
+  cudnnHandle_t take() {
     {
       const std::lock_guard lock(mutex_);
-      std::vector<cudnnHandle_t>& idle = handles_[&context];
-      if (!idle.empty()) {
-        const cudnnHandle_t handle = idle.back();
-        idle.pop_back();
+      if (!idle_.empty()) {
+        const cudnnHandle_t handle = idle_.back();
+        idle_.pop_back();
         return handle;
       }
     }
-    return new_handle(context);
+    return new_handle(context_);
   }
-  void give_back(const Context& context, cudnnHandle_t handle) {
+  void give_back(cudnnHandle_t handle) {
     const std::lock_guard lock(mutex_);
-    handles_[&context].push_back(handle);
+    idle_.push_back(handle);
   }
 
  private:
+  const Context& context_;
   std::mutex mutex_;
-  std::map<const Context*, std::vector<cudnnHandle_t>> handles_;
+  std::vector<cudnnHandle_t> idle_;
 };
-
-IdleHandles& idle_handles() {
-  static auto& handles = *new IdleHandles;  // never closed, as their contexts
-  return handles;
-}
 
 // What plans are built with: a handle serves one thread at a time.
 class BuildingHandle {
  public:
-  explicit BuildingHandle(const Context& context) : context_(context), handle_(idle_handles().take(context)) {
+  explicit BuildingHandle(Context& context) : idle_(context.part<IdleHandles>()), handle_(idle_.take()) {
     context.enter();
   }
-  ~BuildingHandle() { idle_handles().give_back(context_, handle_); }
+  ~BuildingHandle() { idle_.give_back(handle_); }
   BuildingHandle(const BuildingHandle&) = delete;
   BuildingHandle& operator=(const BuildingHandle&) = delete;
 
   cudnnHandle_t get() const { return handle_; }
 
  private:
-  const Context& context_;
+  IdleHandles& idle_;
   cudnnHandle_t handle_;
 };
 
 // What plans run with: one handle for each queue, from its first plan on.
-cudnnHandle_t running_handle(const Context& context, CudaQueue& queue) {
+cudnnHandle_t running_handle(CudaQueue& queue) {
   std::shared_ptr<void>& handle = queue.cudnn_handle();
   if (handle == nullptr) {
-    handle = {idle_handles().take(context), [&context](void* taken) {
+    IdleHandles& idle = queue.context().part<IdleHandles>();
+    handle = {idle.take(), [&idle](void* taken) {
                 fe::detail::set_stream(static_cast<cudnnHandle_t>(taken), nullptr);
-                idle_handles().give_back(context, static_cast<cudnnHandle_t>(taken));
+                idle.give_back(static_cast<cudnnHandle_t>(taken));
               }};
     fe::detail::set_stream(static_cast<cudnnHandle_t>(handle.get()), queue.stream());
   }
@@ -151,7 +148,7 @@ class BuiltPlan : public CudnnPlan {
   void run(const PlanOperands& operands, void* workspace, Queue& queue) override {
     context_.enter();
     const CUstream stream = stream_of(queue);
-    const cudnnHandle_t handle = running_handle(context_, static_cast<CudaQueue&>(queue));
+    const cudnnHandle_t handle = running_handle(static_cast<CudaQueue&>(queue));
     // Engines may keep what they need while they enqueue their kernels in the plan.
     const std::lock_guard lock(enqueuing_);
     std::vector<int64_t> numbers;

@@ -1,7 +1,5 @@
 #include "device/cuda/cudnn/plan_cache.h"
 
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include "tessera/device/common/refusal.h"
@@ -13,6 +11,9 @@ namespace {
 constexpr int kFormat = 1;
 
 }  // namespace
+
+PlanCache::PlanCache(Context& context)
+    : PlanCache(cudnn_maker(context), CacheFiles::standard("cudnn-plan")) {}
 
 std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t choice) {
   // Lack of memory and a fault of the GPU say nothing of the problem: the next one tries again.
@@ -68,18 +69,8 @@ PlanMaker cudnn_maker(Context& context) {
                              const SavedPlan& saved) { return load_cudnn_plan(context, problem, saved); }};
 }
 
-PlanCache& plans_of(Context& context) {
-  static std::mutex mutex;
-  // Never destroyed: at the end of the process cuDNN may be gone before.
-  static auto& caches = *new std::map<const Context*, PlanCache>;
-  const std::lock_guard lock(mutex);
-  const auto known = caches.find(&context);
-  if (known != caches.end()) return known->second;
-  return caches.try_emplace(&context, cudnn_maker(context), CacheFiles::standard("cudnn-plan")).first->second;
-}
-
 std::shared_ptr<CudnnPlan> plan_of(Context& context, const PlanProblem& problem, int64_t choice) {
-  return context.present() ? plans_of(context).get(problem, choice) : nullptr;
+  return context.present() ? context.part<PlanCache>().get(problem, choice) : nullptr;
 }
 
 }  // namespace tessera::cuda

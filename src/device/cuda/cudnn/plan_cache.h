@@ -28,6 +28,8 @@ class PlanCache {
   // plans.
   static constexpr size_t kOutcomes = 8192;
 
+  // The GPU's plans by cuDNN, kept in the standard folder.
+  explicit PlanCache(Context& context);
   PlanCache(PlanMaker maker, CacheFiles files, size_t outcomes = kOutcomes)
       : maker_(std::move(maker)), files_(std::move(files)), outcomes_(outcomes) {}
 
@@ -54,9 +56,6 @@ class PlanCache {
 
 // cuDNN, for a GPU that is there.
 PlanMaker cudnn_maker(Context& context);
-
-// The GPU's plans by cuDNN, kept in the standard folder.
-PlanCache& plans_of(Context& context);
 
 // The GPU's plan for a problem; null where the card is only planned for, and cuDNN cannot be asked. Refuses
 // with cuDNN's reason.

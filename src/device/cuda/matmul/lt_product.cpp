@@ -1,8 +1,6 @@
 #include "device/cuda/matmul/lt_product.h"
 
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -18,17 +16,22 @@ namespace {
 
 constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
-cublasLtHandle_t handle_of(const Context& context) {
-  static std::mutex mutex;
-  static std::map<const Context*, cublasLtHandle_t> handles;
-  const std::lock_guard lock(mutex);
-  cublasLtHandle_t& handle = handles[&context];
-  if (handle == nullptr) {
+using Results = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+// What products on one GPU share.
+struct LtContext {
+  explicit LtContext(const Context& context) {
     context.enter();
     check(cublaslt().cublasLtCreate_(&handle), "starting");
   }
-  return handle;
-}
+  ~LtContext() { cublaslt().cublasLtDestroy_(handle); }
+  LtContext(const LtContext&) = delete;
+  LtContext& operator=(const LtContext&) = delete;
+
+  cublasLtHandle_t handle = nullptr;
+  // By the problem's key: asked for once for all candidates and all nodes.
+  MadeOnce<std::string, std::shared_ptr<const Results>> other_algorithms{8192};
+};
 
 cudaDataType_t lt_type(DataType type) {
   switch (type) {
@@ -78,13 +81,6 @@ uint32_t reductions_of_others(const MatmulProblem& problem) {
   return CUBLASLT_REDUCTION_SCHEME_MASK;
 }
 
-// Asked once for all candidates and all nodes of a problem.
-using Others = std::shared_ptr<const std::vector<cublasLtMatmulHeuristicResult_t>>;
-MadeOnce<std::pair<const Context*, std::string>, Others>& others_by_problem() {
-  static auto& others = *new MadeOnce<std::pair<const Context*, std::string>, Others>(8192);
-  return others;
-}
-
 }  // namespace
 
 std::vector<cublasLtMatmulHeuristicResult_t> other_algorithms(
@@ -125,10 +121,10 @@ void LtProduct::run(const KernelArguments& arguments) {
   const float narrow_ones[] = {1.0F, 0.0F};
   const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
   const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
-  check(cublaslt().cublasLtMatmul_(handle_of(context_), operation_.get(), alpha, arguments.inputs[problem_.b],
-                                   b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
-                                   arguments.outputs[0], y_.get(), &algorithm_, arguments.workspace,
-                                   workspace_bytes_, stream_of(arguments.queue)),
+  check(cublaslt().cublasLtMatmul_(context_.part<LtContext>().handle, operation_.get(), alpha,
+                                   arguments.inputs[problem_.b], b_.get(), arguments.inputs[problem_.a],
+                                   a_.get(), beta, c, y_.get(), arguments.outputs[0], y_.get(), &algorithm_,
+                                   arguments.workspace, workspace_bytes_, stream_of(arguments.queue)),
         "a matrix product");
 }
 
@@ -156,7 +152,7 @@ void LtProduct::describe() {
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
 }
 
-LtProduct::Results LtProduct::ask(int64_t most, uint32_t reductions) const {
+Results LtProduct::ask(int64_t most, uint32_t reductions) const {
   cublasLtMatmulPreference_t preference = nullptr;
   check_taken(cublaslt().cublasLtMatmulPreferenceCreate_(&preference), "creating a preference");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -172,7 +168,7 @@ LtProduct::Results LtProduct::ask(int64_t most, uint32_t reductions) const {
   Results results(static_cast<size_t>(most));
   int found = 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmulAlgoGetHeuristic_(
-      handle_of(context_), operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(), preference,
+      context_.part<LtContext>().handle, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(), preference,
       static_cast<int>(most), results.data(), &found);
   cublaslt().cublasLtMatmulPreferenceDestroy_(preference);
   check_taken(status, "looking for an algorithm");
@@ -187,7 +183,7 @@ cublasLtMatmulHeuristicResult_t LtProduct::first() const {
 }
 
 cublasLtMatmulHeuristicResult_t LtProduct::other(int64_t choice) const {
-  const Others others = others_by_problem().get({&context_, problem_.key()}, [&] {
+  const auto others = context_.part<LtContext>().other_algorithms.get(problem_.key(), [&] {
     return std::make_shared<const Results>(
         other_algorithms(first(), ask(kLtAlgorithms, reductions_of_others(problem_))));
   });

@@ -46,13 +46,11 @@ class LtProduct {
   void run(const KernelArguments& arguments);
 
  private:
-  using Results = std::vector<cublasLtMatmulHeuristicResult_t>;
-
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value);
   void describe();
   // `reductions`: how algorithms may add up the parts that blocks have summed (cublasLtReductionScheme_t).
-  Results ask(int64_t most, uint32_t reductions) const;
+  std::vector<cublasLtMatmulHeuristicResult_t> ask(int64_t most, uint32_t reductions) const;
   cublasLtMatmulHeuristicResult_t first() const;
   cublasLtMatmulHeuristicResult_t other(int64_t choice) const;
 

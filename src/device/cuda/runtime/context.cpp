@@ -95,6 +95,7 @@ Context::Context(const std::string& card) {
 }
 
 Context::~Context() {
+  parts_.clear();
   modules_.reset();
   if (context_ == nullptr) return;
   driver().cuCtxSetCurrent_(context_);

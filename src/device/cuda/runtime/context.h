@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "device/cuda/runtime/libraries.h"
@@ -79,6 +80,16 @@ class Context {
   // Null on a GPU without virtual memory, where each block is the driver's own.
   const MemoryPool* pool() const { return pool_.get(); }
 
+  // What a library's users keep for this GPU, such as its handle: made as Part(context) for whoever asks for
+  // it first, and kept as long as the context. Part's constructor must ask for no other part.
+  template <typename Part>
+  Part& part() {
+    const std::lock_guard lock(parts_mutex_);
+    std::shared_ptr<void>& part = parts_[std::type_index(typeid(Part))];
+    if (part == nullptr) part = std::make_shared<Part>(*this);
+    return *static_cast<Part*>(part.get());
+  }
+
  private:
   GpuTraits traits_;
   CUdevice device_ = 0;
@@ -89,6 +100,8 @@ class Context {
   std::map<const std::byte*, int64_t> pinned_;  // blocks and their bytes
   std::shared_ptr<MemoryPool> pool_;            // blocks keep it
   std::unique_ptr<ModuleCache> modules_;
+  std::mutex parts_mutex_;
+  std::map<std::type_index, std::shared_ptr<void>> parts_;
 };
 
 inline CUdeviceptr address(const void* memory) {
