@@ -10,14 +10,16 @@ namespace tessera::testing {
 namespace {
 
 // The first layers of ResNet and AlexNet on small images; broken items, tiles that cross rows, padding that
-// is even and odd, one channel and four, more outputs than a warp makes.
+// is even and odd, one channel and four, more outputs than a warp makes, as many images as fill a GPU with
+// items of several rows.
 std::vector<ConvolutionCase> cases() {
   return {{"ResNet", "[2, 40, 48, 3]", "[64, 7, 7, 3]", "[2, 20, 24, 64]", 2, 3, 3},
           {"AlexNet", "[2, 63, 64, 3]", "[64, 11, 11, 3]", "[2, 15, 15, 64]", 4, 2, 2},
           {"OneImageOfManyRows", "[1, 37, 32, 3]", "[32, 3, 3, 3]", "[1, 19, 16, 32]", 2, 1, 1},
           {"FourChannels", "[3, 9, 10, 4]", "[128, 3, 3, 4]", "[3, 9, 10, 128]", 1, 1, 1},
           {"TwoChannelsUnpadded", "[2, 8, 12, 2]", "[64, 2, 2, 2]", "[2, 7, 11, 64]", 1, 0, 0},
-          {"OneChannel", "[5, 28, 24, 1]", "[32, 5, 5, 1]", "[5, 14, 12, 32]", 2, 2, 2}};
+          {"OneChannel", "[5, 28, 24, 1]", "[32, 5, 5, 1]", "[5, 14, 12, 32]", 2, 2, 2},
+          {"ManyImages", "[70, 13, 8, 2]", "[32, 3, 3, 2]", "[70, 13, 8, 32]", 1, 1, 1}};
 }
 
 // Rows of no whole units.
@@ -187,6 +189,30 @@ INSTANTIATE_TEST_SUITE_P(DeviceCudaTf32, FewChannelGradient,
                          ::testing::Combine(::testing::ValuesIn(without(cases_of_tf32(), {"FourChannels"})),
                                             ::testing::Values("fp32")),
                          kNameOfCase);
+
+// An item of several rows reads those of the image once for all of them; but one image has not enough of such
+// items for all multiprocessors.
+TEST(FewChannels, CudaGivesEachMultiprocessorAnItem) {
+  const auto text_for = [](int64_t images) {
+    const ConvolutionCase own{"",
+                              fmt::format("[{}, 224, 224, 3]", images),
+                              "[64, 7, 7, 3]",
+                              fmt::format("[{}, 112, 112, 64]", images),
+                              2,
+                              3,
+                              3};
+    const std::unique_ptr<Graph> graph = convolution_of(own, "fp16");
+    const KernelRequest request{.node = *graph->nodes().front(), .frozen_inputs = {false, false}};
+    cuda::Context card("h100");
+    const KernelCandidate candidate = cuda::cuda_candidates(request.node, card).front();
+    EXPECT_EQ(candidate.name, "generated.few_channels");
+    const std::unique_ptr<Kernel> kernel = candidate.create(request);
+    return card.modules().sources().front();
+  };
+  EXPECT_NE(text_for(1).find("item_rows = 1,"), std::string::npos);
+  EXPECT_NE(text_for(4).find("item_rows = 2,"), std::string::npos);
+  EXPECT_NE(text_for(64).find("item_rows = 8,"), std::string::npos);
+}
 
 // The Tensor Cores alone would cut the last bits off.
 TEST(FewChannels, CudaRoundsFactorsToTheNearestOfTf32) {

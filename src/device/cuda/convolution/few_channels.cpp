@@ -114,12 +114,16 @@ FewChannelProblem read_problem(const Node& main, DataType image_type, bool tf32)
   return problem;
 }
 
-// Sets how many rows of the result a block works on at a time: `most`, or as many as shared memory holds.
+// Sets how many rows of the result a block works on at a time: `most`, or as many as shared memory holds, or
+// as leave work for each multiprocessor.
 void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannelProblem::*bytes)() const,
                    const GpuTraits& gpu) {
   const int64_t room = gpu.block_shared_bytes(problem.blocks);
   problem.item_rows = std::min(most, problem.y[1]);
-  while (problem.item_rows > 1 && (problem.*bytes)() > room) problem.item_rows /= 2;
+  const auto is_too_large = [&] {
+    return (problem.*bytes)() > room || problem.items() < gpu.multiprocessors;
+  };
+  while (problem.item_rows > 1 && is_too_large()) problem.item_rows /= 2;
   refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());
 }
 
