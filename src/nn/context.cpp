@@ -72,13 +72,36 @@ Value* Context::variable(Variable variable) {
     require(known->shape() == to_symbolic(variable.shape), ErrorCode::invalid_argument,
             "variable '{}' is shared with the shapes {} and {}", variable.name, to_string(known->shape()),
             to_string(variable.shape));
-    return known;
+    const auto own = transformed_.find(known);
+    return own == transformed_.end() ? known : own->second;
   }
   if (!variable.trainable) variable.role = InputRole::constant;
   Value* value =
       graph_.add_input(variable.role, variable.name, {variable.data_type, to_symbolic(variable.shape)});
-  variables_.push_back(std::move(variable));
-  return value;
+  variables_.push_back(variable);
+  const bool is_read_as_it_is =
+      variable.role != InputRole::parameter || transforms_.empty() || transforms_now_;
+  return is_read_as_it_is ? value : transformed(variable, value);
+}
+
+void Context::transform(Transform function) {
+  transforms_.push_back(std::move(function));
+}
+
+Value* Context::transformed(const Variable& parameter, Value* value) {
+  const std::string scope = std::exchange(scope_, "");
+  transforms_now_ = true;
+  Value* result = value;
+  for (const Transform& function : transforms_) {
+    result = function(parameter, result);
+    require(result->type() == value->type(), ErrorCode::invalid_argument,
+            "a transform makes {} of the parameter '{}', which is {}", to_string(result->type()),
+            parameter.name, to_string(value->type()));
+  }
+  transforms_now_ = false;
+  scope_ = scope;
+  transformed_[value] = result;
+  return result;
 }
 
 Value* Context::parameter(const std::string& name, Shape shape, Initializer initializer, bool decays) {

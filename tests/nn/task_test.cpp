@@ -109,6 +109,55 @@ TEST(Context, AStateThatWasUpdatedIsItsNewValue) {
             115);
 }
 
+// A mask that grows: it is a state that the transform adds, whatever the scope of the parameter.
+Value* masked(Context& context, const Variable& parameter, Value* value) {
+  Value* mask = context.state(parameter.name + ".mask", parameter.shape, constant(1));
+  Value* half = ops::constant(context.graph(), Tensor::scalar(DataType::fp32, 0.5));
+  context.update(mask, ops::cast(ops::greater(ops::absolute(value), half), DataType::fp32));
+  return ops::multiply(value, mask);
+}
+
+TEST(Context, TransformsWhatParametersAreReadAs) {
+  Graph graph;
+  Context context(graph, Mode::training);
+  Value* before = context.parameter("before", {2}, zeros());
+  int calls = 0;
+  context.transform([&](const Variable& parameter, Value* value) {
+    ++calls;
+    return masked(context, parameter, value);
+  });
+  context.transform([](const Variable&, Value* value) { return ops::multiply(value, 2); });
+  Value* value = nullptr;
+  {
+    const auto scope = context.scope("encoder");
+    value = context.parameter("w", {2}, zeros());
+    EXPECT_EQ(context.parameter("w", {2}, zeros()), value);  // shared
+    EXPECT_EQ(context.state("counter", {}, zeros())->producer(), nullptr);
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(context.parameter("before", {2}, zeros()), before);
+  graph.add_output("value", value);
+  std::vector<std::string> names;
+  for (const Variable& variable : context.variables()) names.push_back(variable.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"before", "encoder.w", "encoder.w.mask", "encoder.counter"}));
+  const auto numbers = [](double a, double b) {
+    return Tensor::from<float>({2}, std::vector<float>{static_cast<float>(a), static_cast<float>(b)});
+  };
+  const ReferenceResult result =
+      run_reference(graph, std::vector<Tensor>{numbers(0, 0), numbers(0.25, -3), numbers(1, 0),
+                                               Tensor::scalar(DataType::fp32, 0)});
+  EXPECT_EQ(result.outputs[0].to_doubles(), (std::vector<double>{0.5, 0}));
+  EXPECT_EQ(result.updates[0].to_doubles(), (std::vector<double>{0, 1}));
+}
+
+TEST(Context, RefusesTransformsThatMakeAnotherType) {
+  Graph graph;
+  Context context(graph, Mode::training);
+  context.transform([](const Variable&, Value* value) { return ops::reduce_sum(value, {.axes = {0}}); });
+  EXPECT_ERROR(context.parameter("w", {2}, zeros()), ErrorCode::invalid_argument,
+               "a transform makes fp32[] of the parameter 'w', which is fp32[2]");
+}
+
 TEST(Context, OnlyStatesThatAdvanceChangeInInference) {
   Graph graph;
   Context context(graph, Mode::inference);

@@ -123,6 +123,20 @@ TEST(Trainer, RecomputingChangesNoBit) {
   }
 }
 
+// Weights that have been small stay away: their masks are states of the transform.
+nn::Task tiny_masked() {
+  return tiny_task("masked", [](nn::Context& context, Value* x) {
+    context.transform([&context](const nn::Variable& parameter, Value* value) {
+      Value* mask = context.state(parameter.name + ".mask", parameter.shape, nn::constant(1));
+      Value* small = ops::constant(context.graph(), Tensor::scalar(DataType::fp32, 0.05));
+      Value* large = ops::cast(ops::greater(ops::absolute(value), small), DataType::fp32);
+      context.update(mask, ops::multiply(mask, large));
+      return ops::multiply(value, mask);
+    });
+    return nn::linear(context, "fc1", nn::flatten(x), kTinyClasses);
+  });
+}
+
 struct Resumption {
   std::string name;
   nn::Task task;
@@ -144,6 +158,7 @@ std::vector<Resumption> resumptions() {
   half.optimizer = optim::lamb({.learning_rate = 0.01});
   cases.push_back({"everything_in_fp16", tiny_perceptron(0.3), half});
   cases.push_back({"augmented", tiny_augmented(), tiny_training()});
+  cases.push_back({"transformed_parameters", tiny_masked(), tiny_training()});
   return cases;
 }
 

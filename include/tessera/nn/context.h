@@ -79,6 +79,14 @@ class Context {
 
   // An input of the graph; the same name twice gives the same value (shared weights), with equal shapes.
   Value* variable(Variable variable);
+  // Parameters that are asked for from now on are read through the function, and through those that were
+  // given before: masks, fake quantization, codebooks. It is called once for each parameter, outside of all
+  // scopes, and may ask for states and parameters of its own, which nothing transforms: after the parameter's
+  // name they are told apart, are saved, and come back with it. What is trained is the parameter, so that
+  // gradients pass through what the function makes of it, which must be of the parameter's type and shape
+  // (Error(invalid_argument)).
+  using Transform = std::function<Value*(const Variable& parameter, Value* value)>;
+  void transform(Transform function);
   Value* parameter(const std::string& name, Shape shape, Initializer initializer, bool decays = true);
   // What the state holds at this place: after an update() its new value, so that a layer that is used twice
   // updates its statistics twice.
@@ -101,12 +109,17 @@ class Context {
   const std::vector<Variable>& variables() const { return variables_; }
 
  private:
+  Value* transformed(const Variable& parameter, Value* value);
+
   Graph& graph_;
   Mode mode_;
   std::string objective_;
   Ranks ranks_;
   std::string scope_;  // "encoder.layer3."
   std::vector<Variable> variables_;
+  std::vector<Transform> transforms_;
+  bool transforms_now_ = false;
+  std::map<Value*, Value*> transformed_;  // what parameters are read as
   std::map<Value*, size_t> updated_;      // the new value of a state -> its place among the graph's updates
   std::map<std::string, Value*> newest_;  // name of a state -> its new value
   std::map<std::string, int64_t> random_streams_;  // scope -> how many it has
