@@ -15,6 +15,7 @@
 #include "cli/json.h"
 #include "cli/median.h"
 #include "cli/model_options.h"
+#include "cli/network_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -157,11 +158,10 @@ void run_bench(const BenchArguments& arguments) {
   const std::vector<double> milliseconds = time_runs(
       arguments, *compiled.executable, [&] { return loaded.has_value() ? loaded->next() : Feeds{}; });
   std::vector<double> rates;
-  for (double time : milliseconds)
-    rates.push_back(static_cast<double>(ranks * arguments.model.batch) / time * 1e3);
+  for (double time : milliseconds) rates.push_back(static_cast<double>(ranks * compiled.batch) / time * 1e3);
   if (arguments.json) {
     nlohmann::json json = {{"model", arguments.model.model},
-                           {"batch", arguments.model.batch},
+                           {"batch", compiled.batch},
                            {"ranks", ranks},
                            {"train", arguments.model.train},
                            {"device", device.name},
@@ -180,10 +180,11 @@ void run_bench(const BenchArguments& arguments) {
     fmt::print("{}\n", dump_json(json));
     return;
   }
-  fmt::print("{} {} batch {}{} on {}: {:.1f} images/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
-             arguments.model.model, arguments.model.train ? "training" : "inference", arguments.model.batch,
+  fmt::print("{} {} batch {}{} on {}: {:.1f} {}/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
+             arguments.model.model, arguments.model.train ? "training" : "inference", compiled.batch,
              ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", device.name, median(rates),
-             median(milliseconds), arguments.iterations, compiled.executable->compile_seconds());
+             network_format_of(arguments.model.model) == nullptr ? "images" : "samples", median(milliseconds),
+             arguments.iterations, compiled.executable->compile_seconds());
 }
 
 void add_bench(CLI::App* command) {

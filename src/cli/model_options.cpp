@@ -1,15 +1,17 @@
 #include "cli/model_options.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tessera/base/error.h"
-#include "tessera/base/file.h"
 #include "tessera/base/random.h"
 #include "tessera/distribute/exchange.h"
 #include "tessera/distribute/registry.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/checkpoint.h"
+
+#include "cli/network_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -35,17 +37,34 @@ std::map<std::string, Tensor> synthetic_inputs(const Graph& graph, int64_t class
   return inputs;
 }
 
-// A graph written as text, in place of a network.
-bool is_graph_file(const std::string& model) {
-  return model.ends_with(".graph");
+// Planning needs no values; running does.
+void check_has_weights(const CompiledModel& compiled, const std::string& file) {
+  for (const auto& input : compiled.step.graph->inputs()) {
+    require(input->role() == InputRole::input || compiled.weights.contains(input->name()),
+            ErrorCode::invalid_argument, "{}: '{}' is a variable, and nothing says what it starts with", file,
+            input->name());
+  }
 }
 
-// Planning needs no values; running does.
-void check_has_no_variables(const Graph& graph, const std::string& file) {
+// How many samples a run of the graph has: the first extent of its first input, for who knows better?
+int64_t leading_extent(const Graph& graph) {
   for (const auto& input : graph.inputs()) {
-    require(input->role() == InputRole::input, ErrorCode::invalid_argument,
-            "{}: '{}' is a variable, and nothing says what it starts with", file, input->name());
+    if (input->role() == InputRole::input && input->type().rank() > 0)
+      return input->type().static_shape().front();
   }
+  return 1;
+}
+
+// "length=128"
+void add_size(SymbolBindings& sizes, const std::string& text) {
+  const size_t equals = text.find('=');
+  int64_t size = 0;
+  const char* const end = text.data() + text.size();
+  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+  const auto [rest, error] = std::from_chars(begin, end, size);
+  require(equals != 0 && error == std::errc() && rest == end && size > 0, ErrorCode::invalid_argument,
+          "--size takes NAME=N, such as length=128, not '{}'", text);
+  sizes[text.substr(0, equals)] = size;
 }
 
 }  // namespace
@@ -53,8 +72,8 @@ void check_has_no_variables(const Graph& graph, const std::string& file) {
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option("model", arguments.model,
-                  "Network by name; `tessera models` lists them. For inference also a file NAME.graph with a "
-                  "graph's text; one with variables is planned only")
+                  "Network by name; `tessera models` lists them. For inference also a file: NAME.onnx, or "
+                  "NAME.graph with a graph's text, which is planned only where it has variables")
       ->required();
   command.add_option("--batch", arguments.batch, "Images of one step")
       ->capture_default_str()
@@ -78,6 +97,15 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::PositiveNumber);
   command.add_option("--classes", arguments.classes, "Outputs (default: the network's own)")
       ->check(CLI::PositiveNumber);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--size",
+          [&arguments](const std::vector<std::string>& all) {
+            for (const std::string& one : all) add_size(arguments.sizes, one);
+          },
+          "Of a network in a file: NAME=N, an extent that its inputs leave open (may be repeated); the first "
+          "extents are --batch unless said")
+      ->allow_extra_args(false);
   command.add_flag("--nondeterministic", arguments.nondeterministic,
                    "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
   // Bound to an optional, a flag that was not given would be false.
@@ -112,8 +140,10 @@ void join_ranks(ModelArguments& arguments) {
 }
 
 models::Model make_model(const ModelArguments& arguments) {
-  require(!is_graph_file(arguments.model), ErrorCode::invalid_argument,
-          "'{}' is a graph and no network, of which weights and labels would be known", arguments.model);
+  require(network_format_of(arguments.model) == nullptr, ErrorCode::invalid_argument,
+          "'{}' is a file, of whose network no weights and labels by a formula are known", arguments.model);
+  require(arguments.sizes.empty(), ErrorCode::invalid_argument,
+          "--size: '{}' is a network by name; --batch and --image-size are its sizes", arguments.model);
   models::ClassifierOptions options = models::describe(arguments.model).defaults;
   if (arguments.image_size > 0) options.image_size = arguments.image_size;
   if (arguments.classes > 0) options.classes = arguments.classes;
@@ -140,9 +170,13 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
   CompileOptions compile_options = compile_options_of(arguments);
   CompiledModel result;
   result.batch = arguments.batch;
-  if (is_graph_file(arguments.model)) {
-    require(!arguments.train, ErrorCode::invalid_argument, "--train: '{}' is no network", arguments.model);
-    result.step.graph = parse_graph(read_text_file(arguments.model), arguments.model);
+  if (const NetworkFormat* format = network_format_of(arguments.model)) {
+    require(!arguments.train, ErrorCode::invalid_argument, "--train: '{}' is a network for inference",
+            arguments.model);
+    NetworkFile file = format->read(arguments.model, {.batch = arguments.batch, .others = arguments.sizes});
+    result.step.graph = std::move(file.graph);
+    result.weights = std::move(file.weights);
+    result.batch = leading_extent(*result.step.graph);
   } else if (arguments.train) {
     // As bench/README.md has it for every peer.
     const optim::SgdOptions descent{.learning_rate = kLearningRate, .momentum = 0.9, .weight_decay = 5e-5};
@@ -166,6 +200,8 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
 }
 
 Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
+  if (const auto weight = compiled.weights.find(name); weight != compiled.weights.end())
+    return weight->second;
   const std::vector<nn::Variable>& list = compiled.step.variables;
   const auto found =
       std::find_if(list.begin(), list.end(), [&](const nn::Variable& one) { return one.name == name; });
@@ -174,9 +210,11 @@ Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
 }
 
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
-  if (is_graph_file(arguments.model)) check_has_no_variables(*compiled.step.graph, arguments.model);
+  const bool is_file = network_format_of(arguments.model) != nullptr;
+  if (is_file) check_has_weights(compiled, arguments.model);
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
-  const int64_t classes = is_graph_file(arguments.model) ? 1 : make_model(arguments).options.classes;
+  // 0 and 1 are indices into whatever a network looks up.
+  const int64_t classes = is_file ? 2 : make_model(arguments).options.classes;
   compiled.executable->stage(synthetic_inputs(*compiled.step.graph, classes));
 }
 

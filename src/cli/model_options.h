@@ -1,6 +1,7 @@
 // Options that bench, explain and profile share: which network, at what size, on which device.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ struct ModelArguments {
   std::string precision = "fp32";
   int64_t image_size = 0;  // 0: the network's own
   int64_t classes = 0;
+  std::map<std::string, int64_t> sizes = {};  // of a network in a file: what its shapes leave open
   bool tune = false;
   std::string tuning_file;
   std::vector<std::string> disabled_passes;
@@ -42,7 +44,7 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 // Error(invalid_argument) where it is no training step that they would make.
 void join_ranks(ModelArguments& arguments);
 
-// Throws Error(invalid_argument) for a file with a graph's text, which is no network.
+// Throws Error(invalid_argument) for a network in a file, of which nothing is known beyond its graph.
 models::Model make_model(const ModelArguments& arguments);
 
 // Of the training step that they compile.
@@ -57,6 +59,7 @@ struct CompiledModel {
   std::string fallback;  // why `auto` took no GPU, or ""
   std::unique_ptr<Executable> executable;
   int64_t batch = 0;
+  std::map<std::string, Tensor> weights = {};  // of a network in a file
 };
 // In that workspace, on its device, or in one of its own.
 CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Workspace> workspace = nullptr);

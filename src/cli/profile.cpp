@@ -156,7 +156,7 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
   add_nodes(trace, device, compiled, measured.nodes);
   return trace.text({{"tessera", TESSERA_VERSION},
                      {"model", arguments.model.model},
-                     {"batch", arguments.model.batch},
+                     {"batch", compiled.batch},
                      {"train", arguments.model.train},
                      {"copies", arguments.copies},
                      {"shared_time", shared_time(without_ends(measured.copies))},
@@ -180,7 +180,7 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
   for (const TimeSpan& node : measured.nodes.nodes) nodes += node.seconds() * 1e3;
   fmt::print("{}\n", device_summary(compiled.device->description(), compiled.fallback));
   fmt::print("{} {} batch {} on {}: run {:.2f} ms (median of {})", arguments.model.model,
-             arguments.model.train ? "training" : "inference", arguments.model.batch,
+             arguments.model.train ? "training" : "inference", compiled.batch,
              compiled.device->description().name, median(run), arguments.iterations);
   if (!device.empty()) {
     fmt::print(", of which the host launches for {:.3f} ms and the device works for {:.2f} ms",

@@ -259,7 +259,7 @@ class LookTest(ProgramTest):
         self.assertEqual(len(json.loads(self.call("bench", file, "--iterations", 3, "--json"))["milliseconds"]), 3)
         self.refuses(["explain", file, "--train"], 2, "sum.graph")
         self.refuses(["explain", self.root / "som.graph"], 5, "som.graph")
-        self.refuses(["bench", file, "--check"], 2, "sum.graph", "no network")
+        self.refuses(["bench", file, "--check"], 2, "sum.graph", "is a file")
         file.write_text("graph sum(parameter %x: fp32[8, 4], state %s: fp32[8]) {\n  %y = reduce_sum(%x) {axes = [1]}\n"
                         "  %n = add(%s, %y)\n  output y = %y\n  update %s = %n\n}\n")
         plan = json.loads(self.call("explain", file, "--json"))  # planning needs no values

@@ -1,6 +1,7 @@
 """Networks in the ONNX format, through the program: those of the format's own tests."""
 
 import gzip
+import json
 import os
 import pathlib
 import struct
@@ -77,6 +78,32 @@ class OnnxTest(ProgramTest):
             file.unlink()
         self.call("export", run, "--output", self.root / "nameless.onnx")
         self.assertNotIn(b"classes", (self.root / "nameless.onnx").read_bytes())
+
+    def test_times_and_explains_files_as_networks_by_name(self):
+        model = self.root / "lenet.onnx"
+        self.call("export", "lenet", "--output", model)
+        plan = json.loads(self.call("explain", model, "--batch", 3, "--times", "--json", "--device", "cpu"))
+        self.assertIn("onednn", " ".join(node["kernel"] for node in plan["nodes"]))
+        self.assertGreater(plan["total"]["microseconds"], 0)
+        planned = json.loads(self.call("explain", model, "--plan-for", "h100", "--precision", "fp16", "--json"))
+        self.assertIn("cudnn.convolution", {node["kernel"] for node in planned["nodes"]})
+        timed = json.loads(self.call("bench", model, "--size", "batch=5", "--iterations", 2, "--json", "--device", "cpu"))
+        self.assertEqual((timed["batch"], len(timed["milliseconds"])), (5, 2))
+        self.assertIn("batch 2 on cpu", self.call("profile", model, "--batch", 2, "--device", "cpu",
+                                                  "--out", self.root / "trace.json"))
+        # A batch that the file says is the batch, whatever else is said.
+        self.assertIn("batch 3 on cpu", self.call("bench", NODES / "test_add" / "model.onnx", "--batch", 7, "--device", "cpu",
+                                                  "--iterations", 1))
+
+    def test_refuses_files_that_are_no_single_graph(self):
+        model = self.root / "lenet.onnx"
+        self.call("export", "lenet", "--output", model)
+        self.refuses(["bench", model, "--size", "bach=4"], 2, "no size 'bach'", "did you mean 'batch'")
+        self.refuses(["bench", model, "--size", "batch=none"], 2, "NAME=N", "batch=none")
+        self.refuses(["bench", model, "--train"], 2, "lenet.onnx", "for inference")
+        self.refuses(["bench", "lenet", "--size", "batch=4"], 2, "--size", "network by name")
+        self.refuses(["explain", NODES / "test_nonzero_example" / "model.onnx"], 7, "NonZero")
+        self.refuses(["explain", NODES / "test_sequence_insert_at_back" / "model.onnx"], 7, "sequence")
 
     def test_export_refuses(self):
         self.call("export", "lenet", "--output", self.root / "lenet.onnx")
