@@ -233,7 +233,6 @@ class PlannedExecutable : public Executable {
 
   void run_once() {
     variables_->order();
-    derived_->begin(*variables_);
     for (Step& step : once_) {
       variables_->before_once(*step.node);
       if (step.kernel != nullptr && !derived_->take(*step.node, *variables_)) {

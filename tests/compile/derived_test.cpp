@@ -1,5 +1,4 @@
 // What executables make of the same variables once.
-#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -77,22 +76,6 @@ TEST(DerivedValues, AreKeptOnceForExecutablesOverTheSameVariables) {
   EXPECT_TRUE(run(*four, 4).identical(fresh(4, 1)));
   EXPECT_TRUE(run(*eight, 8).identical(fresh(8, 1)));
   EXPECT_TRUE(run(*two, 2).identical(fresh(2, 1)));
-}
-
-// Not in the gaps that variables leave which are read, and go, one by one.
-TEST(DerivedValues, LieOneAfterAnother) {
-  struct Allocations : CountingDevice {
-    std::shared_ptr<void> allocate(int64_t bytes) override {
-      sizes.push_back(bytes);
-      return CountingDevice::allocate(bytes);
-    }
-    std::vector<int64_t> sizes;
-  };
-  const auto device = std::make_shared<Allocations>();
-  const auto executable = compile_rows(device, 4);
-  executable->load([](const std::string&) { return weights(1); });
-  EXPECT_EQ(std::count(device->sizes.begin(), device->sizes.end(), 2 * kWeightBytes), 1);
-  EXPECT_TRUE(run(*executable, 4).identical(fresh(4, 1)));
 }
 
 TEST(DerivedValues, OfOtherWorkAreOthers) {
