@@ -1,27 +1,23 @@
 #include "tessera/distribute/registry.h"
 
-#include <charconv>
-#include <cstdlib>
-#include <optional>
+#include <filesystem>
 
 #include "tessera/base/error.h"
 
+#include "distribute/environment.h"
+#include "distribute/foreign_launcher.h"
+
 namespace tessera::distribute {
+
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-template <typename Number>
-Number number_of(const char* name, const std::string& text) {
-  Number value{};
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && rest == text.data() + text.size(), ErrorCode::invalid_argument,
-          "the environment's {} is '{}', not a number", name, text);
-  return value;
-}
+struct RemoveFile {
+  std::string path;
+  ~RemoveFile() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove(path, ignored);
+  }
+};
 
 }  // namespace
 
@@ -33,7 +29,7 @@ Registry<CommunicatorDescription>& communicators() {
 Rendezvous rendezvous_of_environment() {
   Rendezvous place;
   const std::optional<std::string> ranks = variable(kRanksVariable);
-  if (!ranks.has_value()) return place;
+  if (!ranks.has_value()) return rendezvous_of_foreign_launcher().value_or(place);
   place.ranks = number_of<int64_t>(kRanksVariable, *ranks);
   const std::optional<std::string> rank = variable(kRankVariable);
   require(rank.has_value(), ErrorCode::invalid_argument,
@@ -55,7 +51,13 @@ Rendezvous rendezvous_of_environment() {
 
 std::shared_ptr<Communicator> connect_by_environment() {
   const Rendezvous place = rendezvous_of_environment();
-  return place.ranks == 1 ? nullptr : communicators().get(place.communicator).connect(place);
+  if (place.ranks == 1) return nullptr;
+  std::shared_ptr<Communicator> group = communicators().get(place.communicator).connect(place);
+  if (variable(kRanksVariable).has_value()) return group;  // whoever chose the file removes it
+  // The first rank does when all have opened the file, or one has not come.
+  const RemoveFile file{place.rank == 0 ? place.address : ""};
+  group->barrier();
+  return group;
 }
 
 }  // namespace tessera::distribute

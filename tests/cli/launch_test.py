@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -229,6 +230,40 @@ class DifferenceTest(LaunchTest):
         (code, said), = self.ends_of(self.start_rank(0, heartbeat=1))
         self.assertEqual(code, 10, said)
         self.assertIn("rank 1 has not come within 1 s", said)
+
+    MPIRUN = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "../no.folder"}
+    SRUN = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+
+    def test_ranks_of_other_launchers_train_as_ours_do(self):
+        alone = self.root / "alone"
+        self.call("launch", "--ranks", 2, "--", "train", self.recipe, "--out", alone, "--quiet")
+        for rank_variable, others in (("OMPI_COMM_WORLD_RANK", self.MPIRUN), ("SLURM_PROCID", self.SRUN)):
+            shutil.rmtree(self.root / "run", ignore_errors=True)
+            environment = {**os.environ, **others, "OMP_NUM_THREADS": "1"}
+            ends = self.ends_of(*(self.start_in({**environment, rank_variable: str(rank)}) for rank in (0, 1)))
+            for code, said in ends:
+                self.assertEqual(code, 0, said)
+            self.assertEqual(self.weights("run"), self.weights("alone"))
+        self.assertEqual(list(pathlib.Path("/dev/shm").glob(f"tessera-{os.getuid()}-*run-*")), [])
+
+    def test_what_mpirun_starts_is_one_run(self):
+        if shutil.which("mpirun") is None:
+            self.skipTest("no mpirun")
+        root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+        process = subprocess.run(["mpirun", *root, "--oversubscribe", "-n", "2", *map(str, self.words(
+            "train", self.recipe, "--out", self.root / "run", "--quiet"))], cwd=self.root, text=True, timeout=BOUND,
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        self.assertEqual(process.returncode, 0, process.stdout + process.stderr)
+        self.assertTrue((self.root / "run" / "model.safetensors").exists())
+
+    def test_ranks_of_other_launchers_on_several_machines_are_refused(self):
+        for others, words in (({**self.MPIRUN, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, ("mpirun", "several machines")),
+                              ({**self.SRUN, "SLURM_STEP_NUM_NODES": "2", "SLURM_PROCID": "0"}, ("srun", "several machines")),
+                              (self.SRUN, ("srun", "SLURM_PROCID"))):
+            (code, said), = self.ends_of(self.start_in({**os.environ, **others}))
+            self.assertIn(code, (2, 7), said)
+            for word in words:
+                self.assertIn(word, said)
 
     def test_half_an_environment_is_refused(self):
         for given, missing in (({"TESSERA_RANKS": "2"}, "TESSERA_RANK"), ({"TESSERA_RANKS": "2", "TESSERA_RANK": "1"}, "TESSERA_ADDRESS")):

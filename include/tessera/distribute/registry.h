@@ -44,8 +44,9 @@ inline constexpr const char* kHeartbeatVariable = "TESSERA_HEARTBEAT_SECONDS";
 // "1" where the run goes on after a rank has failed.
 inline constexpr const char* kRestartedVariable = "TESSERA_RESTARTED";
 
-// Throws Error(invalid_argument) naming the variable that is missing or no number; one rank where
-// TESSERA_RANKS is not there.
+// As TESSERA_RANKS and the others say, else as mpirun (Open MPI) or srun (Slurm) does in variables of its
+// own; one rank where nobody says. Throws Error(invalid_argument) naming the variable that is missing or no
+// number, Error(unsupported) for ranks on several machines.
 Rendezvous rendezvous_of_environment();
 
 // This process's end of the group that the environment names; null where it names none. Throws as above and
