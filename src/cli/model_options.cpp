@@ -46,7 +46,7 @@ void check_has_weights(const CompiledModel& compiled, const std::string& file) {
   }
 }
 
-// How many samples a run of the graph has: the first extent of its first input, for who knows better?
+// How many samples a run of the graph has: the first extent of its first input, since a file does not say.
 int64_t leading_extent(const Graph& graph) {
   for (const auto& input : graph.inputs()) {
     if (input->role() == InputRole::input && input->type().rank() > 0)

@@ -81,10 +81,10 @@ class Context {
   Value* variable(Variable variable);
   // Parameters that are asked for from now on are read through the function, and through those that were
   // given before: masks, fake quantization, codebooks. It is called once for each parameter, outside of all
-  // scopes, and may ask for states and parameters of its own, which nothing transforms: after the parameter's
-  // name they are told apart, are saved, and come back with it. What is trained is the parameter, so that
-  // gradients pass through what the function makes of it, which must be of the parameter's type and shape
-  // (Error(invalid_argument)).
+  // scopes, and may ask for states and parameters of its own, which nothing transforms: named after the
+  // parameter, they are initialized, saved and resumed as all others. What is trained is the parameter, so
+  // that gradients pass through what the function makes of it, which must be of the parameter's type and
+  // shape (Error(invalid_argument)).
   using Transform = std::function<Value*(const Variable& parameter, Value* value)>;
   void transform(Transform function);
   Value* parameter(const std::string& name, Shape shape, Initializer initializer, bool decays = true);
