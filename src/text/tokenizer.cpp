@@ -13,6 +13,10 @@
 namespace tessera::text {
 namespace {
 
+// How long normalizers may make a text: so many bytes, and so many times its own.
+constexpr size_t kMostNormalizedBytes = size_t{1} << 20;
+constexpr size_t kMostGrowth = 64;
+
 // The tokens of one text.
 struct Sequence {
   std::vector<int32_t> ids;
@@ -81,14 +85,16 @@ class Run {
     if (parts_.normalizers.empty() && aligned == nullptr)
       return find_normalized(text.substr(begin, end - begin), nullptr);
     AlignedText& present = scratch_.normalized;
-    present.clear(offsets_ != nullptr);
+    // Replacements that follow each other multiply: a damaged file must not take all memory.
+    const size_t most_bytes = kMostNormalizedBytes + kMostGrowth * (end - begin);
+    present.clear(offsets_ != nullptr, most_bytes);
     if (aligned != nullptr) {
       present.append(*aligned, begin, end);
     } else {
       present.append(text.substr(begin, end - begin), {});
     }
     for (const auto& normalizer : parts_.normalizers) {
-      scratch_.spare.clear(present.tracked);
+      scratch_.spare.clear(present.tracked, most_bytes);
       normalizer->apply(present, scratch_.spare);
       std::swap(present, scratch_.spare);
     }

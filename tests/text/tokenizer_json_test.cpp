@@ -61,6 +61,17 @@ TEST(TokenizerJson, NormalizesAsItSays) {
   EXPECT_EQ(ids(R"({"type": "Replace", "pattern": {"String": "xx"}, "content": "b"})", "axxxx"), (Ids{4, 3}));
 }
 
+TEST(TokenizerJson, RefusesNormalizersThatFillTheMemory) {
+  std::string normalizers;
+  for (int i = 0; i < 30; ++i) {
+    normalizers += normalizers.empty() ? "" : ",";
+    normalizers += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"})";
+  }
+  const std::string json =
+      words(R"("normalizer": {"type": "Sequence", "normalizers": [)" + normalizers + "]}");
+  EXPECT_ERROR(ids_of(json, "a"), ErrorCode::invalid_argument, "more than 1048640 bytes of one text");
+}
+
 TEST(TokenizerJson, FindsAddedTokensInTheText) {
   const std::string json =
       words(R"("pre_tokenizer": {"type": "WhitespaceSplit"}, "normalizer": {"type": "Lowercase"},

@@ -8,7 +8,7 @@ namespace tessera {
 
 template <std::integral Integer>
 constexpr Integer quotient_rounded_up(Integer value, std::type_identity_t<Integer> divisor) {
-  return (value + divisor - 1) / divisor;
+  return value / divisor + (value % divisor > 0 ? 1 : 0);  // of every value: nothing overflows
 }
 
 // The least multiple that is not below the value.
