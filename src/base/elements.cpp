@@ -15,10 +15,6 @@ namespace {
 
 __extension__ using Wide = __int128;  // holds every integer of int64 and uint64
 
-bool is_narrow_float(DataType type) {
-  return is_floating(type) && bits_of(type) <= 8;
-}
-
 // The bits of an element of at most a byte.
 uint8_t load_bits(DataType type, const void* memory, int64_t index) {
   const auto* bytes = static_cast<const uint8_t*>(memory);

@@ -24,13 +24,22 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace
-
-std::optional<double> parse_real(std::string_view text) {
-  double value = 0;
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_integer(std::string_view text) {
+  return parse_whole<int64_t>(text);
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  return parse_whole<double>(text);
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {

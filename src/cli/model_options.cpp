@@ -1,10 +1,10 @@
 #include "cli/model_options.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "tessera/base/error.h"
 #include "tessera/base/random.h"
+#include "tessera/base/text.h"
 #include "tessera/distribute/exchange.h"
 #include "tessera/distribute/registry.h"
 #include "tessera/models/registry.h"
@@ -57,12 +57,9 @@ int64_t leading_extent(const Graph& graph) {
 
 // "length=128"
 void add_size(SymbolBindings& sizes, const std::string& text) {
-  const size_t equals = text.find('=');
-  int64_t size = 0;
-  const char* const end = text.data() + text.size();
-  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
-  const auto [rest, error] = std::from_chars(begin, end, size);
-  require(equals != 0 && error == std::errc() && rest == end && size > 0, ErrorCode::invalid_argument,
+  const size_t equals = text.rfind('=');
+  const int64_t size = equals == std::string::npos ? 0 : parse_integer(text.substr(equals + 1)).value_or(0);
+  require(equals != 0 && size > 0, ErrorCode::invalid_argument,
           "--size takes NAME=N, such as length=128, not '{}'", text);
   sizes[text.substr(0, equals)] = size;
 }

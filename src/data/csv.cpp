@@ -1,7 +1,6 @@
 #include "tessera/data/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <unordered_map>
 
@@ -125,18 +124,12 @@ class Reader {
   ErrorCode failure_code_ = ErrorCode::invalid_file;
 };
 
-double to_number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? value : std::numeric_limits<double>::quiet_NaN();
-}
-
 }  // namespace
 
 std::vector<double> TextColumn::numbers() const {
   std::vector<double> distinct;
-  for (const std::string& text : values) distinct.push_back(to_number(text));
+  for (const std::string& text : values)
+    distinct.push_back(parse_real(text).value_or(std::numeric_limits<double>::quiet_NaN()));
   std::vector<double> result;
   for (const int32_t code : codes) result.push_back(distinct[static_cast<size_t>(code)]);
   return result;

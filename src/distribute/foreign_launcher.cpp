@@ -48,12 +48,7 @@ std::string needed(const ForeignLauncher& launcher, const char* name) {
 // Names become part of a file's: nothing of them may lead elsewhere.
 std::string as_file_name(std::string text) {
   std::replace_if(
-      text.begin(), text.end(),
-      [](char c) {
-        const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        return !is_plain;
-      },
-      '_');
+      text.begin(), text.end(), [](char c) { return !is_digit(c) && !is_letter(c); }, '_');
   return text;
 }
 
@@ -63,10 +58,11 @@ std::optional<Rendezvous> rendezvous_of_foreign_launcher() {
   for (const ForeignLauncher& launcher : foreign_launchers()) {
     const std::optional<std::string> ranks = variable(launcher.ranks);
     if (!ranks.has_value()) continue;
-    Rendezvous place{.ranks = number_of<int64_t>(launcher.ranks, *ranks)};
+    Rendezvous place{.ranks = number_of(launcher.ranks, *ranks, parse_integer)};
     if (place.ranks == 1) continue;
-    place.rank = number_of<int64_t>(launcher.rank, needed(launcher, launcher.rank));
-    const auto of_machine = number_of<int64_t>(launcher.of_machine, needed(launcher, launcher.of_machine));
+    place.rank = number_of(launcher.rank, needed(launcher, launcher.rank), parse_integer);
+    const auto of_machine =
+        number_of(launcher.of_machine, needed(launcher, launcher.of_machine), parse_integer);
     require(of_machine == (launcher.counts_machines ? 1 : place.ranks), ErrorCode::unsupported,
             "{} started {} ranks on several machines; ranks meet on one machine", launcher.name, place.ranks);
     place.address = fmt::format("/dev/shm/tessera-{}-{}", ::getuid(), launcher.name);

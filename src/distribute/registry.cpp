@@ -8,9 +8,9 @@
 #include "distribute/foreign_launcher.h"
 
 namespace tessera::distribute {
-
 namespace {
 
+// At the end of a block, however it is left: nobody else knows of the file. None where the path is empty.
 struct RemoveFile {
   std::string path;
   ~RemoveFile() {
@@ -30,13 +30,13 @@ Rendezvous rendezvous_of_environment() {
   Rendezvous place;
   const std::optional<std::string> ranks = variable(kRanksVariable);
   if (!ranks.has_value()) return rendezvous_of_foreign_launcher().value_or(place);
-  place.ranks = number_of<int64_t>(kRanksVariable, *ranks);
+  place.ranks = number_of(kRanksVariable, *ranks, parse_integer);
   const std::optional<std::string> rank = variable(kRankVariable);
   require(rank.has_value(), ErrorCode::invalid_argument,
           "the environment says {} ranks, and not which of them this is: {} is missing (tessera launch sets "
           "both)",
           place.ranks, kRankVariable);
-  place.rank = number_of<int64_t>(kRankVariable, *rank);
+  place.rank = number_of(kRankVariable, *rank, parse_integer);
   require(place.ranks > 0 && place.rank >= 0 && place.rank < place.ranks, ErrorCode::invalid_argument,
           "the environment says rank {} of {} ranks", place.rank, place.ranks);
   place.communicator = variable(kCommunicatorVariable).value_or(place.communicator);
@@ -45,7 +45,7 @@ Rendezvous rendezvous_of_environment() {
           "the environment says {} ranks, and not where they meet: {} is missing", place.ranks,
           kAddressVariable);
   if (const auto seconds = variable(kHeartbeatVariable))
-    place.heartbeat_seconds = number_of<double>(kHeartbeatVariable, *seconds);
+    place.heartbeat_seconds = number_of(kHeartbeatVariable, *seconds, parse_real);
   return place;
 }
 

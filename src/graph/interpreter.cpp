@@ -34,11 +34,7 @@ void run_scalar(const ReferenceCall& call) {
   }
 }
 
-bool is_narrow(DataType type) {
-  return is_floating(type) && size_of(type) < size_of(DataType::fp32);
-}
-
-// Runs a composite operator through its decomposition. An elementwise one of narrow types is computed in fp32
+// Runs a composite operator through its decomposition. An elementwise one of 16 bits is computed in fp32
 // and rounded once, as kernels do: 1 + tanh(x) for a GELU has no digits left in 16 bits where x is small.
 void run_decomposition(const ReferenceCall& call) {
   const bool is_elementwise = call.node.schema().operator_class == OperatorClass::elementwise;
@@ -47,7 +43,7 @@ void run_decomposition(const ReferenceCall& call) {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     TensorType type = call.node.input(i)->type();
-    if (is_elementwise && is_narrow(type.data_type)) type.data_type = DataType::fp32;
+    if (is_elementwise && is_half(type.data_type)) type.data_type = DataType::fp32;
     tensors.push_back(call.inputs[i]->cast(type.data_type));
     inputs.push_back(graph.add_input(InputRole::input, "input" + std::to_string(i), std::move(type)));
   }

@@ -66,6 +66,26 @@ Context::Scope::Scope(Context& context, std::string_view name)
   context_.scope_ += '.';
 }
 
+// Of all scopes, until it ends.
+class Context::Outside {
+ public:
+  explicit Outside(Context& context)
+      : context_(context),
+        scope_(std::exchange(context.scope_, "")),
+        transforms_now_(context.transforms_now_) {}
+  ~Outside() {
+    context_.scope_ = std::move(scope_);
+    context_.transforms_now_ = transforms_now_;
+  }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  Context& context_;
+  std::string scope_;
+  bool transforms_now_;
+};
+
 Value* Context::variable(Variable variable) {
   variable.name.insert(0, scope_);
   if (Value* known = graph_.find_input(variable.name)) {
@@ -89,7 +109,7 @@ void Context::transform(Transform function) {
 }
 
 Value* Context::transformed(const Variable& parameter, Value* value) {
-  const std::string scope = std::exchange(scope_, "");
+  const Outside outside(*this);
   transforms_now_ = true;
   Value* result = value;
   for (const Transform& function : transforms_) {
@@ -98,8 +118,6 @@ Value* Context::transformed(const Variable& parameter, Value* value) {
             "a transform makes {} of the parameter '{}', which is {}", to_string(result->type()),
             parameter.name, to_string(value->type()));
   }
-  transforms_now_ = false;
-  scope_ = scope;
   transformed_[value] = result;
   return result;
 }
@@ -144,15 +162,13 @@ void Context::update(Value* state, Value* next) {
 
 Value* Context::random_counter() {
   if (Value* known = graph_.find_input("random_counter")) return known;
-  const std::string scope = std::exchange(scope_, "");
-  Value* counter = variable({.name = "random_counter",
-                             .role = InputRole::state,
-                             .shape = {2},
-                             .initializer = zeros(),
-                             .decays = false,
-                             .data_type = DataType::int64});
-  scope_ = scope;
-  return counter;
+  const Outside outside(*this);
+  return variable({.name = "random_counter",
+                   .role = InputRole::state,
+                   .shape = {2},
+                   .initializer = zeros(),
+                   .decays = false,
+                   .data_type = DataType::int64});
 }
 
 SymbolicShape Context::whole_batch(SymbolicShape rows) const {

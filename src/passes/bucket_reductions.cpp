@@ -12,6 +12,7 @@
 #include "tessera/passes/readiness.h"
 
 #include "passes/passes.h"
+#include "passes/reductions.h"
 
 namespace tessera::passes {
 namespace {
@@ -66,11 +67,6 @@ void split_first(const Node& node, int64_t bytes, std::vector<Bucket>& buckets) 
   buckets.insert(buckets.begin() + 1, std::move(rest));
 }
 
-bool is_static(const Node& node) {
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [](const Value* input) { return input->type().is_static(); });
-}
-
 void split(Graph& graph, Node* node, const std::vector<Bucket>& buckets) {
   InsertionPoint here(graph, node);
   for (const Bucket& bucket : buckets) {
@@ -88,13 +84,9 @@ void split(Graph& graph, Node* node, const std::vector<Bucket>& buckets) {
 bool bucket_reductions(Graph& graph, const PassContext& context) {
   const int64_t bytes = context.options.bucket_bytes.value_or(context.target.bucket_bytes);
   if (bytes == 0) return false;
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() != "all_reduce" || !is_collective(*node)) continue;
-    if (node->inputs().size() > 1 && is_static(*node)) nodes.push_back(node.get());
-  }
   bool changed = false;
-  for (Node* node : nodes) {
+  for (Node* node : sized_reductions(graph)) {
+    if (node->inputs().size() == 1) continue;
     std::vector<Bucket> buckets = buckets_of(*node, bytes, Readiness(graph));
     split_first(*node, bytes, buckets);
     if (buckets.size() == 1) continue;

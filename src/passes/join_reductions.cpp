@@ -9,9 +9,9 @@
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
-#include "tessera/passes/readiness.h"
 
 #include "passes/passes.h"
+#include "passes/reductions.h"
 
 namespace tessera::passes {
 namespace {
@@ -44,11 +44,6 @@ Parts parts_of(const Node& node, int64_t alignment) {
   return parts;
 }
 
-bool is_static(const Node& node) {
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [](const Value* input) { return input->type().is_static(); });
-}
-
 void join(Graph& graph, Node* node, const Parts& parts) {
   InsertionPoint here(graph, node);
   std::vector<Value*> flat;
@@ -75,13 +70,8 @@ void join(Graph& graph, Node* node, const Parts& parts) {
 bool join_reductions(Graph& graph, const PassContext& context) {
   const int64_t alignment = context.target.joined_reduction_alignment;
   if (alignment == 0) return false;
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->operator_name() == "all_reduce" && is_collective(*node) && is_static(*node))
-      nodes.push_back(node.get());
-  }
   bool changed = false;
-  for (Node* node : nodes) {
+  for (Node* node : sized_reductions(graph)) {
     const Parts parts = parts_of(*node, alignment);
     if (parts.joined.size() < 2) continue;
     join(graph, node, parts);

@@ -1,13 +1,13 @@
 #include "train/checkpoint_writer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
+#include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
 
 namespace tessera::train {
@@ -19,18 +19,11 @@ constexpr const char* kLast = "last.safetensors";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-std::optional<int64_t> read_count(std::string_view text) {
-  int64_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // The updates in the name of a file that was kept.
 std::optional<int64_t> step_of_name(const std::string& name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
   const size_t digits = name.size() - kPrefix.size() - kSuffix.size();
-  return read_count(std::string_view(name).substr(kPrefix.size(), digits));
+  return parse_integer(std::string_view(name).substr(kPrefix.size(), digits));
 }
 
 // None in a file that is damaged: what is to be written anew is no reason to fail.
@@ -38,7 +31,7 @@ std::optional<int64_t> step_in_file(const fs::path& path) {
   try {
     const data::SafetensorsFile file = data::SafetensorsFile::open(path);
     const auto found = file.metadata().find("step");
-    return found == file.metadata().end() ? std::nullopt : read_count(found->second);
+    return found == file.metadata().end() ? std::nullopt : parse_integer(found->second);
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -1,12 +1,12 @@
 // What a trainer leaves and starts from: weights, and its whole state.
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera::train {
@@ -19,12 +19,10 @@ int64_t read_integer(const Checkpoint& state, const std::string& key, const std:
   const auto found = state.metadata.find(key);
   require(found != state.metadata.end(), ErrorCode::invalid_file, "{}: '{}' is missing: no training state",
           source, key);
-  int64_t value = -1;
-  const char* end = found->second.data() + found->second.size();
-  const auto [rest, error] = std::from_chars(found->second.data(), end, value);
-  require(error == std::errc() && rest == end && value >= 0, ErrorCode::invalid_file,
-          "{}: '{}' is '{}', no count", source, key, found->second);
-  return value;
+  const std::optional<int64_t> value = parse_integer(found->second);
+  require(value.has_value() && *value >= 0, ErrorCode::invalid_file, "{}: '{}' is '{}', no count", source,
+          key, found->second);
+  return *value;
 }
 
 // The best value so far, which was called after its only metric once. -1 was none.
@@ -32,10 +30,8 @@ std::optional<double> best_of(const Checkpoint& state) {
   for (const char* key : {"best", "best_accuracy"}) {
     const auto found = state.metadata.find(key);
     if (found == state.metadata.end()) continue;
-    const std::string& text = found->second;  // not by strtod, which reads what the locale says
-    double value = -1;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && (key == std::string_view("best") || value >= 0)) return value;
+    const std::optional<double> value = parse_real(found->second);
+    if (value.has_value() && (key == std::string_view("best") || *value >= 0)) return value;
   }
   return std::nullopt;
 }

@@ -19,6 +19,14 @@ TEST(Text, ReadsNumbersThatAreWhole) {
     EXPECT_FALSE(parse_real(text).has_value()) << text;
 }
 
+TEST(Text, ReadsIntegersThatAreWhole) {
+  EXPECT_EQ(parse_integer("0"), 0);
+  EXPECT_EQ(parse_integer("-12"), -12);
+  EXPECT_EQ(parse_integer("9223372036854775807"), INT64_MAX);
+  for (const char* text : {"", "-", "x", "12x", "1.0", " 1", "+1", "0x10", "9223372036854775808"})
+    EXPECT_FALSE(parse_integer(text).has_value()) << text;
+}
+
 TEST(Text, ReadsNumbersWithAPointInEveryLocale) {
   const testing::CommaLocale locale;
   ASSERT_EQ(std::strtod("0.25", nullptr), 0);

@@ -30,9 +30,8 @@ OperandOf with_casts_of(const Graph& graph) {
   return [&graph](const Node& node, size_t, const Tensor& operand) {
     const Value* value = graph.find(node.output()->name());
     const bool narrows = node.operator_name() == "cast" && value->producer()->input(0)->producer() == nullptr;
-    return narrows && is_narrow(value->data_type())
-               ? operand.cast(value->data_type()).cast(operand.data_type())
-               : operand;
+    return narrows && is_half(value->data_type()) ? operand.cast(value->data_type()).cast(operand.data_type())
+                                                  : operand;
   };
 }
 
@@ -42,7 +41,7 @@ std::vector<double> rounding_between(const Graph& wide, const Graph& graph,
   std::map<std::string, double> own;  // by the name of the value
   interpret(wide, inputs, [&](const Node& node, size_t index, const Tensor& operand) {
     const Value* value = graph.find(node.input(index)->name());
-    if (value->producer() != nullptr && is_narrow(value->data_type()) && !is_exact(*value->producer()))
+    if (value->producer() != nullptr && is_half(value->data_type()) && !is_exact(*value->producer()))
       own[value->name()] = 2 * unit_roundoff(value->data_type()) * largest_of(operand);
     return operand;
   });
@@ -83,10 +82,10 @@ Expectation expectation_of(const Graph& graph, const std::vector<Tensor>& inputs
       at_each_node ? rounding_between(*wide, graph, inputs) : std::vector<double>();
   for (size_t i = 0; i < result.exact.size(); ++i) {
     const Value& value = *graph.outputs()[i].value;
-    if (!result.results[i].defined() || (is_narrow(value.data_type()) && !at_each_node))
+    if (!result.results[i].defined() || (is_half(value.data_type()) && !at_each_node))
       result.results[i] = result.exact[i].cast(value.data_type());
     // The kernels that run one after another have tests of their rounding of their own.
-    if (!is_narrow(value.data_type()) || at_each_node) result.exact[i] = result.results[i];
+    if (!is_half(value.data_type()) || at_each_node) result.exact[i] = result.results[i];
     if (at_each_node) result.tolerances.at(i).absolute += between[i];
   }
   return result;

@@ -155,7 +155,7 @@ class Mutator {
       const Node* node = value->producer();
       if (node == nullptr || !seen.insert(value).second) continue;
       const bool product = node->schema().operator_class == OperatorClass::contraction;
-      if (is_narrow(value->data_type()) || (subject_.tf32 && product)) return true;
+      if (is_half(value->data_type()) || (subject_.tf32 && product)) return true;
       open.insert(open.end(), node->inputs().begin(), node->inputs().end());
     }
     return false;

@@ -27,13 +27,9 @@ double unit_of(double exact, const Format& format) {
 
 }  // namespace
 
-bool is_narrow(DataType type) {
-  return type == DataType::fp16 || type == DataType::bf16;
-}
-
 RoundingErrors rounding_errors(const Tensor& actual, const Tensor& exact) {
   RoundingErrors errors;
-  if (!is_narrow(actual.data_type())) return errors;
+  if (!is_half(actual.data_type())) return errors;
   const Format format = format_of(actual.data_type());
   for (int64_t i = 0; i < actual.size(); ++i) {
     const double value = exact.at(i);

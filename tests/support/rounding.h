@@ -19,9 +19,6 @@ namespace tessera::testing {
 
 inline constexpr int64_t kFewestRounded = 64;
 
-// fp16 and bf16.
-bool is_narrow(DataType type);
-
 // Mean errors in units in the last place.
 struct RoundingErrors {
   int64_t elements = 0;

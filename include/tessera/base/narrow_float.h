@@ -12,6 +12,10 @@
 
 namespace tessera {
 
+constexpr bool is_narrow_float(DataType type) {
+  return is_floating(type) && bits_of(type) <= 8;
+}
+
 // A sign, an exponent and a fraction. The least exponent holds 0 and the subnormal numbers.
 struct NarrowFormat {
   int exponent_bits;

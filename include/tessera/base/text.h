@@ -1,6 +1,7 @@
 // Small text helpers shared by the parsers and the error messages.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ constexpr bool is_letter(char c) {
 constexpr bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
+
+// The number that the whole text writes in decimal digits, after a '-' at most. Nothing where it is none or
+// beyond int64.
+std::optional<int64_t> parse_integer(std::string_view text);
 
 // The number that the whole text writes, with a point in every locale; "inf" and "nan" too. Nothing where it
 // is no number or beyond the range of double.

@@ -109,6 +109,8 @@ class Context {
   const std::vector<Variable>& variables() const { return variables_; }
 
  private:
+  class Outside;
+
   Value* transformed(const Variable& parameter, Value* value);
 
   Graph& graph_;

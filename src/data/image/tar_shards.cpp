@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
+#include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/data/tar.h"
 
@@ -46,12 +46,10 @@ SampleName sample_name(std::string_view member) {
 int32_t parse_label(std::string_view text, const std::string& name) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
     text.remove_suffix(1);
-  int32_t label = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
-  require(error == std::errc{} && end == text.data() + text.size() && label >= 0 && label < kMostClasses,
-          ErrorCode::invalid_file, "{}: holds '{}', expected the number of a class", name,
-          text.substr(0, 20));
-  return label;
+  const int64_t label = parse_integer(text).value_or(-1);
+  require(label >= 0 && label < kMostClasses, ErrorCode::invalid_file,
+          "{}: holds '{}', expected the number of a class", name, text.substr(0, 20));
+  return static_cast<int32_t>(label);
 }
 
 // The samples of one shard, whose members of one key lie side by side.

@@ -1,10 +1,10 @@
-#include <charconv>
 #include <string_view>
 
 #include <omp.h>
 #include <tessera/interface_version.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/compile/backend.h"
 
 #include "device/cpu/device.h"
@@ -20,14 +20,12 @@ tessera::Device* create(const char* text) {
   constexpr std::string_view kThreads = "threads=";
   const std::string_view options = text;
   if (!options.empty()) {
-    int threads = 0;
     const std::string_view number = options.substr(std::min(kThreads.size(), options.size()));
-    const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), threads);
-    tessera::require(options.starts_with(kThreads) && error == std::errc() &&
-                         rest == number.data() + number.size() && threads > 0 && threads <= kMostThreads,
+    const int64_t threads = tessera::parse_integer(number).value_or(0);
+    tessera::require(options.starts_with(kThreads) && threads > 0 && threads <= kMostThreads,
                      tessera::ErrorCode::invalid_argument,
                      "device 'cpu:{}': expected cpu:threads=N with N from 1 to {}", options, kMostThreads);
-    omp_set_num_threads(threads);
+    omp_set_num_threads(static_cast<int>(threads));
   }
   auto device = std::make_unique<tessera::cpu::CpuDevice>();
   tessera::cpu::check_kernels(device->pass_target({}).patterns);

@@ -1,11 +1,12 @@
 #include "device/cuda/device.h"
 
-#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <mutex>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 #include "device/cuda/cluster/cluster_source.h"
 #include "device/cuda/cluster/grouped_clusters.h"
@@ -54,12 +55,10 @@ std::shared_ptr<Context> open_context(const std::string& options) {
   if (options.starts_with(kPlanPrefix)) return context_of(options.substr(kPlanPrefix.size()));
   const bool is_rank = options.starts_with(kRankPrefix);
   const std::string_view number = std::string_view(options).substr(is_rank ? kRankPrefix.size() : 0);
-  int ordinal = 0;
-  const auto end = number.data() + number.size();
-  const auto [rest, error] = std::from_chars(number.data(), end, ordinal);
-  require(options.empty() || (error == std::errc() && rest == end), ErrorCode::invalid_argument,
+  const int64_t ordinal = options.empty() ? 0 : parse_integer(number).value_or(-1);
+  require(ordinal >= 0 && ordinal <= std::numeric_limits<int>::max(), ErrorCode::invalid_argument,
           "'cuda:{}' names no GPU: cuda, cuda:0, cuda:1, ..., cuda:rank=0 or cuda:plan-h100", options);
-  return context_of(is_rank ? ordinal % std::max(count_gpus(), 1) : ordinal);
+  return context_of(static_cast<int>(is_rank ? ordinal % std::max(count_gpus(), 1) : ordinal));
 }
 
 }  // namespace

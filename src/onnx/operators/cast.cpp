@@ -1,6 +1,9 @@
 // Cast, CastLike, BitCast.
 #include <charconv>
 #include <cmath>
+#include <optional>
+
+#include "tessera/base/text.h"
 
 #include "onnx/lowering.h"
 #include "onnx/types.h"
@@ -28,30 +31,18 @@ std::string text_of(const Tensor& x, int64_t i) {
 }
 
 double number_of(const std::string& text, const HostCall& call) {
-  std::string word = text;
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const bool negative = word.starts_with('-');
-  if (negative || word.starts_with('+')) word.erase(0, 1);
-  double value = 0;
-  if (word == "inf" || word == "infinity") {
-    value = std::numeric_limits<double>::infinity();
-  } else if (word == "nan") {
-    value = std::numeric_limits<double>::quiet_NaN();
-  } else {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    call.require(error == std::errc() && end == word.data() + word.size(), "'" + text + "' is no number");
-  }
-  return negative ? -value : value;
+  const std::optional<double> value = parse_real(text.starts_with('+') ? text.substr(1) : text);
+  call.require(value.has_value(), "'" + text + "' is no number");
+  return *value;
 }
 
 Tensor numbers_of(const TextTensor& texts, DataType type, const HostCall& call) {
   Tensor result(type, texts.shape);
   for (size_t i = 0; i < texts.values.size(); ++i) {
     const std::string& text = texts.values[i];
-    int64_t whole = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), whole);
-    if (type == DataType::int64 && error == std::errc() && end == text.data() + text.size()) {
-      result.data<int64_t>()[i] = whole;
+    const std::optional<int64_t> whole = parse_integer(text);
+    if (type == DataType::int64 && whole.has_value()) {
+      result.data<int64_t>()[i] = *whole;
     } else {
       result.set(static_cast<int64_t>(i), number_of(text, call));
     }

@@ -2,6 +2,8 @@
 // QLinearConv.
 #include <algorithm>
 
+#include "tessera/base/narrow_float.h"
+
 #include "onnx/types.h"
 #include "onnx/windows.h"
 
@@ -27,10 +29,6 @@ Value* spread(LowerCall& call, Value* parameter, const Shape& x, int64_t axis, i
   joined[at] *= block;
   Value* repeated = reshape(broadcast(unsqueeze(parameter, {static_cast<int64_t>(at) + 1}), apart), joined);
   return slice_axis(repeated, static_cast<int64_t>(at), 0, x[at]);
-}
-
-bool is_narrow_float(DataType type) {
-  return is_floating(type) && bits_of(type) <= 8;
 }
 
 DataType wider(DataType a, DataType b) {

@@ -240,6 +240,13 @@ std::string entry_text(std::string_view name, int threads, std::string_view para
       body);
 }
 
+std::string calling_entry(std::string_view name, int threads, const PointerList& pointers,
+                          std::string_view structure, std::string_view function, int blocks) {
+  return entry_text(
+      name, threads, pointers.parameters(),
+      pointers.filled(structure, "pointers") + fmt::format("  {}<Problem>(pointers);\n", function), blocks);
+}
+
 int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu) {
   constexpr int64_t kResidentThreads = 2048;  // of a multiprocessor
   const int64_t most = gpu.multiprocessors * (kResidentThreads / threads) * 4;

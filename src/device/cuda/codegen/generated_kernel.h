@@ -60,6 +60,10 @@ class PointerList {
 std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
                        int blocks = 0);
 
+// Of an entry that calls `function` for the module's Problem with a `structure` of the pointers.
+std::string calling_entry(std::string_view name, int threads, const PointerList& pointers,
+                          std::string_view structure, std::string_view function, int blocks);
+
 struct Launch {
   std::string entry;
   int64_t blocks = 0;  // none: nothing is launched

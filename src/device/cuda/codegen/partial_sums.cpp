@@ -10,9 +10,7 @@ void add_run(GeneratedProgram& program, const PointerList& pointers, const std::
              std::string_view function, int64_t blocks, int64_t shared_bytes, int threads) {
   Launch launch{.entry = "run", .blocks = blocks, .threads = threads, .arguments = pointers.arguments()};
   launch.shared_bytes = shared_bytes;
-  program.source += entry_text(
-      "run", threads, pointers.parameters(),
-      pointers.filled(structure, "pointers") + fmt::format("  {}<Problem>(pointers);\n", function), 1);
+  program.source += calling_entry("run", threads, pointers, structure, function, 1);
   program.launches.push_back(std::move(launch));
 }
 

@@ -163,10 +163,8 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
           fmt::format("  static constexpr int tile_pixels = {};\n"
                       "  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
                       tile_pixels, statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
-      entry_text("run", run.threads, pointers.parameters(),
-                 pointers.filled("FewChannelPointers<Problem>", "pointers") +
-                     "  few_channel_convolution<Problem>(pointers);\n",
-                 static_cast<int>(problem.blocks));
+      calling_entry("run", run.threads, pointers, "FewChannelPointers<Problem>", "few_channel_convolution",
+                    static_cast<int>(problem.blocks));
   program.launches = {run};
   if (statistics) {
     const int64_t outputs = problem.outputs();
@@ -227,10 +225,8 @@ GeneratedProgram print_gradient(const KernelRequest& request, const GpuTraits& g
   program.workspace_bytes = floats(parts * elements);
   program.source = problem.print("few_channel_gradient.cuh",
                                  fmt::format("  static constexpr int warp_units = {};\n", warp_units)) +
-                   entry_text("run", run.threads, pointers.parameters(),
-                              pointers.filled("FewChannelGradientPointers<Problem>", "pointers") +
-                                  "  few_channel_gradient<Problem>(pointers);\n",
-                              static_cast<int>(problem.blocks));
+                   calling_entry("run", run.threads, pointers, "FewChannelGradientPointers<Problem>",
+                                 "few_channel_gradient", static_cast<int>(problem.blocks));
   program.launches = {run};
   add_combine(program, node, {{.offset = 0, .results = elements, .output = 0}}, parts);
   return program;

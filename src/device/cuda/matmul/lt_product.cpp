@@ -18,21 +18,6 @@ constexpr uint32_t kOperandAlignment = kMemoryAlignment;
 
 using Results = std::vector<cublasLtMatmulHeuristicResult_t>;
 
-// What products on one GPU share.
-struct LtContext {
-  explicit LtContext(const Context& context) {
-    context.enter();
-    check(cublaslt().cublasLtCreate_(&handle), "starting");
-  }
-  ~LtContext() { cublaslt().cublasLtDestroy_(handle); }
-  LtContext(const LtContext&) = delete;
-  LtContext& operator=(const LtContext&) = delete;
-
-  cublasLtHandle_t handle = nullptr;
-  // By the problem's key: asked for once for all candidates and all nodes.
-  MadeOnce<std::string, std::shared_ptr<const Results>> other_algorithms{8192};
-};
-
 cudaDataType_t lt_type(DataType type) {
   switch (type) {
     case DataType::fp64:
@@ -83,6 +68,21 @@ uint32_t reductions_of_others(const MatmulProblem& problem) {
 
 }  // namespace
 
+// What products on one GPU share.
+struct LtContext {
+  explicit LtContext(const Context& context) {
+    context.enter();
+    check(cublaslt().cublasLtCreate_(&handle), "starting");
+  }
+  ~LtContext() { cublaslt().cublasLtDestroy_(handle); }
+  LtContext(const LtContext&) = delete;
+  LtContext& operator=(const LtContext&) = delete;
+
+  cublasLtHandle_t handle = nullptr;
+  // By the problem's key: asked for once for all candidates and all nodes.
+  MadeOnce<std::string, std::shared_ptr<const Results>> other_algorithms{8192};
+};
+
 std::vector<cublasLtMatmulHeuristicResult_t> other_algorithms(
     const cublasLtMatmulHeuristicResult_t& first, std::span<const cublasLtMatmulHeuristicResult_t> results) {
   std::vector<cublasLtMatmulHeuristicResult_t> others;
@@ -95,7 +95,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> other_algorithms(
 }
 
 LtProduct::LtProduct(Context& context, const MatmulProblem& problem, int64_t choice)
-    : context_(context), problem_(problem) {
+    : context_(context), shared_(context.part<LtContext>()), problem_(problem) {
   context.enter();
   b_ = describe_matrix(problem.type, problem.transpose_b ? problem.k : problem.n,
                        problem.transpose_b ? problem.n : problem.k, problem.batch, problem.b_stride);
@@ -121,10 +121,10 @@ void LtProduct::run(const KernelArguments& arguments) {
   const float narrow_ones[] = {1.0F, 0.0F};
   const void* alpha = wide ? static_cast<const void*>(&ones[0]) : &narrow_ones[0];
   const void* beta = wide ? static_cast<const void*>(&ones[adds ? 0 : 1]) : &narrow_ones[adds ? 0 : 1];
-  check(cublaslt().cublasLtMatmul_(context_.part<LtContext>().handle, operation_.get(), alpha,
-                                   arguments.inputs[problem_.b], b_.get(), arguments.inputs[problem_.a],
-                                   a_.get(), beta, c, y_.get(), arguments.outputs[0], y_.get(), &algorithm_,
-                                   arguments.workspace, workspace_bytes_, stream_of(arguments.queue)),
+  check(cublaslt().cublasLtMatmul_(shared_.handle, operation_.get(), alpha, arguments.inputs[problem_.b],
+                                   b_.get(), arguments.inputs[problem_.a], a_.get(), beta, c, y_.get(),
+                                   arguments.outputs[0], y_.get(), &algorithm_, arguments.workspace,
+                                   workspace_bytes_, stream_of(arguments.queue)),
         "a matrix product");
 }
 
@@ -168,7 +168,7 @@ Results LtProduct::ask(int64_t most, uint32_t reductions) const {
   Results results(static_cast<size_t>(most));
   int found = 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmulAlgoGetHeuristic_(
-      context_.part<LtContext>().handle, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(), preference,
+      shared_.handle, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(), preference,
       static_cast<int>(most), results.data(), &found);
   cublaslt().cublasLtMatmulPreferenceDestroy_(preference);
   check_taken(status, "looking for an algorithm");
@@ -183,7 +183,7 @@ cublasLtMatmulHeuristicResult_t LtProduct::first() const {
 }
 
 cublasLtMatmulHeuristicResult_t LtProduct::other(int64_t choice) const {
-  const auto others = context_.part<LtContext>().other_algorithms.get(problem_.key(), [&] {
+  const auto others = shared_.other_algorithms.get(problem_.key(), [&] {
     return std::make_shared<const Results>(
         other_algorithms(first(), ask(kLtAlgorithms, reductions_of_others(problem_))));
   });

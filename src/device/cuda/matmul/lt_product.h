@@ -25,6 +25,8 @@ inline constexpr int64_t kLtAlgorithms = 8;
 std::vector<cublasLtMatmulHeuristicResult_t> other_algorithms(
     const cublasLtMatmulHeuristicResult_t& first, std::span<const cublasLtMatmulHeuristicResult_t> results);
 
+struct LtContext;
+
 struct DestroyLt {
   void operator()(cublasLtMatmulDesc_t operation) const { cublaslt().cublasLtMatmulDescDestroy_(operation); }
   void operator()(cublasLtMatrixLayout_t layout) const { cublaslt().cublasLtMatrixLayoutDestroy_(layout); }
@@ -55,6 +57,7 @@ class LtProduct {
   cublasLtMatmulHeuristicResult_t other(int64_t choice) const;
 
   Context& context_;
+  LtContext& shared_;
   MatmulProblem problem_;
   LtDescriptor<cublasLtMatrixLayout_t> b_;
   LtDescriptor<cublasLtMatrixLayout_t> a_;

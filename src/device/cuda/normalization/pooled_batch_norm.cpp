@@ -84,15 +84,6 @@ class PooledProblem {
   int64_t lanes_ = 1;
 };
 
-// Calls `function` with a `structure` of the pointers.
-std::string entry(std::string_view name, int blocks_of_a_multiprocessor, const PointerList& pointers,
-                  std::string_view structure, std::string_view function) {
-  return entry_text(name, kThreads, pointers.parameters(),
-                    pointers.filled(fmt::format("{}<Problem>", structure), "pointers") +
-                        fmt::format("  {}<Problem>(pointers);\n", function),
-                    blocks_of_a_multiprocessor);
-}
-
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   constexpr int kBlocks = 3;  // of a multiprocessor: a thread holds a row of each window
   const backend::PooledBatchNormBody body = backend::read_pooled_batch_norm(node);
@@ -113,8 +104,8 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   Launch launch = problem.launch("run", places, kBlocks, gpu);
   launch.arguments = pointers.arguments();
   GeneratedProgram program;
-  program.source =
-      problem.print() + entry("run", kBlocks, pointers, "PooledBatchNorm", "batch_norm_max_pool");
+  program.source = problem.print() + calling_entry("run", kThreads, pointers, "PooledBatchNorm<Problem>",
+                                                   "batch_norm_max_pool", kBlocks);
   program.launches = {std::move(launch)};
   return program;
 }
@@ -167,14 +158,17 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
   write.entry = "write";
   combine.arguments = of_sums.arguments();
 
+  const auto entry_of = [&](std::string_view name, std::string_view function) {
+    return calling_entry(name, kThreads, pointers, "UnpooledGradient<Problem>", function, kBlocks);
+  };
   GeneratedProgram program;
   program.workspace_bytes = totals + floats(results);
-  program.source = problem.print() + entry("add", kBlocks, pointers, "UnpooledGradient", "add_unpooled") +
+  program.source = problem.print() + entry_of("add", "add_unpooled") +
                    entry_text("combine", kThreads, of_sums.parameters(),
                               fmt::format("  combine_chunks<Sum>({}, {}, {}, 1.0, {});\n", parts_name,
                                           results, add.blocks, totals_name),
                               1) +
-                   entry("write", kBlocks, pointers, "UnpooledGradient", "write_unpooled");
+                   entry_of("write", "write_unpooled");
   program.launches = {std::move(add), std::move(combine), std::move(write)};
   // A thread has read a tile of x, which no other reads any more, before it writes there.
   program.may_overwrite = [dx = norm.dx, x = norm.x, dy = norm.dy](size_t output, size_t input) {
