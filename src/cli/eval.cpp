@@ -1,21 +1,35 @@
 #include <fmt/format.h>
 
+#include "tessera/distribute/exchange.h"
+#include "tessera/distribute/registry.h"
 #include "tessera/recipe/run.h"
 #include "tessera/report/summary.h"
 
 #include "cli/json.h"
+#include "cli/ranks.h"
 #include "cli/run_options.h"
 
 namespace tessera::cli {
 namespace {
 
-void run_eval(const RunArguments& arguments, int64_t count, bool json) {
-  recipe::FinishedRun run = recipe::open_run(arguments.folder, overrides_of(arguments));
+struct EvalArguments {
+  RunArguments run;
+  int64_t count = 0;
+  int64_t devices = 1;
+  bool json = false;
+};
+
+// As the environment of a launcher says, if there is one: the first of several ranks tells what all have
+// seen.
+void evaluate(const EvalArguments& arguments, const std::shared_ptr<Communicator>& communicator) {
+  recipe::FinishedRun run =
+      recipe::open_run(arguments.run.folder, overrides_of(arguments.run), {}, communicator);
   const train::TestSet test = run.workload.test();
   const auto evaluator = test.evaluator();
-  const int64_t samples = run.trainer.evaluate(*test.source, *evaluator, {.samples = count});
+  const int64_t samples = run.trainer.evaluate(*test.source, *evaluator, {.samples = arguments.count});
   const nn::Task& task = run.trainer.task();
-  if (json) {
+  if (communicator != nullptr && communicator->rank() != 0) return;
+  if (arguments.json) {
     nlohmann::json object = evaluator->results();
     object[task.samples] = samples;
     fmt::print("{}\n", dump_json(object));
@@ -25,16 +39,40 @@ void run_eval(const RunArguments& arguments, int64_t count, bool json) {
   }
 }
 
+void run_eval(const EvalArguments& arguments) {
+  if (arguments.devices > 1) {
+    std::vector<std::string> words{"eval", arguments.run.folder};
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) words.insert(words.end(), {option, value});
+    };
+    add("--data", arguments.run.data);
+    add("--device", arguments.run.device);
+    if (arguments.count > 0) add("--count", std::to_string(arguments.count));
+    if (arguments.json) words.emplace_back("--json");
+    return run_on_ranks({.ranks = arguments.devices}, words);
+  }
+  const std::shared_ptr<Communicator> communicator = distribute::connect_by_environment();
+  try {
+    evaluate(arguments, communicator);
+  } catch (const std::exception& error) {
+    distribute::end_all_ranks(communicator.get(), error);
+    throw;
+  }
+}
+
 void add_eval(CLI::App* command) {
   command->footer("Example: tessera eval runs/quickstart");
-  auto arguments = std::make_shared<RunArguments>();
-  auto count = std::make_shared<int64_t>(0);
-  auto json = std::make_shared<bool>(false);
-  add_run_arguments(*command, *arguments);
-  command->add_option("--count", *count, "The first so many examples; all unless given")
+  auto arguments = std::make_shared<EvalArguments>();
+  add_run_arguments(*command, arguments->run);
+  command->add_option("--count", arguments->count, "The first so many examples; all unless given")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--json", *json, "Print how many samples there are and each result by its name");
-  command->callback([arguments, count, json] { run_eval(*arguments, *count, *json); });
+  command
+      ->add_option("--devices", arguments->devices,
+                   "By so many processes of this machine, each with a GPU of its own where there are enough")
+      ->check(CLI::Range(1, 256));
+  command->add_flag("--json", arguments->json,
+                    "Print how many samples there are and each result by its name");
+  command->callback([arguments] { run_eval(*arguments); });
 }
 
 const CommandRegistration kRegistration({.name = "eval",

@@ -1,17 +1,11 @@
-#include "tessera/distribute/launch.h"
-
-#include <array>
-#include <cstdio>
 #include <set>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "tessera/base/error.h"
-#include "tessera/base/log.h"
 
 #include "cli/commands.h"
+#include "cli/ranks.h"
 
 namespace tessera::cli {
 namespace {
@@ -22,34 +16,12 @@ struct LaunchArguments {
   std::vector<std::string> command;
 };
 
-std::string own_program() {
-  std::array<char, 4096> path;
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  require(length > 0 && length < std::ssize(path), ErrorCode::io, "this program does not find itself");
-  return {path.data(), static_cast<size_t>(length)};
-}
-
-void run_launch(LaunchArguments& arguments) {
-  const std::set<std::string> commands{"bench", "profile", "train"};
+void run_launch(const LaunchArguments& arguments) {
+  const std::set<std::string> commands{"bench", "eval", "profile", "train"};
   require(commands.contains(arguments.command.front()), ErrorCode::invalid_argument,
           "'{}' is no command that runs on several ranks (there are: {})", arguments.command.front(),
           fmt::join(commands, ", "));
-  arguments.launch.command = {own_program()};
-  arguments.launch.command.insert(arguments.launch.command.end(), arguments.command.begin(),
-                                  arguments.command.end());
-  install_stop_handler();
-  arguments.launch.stop = &stop_flag();
-  for (int64_t left = arguments.restarts;; --left) {
-    const distribute::LaunchResult result = distribute::launch(arguments.launch);
-    if (result.failure.empty()) {
-      if (result.code != 0) throw Interrupted{};
-      return;
-    }
-    const bool again = left > 0 && result.of_the_machine && !stop_flag().load();
-    if (!again) throw RanksEnded{result.code, result.failure};
-    log_warning("{}; all ranks begin anew from the last checkpoint", result.failure);
-    arguments.launch.restarted = true;
-  }
+  run_on_ranks(arguments.launch, arguments.command, arguments.restarts);
 }
 
 void add_launch(CLI::App* command) {
@@ -59,7 +31,9 @@ void add_launch(CLI::App* command) {
       "Ctrl-C finishes the step, saves, and says how to go on, as for one process; each rank has its log,\n"
       "rank-N.log, in the run's folder.");
   auto arguments = std::make_shared<LaunchArguments>();
-  command->add_option("--ranks", arguments->launch.ranks, "How many processes")
+  command
+      ->add_option("--ranks,--devices", arguments->launch.ranks,
+                   "How many processes, each with a GPU of its own where there are enough")
       ->required()
       ->check(CLI::Range(1, 256));
   command
@@ -76,7 +50,7 @@ void add_launch(CLI::App* command) {
 
 const CommandRegistration kRegistration(
     {.name = "launch",
-     .documentation = "Train a network by several processes of this machine",
+     .documentation = "Train or measure a network by several processes of this machine",
      .add = add_launch});
 
 }  // namespace

@@ -138,6 +138,11 @@ bool any_rank(Communicator& communicator, bool says) {
   return value != 0;
 }
 
+void end_all_ranks(Communicator* communicator, const std::exception& error) {
+  if (communicator != nullptr)
+    communicator->abort(fmt::format("rank {}: {}", communicator->rank(), error.what()));
+}
+
 void require_same(Communicator& communicator, const std::string& kind, const std::string& text) {
   const std::vector<std::string> texts = gather_texts(communicator, text);
   for (size_t rank = 1; rank < texts.size(); ++rank) {

@@ -1,7 +1,9 @@
 #include "tessera/graph/dimension.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "tessera/base/error.h"
@@ -69,14 +71,14 @@ class DimensionParser {
     return true;
   }
   Dimension sum() {
-    Dimension result = term();
+    std::vector<Dimension> terms{term()};
     for (;;) {
       if (take('+')) {
-        result = result + term();
+        terms.push_back(term());
       } else if (take('-')) {
-        result = result - term();
+        terms.push_back(term() * Dimension(-1));
       } else {
-        return result;
+        return Dimension::sum(terms);
       }
     }
   }
@@ -189,14 +191,32 @@ int64_t Dimension::value() const {
   return constant_;
 }
 
+Dimension Dimension::sum(std::span<const Dimension> terms) {
+  int64_t constant = 0;
+  Polynomial result;
+  for (const Dimension& term : terms) {
+    if (term.is_static()) {
+      constant = checked_sum(constant, term.constant_);
+      continue;
+    }
+    for (const auto& [monomial, coefficient] : *term.polynomial_) {
+      const auto total = result.try_emplace(monomial, 0).first;
+      total->second = checked_sum(total->second, coefficient);
+      if (total->second == 0) result.erase(total);
+    }
+    check_terms(result.size());
+  }
+  if (const auto own = result.find({}); own != result.end()) {
+    constant = checked_sum(constant, own->second);
+    result.erase(own);
+  }
+  if (constant != 0) result.emplace(Monomial{}, constant);
+  return from(std::move(result));
+}
+
 Dimension Dimension::operator+(const Dimension& other) const {
   if (is_static() && other.is_static()) return {checked_sum(constant_, other.constant_)};
-  Polynomial result = terms();
-  for (const auto& [monomial, coefficient] : other.terms()) {
-    int64_t& total = result[monomial];
-    total = checked_sum(total, coefficient);
-  }
-  return from(std::move(result));
+  return sum(std::array{*this, other});
 }
 
 Dimension Dimension::operator-(const Dimension& other) const {
@@ -208,9 +228,8 @@ Dimension Dimension::operator*(const Dimension& other) const {
   Polynomial result;
   for (const auto& [left, left_coefficient] : terms()) {
     for (const auto& [right, right_coefficient] : other.terms()) {
-      Monomial product = left;
-      product.insert(product.end(), right.begin(), right.end());
-      std::sort(product.begin(), product.end());
+      Monomial product;
+      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(product));
       int64_t& total = result[product];
       total = checked_sum(total, checked_product(left_coefficient, right_coefficient));
       check_terms(result.size());
@@ -267,13 +286,13 @@ std::optional<Dimension> Dimension::divide_exactly(const Dimension& divisor) con
 
 Dimension Dimension::substitute(const SymbolBindings& bindings) const {
   if (is_static()) return *this;
-  Dimension result;
+  std::vector<Dimension> terms;
   for (const auto& [monomial, coefficient] : *polynomial_) {
     Dimension term(coefficient);
     for (const std::string& factor : monomial) term = term * substitute_factor(factor, bindings);
-    result = result + term;
+    terms.push_back(std::move(term));
   }
-  return result;
+  return sum(terms);
 }
 
 void Dimension::collect_symbols(std::set<std::string>& symbols) const {

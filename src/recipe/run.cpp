@@ -9,6 +9,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 #include "tessera/base/progress.h"
+#include "tessera/distribute/exchange.h"
 #include "tessera/report/event_log.h"
 #include "tessera/report/machine.h"
 #include "tessera/report/progress.h"
@@ -238,8 +239,7 @@ RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   try {
     return run_rank(recipe, options);
   } catch (const std::exception& error) {
-    if (options.communicator != nullptr)
-      options.communicator->abort(fmt::format("rank {}: {}", options.communicator->rank(), error.what()));
+    distribute::end_all_ranks(options.communicator.get(), error);
     throw;
   }
 }
@@ -254,19 +254,25 @@ std::vector<train::EvaluationRow> RunResult::last_evaluations() const {
 }
 
 FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides,
-                     const std::filesystem::path& checkpoint) {
+                     const std::filesystem::path& checkpoint,
+                     const std::shared_ptr<Communicator>& communicator) {
   // The run spelled out every key, also those without effect: warnings would say nothing new.
   const std::filesystem::path path = folder / "recipe.toml";
   std::vector<std::string> warnings;
   const Recipe recipe = parse_recipe(read_text_file(path), path.string(), overrides, &warnings);
   check_recipe_files(recipe);
-  train::Workload workload = make_workload(recipe);
-  train::Trainer trainer(workload.task, trainer_options_of(recipe, workload));
+  require_same_run(communicator.get(), recipe);
+  const Recipe own = with_device_of_rank(recipe, communicator.get());
+  train::Workload workload = make_workload(own);
+  train::TrainerOptions options = trainer_options_of(own, workload);
+  options.communicator = communicator;
+  train::Trainer trainer(workload.task, options);
   if (checkpoint.empty()) {
     trainer.load_weights(folder / "model.safetensors");
   } else {
     trainer.restore(load_checkpoint(checkpoint), checkpoint.string());
   }
+  require_same_state(communicator.get(), trainer);
   return {std::move(workload), std::move(trainer)};
 }
 

@@ -31,13 +31,19 @@ std::string description_of(const data::Source& source) {
 
 }  // namespace
 
-Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator) {
+Recipe with_device_of_rank(const Recipe& recipe, Communicator* communicator) {
   Recipe own = recipe;
   if (communicator == nullptr) return own;
   const std::string& device = recipe.values.text("train.device");
   const int64_t place = distribute::rank_of_machine(*communicator);
   if (device == "cuda" || device == "auto")
     own.values.set("train.device", fmt::format("{}:rank={}", device, place));
+  return own;
+}
+
+Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator) {
+  Recipe own = with_device_of_rank(recipe, communicator);
+  if (communicator == nullptr) return own;
   const int64_t batch = recipe.values.integer("train.batch");
   require(batch % communicator->size() == 0, ErrorCode::invalid_argument,
           "{} ranks cannot share a batch of {} evenly: choose train.batch as a multiple of {}",

@@ -8,8 +8,10 @@
 
 namespace tessera::recipe {
 
-// What the rank builds its data and its trainer from: the recipe with its part of each batch and, where it
-// numbers no GPU, with one of the rank's own if there are enough; null: alone. All ranks call it. Throws
+// The recipe with a GPU of the rank's own, if there are enough, where it numbers none; null: alone. All ranks
+// call it.
+Recipe with_device_of_rank(const Recipe& recipe, Communicator* communicator);
+// What the rank builds its data and its trainer from: that with its part of each batch. Throws
 // Error(invalid_argument) where they cannot share a batch evenly.
 Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator);
 

@@ -168,7 +168,7 @@ FitResult Trainer::fit(const data::Source& source, const FitOptions& options) {
   try {
     return Fitting(*this, source, options).run();
   } catch (const std::exception& error) {
-    if (communicator() != nullptr) communicator()->abort(fmt::format("rank {}: {}", rank(), error.what()));
+    distribute::end_all_ranks(communicator(), error);
     throw;
   }
 }

@@ -77,7 +77,7 @@ class BenchTest(LaunchTest):
 
     def test_inference_is_none_of_several_ranks(self):
         self.refuses(["launch", "--ranks", 2, "--", "bench", "mlp", "--device", "cpu"], 2, "several ranks make a training step")
-        self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, profile, train")
+        self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, eval, profile, train")
 
 
 class TrainingTest(LaunchTest):
@@ -123,6 +123,26 @@ class TrainingTest(LaunchTest):
         self.assertEqual(errors.count("\n"), 1, errors)
         self.call("launch", "--ranks", 2, "--", "models", code=2)
         self.call("launch", "--ranks", 0, "--", "train", self.recipe, code=2)
+
+
+class EvaluationTest(LaunchTest):
+    def test_ranks_find_together_what_one_finds(self):
+        self.train("run", "--quiet", "--max-steps", 5)
+        self.train("run", "--quiet", "--resume")
+        for limit in ((), ("--count", 21)):
+            words = ("eval", self.root / "run", "--json", *limit)
+            alone = json.loads(self.call(*words))
+            several = [self.call(*words, "--devices", 3), self.call("launch", "--devices", 2, "--", *words)]
+            for output in several:
+                together = json.loads(output)
+                self.assertEqual(together.keys(), alone.keys())
+                for name, value in alone.items():
+                    self.assertAlmostEqual(together[name], value, delta=1e-5 * abs(value), msg=name)
+
+    def test_what_fails_is_told_once(self):
+        errors = self.call("eval", self.root / "nothing", "--devices", 2, code=5)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn("nothing", errors)
 
 
 class FaultTest(LaunchTest):

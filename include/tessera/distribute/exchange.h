@@ -1,6 +1,8 @@
 // What ranks tell each other beside tensors.
 #pragma once
 
+#include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,10 @@ bool any_rank(Communicator& communicator, bool says);
 // Error(invalid_argument) on all of them with the first rank that differs, the kind ("recipe") and the first
 // line that differs.
 void require_same(Communicator& communicator, const std::string& kind, const std::string& text);
+
+// Tells the others why this rank ends, so that they end too: for whoever catches an error that stops a run of
+// several ranks. Null: there are none.
+void end_all_ranks(Communicator* communicator, const std::exception& error);
 
 // Ends of groups of threads of this process, one for each rank: for tests, and ranks without processes.
 std::vector<std::shared_ptr<Communicator>> thread_group(int64_t ranks);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ class Dimension {
   // Implicit, because a plain number is the common extent.
   Dimension(int64_t value) : constant_(value) {}  // NOLINT(google-explicit-constructor)
   static Dimension symbol(const std::string& name);
+  // In one pass: a normal form that grew by one `+` after the other would be copied as often.
+  static Dimension sum(std::span<const Dimension> terms);
 
   bool is_static() const { return polynomial_ == nullptr; }
   // The number. Throws Error(invalid_argument) naming the expression while it holds a symbol.

@@ -58,12 +58,14 @@ train::TrainerOptions make_trainer_options(const Recipe& recipe, std::string* fa
 train::TrainerOptions plan_training(const Recipe& recipe, const train::Workload& workload);
 
 // The workload of the recipe that a run was made from, with the weights it left: a trainer ready to evaluate.
-// `checkpoint`: a state that it saved on its way, in place of them.
+// `checkpoint`: a state that it saved on its way, in place of them. `communicator`: of the ranks that
+// evaluate together, which must have the same run; none: alone.
 struct FinishedRun {
   train::Workload workload;
   train::Trainer trainer;
 };
 FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std::string>& overrides = {},
-                     const std::filesystem::path& checkpoint = {});
+                     const std::filesystem::path& checkpoint = {},
+                     const std::shared_ptr<Communicator>& communicator = {});
 
 }  // namespace tessera::recipe
