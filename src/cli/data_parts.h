@@ -16,7 +16,7 @@ struct DataPart {
   std::shared_ptr<const data::EncodedSamples> samples;
   std::filesystem::path folder;
 };
-// All parts of an image folder or of a folder of tar shards, which its files tell apart.
+// All parts of a folder of images, tar shards or TFRecord files, which its files tell apart.
 std::vector<DataPart> open_data_parts(const std::filesystem::path& folder);
 
 }  // namespace tessera::cli

@@ -1,9 +1,42 @@
 """Images in files: what `tessera data` does, and training, evaluation and prediction from them."""
 
 import json
+import struct
 import unittest
 
 from program import ROOT, ProgramTest, checkpoint, tree
+
+
+def checksum(content):
+    """The masked CRC-32C of TFRecord, bit by bit."""
+    value = 0xFFFFFFFF
+    for byte in content:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record(content):
+    length = struct.pack("<Q", len(content))
+    return length + checksum(length) + content + checksum(content)
+
+
+def field(number, content):
+    """A text or message in protobuf's wire format."""
+    length, left = b"", len(content)
+    while left > 0x7F:
+        length += bytes([left & 0x7F | 0x80])
+        left >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([left]) + content
+
+
+def example(image, label):
+    def feature(name, kind, value):
+        return field(1, field(1, name) + field(2, field(kind, field(1, value))))
+
+    return field(1, feature(b"image/encoded", 1, image) + feature(b"image/class/label", 3, bytes([label])))
 
 
 class DataTest(ProgramTest):
@@ -47,6 +80,26 @@ class DataTest(ProgramTest):
         content[800] ^= 1
         shard.write_bytes(content)
         self.assertRegex(json.loads(self.call("data", "inspect", shards, "--json"))["test"]["broken_shards"][0], "checksum")
+
+    def test_tfrecords_hold_the_same_images(self):
+        records = self.root / "records"
+        records.mkdir()
+        for part, name in (("train", "train"), ("val", "validation")):
+            images = sorted((self.files / part).rglob("*.png"))
+            classes = sorted(folder.name for folder in (self.files / part).iterdir())
+            parts = [record(example(image.read_bytes(), classes.index(image.parent.name))) for image in images]
+            for number, shard in enumerate((parts[:30], parts[30:])):
+                (records / f"{name}-0000{number}-of-00002").write_bytes(b"".join(shard))
+        (records / "classes.txt").write_text("".join(f"{name}\n" for name in classes))
+        self.assertEqual(self.train_files("a", path=records, kind="tfrecord").joinpath("model.safetensors").read_bytes(),
+                         self.train_files("b").joinpath("model.safetensors").read_bytes())
+        found = json.loads(self.call("data", "inspect", records, "--json"))
+        self.assertEqual((found["train"]["images"], found["test"]["images"]), (100, 40))
+        shard = records / "train-00001-of-00002"
+        content = bytearray(shard.read_bytes())
+        content[len(parts[0]) + 500] ^= 1
+        shard.write_bytes(content)
+        self.refuses(["data", "inspect", records], 4, "train-00001-of-00002: the record at byte", "damaged")
 
     def test_training_resumes_in_the_middle_of_an_epoch_to_the_same_bytes(self):
         straight = self.train_files("straight")

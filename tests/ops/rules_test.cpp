@@ -1,4 +1,5 @@
 // What the derived tests and the golden values do not reach: ties, NaN, symbols, refusals, rounding.
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -252,6 +253,16 @@ TEST(Pooling, RefusesWrongWindows) {
                "window must have one number");
   EXPECT_ERROR(ops::average_pool(bench.in({4, 4}), {.window = {2, 2}}), ErrorCode::invalid_graph,
                "one to three spatial axes");
+}
+
+TEST(Softmax, OfEqualNumbersIsEvenHoweverLargeTheyAre) {
+  for (const double large : {1e16, 1e300}) {
+    Bench bench;
+    Value* x = bench.in(Tensor::from<double>({2}, {large, large}));
+    EXPECT_EQ(bench.run(ops::softmax(x, 0)), (std::vector<double>{0.5, 0.5})) << large;
+    EXPECT_EQ(bench.run(ops::log_softmax(x, 0)), (std::vector<double>{std::log(0.5), std::log(0.5)}))
+        << large;
+  }
 }
 
 TEST(CrossEntropy, SurvivesHugeLogitsAndIgnoresRows) {

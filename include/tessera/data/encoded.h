@@ -46,6 +46,9 @@ struct SplitFolder {
 // the other is wanted.
 SplitFolder split_folder(const std::filesystem::path& folder, Split split);
 
+// Whether the folder has a part of its own for the split, by the names of folders in it or of TFRecord files.
+bool has_part(const std::filesystem::path& folder, Split split);
+
 // One folder for each class; classes and, within them, files in the order of their names. Files in folders
 // below a class are its too; those whose ending is not an image's (.jpg, .jpeg, .png, .webp, in any case) are
 // left out. Throws Error(io) naming what cannot be read, Error(invalid_file) when there is no image or class,
@@ -61,6 +64,25 @@ std::shared_ptr<const EncodedSamples> open_image_folder(const std::filesystem::p
 // a truncated or corrupt header, an image without a class, a link, a name that leads out of the archive.
 std::shared_ptr<const EncodedSamples> open_tar_shards(const std::filesystem::path& folder,
                                                       const SplitOptions& options = {});
+
+struct TfRecordOptions {
+  std::string image = "image/encoded";      // the feature with the bytes of an image's file
+  std::string label = "image/class/label";  // and that with the number of its class
+  int64_t first_label = 0;                  // what the first class is called: 1 where 0 is the background
+};
+
+// TFRecord files of tf.train.Example, named *.tfrecord, *.tfrecords or NAME-00000-of-00010, in the order of
+// their names. In a folder without parts those whose names begin with "train", and with "val" or "test", are
+// the splits. classes.txt and the index are as of tar shards; making the index checks all checksums. Throws
+// Error(io) naming what cannot be read, Error(invalid_file) naming the file and the byte of what is damaged,
+// compressed, or lacks one of the features.
+std::shared_ptr<const EncodedSamples> open_tfrecords(const std::filesystem::path& folder,
+                                                     const SplitOptions& options = {},
+                                                     const TfRecordOptions& record = {});
+
+// By whichever of these the folder holds: tar shards, TFRecord files of the usual features, or else classes.
+std::shared_ptr<const EncodedSamples> open_samples(const std::filesystem::path& folder,
+                                                   const SplitOptions& options = {});
 
 // Single files, in that order, of no class: label -1.
 std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths);

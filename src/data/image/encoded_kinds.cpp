@@ -74,6 +74,25 @@ std::vector<Option> encoded_options() {
   };
 }
 
+std::vector<Option> tfrecord_options() {
+  const TfRecordOptions usual;
+  std::vector<Option> options = encoded_options();
+  options.push_back({.key = "image_feature",
+                     .value = usual.image,
+                     .documentation = "Of each example: the bytes of the image's file",
+                     .resuming = Resuming::fixed});
+  options.push_back({.key = "label_feature",
+                     .value = usual.label,
+                     .documentation = "Of each example: the number of its class",
+                     .resuming = Resuming::fixed});
+  options.push_back({.key = "first_label",
+                     .value = usual.first_label,
+                     .documentation = "What the first class is called: 1 where 0 means the background",
+                     .limits = {.low = 0, .high = 1e6},
+                     .resuming = Resuming::fixed});
+  return options;
+}
+
 std::vector<Contradiction> check_encoded(const Options& options) {
   std::vector<Contradiction> found;
   if (options.text("path").empty()) {
@@ -101,6 +120,15 @@ std::shared_ptr<const Dataset> open_files(const Options& options, const ImageSet
   return make(named_files(files), options, request);
 }
 
+std::shared_ptr<const Dataset> open_records(const Options& options, const ImageSetRequest& request) {
+  return make(
+      open_tfrecords(options.text("path"), {.split = request.split, .test_share = options.real("test_share")},
+                     {.image = options.text("image_feature"),
+                      .label = options.text("label_feature"),
+                      .first_label = options.integer("first_label")}),
+      options, request);
+}
+
 const ImageSetRegistration kFolder({.name = "image_folder",
                                     .documentation = "JPEG, PNG or WebP files, a folder for each class",
                                     .options = encoded_options(),
@@ -116,6 +144,14 @@ const ImageSetRegistration kShards({.name = "tar",
                                     .check = check_encoded,
                                     .decodes = true,
                                     .open_files = open_files});
+
+const ImageSetRegistration kRecords({.name = "tfrecord",
+                                     .documentation = "the same in TFRecord files of tf.train.Example",
+                                     .options = tfrecord_options(),
+                                     .open = open_records,
+                                     .check = check_encoded,
+                                     .decodes = true,
+                                     .open_files = open_files});
 
 }  // namespace
 }  // namespace tessera::data

@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTestNames{"val", "validation", "test"};
-
 struct File {
   fs::path path;  // below the folder
   int32_t label = 0;
@@ -137,7 +135,7 @@ SplitFolder split_folder(const fs::path& folder, Split split) {
   std::error_code ignored;
   require(fs::is_directory(folder, ignored), ErrorCode::io, "{}: no such folder", folder.string());
   fs::path test;
-  for (const char* name : kTestNames)
+  for (const char* name : kTestFolders)
     if (test.empty() && fs::is_directory(folder / name, ignored)) test = folder / name;
   const bool has_training = fs::is_directory(folder / "train", ignored);
   if (!has_training && test.empty()) return {.path = folder, .whole = true};

@@ -1,6 +1,7 @@
 // What readers of encoded samples share.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -15,7 +16,8 @@
 
 namespace tessera::data {
 
-inline constexpr uint64_t kLargestEncodedImage = uint64_t{1} << 30;  // bytes
+inline constexpr std::array kTestFolders{"val", "validation", "test"};  // beside "train"
+inline constexpr uint64_t kLargestEncodedImage = uint64_t{1} << 30;     // bytes
 
 bool has_image_ending(const std::filesystem::path& path);
 

@@ -1,0 +1,50 @@
+// Images that lie in larger files: where each begins is found once, and kept beside them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/file.h"
+#include "tessera/data/encoded.h"
+
+namespace tessera::data {
+
+inline constexpr int32_t kMostClasses = 1'000'000;  // as of data.classes
+
+struct ShardEntry {
+  int32_t shard = 0;
+  int32_t label = 0;
+  int64_t offset = 0;  // of the image, in its shard
+  int64_t bytes = 0;
+};
+
+// Larger files of one kind.
+struct ShardFormat {
+  std::string name;    // as messages have it: "tar shards"
+  std::string naming;  // how their files are called, for whoever has none
+  bool (*is_shard)(const std::filesystem::path& file);
+  // Whether names that begin with "train", and with "val" or "test", tell the splits of one folder apart.
+  bool splits_by_name = false;
+  // What an index depends on beside the files; empty: nothing.
+  std::string reading;
+  // The samples of one shard, which is number `shard`. Throws Error(invalid_file).
+  std::function<std::vector<ShardEntry>(const MappedFile& file, int32_t shard)> index;
+};
+
+bool is_tar_shard(const std::filesystem::path& file);
+bool is_tfrecord_shard(const std::filesystem::path& file);
+// Whether a folder holds any such file; false where it cannot be read.
+bool holds(const std::filesystem::path& folder, bool (*is_shard)(const std::filesystem::path&));
+// Of these files those of the split, where names of all that begin with "train", and with "val" or "test",
+// tell it; else nothing.
+std::vector<std::filesystem::path> of_split(const std::vector<std::filesystem::path>& all, Split split);
+
+// As open_tar_shards() says of tar.
+std::shared_ptr<const EncodedSamples> open_shards(const std::filesystem::path& folder,
+                                                  const SplitOptions& options, const ShardFormat& format);
+
+}  // namespace tessera::data
