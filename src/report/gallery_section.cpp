@@ -34,8 +34,12 @@ std::string picture_source(const Picture& picture) {
 train::ReportSection gallery_section(const std::string& title, const std::string& note,
                                      const std::vector<Picture>& pictures) {
   std::string html = fmt::format("<p class=\"note\">{}</p><div class=\"gallery\">\n", escape_html(note));
-  for (const Picture& picture : pictures)
-    html += fmt::format("<img src=\"{}\" alt=\"\">\n", picture_source(picture));
+  for (const Picture& picture : pictures) {
+    const std::string caption = escape_html(picture.caption);
+    const std::string image = fmt::format("<img src=\"{}\" alt=\"{}\">", picture_source(picture), caption);
+    html += caption.empty() ? image + "\n"
+                            : fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", image, caption);
+  }
   return {title, html + "</div>"};
 }
 

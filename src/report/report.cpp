@@ -121,6 +121,31 @@ std::string changes_part(const train::RunHistory& history) {
   return html;
 }
 
+// From the first line to the heading.
+std::string page_begin(const std::string& title, const std::string& brand, const std::string& date) {
+  std::string html =
+      fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{}<title>{} · Tessera</title>\n", kHead,
+                  escape_html(title));
+  html += fmt::format("<style>{}</style>\n</head>\n<body>\n<main>\n<header>", kReportStyle);
+  html += fmt::format("<div class=\"brand\">{}{}{}</div>", kMark, brand,
+                      date.empty() ? "" : fmt::format("<time>{}</time>", escape_html(date)));
+  return html + fmt::format("<h1>{}</h1></header>\n", escape_html(title));
+}
+
+std::string page_end(const std::string& version) {
+  return fmt::format(
+      "<footer>Made by Tessera {}. This page needs no network.</footer>\n</main>\n<script>{}</script>\n"
+      "</body>\n</html>\n",
+      escape_html(version), kReportScript);
+}
+
+std::string sections_part(const std::vector<train::ReportSection>& sections) {
+  std::string html;
+  for (const train::ReportSection& section : sections)
+    html += fmt::format("<section><h2>{}</h2>{}</section>\n", escape_html(section.title), section.html);
+  return html;
+}
+
 }  // namespace
 
 std::string group_digits(int64_t value) {
@@ -140,27 +165,21 @@ std::string heading(std::string_view name) {
 std::string render_report(const Report& report) {
   const RunSummary& summary = report.summary;
   const std::string title = summary.network + (report.data.empty() ? "" : " on " + report.data);
-  std::string html =
-      fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{}<title>{} · Tessera</title>\n", kHead,
-                  escape_html(title));
-  html += fmt::format("<style>{}</style>\n</head>\n<body>\n<main>\n<header>", kReportStyle);
-  html += fmt::format("<div class=\"brand\">{}Tessera report{}</div>", kMark,
-                      report.date.empty() ? "" : fmt::format("<time>{}</time>", escape_html(report.date)));
-  html += fmt::format("<h1>{}</h1>", escape_html(title));
-  html += "</header>\n" + tiles(report) + "\n";
+  std::string html = page_begin(title, "Tessera report", report.date) + tiles(report) + "\n";
   html += curves_part(report);
-  for (const train::ReportSection& section : report.sections) {
-    html += fmt::format("<section><h2>{}</h2>{}</section>\n", escape_html(section.title), section.html);
-  }
+  html += sections_part(report.sections);
   html += epochs_part(report);
   html += fmt::format("<div class=\"pair\">\n<section><h2>Machine</h2>{}</section>\n", machine_part(report));
   if (!report.recipe.empty()) {
     html += fmt::format("<section><h2>Recipe</h2>{}<pre class=\"card\">{}</pre></section>\n",
                         changes_part(report.history), escape_html(report.recipe));
   }
-  html += fmt::format("</div>\n<footer>Made by Tessera {}. This page needs no network.</footer>\n</main>\n",
-                      escape_html(report.machine.tessera_version));
-  return html + fmt::format("<script>{}</script>\n</body>\n</html>\n", kReportScript);
+  return html + "</div>\n" + page_end(report.machine.tessera_version);
+}
+
+std::string render_sections(const std::string& title, const std::vector<train::ReportSection>& sections) {
+  return page_begin(title, "Tessera", "") + sections_part(sections) +
+         page_end(read_machine().tessera_version);
 }
 
 void write_report(const std::filesystem::path& path, const Report& report) {

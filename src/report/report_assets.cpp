@@ -92,6 +92,8 @@ table { border-collapse: separate; border-spacing: 0; }
 .rows th:first-child, .rows td:first-child, .rows .text { text-align: left; }
 .gallery { display: flex; flex-wrap: wrap; gap: 4px; }
 .gallery img { width: 84px; image-rendering: pixelated; }
+.gallery figure { width: 128px; overflow-wrap: anywhere; }
+.gallery figure img { width: 128px; image-rendering: auto; }
 .mistakes { display: grid; grid-template-columns: repeat(auto-fill, minmax(118px, 1fr)); gap: 12px; }
 .mistake { padding: 10px 10px 11px; font-size: 13px; line-height: 1.4; }
 .mistake img {

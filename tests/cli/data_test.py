@@ -101,6 +101,18 @@ class DataTest(ProgramTest):
         shard.write_bytes(content)
         self.refuses(["data", "inspect", records], 4, "train-00001-of-00002: the record at byte", "damaged")
 
+    def test_images_are_shown_with_their_labels(self):
+        (self.files / "train" / "0_0" / "000000.jpg").write_bytes(b"no image")
+        for words in ((), ("--crops", "--size", 32)):
+            self.call("data", "show", self.files, "-o", self.root / "sheet.html", "--count", 20, *words)
+            page = (self.root / "sheet.html").read_text()
+            self.assertEqual(page.count("data:image/png;base64,"), 39)
+            self.assertEqual(page.count("<figcaption>0_0</figcaption>") + page.count("<figcaption>1_1</figcaption>")
+                             + page.count("<figcaption>2_2</figcaption>"), 39)
+            self.assertIn("19 of 101 images", page)
+            self.assertRegex(page, "000000.jpg: its first bytes are those of no JPEG")
+        self.refuses(["data", "show", self.root / "nowhere", "-o", self.root / "sheet.html"], 5, "nowhere: no such folder")
+
     def test_training_resumes_in_the_middle_of_an_epoch_to_the_same_bytes(self):
         straight = self.train_files("straight")
         stopped = self.train_files("stopped", "--max-steps", 8)

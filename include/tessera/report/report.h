@@ -27,6 +27,9 @@ struct Report {
 // The page, UTF-8. All text is escaped, but what the sections hold. Parts without data are left out.
 std::string render_report(const Report& report);
 
+// Sections alone, as a page like a report's.
+std::string render_sections(const std::string& title, const std::vector<train::ReportSection>& sections);
+
 // render_report() into a file, complete or not at all. Also throws Error(io).
 void write_report(const std::filesystem::path& path, const Report& report);
 

@@ -16,6 +16,7 @@ struct Picture {
   int64_t height = 0;
   int64_t width = 0;
   int64_t channels = 1;
+  std::string caption = {};  // of a picture in a gallery
 };
 
 // An example that a classifier got wrong.
@@ -40,7 +41,8 @@ train::ReportSection confusion_section(const std::vector<std::string>& classes, 
 train::ReportSection mistakes_section(const std::vector<std::string>& classes,
                                       const std::vector<Mistake>& mistakes);
 
-// Pictures side by side, as they come. Throws as mistakes_section().
+// Pictures side by side, as they come, with what is to be said of each below it. Throws as
+// mistakes_section().
 train::ReportSection gallery_section(const std::string& title, const std::string& note,
                                      const std::vector<Picture>& pictures);
 

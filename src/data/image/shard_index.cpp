@@ -158,6 +158,28 @@ std::vector<ShardEntry> make_index(const std::vector<MappedFile>& shards, const 
   return entries;
 }
 
+// Those of the split, where names that begin with "train", and with "val" or "test", tell it; else nothing.
+std::vector<fs::path> of_split(const std::vector<fs::path>& all, Split split) {
+  std::vector<fs::path> training;
+  std::vector<fs::path> test;
+  for (const fs::path& path : all) {
+    const std::string name = path.filename().string();
+    if (name.starts_with("train")) training.push_back(path);
+    if (name.starts_with("val") || name.starts_with("test")) test.push_back(path);
+  }
+  if (training.empty() || test.empty()) return {};
+  return split == Split::train ? training : test;
+}
+
+// False where the folder cannot be read.
+bool holds(const fs::path& folder, bool (*is_shard)(const fs::path&)) {
+  try {
+    return !shards_in(folder, is_shard).empty();
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
 std::shared_ptr<const EncodedSamples> open_in(const SplitFolder& split, const SplitOptions& options,
                                               const ShardFormat& format) {
   const std::vector<fs::path> all = shards_in(split.path, format.is_shard);
@@ -183,26 +205,6 @@ std::shared_ptr<const EncodedSamples> open_in(const SplitFolder& split, const Sp
 }
 
 }  // namespace
-
-std::vector<fs::path> of_split(const std::vector<fs::path>& all, Split split) {
-  std::vector<fs::path> training;
-  std::vector<fs::path> test;
-  for (const fs::path& path : all) {
-    const std::string name = path.filename().string();
-    if (name.starts_with("train")) training.push_back(path);
-    if (name.starts_with("val") || name.starts_with("test")) test.push_back(path);
-  }
-  if (training.empty() || test.empty()) return {};
-  return split == Split::train ? training : test;
-}
-
-bool holds(const fs::path& folder, bool (*is_shard)(const fs::path&)) {
-  try {
-    return !shards_in(folder, is_shard).empty();
-  } catch (const fs::filesystem_error&) {
-    return false;
-  }
-}
 
 bool has_part(const fs::path& folder, Split split) {
   std::error_code ignored;

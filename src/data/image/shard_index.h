@@ -26,7 +26,7 @@ struct ShardEntry {
 struct ShardFormat {
   std::string name;    // as messages have it: "tar shards"
   std::string naming;  // how their files are called, for whoever has none
-  bool (*is_shard)(const std::filesystem::path& file);
+  bool (*is_shard)(const std::filesystem::path& file) = nullptr;
   // Whether names that begin with "train", and with "val" or "test", tell the splits of one folder apart.
   bool splits_by_name = false;
   // What an index depends on beside the files; empty: nothing.
@@ -37,11 +37,6 @@ struct ShardFormat {
 
 bool is_tar_shard(const std::filesystem::path& file);
 bool is_tfrecord_shard(const std::filesystem::path& file);
-// Whether a folder holds any such file; false where it cannot be read.
-bool holds(const std::filesystem::path& folder, bool (*is_shard)(const std::filesystem::path&));
-// Of these files those of the split, where names of all that begin with "train", and with "val" or "test",
-// tell it; else nothing.
-std::vector<std::filesystem::path> of_split(const std::vector<std::filesystem::path>& all, Split split);
 
 // As open_tar_shards() says of tar.
 std::shared_ptr<const EncodedSamples> open_shards(const std::filesystem::path& folder,
