@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 
-from . import cases, machine, ours, peer, photographs, report, run
+from . import cases, machine, onnx_files, ours, peer, photographs, report, run
 
 EPILOG = """
 Prints one line per case on stdout: CASE ratio R ours X peer Y NAME. The ratio is speed, ours to the best peer: above 1 we are faster.
@@ -66,6 +66,9 @@ def main(arguments=None):
         peer.ensure_environment(options.python)
     if any(case.photographs for case in chosen):
         photographs.ensure(options.photographs, options.python)
+    for case in chosen:
+        if case.onnx:
+            onnx_files.ensure(case, options.python)
     status, wanted_threads = 0, options.threads
     for case in chosen:
         run.say(case.name)

@@ -24,6 +24,7 @@ class Case:
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
+    onnx: bool = False  # all read the network from one file (onnx_files.py)
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
@@ -64,6 +65,20 @@ def loaded(model, batch, device, precision):
         peers=(RESIDENT,),
         goals=((RESIDENT, 0.98),),
         summary=f"{model}, training step fed with bytes by a loader, batch {batch}, {precision}, samples/s",
+    )
+
+
+def from_file(model, batch):
+    """A network of torchvision in the ONNX format."""
+    return Case(
+        name=f"cpu/onnx-{model}-b{batch}-fp32",
+        kind="throughput",
+        model=model,
+        batch=batch,
+        onnx=True,
+        peers=("onnxruntime",),
+        goals=(("onnxruntime", 1.0),),
+        summary=f"{model} from a file in the ONNX format, inference, batch {batch}, fp32, samples/s",
     )
 
 
@@ -109,6 +124,7 @@ CASES = (
     throughput("resnet50", 8, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 32, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 128, False, "cuda", "fp16", torch=1.0),
+    *(from_file(model, batch) for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0") for batch in (1, 8)),
     loaded("resnet50", 256, "cuda", "fp16"),
     loaded("resnet50", 32, "cpu", "fp32"),
     pipeline(1, torchvision=1.6, dali=1.2),

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU: the network exported by torch.onnx, all graph optimisations."""
+"""ONNX Runtime on the CPU: the network as torch.onnx writes it, all graph optimisations."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import tempfile
 
 import onnxruntime
 
-from . import data
+from . import data, onnx_files
 
 
 def versions():
@@ -21,6 +21,10 @@ class Inference:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
+        if case["onnx"]:
+            path = str(onnx_files.path_of(case["model"], case["batch"]))
+            self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            return
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "network.onnx")
             export = [sys.executable, "-m", "tessera_bench.onnx_export", case["model"], str(case["batch"]), path]

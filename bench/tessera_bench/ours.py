@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from . import machine
+from . import machine, onnx_files
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
@@ -85,7 +85,7 @@ class Ours:
             "program": shlex.quote(str(self.options.program)),
             "photographs": shlex.quote(str(self.options.photographs)),
             "threads": self.options.threads,
-            "model": self.case.model,
+            "model": shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch))) if self.case.onnx else self.case.model,
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
             "loader": f"--loader {self.case.loader}" if self.case.loader else "",

@@ -13,7 +13,7 @@ import unittest.mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tessera_bench import __main__ as command  # noqa: E402
-from tessera_bench import cases, machine, report  # noqa: E402
+from tessera_bench import cases, machine, onnx_files, report  # noqa: E402
 
 DOCTOR = {
     "version": "0.1",
@@ -75,6 +75,22 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(machine.threads_of(on_cpu, 0), min(2, len(machine.CORES)))
         _, _, (record,) = self.compare(PROGRAM, "cuda/resnet50-infer-b1-fp16")
         self.assertEqual(record["machine"]["threads"], len(machine.CORES))
+
+    def test_a_network_in_a_file_is_asked_for_by_its_path(self):
+        folder = pathlib.Path(self.folder.name) / "onnx"
+        python = pathlib.Path(self.folder.name) / "python"  # writes what it is asked for, and tells how often
+        python.write_text('#!/bin/sh\necho $3 $4 >> "$0.calls"\necho network > "$5"\n')
+        python.chmod(0o755)
+        program = PROGRAM.replace("  *--check*)", '  *--check*) echo "$2" > "$0.asked"; echo \'{"outputs": [1, 2]}\' ;;\n  *--never*)')
+        with unittest.mock.patch.object(onnx_files, "FOLDER", folder):
+            for _ in range(2):
+                status, out, _ = self.compare(program, "--python", str(python), "cpu/onnx-resnet18-b8-fp32")
+                self.assertEqual(status, 0)
+        self.assertEqual(out, "cpu/onnx-resnet18-b8-fp32 ratio - ours 4000 peer - -\n")
+        self.assertEqual(pathlib.Path(f"{python}.calls").read_text(), "resnet18 8\n")
+        asked = pathlib.Path(self.folder.name) / "tessera.asked"
+        self.assertEqual(asked.read_text(), f"{folder}/resnet18-b8/network.onnx\n")
+        self.assertEqual((folder / "resnet18-b8" / "network.onnx").read_text(), "network\n")
 
     def test_compile_time_is_read_from_the_program(self):
         _, out, (record,) = self.compare(PROGRAM, "cpu/resnet50-compile")

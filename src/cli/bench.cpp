@@ -59,9 +59,45 @@ std::vector<double> losses_of_steps(const BenchArguments& arguments, const model
   return losses;
 }
 
+// By the formula of its name, whatever a network in a file takes: of whole numbers 0 and 1.
+Tensor input_by_formula(const Value& input) {
+  Tensor tensor(input.data_type(), input.type().static_shape());
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const auto index = static_cast<uint64_t>(i);
+    tensor.set(i, is_floating(input.data_type())
+                      ? models::formula::uniform(input.name(), index)
+                      : static_cast<double>(models::formula::label(input.name(), index, 2)));
+  }
+  return tensor;
+}
+
+// Of a network in a file, with its own weights.
+std::vector<double> outputs_of_file(const BenchArguments& arguments) {
+  CompiledModel compiled = compile_model(arguments.model);
+  make_ready(arguments.model, compiled);
+  std::map<std::string, Tensor> inputs;
+  for (const auto& input : compiled.step.graph->inputs()) {
+    if (input->role() == InputRole::input) inputs.emplace(input->name(), input_by_formula(*input));
+  }
+  const Feeds outputs = compiled.executable->run(inputs);
+  const std::vector<double> all = outputs.at(compiled.step.graph->outputs().front().name).to_doubles();
+  return {all.begin(), all.begin() + std::min<int64_t>(10, std::ssize(all))};
+}
+
+void print_check(const BenchArguments& arguments, const std::string& name,
+                 const std::vector<double>& values) {
+  if (arguments.json) {
+    fmt::print("{}\n", dump_json({{name, values}}));
+  } else {
+    fmt::print("{}: {:.6g}\n", name, fmt::join(values, " "));
+  }
+}
+
 // What bench/compare and bench/curves hold against the peers: ten logits, or the losses of some steps, of the
 // network, images and labels that a formula gives (tests/golden/README.md).
 void run_check(const BenchArguments& arguments) {
+  if (network_format_of(arguments.model.model) != nullptr)
+    return print_check(arguments, "outputs", outputs_of_file(arguments));
   const models::Model model = make_model(arguments.model);
   CompiledModel compiled = compile_model(arguments.model);
   const std::map<std::string, Tensor> weights = models::formula::weights(models::build(model, 1).variables);
@@ -80,11 +116,7 @@ void run_check(const BenchArguments& arguments) {
     const Tensor logits = compiled.executable->run(inputs).at("logits");
     for (int64_t i = 0; i < std::min<int64_t>(10, model.options.classes); ++i) values.push_back(logits.at(i));
   }
-  if (arguments.json) {
-    fmt::print("{}\n", dump_json({{name, values}}));
-  } else {
-    fmt::print("{}: {:.6g}\n", name, fmt::join(values, " "));
-  }
+  print_check(arguments, name, values);
 }
 
 // Synthetic images as a training reads them: as bytes, by a loader, in memory that the device takes them
@@ -211,7 +243,8 @@ void add_bench(CLI::App* command) {
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
   CLI::Option* check = command->add_flag(
       "--check", arguments->check,
-      "Print outputs instead of times: those of weights and images made by a formula; with --train losses");
+      "Print outputs instead of times: those of weights and images made by a formula (of a file its own "
+      "weights); with --train losses");
   check->excludes(loader);
   CLI::Option* steps = command->add_option("--steps", arguments->steps, "How many losses --check prints")
                            ->capture_default_str()

@@ -91,6 +91,10 @@ class OnnxTest(ProgramTest):
         self.assertEqual((timed["batch"], len(timed["milliseconds"])), (5, 2))
         self.assertIn("batch 2 on cpu", self.call("profile", model, "--batch", 2, "--device", "cpu",
                                                   "--out", self.root / "trace.json"))
+        checked = [json.loads(self.call("bench", model, "--check", "--json", "--device", device))["outputs"] for device in ("cpu", "reference")]
+        self.assertEqual(len(checked[0]), 10)
+        for a, b in zip(*checked):  # logits of about one, of sums of at most a thousand products
+            self.assertAlmostEqual(a, b, delta=1e-5 + 1e-5 * abs(b))
         # A batch that the file says is the batch, whatever else is said.
         self.assertIn("batch 3 on cpu", self.call("bench", NODES / "test_add" / "model.onnx", "--batch", 7, "--device", "cpu",
                                                   "--iterations", 1))
