@@ -259,7 +259,11 @@ class LookTest(ProgramTest):
         self.assertEqual(len(json.loads(self.call("bench", file, "--iterations", 3, "--json"))["milliseconds"]), 3)
         self.refuses(["explain", file, "--train"], 2, "sum.graph")
         self.refuses(["explain", self.root / "som.graph"], 5, "som.graph")
-        self.refuses(["bench", file, "--check"], 2, "sum.graph", "is a file")
+        checked = [json.loads(self.call("bench", file, "--check", "--json", "--device", device))["outputs"] for device in ("cpu", "reference")]
+        self.assertEqual(len(checked[0]), 8)
+        for a, b in zip(*checked):  # sums of four numbers below one
+            self.assertAlmostEqual(a, b, delta=1e-6)
+        self.refuses(["bench", file, "--check", "--train"], 2, "sum.graph", "for inference")
         file.write_text("graph sum(parameter %x: fp32[8, 4], state %s: fp32[8]) {\n  %y = reduce_sum(%x) {axes = [1]}\n"
                         "  %n = add(%s, %y)\n  output y = %y\n  update %s = %n\n}\n")
         plan = json.loads(self.call("explain", file, "--json"))  # planning needs no values
