@@ -67,7 +67,7 @@ def main(arguments=None):
     if any(case.photographs for case in chosen):
         photographs.ensure(options.photographs, options.python)
     for case in chosen:
-        if case.onnx:
+        if case.onnx or "onnxruntime" in set(case.peers) & set(options.peers):
             onnx_files.ensure(case, options.python)
     status, wanted_threads = 0, options.threads
     for case in chosen:

@@ -24,7 +24,7 @@ class Case:
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
-    onnx: bool = False  # all read the network from one file (onnx_files.py)
+    onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
@@ -70,14 +70,11 @@ def loaded(model, batch, device, precision):
 
 def from_file(model, batch):
     """A network of torchvision in the ONNX format."""
-    return Case(
+    return dataclasses.replace(
+        throughput(model, batch, False, onnxruntime=1.0),
         name=f"cpu/onnx-{model}-b{batch}-fp32",
-        kind="throughput",
-        model=model,
-        batch=batch,
         onnx=True,
         peers=("onnxruntime",),
-        goals=(("onnxruntime", 1.0),),
         summary=f"{model} from a file in the ONNX format, inference, batch {batch}, fp32, samples/s",
     )
 

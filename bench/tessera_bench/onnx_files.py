@@ -1,4 +1,4 @@
-"""Networks in the ONNX format that all read from one file: PyTorch writes it, from weights by the golden formula."""
+"""Networks in the ONNX format, for ONNX Runtime and whoever reads the same file: PyTorch writes it, from weights by the golden formula."""
 
 import os
 import shutil

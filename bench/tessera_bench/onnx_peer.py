@@ -1,10 +1,5 @@
 """ONNX Runtime on the CPU: the network as torch.onnx writes it, all graph optimisations."""
 
-import os
-import subprocess
-import sys
-import tempfile
-
 import onnxruntime
 
 from . import data, onnx_files
@@ -21,15 +16,8 @@ class Inference:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        if case["onnx"]:
-            path = str(onnx_files.path_of(case["model"], case["batch"]))
-            self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "network.onnx")
-            export = [sys.executable, "-m", "tessera_bench.onnx_export", case["model"], str(case["batch"]), path]
-            subprocess.run(export, check=True)
-            self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        path = str(onnx_files.path_of(case["model"], case["batch"]))
+        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def iterate(self):
         return self.session.run(None, self.inputs)[0]

@@ -59,28 +59,20 @@ std::vector<double> losses_of_steps(const BenchArguments& arguments, const model
   return losses;
 }
 
-// By the formula of its name, whatever a network in a file takes: of whole numbers 0 and 1.
-Tensor input_by_formula(const Value& input) {
-  Tensor tensor(input.data_type(), input.type().static_shape());
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const auto index = static_cast<uint64_t>(i);
-    tensor.set(i, is_floating(input.data_type())
-                      ? models::formula::uniform(input.name(), index)
-                      : static_cast<double>(models::formula::label(input.name(), index, 2)));
-  }
-  return tensor;
-}
-
-// Of a network in a file, with its own weights.
+// Of a network in a file, with its own weights; inputs by the formula of their names, whole numbers 0 and 1.
 std::vector<double> outputs_of_file(const BenchArguments& arguments) {
-  CompiledModel compiled = compile_model(arguments.model);
-  make_ready(arguments.model, compiled);
-  std::map<std::string, Tensor> inputs;
-  for (const auto& input : compiled.step.graph->inputs()) {
-    if (input->role() == InputRole::input) inputs.emplace(input->name(), input_by_formula(*input));
-  }
-  const Feeds outputs = compiled.executable->run(inputs);
-  const std::vector<double> all = outputs.at(compiled.step.graph->outputs().front().name).to_doubles();
+  const CompiledModel compiled = compile_model(arguments.model);
+  load_variables(arguments.model, compiled);
+  const Graph& graph = *compiled.step.graph;
+  const Feeds outputs = compiled.executable->run(make_inputs(graph, [](const Value& input, Tensor& tensor) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      const auto index = static_cast<uint64_t>(i);
+      tensor.set(i, is_floating(input.data_type())
+                        ? models::formula::uniform(input.name(), index)
+                        : static_cast<double>(models::formula::label(input.name(), index, 2)));
+    }
+  }));
+  const std::vector<double> all = outputs.at(graph.outputs().front().name).to_doubles();
   return {all.begin(), all.begin() + std::min<int64_t>(10, std::ssize(all))};
 }
 

@@ -40,18 +40,9 @@ void evaluate(const EvalArguments& arguments, const std::shared_ptr<Communicator
 }
 
 void run_eval(const EvalArguments& arguments) {
-  if (arguments.devices > 1) {
-    std::vector<std::string> words{"eval", arguments.run.folder};
-    const auto add = [&](const char* option, const std::string& value) {
-      if (!value.empty()) words.insert(words.end(), {option, value});
-    };
-    add("--data", arguments.run.data);
-    add("--device", arguments.run.device);
-    if (arguments.count > 0) add("--count", std::to_string(arguments.count));
-    if (arguments.json) words.emplace_back("--json");
-    return run_on_ranks({.ranks = arguments.devices}, words);
-  }
   const std::shared_ptr<Communicator> communicator = distribute::connect_by_environment();
+  if (communicator == nullptr && arguments.devices > 1)
+    return run_on_ranks({.ranks = arguments.devices}, own_arguments());  // each of which comes here again
   try {
     evaluate(arguments, communicator);
   } catch (const std::exception& error) {

@@ -17,24 +17,19 @@ namespace tessera::cli {
 namespace {
 
 std::map<std::string, Tensor> synthetic_inputs(const Graph& graph, int64_t classes) {
-  std::map<std::string, Tensor> inputs;
-  for (const auto& input : graph.inputs()) {
-    if (input->role() != InputRole::input) continue;
-    Tensor tensor(input->data_type(), input->type().static_shape());
-    const Random random(1, hash_name(input->name().data(), input->name().size()));
+  return make_inputs(graph, [&](const Value& input, Tensor& tensor) {
+    const Random random(1, hash_name(input.name().data(), input.name().size()));
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const auto index = static_cast<uint64_t>(i);
-      if (input->name() == "learning_rate") {
+      if (input.name() == "learning_rate") {
         tensor.set(i, kLearningRate);
-      } else if (is_floating(input->data_type())) {
+      } else if (is_floating(input.data_type())) {
         tensor.set(i, random.normal(index));
       } else {
         tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(classes))));
       }
     }
-    inputs.emplace(input->name(), std::move(tensor));
-  }
-  return inputs;
+  });
 }
 
 // Planning needs no values; running does.
@@ -206,10 +201,26 @@ Tensor starting_value(const CompiledModel& compiled, const std::string& name) {
   return train::starting_value(*found, 1);
 }
 
-void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
-  const bool is_file = network_format_of(arguments.model) != nullptr;
-  if (is_file) check_has_weights(compiled, arguments.model);
+std::map<std::string, Tensor> make_inputs(
+    const Graph& graph, const std::function<void(const Value& input, Tensor& tensor)>& fill) {
+  std::map<std::string, Tensor> inputs;
+  for (const auto& input : graph.inputs()) {
+    if (input->role() != InputRole::input) continue;
+    Tensor tensor(input->data_type(), input->type().static_shape());
+    fill(*input, tensor);
+    inputs.emplace(input->name(), std::move(tensor));
+  }
+  return inputs;
+}
+
+void load_variables(const ModelArguments& arguments, const CompiledModel& compiled) {
+  if (network_format_of(arguments.model) != nullptr) check_has_weights(compiled, arguments.model);
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
+}
+
+void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
+  load_variables(arguments, compiled);
+  const bool is_file = network_format_of(arguments.model) != nullptr;
   // 0 and 1 are indices into whatever a network looks up.
   const int64_t classes = is_file ? 2 : make_model(arguments).options.classes;
   compiled.executable->stage(synthetic_inputs(*compiled.step.graph, classes));

@@ -1,6 +1,7 @@
 // Options that bench, explain and profile share: which network, at what size, on which device.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,6 +67,13 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
 
 // Throws Error(internal) where the model has no such variable.
 Tensor starting_value(const CompiledModel& compiled, const std::string& name);
+
+// A tensor for each input that a run takes, filled one by one.
+std::map<std::string, Tensor> make_inputs(
+    const Graph& graph, const std::function<void(const Value& input, Tensor& tensor)>& fill);
+
+// Starting values, or a file's. Throws Error(invalid_argument) where a file lacks some.
+void load_variables(const ModelArguments& arguments, const CompiledModel& compiled);
 
 // Loads the variables' starting values, and stages random images, labels and a learning rate: as the peers of
 // bench/compare have theirs, the images lie where the device reads them. Runs need no inputs then.

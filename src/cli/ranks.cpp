@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/file.h"
 #include "tessera/base/log.h"
 
 #include "cli/commands.h"
@@ -20,6 +21,15 @@ std::string own_program() {
 }
 
 }  // namespace
+
+std::vector<std::string> own_arguments() {
+  const std::string text = read_text_file("/proc/self/cmdline");  // a NUL ends each
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size(); begin = text.find('\0', begin) + 1)
+    words.emplace_back(text.c_str() + begin);
+  words.erase(words.begin());
+  return words;
+}
 
 void run_on_ranks(distribute::LaunchOptions launch, const std::vector<std::string>& arguments,
                   int64_t restarts) {

@@ -8,6 +8,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 
+#include "data/little_endian.h"
+
 namespace tessera::data {
 namespace {
 
@@ -150,12 +152,6 @@ Tensor row_major(const Tensor& columns, const Shape& shape) {
                 static_cast<const std::byte*>(columns.raw()) + static_cast<size_t>(from) * width, width);
   }
   return result;
-}
-
-size_t little_endian(std::span<const std::byte> bytes) {
-  size_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | std::to_integer<size_t>(bytes[i]);
-  return value;
 }
 
 }  // namespace

@@ -6,18 +6,13 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
+#include "data/little_endian.h"
 #include "safetensors_header.h"
 
 namespace tessera::data {
 namespace {
 
 constexpr uint64_t kLengthBytes = 8;
-
-uint64_t load_little_endian(std::span<const std::byte> bytes) {
-  uint64_t word = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) word = (word << 8) | std::to_integer<uint64_t>(bytes[i]);
-  return word;
-}
 
 void check_booleans(std::span<const std::byte> bytes, const std::string& file, const std::string& tensor) {
   const auto fault =
@@ -45,7 +40,7 @@ SafetensorsFile::SafetensorsFile(std::span<const std::byte> bytes, std::shared_p
   require(bytes.size() >= kLengthBytes, ErrorCode::invalid_file,
           "{}: truncated safetensors file: {} bytes, the header's length alone takes {}", name_, bytes.size(),
           kLengthBytes);
-  const uint64_t length = load_little_endian(bytes);
+  const uint64_t length = little_endian(bytes.first(kLengthBytes));
   require(length <= kMaximumSafetensorsHeader, ErrorCode::invalid_file,
           "{}: not a safetensors file: a header of {} bytes, at most {} are legal", name_, length,
           kMaximumSafetensorsHeader);

@@ -192,6 +192,7 @@ int64_t Dimension::value() const {
 }
 
 Dimension Dimension::sum(std::span<const Dimension> terms) {
+  if (terms.size() == 1) return terms.front();
   int64_t constant = 0;
   Polynomial result;
   for (const Dimension& term : terms) {

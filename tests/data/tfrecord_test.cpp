@@ -25,8 +25,20 @@ std::vector<RecordPlace> parse(const std::string& text) {
   return parse_tfrecord(as_bytes(text), "x.tfrecord");
 }
 
+// The lowest byte first.
+template <typename Number>
+std::string number(Number value) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(Number); ++i) bytes += static_cast<char>(value >> 8U * i & 0xffU);
+  return bytes;
+}
+
+std::string with_checksum(const std::string& bytes) {
+  return bytes + number(masked_checksum(crc32c(as_bytes(bytes))));
+}
+
 std::string record(const std::string& contents) {
-  return text_of(tfrecord(as_bytes(contents)));
+  return with_checksum(number<uint64_t>(contents.size())) + with_checksum(contents);
 }
 
 // A field that holds text: number and type, length, contents.

@@ -20,13 +20,15 @@ struct RecordPlace {
   uint64_t bytes = 0;
 };
 
+// A checksum as TFRecord stores it, so that one of data that holds its own is no special number.
+constexpr uint32_t masked_checksum(uint32_t sum) {
+  return (sum >> 15U | sum << 17U) + 0xa282ead8U;
+}
+
 // The records of a file, in its order. `name` stands in the messages. Throws Error(invalid_file) naming the
 // byte where a record begins that is truncated, or whose length or contents have another checksum; and for a
 // file that is compressed.
 std::vector<RecordPlace> parse_tfrecord(std::span<const std::byte> bytes, const std::string& name);
-
-// A record as it stands in a file.
-std::vector<std::byte> tfrecord(std::span<const std::byte> contents);
 
 // The values of one feature: of one of the three kinds. Bytes lie in the message that was parsed.
 struct Feature {

@@ -1,11 +1,12 @@
 // tf.train.Example in protobuf's wire format. Four messages of one or two fields: less than a room that every
 // build has should link a library for, and read without a copy of the image.
 #include <bit>
-#include <cstring>
 #include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/data/tfrecord.h"
+
+#include "data/little_endian.h"
 
 namespace tessera::data {
 namespace {
@@ -91,9 +92,7 @@ std::optional<Bytes> message_in(WireReader reader, uint64_t number) {
 }
 
 float real_of(Bytes bytes) {
-  uint32_t bits = 0;
-  for (size_t i = sizeof(bits); i-- > 0;) bits = bits << 8U | std::to_integer<uint32_t>(bytes[i]);
-  return std::bit_cast<float>(bits);
+  return std::bit_cast<float>(static_cast<uint32_t>(little_endian(bytes)));
 }
 
 void read_reals(WireReader reader, std::vector<float>& reals) {

@@ -1,9 +1,10 @@
 #include "tessera/data/tfrecord.h"
 
 #include <array>
-#include <cstring>
 
 #include "tessera/base/error.h"
+
+#include "data/little_endian.h"
 
 namespace tessera::data {
 namespace {
@@ -32,24 +33,6 @@ constexpr std::array<Table, kStep> make_tables() {
 
 constexpr std::array<Table, kStep> kTables = make_tables();
 
-// So that a checksum of data that holds its own checksum is no special number.
-uint32_t masked(uint32_t sum) {
-  return (sum >> 15U | sum << 17U) + 0xa282ead8U;
-}
-
-template <typename Number>
-Number read_number(std::span<const std::byte> bytes) {
-  Number value = 0;
-  for (size_t i = sizeof(Number); i-- > 0;) value = value << 8U | std::to_integer<Number>(bytes[i]);
-  return value;
-}
-
-template <typename Number>
-void write_number(Number value, std::vector<std::byte>& bytes) {
-  for (size_t i = 0; i < sizeof(Number); ++i)
-    bytes.push_back(static_cast<std::byte>(value >> 8U * i & 0xffU));
-}
-
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kSumBytes = sizeof(uint32_t);
 constexpr uint64_t kHeaderBytes = kLengthBytes + kSumBytes;
@@ -64,7 +47,7 @@ uint32_t crc32c(std::span<const std::byte> bytes) {
   uint32_t sum = ~0U;
   size_t at = 0;
   for (; at + kStep <= bytes.size(); at += kStep) {
-    const auto word = read_number<uint64_t>(bytes.subspan(at)) ^ sum;
+    const auto word = little_endian(bytes.subspan(at, kStep)) ^ sum;
     sum = 0;
     for (size_t k = 0; k < kStep; ++k) sum ^= kTables[kStep - 1 - k][word >> 8U * k & 0xffU];
   }
@@ -84,27 +67,18 @@ std::vector<RecordPlace> parse_tfrecord(std::span<const std::byte> bytes, const 
     const uint64_t left = bytes.size() - at;
     if (left < kHeaderBytes) refuse("is truncated in its length");
     const std::span<const std::byte> length = bytes.subspan(at, kLengthBytes);
-    if (read_number<uint32_t>(bytes.subspan(at + kLengthBytes)) != masked(crc32c(length)))
+    if (little_endian(bytes.subspan(at + kLengthBytes, kSumBytes)) != masked_checksum(crc32c(length)))
       refuse("has a length with another checksum: this is no TFRecord file, or it is damaged");
-    const auto size = read_number<uint64_t>(length);
+    const uint64_t size = little_endian(length);
     if (size > left || left - size < kHeaderBytes + kSumBytes) refuse("is truncated");
     const RecordPlace place{.offset = at + kHeaderBytes, .bytes = size};
     const std::span<const std::byte> contents = bytes.subspan(place.offset, size);
-    if (read_number<uint32_t>(bytes.subspan(place.offset + size)) != masked(crc32c(contents)))
+    if (little_endian(bytes.subspan(place.offset + size, kSumBytes)) != masked_checksum(crc32c(contents)))
       refuse("holds what has another checksum: it is damaged");
     places.push_back(place);
     at = place.offset + size + kSumBytes;
   }
   return places;
-}
-
-std::vector<std::byte> tfrecord(std::span<const std::byte> contents) {
-  std::vector<std::byte> record;
-  write_number<uint64_t>(contents.size(), record);
-  write_number(masked(crc32c(record)), record);
-  record.insert(record.end(), contents.begin(), contents.end());
-  write_number(masked(crc32c(contents)), record);
-  return record;
 }
 
 }  // namespace tessera::data

@@ -8,6 +8,7 @@
 
 #include "data/image/decoder.h"
 #include "data/image/exif.h"
+#include "data/little_endian.h"
 
 namespace tessera::data {
 namespace {
@@ -20,8 +21,7 @@ std::span<const std::byte> exif_chunk(std::span<const std::byte> bytes) {
   constexpr size_t kHeader = 8;  // four letters and the number of bytes that follow
   size_t offset = 12;            // after RIFF, its size and WEBP
   while (offset + kHeader <= bytes.size()) {
-    uint32_t size = 0;
-    for (size_t i = 0; i < 4; ++i) size |= std::to_integer<uint32_t>(bytes[offset + 4 + i]) << (8 * i);
+    const uint64_t size = little_endian(bytes.subspan(offset + 4, 4));
     const auto contents = bytes.subspan(offset + kHeader);
     if (contents.size() < size) return {};
     if (std::memcmp(bytes.data() + offset, "EXIF", 4) == 0) return contents.first(size);
