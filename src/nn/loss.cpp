@@ -3,7 +3,10 @@
 namespace tessera::nn {
 
 Value* Loss::build(Value* logits, Value* labels) const {
-  return ops::reduce_mean(ops::cast(elements(logits, labels), DataType::fp32));
+  Value* all = ops::cast(elements(logits, labels), DataType::fp32);
+  if (counted == nullptr) return ops::reduce_mean(all);
+  Value* count = ops::reduce_sum(ops::cast(counted(labels), DataType::fp32));
+  return ops::divide(ops::reduce_sum(all), ops::maximum(count, ops::constant_like(count, 1)));
 }
 
 Value* Loss::examples(Value* logits, Value* labels) const {
@@ -15,7 +18,10 @@ Value* Loss::examples(Value* logits, Value* labels) const {
 
 Loss cross_entropy(const ops::CrossEntropyOptions& options) {
   return {"cross_entropy",
-          [options](Value* logits, Value* labels) { return ops::cross_entropy(logits, labels, options); }};
+          [options](Value* logits, Value* labels) { return ops::cross_entropy(logits, labels, options); },
+          [ignored = static_cast<double>(options.ignored_label)](Value* labels) {
+            return ops::not_equal(labels, ops::constant_like(labels, ignored));
+          }};
 }
 
 Loss binary_cross_entropy(int64_t classes) {

@@ -4,7 +4,7 @@ import json
 import struct
 import unittest
 
-from program import ProgramTest, checkpoint, tree
+from program import ProgramTest, checkpoint, idx, tree
 
 
 class TrainTest(ProgramTest):
@@ -122,6 +122,16 @@ class TrainTest(ProgramTest):
     def test_the_name_of_the_folder_says_nothing_of_the_classes(self):
         self.data.rename(self.root / "my-fashion")
         self.train("run", "--quiet", "--set", f"data.path={self.root / 'my-fashion'}")
+        told = self.call("predict", self.root / "run", "--count", 10)
+        self.assertIn(" of 10 right", told)
+        self.assertNotRegex(told, "Trouser|T-shirt|Pullover")
+
+    def test_more_classes_than_fashion_mnist_in_a_folder_of_that_name(self):
+        self.data.rename(self.root / "fashion")
+        data = self.root / "fashion"
+        labels = bytes(i % 12 for i in range(100))
+        (data / "train-labels-idx1-ubyte").write_bytes(idx((100,), labels))
+        self.train("run", "--quiet", "--set", f"data.path={data}", "--set", "data.classes=12")
         told = self.call("predict", self.root / "run", "--count", 10)
         self.assertIn(" of 10 right", told)
         self.assertNotRegex(told, "Trouser|T-shirt|Pullover")

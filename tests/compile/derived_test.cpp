@@ -173,6 +173,18 @@ TEST_P(Checks, FindTheFirstVariableThatIsNotFinite) {
 INSTANTIATE_TEST_SUITE_P(Variables, Checks, ::testing::Values("reference", "cpu", "detached"),
                          [](const auto& test) { return test.param; });
 
+// A network's parameters are hundreds of megabytes, and a checkpoint looks at them before it is written.
+TEST(VariableChecks, CopyANumberOfEachVariableToTheHost) {
+  const auto device = std::make_shared<DetachedDevice>();
+  const auto variables = std::make_shared<Variables>(device);
+  variables->set("weight", random_tensor(DataType::fp32, {1000, 100}, -1, 1, 1));
+  variables->set("bias", random_tensor(DataType::fp32, {100}, -1, 1, 2));
+  VariableCheck check(variables, {"weight", "bias"}, std::make_shared<Workspace>(device));
+  const int64_t before = device->bytes_to_host;
+  EXPECT_EQ(check.first_not_finite(), std::nullopt);
+  EXPECT_EQ(device->bytes_to_host - before, static_cast<int64_t>(2 * size_of(DataType::fp32)));
+}
+
 TEST(VariableChecks, OfNoFloatingVariableFindNothing) {
   const auto device = Device::reference();
   const auto variables = std::make_shared<Variables>(device);

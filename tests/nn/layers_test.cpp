@@ -254,6 +254,28 @@ TEST(Losses, OfEachExampleHaveThatMean) {
   }
 }
 
+// As torch.nn.CrossEntropyLoss(ignore_index=...) has it; where all are ignored PyTorch gives NaN.
+TEST(Losses, DoNotCountWhatIsIgnored) {
+  const auto loss_of = [](const std::vector<int32_t>& of_rows, int64_t ignored) {
+    Fixture f;
+    Value* logits = f.input({3, 2}, "logits");
+    Value* labels = f.input({3}, "labels", DataType::int32);
+    f.graph.add_output("loss", nn::cross_entropy({.ignored_label = ignored}).build(logits, labels));
+    return run_reference(f.graph, std::vector{Tensor::from<float>({3, 2}, {1, 2, 3, 5, 4, 4}),
+                                              Tensor::from<int32_t>({3}, of_rows)})
+        .outputs[0]
+        .at(0);
+  };
+  // Numbers below 4 in fp32, rounded by each of some four nodes: 2^-23 each.
+  constexpr double kClose = 1e-6;
+  const double first = std::log1p(std::exp(1.0));    // logits 1, 2; label 0
+  const double second = std::log1p(std::exp(-2.0));  // logits 3, 5; label 1
+  EXPECT_NEAR(loss_of({0, 1, -100}, -100), (first + second) / 2, kClose);
+  EXPECT_NEAR(loss_of({0, -1, -1}, -1), first, kClose);
+  EXPECT_NEAR(loss_of({0, 1, 0}, -1), (first + second + std::log(2.0)) / 3, kClose);
+  EXPECT_EQ(loss_of({-100, -100, -100}, -100), 0);
+}
+
 TEST(Losses, AreMeansOverTheBatch) {
   const auto loss_of = [](const nn::Loss& loss) {
     Fixture f;

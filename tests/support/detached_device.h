@@ -17,10 +17,15 @@ class DetachedDevice : public HostMemoryDevice {
   bool host_accessible() const override { return false; }
   std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
   std::shared_ptr<tessera::Queue> queue() override { return std::make_shared<Queue>(*this); }
+  void copy_to_host(void* host, const void* device, int64_t bytes) override {
+    bytes_to_host += bytes;
+    HostMemoryDevice::copy_to_host(host, device, bytes);
+  }
 
-  int waits = 0;    // for all of a queue's work
-  int buffers = 0;  // made so far
-  int events = 0;   // of one queue, that another one was to wait for
+  int waits = 0;              // for all of a queue's work
+  int buffers = 0;            // made so far
+  int events = 0;             // of one queue, that another one was to wait for
+  int64_t bytes_to_host = 0;  // copied so far
 
  private:
   class Queue : public HostQueue {
@@ -28,13 +33,16 @@ class DetachedDevice : public HostMemoryDevice {
     explicit Queue(DetachedDevice& device) : device_(device) {}
     void synchronize() override { ++device_.waits; }
     void wait_for(const Event&) override { ++device_.events; }
+    void copy_to_host(void* host, const void* device, int64_t bytes) override {
+      device_.copy_to_host(host, device, bytes);
+    }
     std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override {
       ++device_.buffers;
       return std::make_unique<Input>(bytes);
     }
     std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override {
       ++device_.buffers;
-      return std::make_unique<Output>(bytes);
+      return std::make_unique<Output>(device_, bytes);
     }
 
    private:
@@ -57,11 +65,14 @@ class DetachedDevice : public HostMemoryDevice {
 
   class Output : public OutputBuffer {
    public:
-    explicit Output(int64_t bytes) : copied_(static_cast<size_t>(bytes)) {}
-    void begin(const void* device) override { std::memcpy(copied_.data(), device, copied_.size()); }
+    Output(DetachedDevice& device, int64_t bytes) : device_(device), copied_(static_cast<size_t>(bytes)) {}
+    void begin(const void* memory) override {
+      device_.copy_to_host(copied_.data(), memory, static_cast<int64_t>(copied_.size()));
+    }
     const void* finish() override { return copied_.data(); }
 
    private:
+    DetachedDevice& device_;
     std::vector<char> copied_;
   };
 };

@@ -12,12 +12,15 @@ struct Loss {
   std::string name;
   // [batch], or [batch, ...] whose mean over the further axes is the loss of an example.
   std::function<Value*(Value* logits, Value* labels)> elements;
+  // Which labels count, as booleans like the elements; null: all.
+  std::function<Value*(Value* labels)> counted = nullptr;
 
-  Value* build(Value* logits, Value* labels) const;     // the mean over the batch, fp32 []
+  // The mean over what counts of the batch, fp32 []; 0 where nothing does.
+  Value* build(Value* logits, Value* labels) const;
   Value* examples(Value* logits, Value* labels) const;  // of each example, fp32 [batch]
 };
 
-// Mean over all rows; ignored labels contribute zero.
+// Mean over the rows whose label is not the ignored one.
 Loss cross_entropy(const ops::CrossEntropyOptions& options = {});
 // Against one-hot targets, mean over rows and classes.
 Loss binary_cross_entropy(int64_t classes);
