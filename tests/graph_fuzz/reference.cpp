@@ -1,6 +1,7 @@
 #include "graph_fuzz/reference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -148,16 +149,24 @@ class Interpreter {
     }
   }
 
+  // From -1 to 1. Equal elements round alike, and of many the errors add up then; every other shake does as
+  // much. The others find the ties among them.
+  double unit_for(double x) {
+    const bool alike = shake_.seed % 2 == 0;
+    return 2.0 * random_.uniform(alike ? tensor_ ^ std::bit_cast<uint64_t>(x) : drawn_++) - 1;
+  }
+
   // Zeros stay: they are products with zero and what masks leave, in every kernel.
   void move(Tensor& tensor, double relative, double share_of_largest, double absolute) {
     if (relative == 0) return;
+    tensor_ = uint64_t{random_.word(drawn_++)} << 8;
     if (tensor.data_type() == DataType::fp32) {
       double largest = 0;
       for (const float x : tensor.data<float>())
         largest = std::max(largest, static_cast<double>(std::abs(x)));
       const double all = relative * share_of_largest * largest + absolute;
       for (float& x : tensor.data<float>()) {
-        const double unit = 2.0 * random_.uniform(drawn_++) - 1;
+        const double unit = unit_for(x);
         if (x != 0 && std::isfinite(x)) x += static_cast<float>(unit * (relative * std::abs(x) + all));
       }
       return;
@@ -166,8 +175,8 @@ class Interpreter {
     double largest = 0;
     for (const double x : elements) largest = std::max(largest, std::abs(x));
     for (size_t i = 0; i < elements.size(); ++i) {
-      const double unit = 2.0 * random_.uniform(drawn_++) - 1;
       const double x = elements[i];
+      const double unit = unit_for(x);
       if (x == 0 || !std::isfinite(x)) continue;
       const double amplitude = relative * (std::abs(x) + share_of_largest * largest) + absolute;
       tensor.set(static_cast<int64_t>(i), x + unit * amplitude);
@@ -177,6 +186,7 @@ class Interpreter {
   const Shake shake_;
   const Random random_;
   uint64_t drawn_ = 0;
+  uint64_t tensor_ = 0;  // a number of its own
   bool in_body_ = false;
 };
 
