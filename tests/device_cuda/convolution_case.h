@@ -20,6 +20,14 @@ struct ConvolutionCase {
   int64_t stride, low, high;  // padding
 };
 
+inline std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const std::string& type) {
+  return parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n  %y: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "  output y = %y\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+}
+
 inline std::unique_ptr<Graph> gradient_of(const ConvolutionCase& own, const std::string& type) {
   return parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %dy: {0}{3}) {{\n  %dw: {0}{2} = convolution_weight_gradient(%x, %dy) "

@@ -42,14 +42,6 @@ bool in_tf32(const std::string& type) {
   return type == "fp32";
 }
 
-std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const std::string& type) {
-  return parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n  %y: {0}{3} = convolution(%x, %weight) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
-      "  output y = %y\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
-}
-
 // As use_convolution_statistics makes it.
 std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::string& type) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);

@@ -135,7 +135,7 @@ TEST(CudaPlan, RecomputesFewActivationsUnlessItIsAskedTo) {
   const auto unasked = plan(std::nullopt), never = plan(false), always = plan(true);
   EXPECT_EQ(recomputed(*never), 0u);
   EXPECT_GT(recomputed(*unasked), 0u);
-  EXPECT_LE(recomputed(*unasked), 3u);
+  EXPECT_LE(recomputed(*unasked), 4u);
   EXPECT_GT(recomputed(*always), 50u);
   const auto peak = [](const Executable& executable) {
     return static_cast<double>(executable.memory_plan().peak_bytes);

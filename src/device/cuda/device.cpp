@@ -103,7 +103,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   // Memory is not what is short on a GPU, and what is recomputed costs another pass over it: no more than is
   // lost in the noise.
   target.recompute_limit_bytes = 0;
-  target.recompute_share = 0.002;
+  target.recompute_share = 0.003;
   return target;
 }
 

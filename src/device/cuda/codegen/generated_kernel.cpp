@@ -79,16 +79,23 @@ class GeneratedKernel : public Kernel {
     config.blockDimZ = 1;
     config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
     config.hStream = stream;
-    CUlaunchAttribute attribute{};
-    config.attrs = &attribute;
+    std::array<CUlaunchAttribute, 2> attributes{};
+    config.attrs = attributes.data();
     if (launch.resident) {
+      CUlaunchAttribute& attribute = attributes[config.numAttrs++];
       attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
       attribute.value.cooperative = 1;
-      config.numAttrs = 1;
     } else if (context_.traits().architecture >= kFirstThatStartsAhead) {
+      CUlaunchAttribute& attribute = attributes[config.numAttrs++];
       attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
       attribute.value.programmaticStreamSerializationAllowed = 1;
-      config.numAttrs = 1;
+    }
+    if (launch.cluster > 1) {
+      CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+      attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+      attribute.value.clusterDim.x = static_cast<unsigned>(launch.cluster);
+      attribute.value.clusterDim.y = 1;
+      attribute.value.clusterDim.z = 1;
     }
     check(driver().cuLaunchKernelEx_(&config, call.function, call.parameters.data(), nullptr),
           "launching a generated kernel");

@@ -71,6 +71,7 @@ struct Launch {
   int threads = 256;
   std::vector<Argument> arguments;
   int64_t shared_bytes = 0;  // of a block, beside what the source declares
+  int cluster = 1;           // so many blocks, side by side, reach each other's shared memory
   bool resident = false;     // all blocks run at the same time, so that they may wait for each other
   int64_t array = 0;         // so many arguments, the first ones, are one array by value
 };

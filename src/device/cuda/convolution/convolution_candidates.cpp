@@ -7,6 +7,7 @@
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
+#include "device/cuda/convolution/split_convolution.h"
 #include "device/cuda/convolution/window_gradient.h"
 #include "device/cuda/convolution/window_kernels.h"
 #include "device/cuda/cudnn/cudnn_convolution.h"
@@ -32,7 +33,8 @@ Candidates and_plain_loops(Candidates candidates, Context& context) {
 }
 
 Candidates forward(const Node&, Context& context) {
-  return and_plain_loops(and_cudnn({few_channel_candidate(context)}, context), context);
+  return and_plain_loops(
+      and_cudnn({few_channel_candidate(context), split_convolution_candidate(context)}, context), context);
 }
 Candidates data_gradient(const Node&, Context& context) {
   return and_plain_loops(and_cudnn({}, context), context);
@@ -43,7 +45,9 @@ Candidates weight_gradient(const Node&, Context& context) {
 }
 
 Candidates with_epilogue(const Node&, Context& context) {
-  return and_cudnn({residual_convolution_candidate(context), few_channel_candidate(context)}, context);
+  return and_cudnn({residual_convolution_candidate(context), few_channel_candidate(context),
+                    split_convolution_candidate(context)},
+                   context);
 }
 Candidates with_statistics(const Node&, Context& context) {
   return and_cudnn({pointwise_statistics_candidate(context), few_channel_candidate(context)}, context);

@@ -1,0 +1,124 @@
+// Convolutions of few pixels, whose sums the blocks of a cluster divide.
+#include <array>
+
+#include "device_cuda/convolution_case.h"
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+#include "support/fusions.h"
+#include "support/sum_tolerance.h"
+
+namespace tessera::testing {
+namespace {
+
+const std::string kName = "generated.split_convolution";
+
+// The last layers of a residual network for one image; tiles that are not full and cross rows and images,
+// strides, padding that is even and odd, 2 to 8 blocks that divide parts evenly and not, a window of one row.
+std::vector<ConvolutionCase> cases() {
+  return {{"LastLayer", "[1, 7, 7, 512]", "[512, 3, 3, 512]", "[1, 7, 7, 512]", 1, 1, 1},
+          {"Pointwise", "[1, 7, 7, 1024]", "[128, 1, 1, 1024]", "[1, 7, 7, 128]", 1, 0, 0},
+          {"PointwiseStrided", "[1, 14, 14, 512]", "[64, 1, 1, 512]", "[1, 7, 7, 64]", 2, 0, 0},
+          {"Strided", "[1, 15, 14, 128]", "[96, 3, 3, 128]", "[1, 8, 7, 96]", 2, 1, 1},
+          {"ThreeImages", "[3, 5, 6, 64]", "[32, 3, 3, 64]", "[3, 5, 6, 32]", 1, 1, 1},
+          {"OddPadding", "[2, 9, 4, 192]", "[64, 2, 2, 192]", "[2, 9, 4, 64]", 1, 1, 0},
+          {"LargeWindow", "[1, 6, 6, 64]", "[64, 5, 5, 64]", "[1, 2, 2, 64]", 1, 0, 0},
+          {"OnePixel", "[1, 1, 1, 576]", "[32, 1, 1, 576]", "[1, 1, 1, 32]", 1, 0, 0}};
+}
+
+// As fuse_patterns makes them: a bias, perhaps a residual, perhaps a relu.
+std::unique_ptr<Graph> fused_of(const ConvolutionCase& own, const std::string& type, bool residual,
+                                bool relu) {
+  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
+  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]{8}) {{\n"
+      "  %c: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "  %b = add(%c, %bias)\n{9}{10}  output y = {11}\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels,
+      residual ? fmt::format(", input %residual: {}{}", type, own.y) : "",
+      residual ? "  %s = add(%b, %residual)\n" : "",
+      relu ? fmt::format("  %r = relu({})\n", residual ? "%s" : "%b") : "",
+      relu       ? "%r"
+      : residual ? "%s"
+                 : "%b"));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
+  return parse_graph(print(*graph));
+}
+
+std::vector<std::unique_ptr<Graph>> graphs_of(const ConvolutionCase& own, const std::string& type) {
+  std::vector<std::unique_ptr<Graph>> all;
+  all.push_back(convolution_of(own, type));
+  for (const bool residual : {false, true}) {
+    for (const bool relu : {false, true}) all.push_back(fused_of(own, type, residual, relu));
+  }
+  return all;
+}
+
+class SplitConvolution : public ::testing::TestWithParam<std::tuple<ConvolutionCase, std::string>> {
+ protected:
+  bool in_tf32() const { return std::get<1>(GetParam()) == "fp32"; }
+};
+
+TEST_P(SplitConvolution, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const auto& [own, type] = GetParam();
+  for (const std::unique_ptr<Graph>& graph : graphs_of(own, type)) {
+    const Node& node = *graph->nodes().front();
+    const TensorType& y = node.output()->type();
+    const int64_t terms = graph->find_input("weight")->type().element_count() / y.static_shape().back();
+    Tolerance tolerance =
+        tolerance_for(OperatorClass::contraction, y.data_type, {.terms = terms, .magnitude = 4});
+    // The reference rounds the convolution, and then each sum, before the next.
+    const double largest = 4 * 4 * std::sqrt(static_cast<double>(terms));
+    if (node.inputs().size() > 2)
+      tolerance.absolute +=
+          static_cast<double>(node.inputs().size() - 2) * unit_roundoff(y.data_type) * largest;
+    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance},
+                                  std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, kName,
+                                  in_tf32()),
+              std::vector<std::string>{kName});
+  }
+}
+
+TEST_P(SplitConvolution, CudaCompile) {
+  const auto& [own, type] = GetParam();
+  for (const std::unique_ptr<Graph>& graph : graphs_of(own, type))
+    EXPECT_GT(compile_candidates(*graph->nodes().front(), in_tf32()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, SplitConvolution,
+                         ::testing::Combine(::testing::ValuesIn(cases()),
+                                            ::testing::Values("fp16", "bf16", "fp32")),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param);
+                         });
+
+TEST(SplitConvolution, CudaRefusesOthersAndSaysWhy) {
+  const auto refusal = [](const ConvolutionCase& own, const std::string& type = "fp16", bool tf32 = false,
+                          const std::string& card = "h100") {
+    const std::unique_ptr<Graph> graph = convolution_of(own, type);
+    const Node& node = *graph->nodes().front();
+    for (const KernelCandidate& candidate : Device::open("cuda:plan-" + card)->candidates(node)) {
+      if (candidate.name == kName)
+        return candidate.refusal({.node = node, .frozen_inputs = {false, false}, .tf32 = tf32});
+    }
+    return std::string("not offered");
+  };
+  const ConvolutionCase last = cases().front();
+  EXPECT_EQ(refusal(last), "");
+  EXPECT_EQ(refusal(last, "fp32", true), "");
+  EXPECT_NE(refusal(last, "fp32").find("exact fp32"), std::string::npos);
+  EXPECT_NE(refusal(last, "fp16", false, "a100").find("no clusters"), std::string::npos);
+  const auto refused_for = [&](const ConvolutionCase& own, const std::string& reason) {
+    EXPECT_NE(refusal(own).find(reason), std::string::npos) << refusal(own);
+  };
+  refused_for({"", "[1, 7, 7, 96]", "[64, 3, 3, 96]", "[1, 7, 7, 64]", 1, 1, 1}, "96 channels");
+  refused_for({"", "[1, 7, 7, 512]", "[40, 3, 3, 512]", "[1, 7, 7, 40]", 1, 1, 1}, "40 output channels");
+  refused_for({"", "[1, 7, 7, 128]", "[64, 1, 1, 128]", "[1, 7, 7, 64]", 1, 0, 0}, "sums of 2 parts");
+  // Many images have tiles enough.
+  refused_for({"", "[64, 7, 7, 512]", "[512, 3, 3, 512]", "[64, 7, 7, 512]", 1, 1, 1}, "784 tiles");
+}
+
+}  // namespace
+}  // namespace tessera::testing
