@@ -1,15 +1,18 @@
 // A convolution of few pixels and many products each, as the last layers of a network have for one image: its
 // tiles alone would keep few multiprocessors busy. The blocks of a cluster share a tile of the result and
 // divide what is added over, which is the window's places and, of each, the input channels. They add up what
-// they have through each other's shared memory, in one order, and end as the epilogue says.
+// they have through each other's shared memory, in one order, and end as the epilogue says. Weights that no
+// kernel writes are on their way before the launch before has ended.
 //
 // P: Element (16 bits, or float, with products in TF32), height, width, channels (of x), out_height,
 // out_width, outputs, images, window_rows, window_columns, stride_y, stride_x, dilation_y, dilation_x,
-// padding_top, padding_left, splits (blocks of a cluster), stages (in shared memory), bias, residual, relu.
+// padding_top, padding_left, splits (blocks of a cluster), stages (in shared memory), ahead (the entry
+// begins so, and weights never change), bias, residual, relu.
 #pragma once
 
 #include "cluster_memory.cuh"
 #include "copies.cuh"
+#include "launch.cuh"
 #include "matrix_products.cuh"
 #include "primitives.cuh"
 #include "split_layout.h"
@@ -44,6 +47,7 @@ class SplitConvolution {
   static constexpr int parts = P::window_rows * P::window_columns * parts_of_place;
   static constexpr int stage_elements = static_cast<int>(split_stage_bytes()) / static_cast<int>(sizeof(T));
   static constexpr int pitch = static_cast<int>(split_sum_pitch());
+  static constexpr int steps = row / depth<T>;          // of a stage
   static constexpr int own_outputs = tile_outputs / 2;  // of a warp: four share the pixels, two the outputs
   static_assert(parts_of_place * row == P::channels && output_tiles * tile_outputs == P::outputs &&
                 rows_at_once == tile_outputs && own_outputs == 16);
@@ -60,23 +64,34 @@ class SplitConvolution {
   __device__ void run() {
     find_rows();
     const int first = rank_ * parts / P::splits, end = (rank_ + 1) * parts / P::splits;
+    if constexpr (P::ahead) {
+      for (int stage = 0; stage < P::stages - 1; ++stage) fetch_weights(first + stage, end, stage);
+      wait_for_launch();
+    }
     int next = first, stage = 0;
-    for (; stage < P::stages - 1; ++stage, ++next) fetch(next, end, stage);
+    for (; stage < P::stages - 1; ++stage, ++next) {
+      if constexpr (!P::ahead) fetch_weights(next, end, stage);
+      fetch_x(next, end, stage);
+      end_of_copies();
+    }
     stage = 0;
     for (int now = first; now < end; ++now, ++next) {
       wait_for_copies(P::stages - 2);
       __syncthreads();
       // Every thread is done with the part before, whose place the next one takes.
-      fetch(next, end, stage > 0 ? stage - 1 : P::stages - 1);
+      const int free = stage > 0 ? stage - 1 : P::stages - 1;
+      fetch_weights(next, end, free);
+      fetch_x(next, end, free);
+      end_of_copies();
       add_products(stages_ + stage * stage_elements);
       stage = stage + 1 < P::stages ? stage + 1 : 0;
     }
     wait_for_copies(0);
     __syncthreads();
     write_sums();
-    wait_for_cluster();
+    wait_for_blocks();
     finish();
-    wait_for_cluster();  // until then others read what is here
+    if constexpr (P::splits > 1) wait_for_cluster();  // until then others read what is here
   }
 
  private:
@@ -95,41 +110,58 @@ class SplitConvolution {
     }
   }
 
-  __device__ void fetch(int part, int end, int stage) const {
-    if (part < end) {
-      T* to = stages_ + stage * stage_elements;
-      const int own_chunk = thread_ % chunks, own_row = thread_ / chunks;
-      const int place = part / parts_of_place, channel = part % parts_of_place * row + own_chunk * chunk;
-      const int below = place / P::window_columns * P::dilation_y;
-      const int right = place % P::window_columns * P::dilation_x;
-      const T* weight = pointers_.weight + int64{first_output_ + own_row} * (parts * row);
-      copy_ahead(Operand(to + tile_pixels * row).at(own_row, own_chunk),
-                 weight + part * row + own_chunk * chunk);
-#pragma unroll
-      for (int n = 0; n < own_rows; ++n) {
-        const int y = y_[n] + below, x = x_[n] + right;
-        const bool inside = y >= 0 && y < P::height && x >= 0 && x < P::width;
-        const T* from = inside ? image_[n] + (y * P::width + x) * P::channels + channel : pointers_.x;
-        copy_ahead_or_zero(Operand(to).at(own_row + n * rows_at_once, own_chunk), from, inside);
-      }
-    }
-    end_of_copies();
+  __device__ void fetch_weights(int part, int end, int stage) const {
+    if (part >= end) return;
+    const int own_chunk = thread_ % chunks, own_row = thread_ / chunks;
+    const T* weight = pointers_.weight + int64{first_output_ + own_row} * (parts * row);
+    copy_ahead(Operand(stages_ + stage * stage_elements + tile_pixels * row).at(own_row, own_chunk),
+               weight + part * row + own_chunk * chunk);
   }
 
+  __device__ void fetch_x(int part, int end, int stage) const {
+    if (part >= end) return;
+    const Operand to(stages_ + stage * stage_elements);
+    const int own_chunk = thread_ % chunks;
+    const int place = part / parts_of_place, channel = part % parts_of_place * row + own_chunk * chunk;
+    const int below = place / P::window_columns * P::dilation_y;
+    const int right = place % P::window_columns * P::dilation_x;
+#pragma unroll
+    for (int n = 0; n < own_rows; ++n) {
+      const int y = y_[n] + below, x = x_[n] + right;
+      const bool inside = y >= 0 && y < P::height && x >= 0 && x < P::width;
+      const T* from = inside ? image_[n] + (y * P::width + x) * P::channels + channel : pointers_.x;
+      copy_ahead_or_zero(to.at(thread_ / chunks + n * rows_at_once, own_chunk), from, inside);
+    }
+  }
+
+  // All operands are read before the first product, and every other one adds to sums of its own: neither
+  // waits for the one before then.
   __device__ void add_products(T* stage) {
     const Operand x(stage), weight(stage + tile_pixels * row);
     const int lane = thread_ % 32;
+    uint32 a[steps][4], b[steps][4];
 #pragma unroll
-    for (int column = 0; column < row; column += depth<T>) {
-      uint32 a[4], b[4];
-      x.load_a(a, lane, warp_pixel(), column);
-      weight.load_a(b, lane, warp_output(), column);  // rows of b's columns: two tiles, one register each
+    for (int step = 0; step < steps; ++step) {
+      x.load_a(a[step], lane, warp_pixel(), step * depth<T>);
+      // As rows, since b's columns lie so: two tiles, and of each two registers.
+      weight.load_a(b[step], lane, warp_output(), step * depth<T>);
+    }
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
       if constexpr (sizeof(T) == 4) {
-        round_operand(a);
-        round_operand(b);
+        round_operand(a[step]);
+        round_operand(b[step]);
       }
-      multiply<T>(products_[0], a, b[0], b[2]);
-      multiply<T>(products_[1], a, b[1], b[3]);
+      multiply<T>(products_[step % 2][0], a[step], b[step][0], b[step][2]);
+      multiply<T>(products_[step % 2][1], a[step], b[step][1], b[step][3]);
+    }
+  }
+
+  __device__ static void wait_for_blocks() {
+    if constexpr (P::splits > 1) {
+      wait_for_cluster();
+    } else {
+      __syncthreads();
     }
   }
 
@@ -141,7 +173,11 @@ class SplitConvolution {
       for (int half = 0; half < 2; ++half) {
         float* to =
             sums_ + (warp_pixel() + lane / 4 + 8 * half) * pitch + warp_output() + 8 * tile + lane % 4 * 2;
-        store<Memory::any>(to, Pack<float, 2>{{products_[tile][2 * half], products_[tile][2 * half + 1]}});
+        Pack<float, 2> sums;
+#pragma unroll
+        for (int v = 0; v < 2; ++v)
+          sums.at[v] = products_[0][tile][2 * half + v] + products_[1][tile][2 * half + v];
+        store<Memory::any>(to, sums);
       }
     }
   }
@@ -157,7 +193,8 @@ class SplitConvolution {
       float values[4] = {};
 #pragma unroll
       for (int rank = 0; rank < P::splits; ++rank) {
-        const Pack<float, 4> part = load_of_block(sums_ + quad / quads_of_row * pitch + column, rank);
+        const float* own = sums_ + quad / quads_of_row * pitch + column;
+        const Pack<float, 4> part = P::splits > 1 ? load_of_block(own, rank) : load<4>(own);
 #pragma unroll
         for (int v = 0; v < 4; ++v) values[v] += part.at[v];
       }
@@ -194,7 +231,7 @@ class SplitConvolution {
   int thread_, rank_, first_output_, first_pixel_;
   int y_[own_rows], x_[own_rows];
   const T* image_[own_rows];
-  float products_[2][4] = {};
+  float products_[2][2][4] = {};  // of every other step, of two tiles
 };
 
 template <typename P>

@@ -55,6 +55,15 @@ std::vector<std::unique_ptr<Graph>> graphs_of(const ConvolutionCase& own, const 
   return all;
 }
 
+// For one that is offered the weights as never changing.
+KernelRequest frozen_request(const Node& node, bool tf32 = false) {
+  KernelRequest request{
+      .node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false), .tf32 = tf32};
+  for (size_t i = 0; i < node.inputs().size(); ++i)
+    request.frozen_inputs[i] = node.input(i)->name() == "weight";
+  return request;
+}
+
 class SplitConvolution : public ::testing::TestWithParam<std::tuple<ConvolutionCase, std::string>> {
  protected:
   bool in_tf32() const { return std::get<1>(GetParam()) == "fp32"; }
@@ -74,9 +83,8 @@ TEST_P(SplitConvolution, CudaEveryKernel) {
     if (node.inputs().size() > 2)
       tolerance.absolute +=
           static_cast<double>(node.inputs().size() - 2) * unit_roundoff(y.data_type) * largest;
-    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance},
-                                  std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true, kName,
-                                  in_tf32()),
+    EXPECT_EQ(expect_every_kernel(node, exact_inputs(*graph), {tolerance}, frozen_request(node).frozen_inputs,
+                                  gpu_or_null(), true, kName, in_tf32()),
               std::vector<std::string>{kName});
   }
 }
@@ -85,6 +93,69 @@ TEST_P(SplitConvolution, CudaCompile) {
   const auto& [own, type] = GetParam();
   for (const std::unique_ptr<Graph>& graph : graphs_of(own, type))
     EXPECT_GT(compile_candidates(*graph->nodes().front(), in_tf32()), 0U);
+}
+
+// Of weights that never change it takes tiles that it does not divide, too, and begins ahead.
+TEST(SplitConvolution, CudaBeginsAheadWhereWeightsNeverChange) {
+  const ConvolutionCase own{"", "[1, 23, 24, 64]", "[256, 1, 1, 64]", "[1, 23, 24, 256]", 1, 0, 0};
+  const std::unique_ptr<Graph> graph = convolution_of(own, "fp16");
+  const KernelRequest request = frozen_request(*graph->nodes().front());
+  cuda::Context card("h100");
+  const std::vector<KernelCandidate> candidates = cuda::cuda_candidates(request.node, card);
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const KernelCandidate& candidate) { return candidate.name == kName; });
+  ASSERT_NE(found, candidates.end());
+  EXPECT_NE(found->refusal({.node = request.node, .frozen_inputs = {false, false}}), "");
+  ASSERT_EQ(found->refusal(request), "");
+  const std::unique_ptr<Kernel> kernel = found->create(request);
+  const std::string source = card.modules().sources().front();
+  EXPECT_NE(source.find("splits = 1,"), std::string::npos);
+  EXPECT_NE(source.find("ahead = true"), std::string::npos);
+  EXPECT_NE(source.find("griddepcontrol.launch_dependents"), std::string::npos);
+  EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty());
+}
+
+// Layer after layer, each reading what the one before it may still write: of many runs each is right.
+TEST(SplitConvolution, CudaWaitsForTheLayerBefore) {
+  TESSERA_NEEDS_GPU();
+  std::string inputs = "input %x0: fp16[1, 7, 7, 256]", nodes;
+  constexpr int kLayers = 12;
+  for (int layer = 0; layer < kLayers; ++layer) {
+    inputs += fmt::format(", parameter %weight{}: fp16[256, 3, 3, 256]", layer);
+    nodes += fmt::format(
+        "  %x{1}: fp16[1, 7, 7, 256] = convolution(%x{0}, %weight{0}) {{dilations = [1, 1], padding_high = "
+        "[1, 1], padding_low = [1, 1], strides = [1, 1]}}\n",
+        layer, layer + 1);
+  }
+  const std::string text = fmt::format("graph g({}) {{\n{}  output y = %x{}\n}}", inputs, nodes, kLayers);
+  const auto make = [&](const std::shared_ptr<Device>& device) {
+    std::unique_ptr<Executable> executable =
+        compile(*parse_graph(text), device, {.passes = {.frozen = true}});
+    const auto variables = std::make_shared<Variables>(device);
+    for (uint64_t layer = 0; layer < kLayers; ++layer)
+      variables->set(fmt::format("weight{}", layer),
+                     random_tensor(DataType::fp16, {256, 3, 3, 256}, -0.036, 0.036, layer));
+    executable->bind(variables);
+    return executable;
+  };
+  const std::array<Tensor, 2> images{random_tensor(DataType::fp16, {1, 7, 7, 256}, -1, 1, 100),
+                                     random_tensor(DataType::fp16, {1, 7, 7, 256}, -1, 1, 101)};
+  const auto executable = make(gpu_or_null());
+  EXPECT_EQ(std::count_if(executable->nodes().begin(), executable->nodes().end(),
+                          [](const NodeReport& node) { return node.kernel == kName; }),
+            kLayers);
+  const auto expected = make(Device::cpu());
+  std::array<Tensor, 2> first;
+  for (size_t i = 0; i < images.size(); ++i) {
+    first[i] = executable->run({{"x0", images[i]}}).at("y").clone();
+    // A layer keeps the size of what it reads, and adds rounding errors of that size: some units each.
+    const Tolerance tolerance{.absolute = 4 * kLayers * unit_roundoff(DataType::fp16)};
+    EXPECT_TRUE(is_close(first[i], expected->run({{"x0", images[i]}}).at("y").to_doubles(), tolerance));
+  }
+  for (int run = 0; run < 200; ++run) {
+    const auto i = static_cast<size_t>(run % 2);
+    ASSERT_TRUE(executable->run({{"x0", images[i]}}).at("y").identical(first[i])) << "run " << run;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, SplitConvolution,

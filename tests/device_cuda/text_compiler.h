@@ -16,10 +16,12 @@ inline size_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-// "" where every kernel of the text begins with the wait for the one before it: they are launched before what
-// they read is written.
+// "" where every kernel of the text begins with the wait for the one before it, or ahead: they are launched
+// before what they read is written.
 inline std::string missing_wait(const std::string& source) {
-  if (occurrences(source, "__global__") == occurrences(source, "griddepcontrol.wait")) return "";
+  const size_t beginnings =
+      occurrences(source, "griddepcontrol.wait") + occurrences(source, "griddepcontrol.launch_dependents");
+  if (occurrences(source, "__global__") == beginnings) return "";
   return "a kernel does not wait for the one before it:\n" + source;
 }
 

@@ -239,19 +239,23 @@ void refuse_unless_multiplied(DataType type, bool tf32) {
 }
 
 std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
-                       int blocks) {
+                       int blocks, Beginning beginning) {
+  const std::string_view instruction =
+      beginning == Beginning::ahead ? "griddepcontrol.launch_dependents" : "griddepcontrol.wait";
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n"
-      "#if __CUDA_ARCH__ >= {}\n  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n{}}}\n",
+      "#if __CUDA_ARCH__ >= {}\n  asm volatile(\"{};\" ::: \"memory\");\n#endif\n{}}}\n",
       threads, blocks > 0 ? fmt::format(", {}", blocks) : "", name, parameters, 10 * kFirstThatStartsAhead,
-      body);
+      instruction, body);
 }
 
 std::string calling_entry(std::string_view name, int threads, const PointerList& pointers,
-                          std::string_view structure, std::string_view function, int blocks) {
+                          std::string_view structure, std::string_view function, int blocks,
+                          Beginning beginning) {
   return entry_text(
       name, threads, pointers.parameters(),
-      pointers.filled(structure, "pointers") + fmt::format("  {}<Problem>(pointers);\n", function), blocks);
+      pointers.filled(structure, "pointers") + fmt::format("  {}<Problem>(pointers);\n", function), blocks,
+      beginning);
 }
 
 int64_t blocks_for(int64_t count, int threads, const GpuTraits& gpu) {

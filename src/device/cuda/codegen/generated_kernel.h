@@ -55,14 +55,24 @@ class PointerList {
   int64_t parts_ = 0;
 };
 
+// How an entry begins. All but `ahead` wait for what the launch before has written.
+enum class Beginning {
+  wait,
+  // The launch after it may come at once, and the entry waits by itself (wait_for_launch() of
+  // kernels/launch.cuh) before it reads what a kernel may have written or writes anything. For launches that
+  // leave room.
+  ahead,
+};
+
 // The text of an entry of a module, from its head to its closing brace. A multiprocessor holds `blocks` of it
-// or more; 0: as many as it may. Entries must begin as this one does: with the wait for the launch before.
+// or more; 0: as many as it may.
 std::string entry_text(std::string_view name, int threads, std::string_view parameters, std::string_view body,
-                       int blocks = 0);
+                       int blocks = 0, Beginning beginning = Beginning::wait);
 
 // Of an entry that calls `function` for the module's Problem with a `structure` of the pointers.
 std::string calling_entry(std::string_view name, int threads, const PointerList& pointers,
-                          std::string_view structure, std::string_view function, int blocks);
+                          std::string_view structure, std::string_view function, int blocks,
+                          Beginning beginning = Beginning::wait);
 
 struct Launch {
   std::string entry;

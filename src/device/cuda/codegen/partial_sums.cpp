@@ -7,10 +7,11 @@
 namespace tessera::cuda {
 
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
-             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads) {
+             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads,
+             Beginning beginning) {
   Launch launch{.entry = "run", .blocks = blocks, .threads = threads, .arguments = pointers.arguments()};
   launch.shared_bytes = shared_bytes;
-  program.source += calling_entry("run", threads, pointers, structure, function, 1);
+  program.source += calling_entry("run", threads, pointers, structure, function, 1, beginning);
   program.launches.push_back(std::move(launch));
 }
 

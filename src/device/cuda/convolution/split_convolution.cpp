@@ -27,15 +27,17 @@ struct SplitProblem {
   const Node& main;
   DataType type;
   Shape x, weight, y;
+  bool ahead = false;  // the weights never change
   int64_t splits = 1;
   int64_t stages = 2;
 
-  SplitProblem(const Node& convolution, bool tf32, const GpuTraits& gpu)
+  SplitProblem(const Node& convolution, bool tf32, bool frozen_weights, const GpuTraits& gpu)
       : main(convolution),
         type(main.output()->data_type()),
         x(main.input(0)->type().static_shape()),
         weight(main.input(1)->type().static_shape()),
-        y(main.output()->type().static_shape()) {
+        y(main.output()->type().static_shape()),
+        ahead(frozen_weights) {
     refuse_unless(gpu.architecture >= kFirstWithClusters, "no clusters before compute capability 9.0");
     refuse_unless_multiplied(type, tf32);
     refuse_unless(x.size() == 4, "{} spatial axes", x.size() - 2);
@@ -53,7 +55,9 @@ struct SplitProblem {
     const int64_t blocks = gpu.multiprocessors;
     constexpr int64_t kMostSplits = 8;  // of a cluster on any card
     while (splits < kMostSplits && 2 * splits * tiles() <= blocks && 4 * splits <= parts()) splits *= 2;
-    refuse_unless(splits > 1, "{} tiles, and sums of {} parts", tiles(), parts());
+    // Begun ahead it may be faster without.
+    refuse_unless(splits > 1 || (ahead && tiles() <= 2 * blocks), "{} tiles, and sums of {} parts", tiles(),
+                  parts());
     stages = std::clamp<int64_t>(quotient_rounded_up(parts(), splits) + 1, 2, kMostStages);
   }
 
@@ -79,9 +83,9 @@ struct SplitProblem {
         "  static constexpr int window_rows = {}, window_columns = {};\n"
         "  static constexpr int stride_y = {}, stride_x = {}, dilation_y = {}, dilation_x = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, splits = {}, stages = {};\n"
-        "  static constexpr bool bias = {}, residual = {}, relu = {};\n}};\n",
+        "  static constexpr bool ahead = {}, bias = {}, residual = {}, relu = {};\n}};\n",
         device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], strides[0],
-        strides[1], dilations[0], dilations[1], padding[0], padding[1], splits, stages,
+        strides[1], dilations[0], dilations[1], padding[0], padding[1], splits, stages, ahead,
         epilogue.bias.has_value(), epilogue.residual.has_value(), epilogue.activation != nullptr);
   }
 };
@@ -90,17 +94,19 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
   const Node& node = request.node;
   const backend::FusedChain chain = backend::read_chain(node);
   const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
-  const SplitProblem problem(*chain.main, request.tf32, gpu);
+  const size_t weight = backend::input_index(node, chain.main->input(1));
+  const SplitProblem problem(*chain.main, request.tf32, request.frozen_inputs[weight], gpu);
   PointerList pointers(node);
   pointers.input("x", backend::input_index(node, chain.main->input(0)));
-  pointers.input("weight", backend::input_index(node, chain.main->input(1)));
+  pointers.input("weight", weight);
   pointers.input("bias", epilogue.bias);
   pointers.input("residual", epilogue.residual);
   pointers.output("result", 0);
   GeneratedProgram program;
   program.source = problem.print(epilogue);
   add_run(program, pointers, "SplitConvolutionPointers<Problem>", "split_convolution",
-          problem.tiles() * problem.splits, split_bytes(problem.stages));
+          problem.tiles() * problem.splits, split_bytes(problem.stages), 256,
+          problem.ahead ? Beginning::ahead : Beginning::wait);
   program.launches.back().cluster = static_cast<int>(problem.splits);
   return program;
 }
