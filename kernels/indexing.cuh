@@ -17,19 +17,6 @@ __device__ void gather(const T* table, const I* indices, T* y, int64 outer, int6
   });
 }
 
-// Every result adds up its updates in their order: no atomic additions, the same bits at every run.
-template <typename T, typename I>
-__device__ void scatter_add(const I* indices, const T* updates, T* y, int64 rows, int64 extent, int64 inner) {
-  for_each_element(extent * inner, [&](int64 element) {
-    const int64 own = element / inner;
-    Accumulator<T> sum = 0;
-    for (int64 row = 0; row < rows; ++row) {
-      if (indices[row] == own) sum += widen(updates[row * inner + element % inner]);
-    }
-    y[element] = narrow<T>(static_cast<Lane<T>>(sum));
-  });
-}
-
 // A block for each row: y[row] = the sum of the rows with its index, in their order, and first[row] = the
 // index, where it stands for the first time; 0 and -1 elsewhere. Shared memory: a bit for each thread.
 template <int kThreads, typename T, typename I>
@@ -103,15 +90,16 @@ __device__ void fill(T* y, int64 count, T value) {
   for_each_element(count, [&](int64 element) { y[element] = value; });
 }
 
-// M, the move, holds rank, extents[], from[] and to[] (strides), from_offset and to_offset.
+// M, the move, holds index (a type), rank, extents[], from[] and to[] (strides), from_offset and to_offset.
 template <typename T, typename M>
-__device__ void strided_move(const M& m, const T* x, T* y, int64 count) {
-  for_each_element(count, [&](int64 element) {
-    int64 from = m.from_offset;
-    int64 to = m.to_offset;
+__device__ void strided_move(const M& m, const T* x, T* y, typename M::index count) {
+  using Index = typename M::index;
+  for_each_element<Index>(count, [&](Index element) {
+    Index from = m.from_offset;
+    Index to = m.to_offset;
 #pragma unroll
     for (int axis = m.rank - 1; axis >= 0; --axis) {
-      const int64 at = element % m.extents[axis];
+      const Index at = element % m.extents[axis];
       element /= m.extents[axis];
       from += at * m.from[axis];
       to += at * m.to[axis];

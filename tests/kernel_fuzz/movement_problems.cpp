@@ -104,7 +104,7 @@ void make_gather(ProblemMaker& maker) {
 void make_scatter_add(ProblemMaker& maker) {
   Draw& draw = maker.draw();
   const int64_t extent = draw.extent(60);
-  const Shape places = maker.shape(1, 1, 100);
+  const Shape places = maker.shape(1, 1, draw.chance(30) ? 3000 : 100);
   Shape updates = maker.shape(0, 2, 60);
   updates.insert(updates.begin(), places[0]);
   Value* indices = maker.finite_input(maker.type_of(kIndexTypes), places, 0, static_cast<double>(extent - 1));

@@ -1,12 +1,15 @@
 // Moves between strided views, gathers, scatters and what only writes.
+#include <algorithm>
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "device/cuda/codegen/partial_sums.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
@@ -17,19 +20,25 @@ namespace {
 constexpr int kThreads = 256;
 
 // Movement knows no types, only sizes.
-std::string unit_type(DataType type) {
-  backend::refuse_unless(!is_packed(type) && size_of(type) <= 8, "there is no kernel that moves {}",
-                         to_string(type));
-  switch (size_of(type)) {
+std::string unit_of_bytes(int64_t bytes) {
+  switch (bytes) {
     case 1:
       return "uint8";
     case 2:
-      return "unsigned short";
+      return "uint16";
     case 4:
       return "uint32";
-    default:
+    case 8:
       return "uint64";
+    default:
+      return "uint4";
   }
+}
+
+std::string unit_type(DataType type) {
+  backend::refuse_unless(!is_packed(type) && size_of(type) <= 8, "there is no kernel that moves {}",
+                         to_string(type));
+  return unit_of_bytes(static_cast<int64_t>(size_of(type)));
 }
 
 // Axes of extent 1 gone, neighbors merged where both views walk through them with one stride.
@@ -59,14 +68,54 @@ backend::StridedMove merged(const backend::StridedMove& move) {
   return result;
 }
 
+// The move by whole accesses, of so many elements each, where both views have them side by side; unchanged
+// where not.
+bool widen(backend::StridedMove& move, int64_t elements) {
+  const auto is_whole = [&](const backend::StridedView& view) {
+    return view.strides.back() == 1 && view.offset % elements == 0 &&
+           std::all_of(view.strides.begin(), view.strides.end() - 1,
+                       [&](int64_t stride) { return stride % elements == 0; });
+  };
+  if (move.shape.back() % elements != 0 || !is_whole(move.from) || !is_whole(move.to)) return false;
+  move.shape.back() /= elements;
+  for (backend::StridedView* view : {&move.from, &move.to}) {
+    view->offset /= elements;
+    for (size_t axis = 0; axis + 1 < view->strides.size(); ++axis) view->strides[axis] /= elements;
+  }
+  return true;
+}
+
+// Widened as far as it goes; what the widest access moves, in bytes.
+int64_t widened_bytes(backend::StridedMove& move, DataType type) {
+  constexpr int64_t kWidest = 16;
+  const auto bytes = static_cast<int64_t>(size_of(type));
+  for (int64_t wide = kWidest; wide > bytes; wide /= 2) {
+    if (widen(move, wide / bytes)) return wide;
+  }
+  return bytes;
+}
+
+// Arithmetic of 32 bits, a third of that of 64, for all places that fit.
+std::string index_of(const backend::StridedMove& move) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const auto farthest = [&](const backend::StridedView& view) {
+    int64_t place = std::abs(view.offset);
+    for (size_t axis = 0; axis < move.shape.size(); ++axis)
+      place += std::abs(view.strides[axis]) * move.shape[axis];
+    return place;
+  };
+  return std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}) < kMost ? "int"
+                                                                                               : "int64";
+}
+
 std::string move_struct(const backend::StridedMove& move, size_t number) {
   return fmt::format(
-      "struct Move{} {{\n  int rank = {};\n  int64 extents[{}] = {{{}}}, from[{}] = {{{}}}, to[{}] = "
-      "{{{}}};\n"
-      "  int64 from_offset = {}, to_offset = {};\n}};\n",
-      number, move.shape.size(), move.shape.size(), fmt::join(move.shape, ", "), move.shape.size(),
-      fmt::join(move.from.strides, ", "), move.shape.size(), fmt::join(move.to.strides, ", "),
-      move.from.offset, move.to.offset);
+      "struct Move{} {{\n  using index = {};\n  int rank = {};\n"
+      "  index extents[{}] = {{{}}}, from[{}] = {{{}}}, to[{}] = {{{}}};\n"
+      "  index from_offset = {}, to_offset = {};\n}};\n",
+      number, index_of(move), move.shape.size(), move.shape.size(), fmt::join(move.shape, ", "),
+      move.shape.size(), fmt::join(move.from.strides, ", "), move.shape.size(),
+      fmt::join(move.to.strides, ", "), move.from.offset, move.to.offset);
 }
 
 GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
@@ -88,12 +137,13 @@ GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
   }
   size_t number = 0;
   for (const backend::StridedMove& own : backend::strided_moves(node)) {
-    const backend::StridedMove move = merged(own);
+    backend::StridedMove move = merged(own);
+    const std::string access = unit_of_bytes(widened_bytes(move, node.input(0)->data_type()));
     const int64_t count = element_count(move.shape);
     program.source += move_struct(move, number);
     const std::string entry = fmt::format("move{}", number);
     program.source +=
-        entry_text(entry, kThreads, fmt::format("const {0}* x, {0}* y", type),
+        entry_text(entry, kThreads, fmt::format("const {0}* x, {0}* y", access),
                    fmt::format("  constexpr Move{} m;\n  strided_move(m, x, y, {});\n", number, count));
     program.launches.push_back({.entry = entry,
                                 .blocks = blocks_for(count, kThreads, gpu),
@@ -119,13 +169,47 @@ GeneratedProgram gather(const Node& node, const GpuTraits& gpu) {
                                    node.input(1)->type().element_count(), view.inner));
 }
 
+// How many updates a block adds up: all, but where a table of few rows would leave multiprocessors idle, and
+// parts of its sums can be kept in fp32.
+int64_t run_of_updates(DataType type, int64_t rows, int64_t blocks, const GpuTraits& gpu) {
+  const bool summed_in_fp32 = type == DataType::fp16 || type == DataType::bf16 || type == DataType::fp32;
+  constexpr int64_t kLeastRun = 64;
+  const int64_t wanted = 2 * gpu.multiprocessors;
+  if (!summed_in_fp32 || blocks == 0 || blocks >= wanted) return rows;
+  return std::max(quotient_rounded_up(rows, quotient_rounded_up(wanted, blocks)), kLeastRun);
+}
+
 GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
+  const int64_t rows = node.input(0)->type().element_count();
   const int64_t extent = node.output()->type().static_shape()[0];
   const int64_t results = node.output()->type().element_count();
-  return over_elements(
-      node, gpu, "indexing.cuh",
-      fmt::format("scatter_add(x0, x1, y0, {}, {}, {});", node.input(0)->type().element_count(), extent,
-                  extent == 0 ? 1 : std::max<int64_t>(results / extent, 1)));
+  const int64_t inner = results == 0 ? 1 : results / extent;
+  const DataType type = node.output()->data_type();
+  const int64_t blocks = results == 0 ? 0 : extent * quotient_rounded_up(inner, int64_t{kThreads});
+  const int64_t run = run_of_updates(type, rows, blocks, gpu);
+  const int64_t runs = rows > run ? quotient_rounded_up(rows, run) : 1;
+  PointerList pointers(node);
+  pointers.input("indices", 0);
+  pointers.input("updates", 1);
+  if (runs > 1) {
+    pointers.workspace("y", 0);
+  } else {
+    pointers.output("y", 0);
+  }
+  GeneratedProgram program;
+  program.source = fmt::format(
+      "#include \"scatter.cuh\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
+      "  using Index = {};\n  using Sum = {};\n"
+      "  static constexpr int64 rows = {}, extent = {}, inner = {}, run = {};\n}};\n",
+      device_type(type), device_type(node.input(0)->data_type()), runs > 1 ? "float" : device_type(type),
+      rows, extent, inner, run);
+  add_run(program, pointers, "ScatterAddPointers<Problem>", "scatter_add",
+          blocks_for(blocks * runs * kThreads, kThreads, gpu), 0, kThreads);
+  if (runs > 1) {
+    program.workspace_bytes = floats(runs * results);
+    add_combine(program, node, {{.offset = 0, .results = results, .output = 0}}, runs);
+  }
+  return program;
 }
 
 GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {

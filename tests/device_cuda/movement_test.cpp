@@ -1,0 +1,140 @@
+// Moves by whole accesses, and rows that are added to a table's.
+#include "device_cuda/cuda_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+#include "support/operator_tolerance.h"
+
+namespace tessera::testing {
+namespace {
+
+struct MoveCase {
+  std::string name;
+  std::string graph;
+  std::string access;  // of the move that begins with the first of them
+};
+
+// Of the last axis whole accesses, as wide as extents and places allow; rows of an odd length; an axis that
+// is not the last one any more.
+std::vector<MoveCase> move_cases() {
+  return {
+      {"Heads",
+       "input %x: fp16[3, 10, 12, 64]) {\n  %y: fp16[3, 12, 10, 64] = transpose(%x) {permutation = [0, 2, 1, "
+       "3]}\n"
+       "  output y = %y\n}",
+       "const uint4* x"},
+      {"HalfAnAccess",
+       "input %x: bf16[5, 7, 12]) {\n  %y: bf16[7, 5, 12] = transpose(%x) {permutation = [1, 0, 2]}\n"
+       "  output y = %y\n}",
+       "const uint64* x"},
+      {"OddRows",
+       "input %x: fp16[5, 7, 3]) {\n  %y: fp16[7, 5, 3] = transpose(%x) {permutation = [1, 0, 2]}\n"
+       "  output y = %y\n}",
+       "const uint16* x"},
+      {"LastAxisMoves",
+       "input %x: fp32[4, 6, 8]) {\n  %y: fp32[4, 8, 6] = transpose(%x) {permutation = [0, 2, 1]}\n"
+       "  output y = %y\n}",
+       "const uint32* x"},
+      {"Slice",
+       "input %x: fp32[6, 40]) {\n  %y: fp32[6, 16] = slice(%x) {starts = [0, 8], limits = [6, 24], strides "
+       "= "
+       "[1, 1]}\n"
+       "  output y = %y\n}",
+       "const uint4* x"},
+      {"SliceFromAnOddPlace",
+       "input %x: fp32[6, 40]) {\n  %y: fp32[6, 16] = slice(%x) {starts = [0, 3], limits = [6, 19], strides "
+       "= "
+       "[1, 1]}\n"
+       "  output y = %y\n}",
+       "const uint32* x"},
+      {"Concat",
+       "input %a: fp16[4, 8], input %b: fp16[4, 24]) {\n  %y: fp16[4, 32] = concat(%a, %b) {axis = 1}\n"
+       "  output y = %y\n}",
+       "const uint4* x"},
+  };
+}
+
+class CudaMoves : public ::testing::TestWithParam<MoveCase> {
+ protected:
+  std::unique_ptr<Graph> graph_ = parse_graph("graph g(" + GetParam().graph);
+};
+
+TEST_P(CudaMoves, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const Node& node = *graph_->nodes().front();
+  expect_every_kernel(node, random_inputs(node, -2, 2), {Tolerance{}},
+                      std::vector<bool>(node.inputs().size(), false), gpu_or_null());
+}
+
+TEST_P(CudaMoves, CudaTakeWholeAccesses) {
+  const Node& node = *graph_->nodes().front();
+  EXPECT_GT(compile_candidates(node), 0U);
+  cuda::Context card("h100");
+  const KernelRequest request{.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+  const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node, card).front().create(request);
+  const std::string source = card.modules().sources().front();
+  EXPECT_NE(source.find(GetParam().access), std::string::npos) << source;
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaMoves, ::testing::ValuesIn(move_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+struct ScatterCase {
+  std::string name;
+  int64_t updates, extent, inner;
+  std::string type = "fp16";
+};
+
+// A table with a row for each few updates, and rows that none names; few rows, of which several blocks add up
+// parts; updates beyond a tile of indices; more columns than threads; types that are summed in their own.
+std::vector<ScatterCase> scatter_cases() {
+  return {
+      {"Words", 3000, 900, 40},       {"TwoRows", 5000, 2, 300},     {"TwoRowsBfloat16", 700, 2, 520, "bf16"},
+      {"OneUpdate", 1, 7, 5, "fp32"}, {"NoUpdate", 0, 7, 5, "fp32"}, {"WholeNumbers", 2500, 3, 9, "int64"},
+      {"Fp64", 1500, 4, 8, "fp64"}};
+}
+
+class CudaScatterAdd : public ::testing::TestWithParam<ScatterCase> {
+ protected:
+  std::unique_ptr<Graph> make() const {
+    const ScatterCase& own = GetParam();
+    return parse_graph(
+        fmt::format("graph g(input %i: int32[{0}], input %u: {3}[{0}, {2}]) {{\n  %y: {3}[{1}, {2}] = "
+                    "scatter_add(%i, %u) "
+                    "{{extent = [{1}]}}\n  output y = %y\n}}",
+                    own.updates, own.extent, own.inner, own.type));
+  }
+};
+
+TEST_P(CudaScatterAdd, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = make();
+  const Node& node = *graph->nodes().front();
+  std::vector<Tensor> inputs = random_inputs(node, -2, 2);
+  // The last row gets nothing.
+  inputs[0] = random_tensor(DataType::int32, inputs[0].shape(), 0,
+                            static_cast<double>(std::max<int64_t>(GetParam().extent - 2, 1)), 5);
+  const Tolerance tolerance =
+      tolerance_for(OperatorClass::reduction, node.output()->data_type(),
+                    {.terms = std::max<int64_t>(GetParam().updates, 1), .magnitude = 2});
+  expect_every_kernel(node, inputs, {tolerance}, {false, false}, gpu_or_null());
+}
+
+TEST_P(CudaScatterAdd, CudaCompile) {
+  EXPECT_GT(compile_candidates(*make()->nodes().front()), 0U);
+}
+
+// The result is written by one launch where the table has rows enough, and else added up from parts.
+TEST_P(CudaScatterAdd, CudaAddsUpPartsOfFewRows) {
+  const std::unique_ptr<Graph> graph = make();
+  const Node& node = *graph->nodes().front();
+  cuda::Context card("h100");
+  const KernelRequest request{.node = node, .frozen_inputs = {false, false}};
+  const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node, card).front().create(request);
+  EXPECT_EQ(kernel->workspace_bytes() > 0, GetParam().name.starts_with("TwoRows"));
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaScatterAdd, ::testing::ValuesIn(scatter_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tessera::testing
