@@ -1,5 +1,6 @@
 #include "compile/candidates_ahead.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -19,6 +20,11 @@ CandidatesAhead::CandidatesAhead(Device& device, const std::vector<KernelQuestio
     : device_(device), questions_(questions), threaded_(device.extension<ThreadedKernels>()) {
   if (threaded_ == nullptr) return;
   adopt_settings_ = device.settings_of_thread();
+  int64_t bytes = 0;
+  for (const KernelQuestion& question : questions) {
+    if (question.tuner != nullptr) bytes = std::max(bytes, FirstRuns::memory_of(question.request));
+  }
+  first_runs_.emplace(device, bytes);
   work_.emplace(threaded_->planning_threads());
   for (const KernelQuestion& question : questions) {
     std::packaged_task<PlannedNode()> task([this, &question] {
@@ -43,13 +49,14 @@ PlannedNode CandidatesAhead::take(size_t question) {
 void CandidatesAhead::wait_for_kernels() {
   if (threaded_ == nullptr) return;
   work_->wait();
+  first_runs_.reset();
   threaded_->wait_for_kernels();
 }
 
 PlannedNode CandidatesAhead::plan(const KernelQuestion& question) {
   PlannedNode planned = plan_candidates(question.request, device_, question.tuner != nullptr);
   if (will_be_timed(question, planned)) {
-    for (WillingCandidate& candidate : planned.willing) make(candidate);
+    for (WillingCandidate& candidate : planned.willing) make(candidate, question.request);
   }
   return planned;
 }
@@ -61,13 +68,14 @@ bool CandidatesAhead::will_be_timed(const KernelQuestion& question, const Planne
 }
 
 // From now on the candidate's maker gives the kernel that was made, and makes another where that is gone.
-void CandidatesAhead::make(WillingCandidate& candidate) {
+void CandidatesAhead::make(WillingCandidate& candidate, const KernelRequest& request) {
   const auto made = std::make_shared<MadeKernel>();
-  work_->add(std::packaged_task<void()>([this, made, make = candidate.make] {
+  work_->add(std::packaged_task<void()>([this, made, make = candidate.make, &request] {
     if (stopped_) return;
     try {
       adopt_settings_();
       made->kernel = make();
+      first_runs_->run(*made->kernel, request);
     } catch (...) {
       made->failure = std::current_exception();
     }

@@ -15,6 +15,7 @@
 #include "tessera/base/background_work.h"
 #include "tessera/compile/threaded_kernels.h"
 
+#include "compile/first_runs.h"
 #include "compile/planned_node.h"
 #include "compile/tuner.h"
 
@@ -27,8 +28,9 @@ struct KernelQuestion {
 };
 
 // The threads of a device with ThreadedKernels plan all questions in their order, and then make every kernel
-// that the tuner will time: no two nodes of the same work, and none of a node whose result is remembered. On
-// other devices nothing is done before it is asked for.
+// that the tuner will time: no two nodes of the same work, and none of a node whose result is remembered.
+// Where a kernel's first run loads much, that is done, too. On other devices nothing is done before it is
+// asked for.
 class CandidatesAhead {
  public:
   // Begins. The device and the questions outlive this.
@@ -48,7 +50,7 @@ class CandidatesAhead {
  private:
   PlannedNode plan(const KernelQuestion& question);
   bool will_be_timed(const KernelQuestion& question, const PlannedNode& planned);
-  void make(WillingCandidate& candidate);
+  void make(WillingCandidate& candidate, const KernelRequest& request);
 
   Device& device_;
   const std::vector<KernelQuestion>& questions_;
@@ -58,6 +60,7 @@ class CandidatesAhead {
   std::mutex mutex_;             // guards what follows
   std::set<std::string> begun_;  // work that will be timed, by Tuner::key_of()
   std::vector<std::future<PlannedNode>> planned_;
+  std::optional<FirstRuns> first_runs_;
   std::optional<BackgroundWork> work_;
 };
 

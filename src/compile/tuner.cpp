@@ -43,22 +43,21 @@ std::vector<Tensor> read_outputs(const Node& node, Queue& queue, const std::vect
 }
 
 // A loose net for wrong kernels, not a test of accuracy: 1 % of the largest magnitude.
-bool agree(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (is_complex(a[i].data_type())) {
-      if (!agree({a[i].parts()}, {b[i].parts()})) return false;
-      continue;
-    }
-    const std::vector<double> x = a[i].to_doubles();
-    const std::vector<double> y = b[i].to_doubles();
-    double largest = 0;
-    for (const double value : x) largest = std::max(largest, std::abs(value));
-    for (size_t e = 0; e < x.size(); ++e) {
-      const bool same = x[e] == y[e] || (std::isnan(x[e]) && std::isnan(y[e]));
-      if (!same && !(std::abs(x[e] - y[e]) <= 0.01 * largest)) return false;
-    }
+bool agree(const std::vector<double>& expected, const Tensor& tensor) {
+  if (is_complex(tensor.data_type())) return agree(expected, tensor.parts());
+  const std::vector<double> actual = tensor.to_doubles();
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t e = 0; e < actual.size(); ++e) {
+    const double x = expected[e], y = actual[e];
+    const bool same = x == y || (std::isnan(x) && std::isnan(y));
+    if (!same && !(std::abs(x - y) <= 0.01 * largest)) return false;
   }
   return true;
+}
+
+std::vector<double> numbers_of(const Tensor& tensor) {
+  return is_complex(tensor.data_type()) ? tensor.parts().to_doubles() : tensor.to_doubles();
 }
 
 std::vector<std::unique_ptr<Graph>> anonymous_bodies(const Node& node);
@@ -98,17 +97,13 @@ struct Tuner::Buffers {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
 
-  Buffers(const Node& node, Device& device, Queue& queue) {
+  Buffers(const Node& node, Device& device, Queue& queue, Samples& samples) {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const TensorType& type = node.input(i)->type();
-      Tensor host(type.data_type, {std::min(type.element_count(), kSample)});
-      if (is_floating(type.data_type)) {
-        const Random random(1, i);
-        for (int64_t e = 0; e < host.size(); ++e) host.set(e, random.uniform(static_cast<uint64_t>(e)) + 0.1);
-      }
+      const Tensor& host = sample(samples, type.data_type, i);
       owned.push_back(device.allocate(type.bytes()));
       auto* memory = static_cast<char*>(owned.back().get());
-      auto done = static_cast<int64_t>(host.bytes());
+      int64_t done = bytes_of(type.data_type, std::min(type.element_count(), kSample));
       queue.copy_from_host(memory, host.raw(), done);
       for (; done < type.bytes(); done *= 2)
         queue.copy(memory + done, memory, std::min(done, type.bytes() - done));
@@ -119,6 +114,18 @@ struct Tuner::Buffers {
       owned.push_back(device.allocate(output->type().bytes()));
       outputs.push_back(owned.back().get());
     }
+  }
+
+  // Of the type, for that input; made once, as numbers by the hundred thousand take their time.
+  static const Tensor& sample(Samples& samples, DataType type, size_t input) {
+    const auto [place, is_new] = samples.try_emplace({type, input});
+    if (!is_new) return place->second;
+    Tensor host(type, {kSample});
+    if (is_floating(type)) {
+      const Random random(1, input);
+      for (int64_t e = 0; e < host.size(); ++e) host.set(e, random.uniform(static_cast<uint64_t>(e)) + 0.1);
+    }
+    return place->second = std::move(host);
   }
 
   // Not a number in every floating type, so that a kernel that writes nothing is found out.
@@ -187,7 +194,7 @@ std::optional<TuningResult> Tuner::measure(const KernelRequest& request,
                                            const std::vector<WillingCandidate>& candidates) {
   std::string lacking;
   try {
-    return measure(request, candidates, Buffers(request.node, device_, *queue_));
+    return measure(request, candidates, Buffers(request.node, device_, *queue_, samples_));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::out_of_memory) throw;
     lacking = error.what();
@@ -201,7 +208,7 @@ std::optional<TuningResult> Tuner::measure(const KernelRequest& request,
 TuningResult Tuner::measure(const KernelRequest& request, const std::vector<WillingCandidate>& candidates,
                             const Buffers& buffers) {
   TuningResult result{candidates.front().name(), {}};
-  std::vector<Tensor> expected;
+  std::vector<std::vector<double>> expected;
   double best = INFINITY;
   const std::shared_ptr<void> cache = device_.allocate(kCacheBytes);
   for (const WillingCandidate& candidate : candidates) {
@@ -234,7 +241,8 @@ TuningResult Tuner::measure(const KernelRequest& request, const std::vector<Will
 }
 
 std::optional<double> Tuner::time(const KernelRequest& request, const WillingCandidate& candidate,
-                                  const Buffers& buffers, void* cache, std::vector<Tensor>& expected) {
+                                  const Buffers& buffers, void* cache,
+                                  std::vector<std::vector<double>>& expected) {
   const std::unique_ptr<Kernel> kernel = candidate.make();
   const std::shared_ptr<void> workspace = device_.allocate(std::max<int64_t>(kernel->workspace_bytes(), 1));
   const std::vector<Packing> packings = kernel->packings();
@@ -251,8 +259,11 @@ std::optional<double> Tuner::time(const KernelRequest& request, const WillingCan
   kernel->run(arguments);  // warm-up
   queue_->synchronize();
   const std::vector<Tensor> results = read_outputs(request.node, *queue_, buffers.outputs);
-  if (expected.empty()) expected = results;
-  if (!agree(expected, results)) return std::nullopt;
+  if (expected.empty()) {
+    for (const Tensor& result : results) expected.push_back(numbers_of(result));
+  } else if (!std::equal(expected.begin(), expected.end(), results.begin(), agree)) {
+    return std::nullopt;
+  }
   return median_time([&] { queue_->fill(cache, 1, kCacheBytes); }, [&] { kernel->run(arguments); });
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
 
 #include "compile/planned_node.h"
@@ -39,6 +42,8 @@ class Tuner {
 
  private:
   struct Buffers;
+  // Elements of inputs, by type and place among the inputs.
+  using Samples = std::map<std::pair<DataType, size_t>, Tensor>;
 
   // Null where nothing is remembered of the work, or not of all of these candidates.
   const TuningResult* remembered(const std::string& key,
@@ -50,7 +55,7 @@ class Tuner {
                        const Buffers& buffers);
   // In microseconds; none where its results are not as expected. The first one's are, from then on.
   std::optional<double> time(const KernelRequest& request, const WillingCandidate& candidate,
-                             const Buffers& buffers, void* cache, std::vector<Tensor>& expected);
+                             const Buffers& buffers, void* cache, std::vector<std::vector<double>>& expected);
   // In microseconds, of runs of `work`, each preceded by `before`.
   double median_time(const std::function<void()>& before, const std::function<void()>& work);
 
@@ -58,6 +63,7 @@ class Tuner {
   std::shared_ptr<Queue> queue_;
   std::string file_;
   bool measure_;
+  Samples samples_;
   std::string device_key_;  // model and library versions
   TuningResults results_;
   TuningResults measured_;  // by this one, and not in the file yet

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -24,7 +25,9 @@ struct Events {
   std::atomic<int> planned_elsewhere{0};  // not by the thread that compiles
   std::atomic<int> made{0};
   std::atomic<int> made_elsewhere{0};
-  std::atomic<int> made_before_runs{-1};  // none has run
+  std::atomic<int> made_before_runs{-1};         // none has run
+  std::atomic<int> first_runs{0};                // of kernels that load much, not by the thread that compiles
+  std::atomic<int> first_runs_before_waits{-1};  // when the compiling thread waited for kernels
   std::atomic<int> waits{0};
   std::atomic<int> active{0};
   const std::thread::id compiling = std::this_thread::get_id();
@@ -42,9 +45,19 @@ struct Active {
 
 class Ones : public Kernel {
  public:
-  Ones(const Node& node, std::chrono::microseconds duration, Events& events)
-      : count_(node.output()->type().element_count()), duration_(duration), events_(events) {}
+  Ones(const Node& node, std::chrono::microseconds duration, bool loads, Events& events)
+      : count_(node.output()->type().element_count()), duration_(duration), loads_(loads), events_(events) {}
+  bool loads_at_first_run() const override { return loads_; }
+  int64_t workspace_bytes() const override { return 64; }
   void run(const KernelArguments& arguments) override {
+    if (std::this_thread::get_id() != events_.compiling) {
+      EXPECT_TRUE(loads_);
+      EXPECT_NE(arguments.workspace, nullptr);
+      ++events_.first_runs;
+      std::fill_n(static_cast<float*>(arguments.outputs[0]), count_, 1.0F);
+      if (loads_) throw std::runtime_error("what is wrong is said by a run that counts");
+      return;
+    }
     int none = -1;
     events_.made_before_runs.compare_exchange_strong(none, events_.made);
     std::this_thread::sleep_for(duration_);
@@ -54,6 +67,7 @@ class Ones : public Kernel {
  private:
   int64_t count_;
   std::chrono::microseconds duration_;
+  bool loads_;
   Events& events_;
 };
 
@@ -64,6 +78,7 @@ struct Offer {
   std::string node = {};  // the only one that it is for; "": for all
   std::optional<ErrorCode> plan_fails = {};
   std::optional<ErrorCode> making_fails = {};
+  bool loads_at_first_run = false;
 };
 
 class ListeningDevice : public HostMemoryDevice {
@@ -114,7 +129,8 @@ class ListeningDevice : public HostMemoryDevice {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ++events.made;
-    return std::make_unique<Ones>(node, std::chrono::microseconds(offer.microseconds), events);
+    return std::make_unique<Ones>(node, std::chrono::microseconds(offer.microseconds),
+                                  offer.loads_at_first_run, events);
   }
 
   std::vector<Offer> offers_;
@@ -128,6 +144,7 @@ class ThreadedDevice : public ListeningDevice, public ThreadedKernels {
   unsigned planning_threads() const override { return 3; }
   void wait_for_kernels() override {
     EXPECT_EQ(events().active, 0);
+    events().first_runs_before_waits = events().first_runs.load();
     ++events().waits;
   }
   std::function<void()> settings_of_thread() const override {
@@ -192,6 +209,15 @@ TEST(CandidatesAhead, ArePlannedOnceByTheDevicesThreads) {
   compile_on(device, unfused(false));
   EXPECT_EQ(device->events().planned, 3 * kNodes);
   EXPECT_EQ(device->events().planned_elsewhere, 3 * kNodes);
+}
+
+TEST(CandidatesAhead, RunOnceBeforeTheFirstIsTimedWhereThatLoadsMuch) {
+  const auto device = std::make_shared<ThreadedDevice>(std::vector<Offer>{
+      {.name = "library", .microseconds = 2000, .loads_at_first_run = true}, {.name = "own"}});
+  const std::vector<NodeReport> reports = compile_on(device, unfused(true));
+  EXPECT_EQ(device->events().first_runs, kWorks);
+  EXPECT_EQ(device->events().first_runs_before_waits, kWorks);
+  for (const NodeReport& report : reports) EXPECT_EQ(report.kernel, "own");
 }
 
 TEST(CandidatesAhead, AreAllMadeBeforeTheFirstIsTimed) {

@@ -51,6 +51,8 @@ class Kernel {
   virtual void pack(size_t index, const void* memory, void* packed) const {}
   // False where each run needs the host, which waits for the queue, perhaps: no recording can hold it.
   virtual bool recordable() const { return true; }
+  // True where the first run loads much, such as code of a library. Of what is measured that is done before.
+  virtual bool loads_at_first_run() const { return false; }
   virtual void run(const KernelArguments& arguments) = 0;
 };
 

@@ -136,6 +136,7 @@ class CudnnConvolution : public Kernel {
   CudnnConvolution(ConvolutionCall call, std::shared_ptr<CudnnPlan> plan)
       : call_(std::move(call)), plan_(std::move(plan)) {}
 
+  bool loads_at_first_run() const override { return plan_ != nullptr; }
   int64_t workspace_bytes() const override { return plan_ == nullptr ? 0 : plan_->workspace_bytes(); }
 
   void run(const KernelArguments& arguments) override {

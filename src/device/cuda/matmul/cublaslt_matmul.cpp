@@ -16,6 +16,7 @@ namespace {
 class LtMatmul : public Kernel {
  public:
   explicit LtMatmul(std::shared_ptr<LtProduct> product) : product_(std::move(product)) {}
+  bool loads_at_first_run() const override { return true; }
   int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
   void run(const KernelArguments& arguments) override { product_->run(arguments); }
 

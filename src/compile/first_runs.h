@@ -1,0 +1,34 @@
+// Runs of kernels for what their first one loads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "tessera/compile/device.h"
+#include "tessera/compile/kernel.h"
+
+namespace tessera {
+
+// Several threads at a time run kernels that say they load much at first. All runs share one memory for
+// inputs and outputs, zeros at first and then what others leave: results mean nothing. What goes wrong is
+// left to a run that counts.
+class FirstRuns {
+ public:
+  // `bytes`: as memory_of() says for the largest request.
+  FirstRuns(Device& device, int64_t bytes) : device_(device), bytes_(bytes) {}
+
+  static int64_t memory_of(const KernelRequest& request);
+  // Done when it returns; nothing where the kernel loads little.
+  void run(Kernel& kernel, const KernelRequest& request);
+
+ private:
+  char* memory();
+
+  Device& device_;
+  const int64_t bytes_;
+  std::mutex mutex_;              // guards what follows
+  std::shared_ptr<void> memory_;  // from the first run on
+};
+
+}  // namespace tessera
