@@ -1,14 +1,11 @@
 // Masked language models as recipes ask for them: of the bytes of text files, or of token shards.
-#include <filesystem>
 #include <memory>
 
-#include "tessera/data/text.h"
-#include "tessera/data/token_shards.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/task_registry.h"
 
 #include "tasks/row_data.h"
-#include "tasks/token_data.h"
+#include "tasks/text_data.h"
 
 namespace tessera::tasks {
 namespace {
@@ -30,26 +27,10 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> data_options() {
-  return with_row_options(
-      {{.key = "kind",
-        .value = std::string("bytes"),
-        .documentation = "What tokens are: `bytes` of text files, or `tokens` of a folder that "
-                         "`tessera data tokenize` wrote",
-        .choices = {"bytes", "tokens"},
-        .resuming = Resuming::fixed},
-       {.key = "path",
-        .value = std::string(),
-        .documentation = "A text file, or a folder of them; of `tokens` the folder of the shards",
-        .is_path = true,
-        .resuming = Resuming::free},
-       {.key = "tokens",
-        .value = kDefaults.tokens,
-        .documentation = "Tokens of a row",
-        .limits = Limits::between(2, 65536)},
-       {.key = "masked",
-        .value = kDefaults.masked,
-        .documentation = "Share of the places to be filled in",
-        .limits = {.low = 0, .high = 1, .low_open = true}}});
+  return text_options(kDefaults.tokens, {{.key = "masked",
+                                          .value = kDefaults.masked,
+                                          .documentation = "Share of the places to be filled in",
+                                          .limits = {.low = 0, .high = 1, .low_open = true}}});
 }
 
 MaskedLanguageModelOptions options_of(const Options& settings) {
@@ -61,36 +42,21 @@ MaskedLanguageModelOptions options_of(const Options& settings) {
           .masked = settings.real("data.masked")};
 }
 
-train::Workload of_bytes(const Options& settings) {
-  const MaskedLanguageModelOptions options = options_of(settings);
-  const Tensor windows = data::read_byte_windows(settings.text("data.path"), options.tokens);
-  const data::HeldOut rows = data::hold_out({{"tokens", windows}}, settings.real("data.test_share"));
-  train::Workload workload =
-      row_workload(masked_language_model(options), rows, masked_language_model_evaluator(), settings);
-  workload.predictions = [test = rows.test.at("tokens"), options, settings]() -> train::PredictionSet {
-    return {rows_in_order(with_gaps(test, options), settings), masked_language_model_text(options)};
-  };
-  return workload;
-}
-
-train::Workload of_tokens(const Options& settings) {
-  const std::filesystem::path folder = settings.text("data.path");
-  const auto set = std::make_shared<const data::TokenSet>(folder);
-  MaskedLanguageModelOptions options = options_of(settings);
-  options.vocabulary = set->header().vocabulary;
-  options.mask = set->header().mask;
-  if (set->header().separator) options.kept.push_back(*set->header().separator);
-  train::Workload workload =
-      token_workload(masked_language_model(options), set, masked_language_model_evaluator(), settings);
-  workload.predictions = [set, folder, options, settings]() -> train::PredictionSet {
-    return {rows_in_order(with_gaps(test_rows_of(set, settings).at("tokens"), options), settings),
-            masked_language_model_text(options, token_text(folder))};
-  };
-  return workload;
-}
-
 train::Workload create(const Options& settings) {
-  return settings.text("data.kind") == "tokens" ? of_tokens(settings) : of_bytes(settings);
+  const auto text = std::make_shared<const TextData>(settings);
+  MaskedLanguageModelOptions options = options_of(settings);
+  options.vocabulary = text->vocabulary();
+  if (const data::TokenSetHeader* header = text->header()) {
+    options.mask = header->mask;
+    if (header->separator) options.kept.push_back(*header->separator);
+  }
+  train::Workload workload =
+      text->workload(masked_language_model(options), masked_language_model_evaluator());
+  workload.predictions = [text, options, settings]() -> train::PredictionSet {
+    return {rows_in_order(with_gaps(text->tokens_to_look_at(), options), settings),
+            masked_language_model_text(options, text->shown())};
+  };
+  return workload;
 }
 
 std::vector<Contradiction> check(const Options& settings) {

@@ -7,18 +7,14 @@
 #include "tessera/base/random.h"
 #include "tessera/tasks/masked_language_model.h"
 
+#include "tasks/text_data.h"
+
 namespace tessera::tasks {
 namespace {
 
 constexpr uint64_t kGapsSeed = 1;
 
 using Shown = std::function<std::string(int64_t token)>;
-
-// One character for each byte: what cannot be shown is a dot.
-std::string shown_byte(int64_t token) {
-  if (token == '\n' || token == '\t') return " ";
-  return {token >= ' ' && token <= '~' ? static_cast<char>(token) : '.'};
-}
 
 class GapText : public train::PredictionText {
  public:

@@ -1,0 +1,47 @@
+// Text as recipes ask for it, for whichever task that reads rows of "tokens": the bytes of files, or token
+// shards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/option.h"
+#include "tessera/base/tensor.h"
+#include "tessera/data/rows.h"
+#include "tessera/data/token_shards.h"
+#include "tessera/train/workload.h"
+
+namespace tessera::tasks {
+
+// data.kind, data.path, data.tokens (with that default), those of a task, and those of rows.
+std::vector<Option> text_options(int64_t tokens, std::vector<Option> of_task = {});
+
+// One character for a byte: what cannot be shown is a dot.
+std::string shown_byte(int64_t token);
+
+class TextData {
+ public:
+  // Throws Error(io) and Error(invalid_file) as read_byte_windows() and TokenSet do.
+  explicit TextData(const Options& settings);
+
+  // Tokens are below it.
+  int64_t vocabulary() const;
+  // What the shards' tokenizer says of special tokens; null for bytes.
+  const data::TokenSetHeader* header() const;
+  // Trains on rows and tests on the others, as the recipe says; named after data.path.
+  train::Workload workload(nn::Task task, train::EvaluatorMaker evaluator) const;
+  // int32 [rows, data.tokens]: rows that are tested on, no more than people look at.
+  Tensor tokens_to_look_at() const;
+  // How people read a token.
+  std::function<std::string(int64_t token)> shown() const;
+
+ private:
+  Options settings_;
+  data::HeldOut bytes_;
+  std::shared_ptr<const data::TokenSet> tokens_;  // null for bytes
+};
+
+}  // namespace tessera::tasks
