@@ -12,20 +12,6 @@ namespace {
 
 const MaskedLanguageModelOptions kDefaults;
 
-std::vector<Option> model_options() {
-  const auto count = [](const char* key, int64_t value, const char* documentation) {
-    return Option{
-        .key = key, .value = value, .documentation = documentation, .limits = Limits::between(1, 65536)};
-  };
-  return {count("width", kDefaults.width, "Numbers that a token is represented by"),
-          count("heads", kDefaults.heads, "Of each attention; a divisor of the width"),
-          count("layers", kDefaults.layers, "Attention and two linear layers each"),
-          {.key = "dropout",
-           .value = kDefaults.dropout,
-           .documentation = "Probability with which training zeroes what a layer adds",
-           .limits = Limits::fraction()}};
-}
-
 std::vector<Option> data_options() {
   return text_options(kDefaults.tokens, {{.key = "masked",
                                           .value = kDefaults.masked,
@@ -60,13 +46,9 @@ train::Workload create(const Options& settings) {
 }
 
 std::vector<Contradiction> check(const Options& settings) {
-  std::vector<Contradiction> found = check_given(settings, {"data.path"});
+  std::vector<Contradiction> found = check_text(settings);
   if (settings.integer("data.tokens") % 2 != 0)
     found.push_back({{"data.tokens"}, "'data.tokens' must be even: rows have halves"});
-  const int64_t width = settings.integer("model.width");
-  if (const int64_t heads = settings.integer("model.heads"); width % heads != 0)
-    found.push_back({{"model.width", "model.heads"},
-                     fmt::format("'model.width' ({}) is no multiple of 'model.heads' ({})", width, heads)});
   return found;
 }
 
@@ -75,7 +57,9 @@ const train::TaskRegistration kRegistration(
      .documentation =
          "Fills gaps in text, and tells whether two pieces of it stand in their order (Devlin et al. "
          "2019, Lan et al. 2020).",
-     .sections = {{"model", model_options()}, {"data", data_options()}},
+     .sections = {{"model", transformer_options(kDefaults.width, kDefaults.heads, kDefaults.layers,
+                                                kDefaults.dropout)},
+                  {"data", data_options()}},
      .check = check,
      .create = create});
 

@@ -34,23 +34,13 @@ class GapText : public train::PredictionText {
     for (int64_t place = one.row * length; place < (one.row + 1) * length; ++place) {
       const auto token = static_cast<int64_t>(tokens.at(place));
       given += token == mask_ ? "_" : shown_(token);
-      const int64_t said = token == mask_ ? likeliest(one.outputs.at("logits"), place) : token;
+      const int64_t said = token == mask_ ? likeliest_token(one.outputs.at("logits"), place) : token;
       filled += said == mask_ ? "_" : shown_(said);
       if (token != mask_) continue;
       ++gaps_;
       hits_ += said == static_cast<int64_t>(labels.at(place)) ? 1 : 0;
     }
     return fmt::format("row {}:\n  {}\n  {}\n", one.number, given, filled);
-  }
-
-  // Of logits [batch, tokens, all tokens] at one place.
-  static int64_t likeliest(const Tensor& logits, int64_t place) {
-    const int64_t classes = logits.shape()[2];
-    int64_t best = 0;
-    for (int64_t i = 1; i < classes; ++i) {
-      if (logits.at(place * classes + i) > logits.at(place * classes + best)) best = i;
-    }
-    return best;
   }
 
   int64_t mask_;

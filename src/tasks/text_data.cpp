@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "tessera/data/text.h"
 
 #include "tasks/row_data.h"
@@ -13,6 +15,38 @@ namespace {
 constexpr int64_t kBytes = 256;
 
 }  // namespace
+
+std::vector<Option> transformer_options(int64_t width, int64_t heads, int64_t layers, double dropout) {
+  const auto count = [](const char* key, int64_t value, const char* documentation) {
+    return Option{
+        .key = key, .value = value, .documentation = documentation, .limits = Limits::between(1, 65536)};
+  };
+  return {count("width", width, "Numbers that a token is represented by"),
+          count("heads", heads, "Of each attention; a divisor of the width"),
+          count("layers", layers, "Attention and two linear layers each"),
+          {.key = "dropout",
+           .value = dropout,
+           .documentation = "Probability with which training zeroes what a layer adds",
+           .limits = Limits::fraction()}};
+}
+
+std::vector<Contradiction> check_text(const Options& settings) {
+  std::vector<Contradiction> found = check_given(settings, {"data.path"});
+  const int64_t width = settings.integer("model.width");
+  if (const int64_t heads = settings.integer("model.heads"); width % heads != 0)
+    found.push_back({{"model.width", "model.heads"},
+                     fmt::format("'model.width' ({}) is no multiple of 'model.heads' ({})", width, heads)});
+  return found;
+}
+
+int64_t likeliest_token(const Tensor& logits, int64_t place) {
+  const int64_t tokens = logits.shape()[2];
+  int64_t best = 0;
+  for (int64_t i = 1; i < tokens; ++i) {
+    if (logits.at(place * tokens + i) > logits.at(place * tokens + best)) best = i;
+  }
+  return best;
+}
 
 std::string shown_byte(int64_t token) {
   if (token == '\n' || token == '\t') return " ";

@@ -19,6 +19,13 @@ namespace tessera::tasks {
 // data.kind, data.path, data.tokens (with that default), those of a task, and those of rows.
 std::vector<Option> text_options(int64_t tokens, std::vector<Option> of_task = {});
 
+// model.width, heads, layers and dropout of a transformer's layers.
+std::vector<Option> transformer_options(int64_t width, int64_t heads, int64_t layers, double dropout);
+// A path that is missing, heads that do not divide the width.
+std::vector<Contradiction> check_text(const Options& settings);
+
+// The token of the largest of logits [batch, tokens, vocabulary] at a place, the first of several.
+int64_t likeliest_token(const Tensor& logits, int64_t place);
 // One character for a byte: what cannot be shown is a dot.
 std::string shown_byte(int64_t token);
 
