@@ -92,6 +92,7 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/click_through.h
     tessera/tasks/gan.h
     tessera/tasks/image_classification.h
+    tessera/tasks/language_model.h
     tessera/tasks/masked_language_model.h
     tessera/tessera.h
     tessera/text/tokenizer.h

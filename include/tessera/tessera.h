@@ -41,6 +41,7 @@
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/image_classification.h"
+#include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/text/tokenizer.h"
 #include "tessera/text/training.h"

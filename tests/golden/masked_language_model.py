@@ -63,6 +63,13 @@ def puzzle(tokens, step):
     return [torch.from_numpy(part) for part in parts]
 
 
+def decaying_adamw(network):
+    """Biases and normalizations do not decay."""
+    decaying = [p for p in network.parameters() if p.dim() > 1]
+    others = [p for p in network.parameters() if p.dim() == 1]
+    return torch.optim.AdamW([{"params": decaying, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=2e-3)
+
+
 def losses(dtype=torch.float64):
     """{"loss": [...], "masked": [...], "order": [...]}, one of each step."""
     torch.set_default_dtype(dtype)
@@ -70,12 +77,7 @@ def losses(dtype=torch.float64):
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(torch.from_numpy(formula.parameter(name, tuple(parameter.shape))))
-    # Biases and normalizations do not decay.
-    decaying = [p for name, p in network.named_parameters() if p.dim() > 1]
-    others = [p for name, p in network.named_parameters() if p.dim() == 1]
-    optimizer = torch.optim.AdamW(
-        [{"params": decaying, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=2e-3
-    )
+    optimizer = decaying_adamw(network)
     result = {"loss": [], "masked": [], "order": []}
     for step in range(STEPS):
         tokens = formula.labels(f"masked.{step}", BATCH * TOKENS, VOCABULARY).reshape(BATCH, TOKENS)

@@ -9,6 +9,7 @@
 #include "tessera/tasks/bert_pretraining.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
+#include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/trainer.h"
 
@@ -101,6 +102,23 @@ TEST(Golden, MaskedLanguageModelTrainsAsInPyTorch) {
       {.tokens = kTokens, .vocabulary = kVocabulary, .width = 16, .heads = 2, .layers = 2, .masked = 0.25});
   // Sums in another order; Adam's first steps divide by the roots of small gradients.
   expect_curves("masked_language_model.json", task,
+                {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields, kBatch,
+                20);
+}
+
+TEST(Golden, LanguageModelTrainsAsInPyTorch) {
+  constexpr int64_t kBatch = 8;
+  constexpr int64_t kTokens = 12;
+  constexpr int64_t kVocabulary = 29;
+  std::vector<Feeds> fields;
+  for (size_t step = 0; step < kSteps; ++step) {
+    const Tensor tokens = formula::labels(numbered("language.", step), kBatch * kTokens, kVocabulary);
+    fields.push_back({{"tokens", tokens.reshape({kBatch, kTokens})}});
+  }
+  const nn::Task task = tasks::language_model(
+      {.tokens = kTokens, .vocabulary = kVocabulary, .width = 16, .heads = 2, .layers = 2});
+  // Sums in another order; Adam's first steps divide by the roots of small gradients.
+  expect_curves("language_model.json", task,
                 {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields, kBatch,
                 20);
 }
