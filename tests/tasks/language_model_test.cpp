@@ -59,7 +59,7 @@ TEST(LanguageModel, ForetellsWhatComesNext) {
   EXPECT_LT(measure().at("bits_per_token"), 0.75 * before.at("bits_per_token"));
 }
 
-// What stands behind a place says nothing of it, and what is served is what the evaluator reads.
+// What stands after a place says nothing of it, and what is served is what the evaluator reads.
 TEST(LanguageModel, LooksAtWhatStandsBeforeAlone) {
   train::Trainer trainer(small_task(), small_training());
   trainer.fit(data::Rows(counting(200), {.batch_size = 20}), {.epochs = 1});
