@@ -235,7 +235,7 @@ TEST(ImageClassification, RefusesToAugmentWhatIsNoBytes) {
 TEST(Tasks, RegisterThemselves) {
   EXPECT_EQ(train::tasks().names(),
             (std::vector<std::string>{"bert_pretraining", "click_through", "gan", "image_classification",
-                                      "masked_language_model"}));
+                                      "language_model", "masked_language_model"}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/image_classification.h"
+#include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
 
 #include "support/expect_error.h"
@@ -47,6 +48,7 @@ Evaluated evaluated(int64_t number) {
                  {"prediction", random_classes(seed + 3, kRows)},
                  {"confidence", random_numbers(seed + 4, {kRows})},
                  {"probabilities", random_numbers(seed + 5, {kRows})},
+                 {"bits", random_numbers(seed + 14, {kRows})},
                  {"hits", random_classes(seed + 6, kRows, DataType::fp32)},
                  {"places", random_numbers(seed + 7, {kRows})},
                  {"ordered", random_classes(seed + 8, kRows, DataType::fp32)},
@@ -68,6 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(EvaluatorCase{"ImageClassification", tasks::classification_evaluator()},
                       EvaluatorCase{"ClickThrough", tasks::click_through_evaluator()},
                       EvaluatorCase{"Gan", tasks::gan_evaluator()},
+                      EvaluatorCase{"LanguageModel", tasks::language_model_evaluator()},
                       EvaluatorCase{"MaskedLanguageModel", tasks::masked_language_model_evaluator()},
                       EvaluatorCase{"BertPretraining", tasks::bert_pretraining_evaluator()}),
     [](const auto& test) { return std::string(test.param.name); });
