@@ -99,6 +99,7 @@ set(TESSERA_USER_HEADERS
     tessera/text/training.h
     tessera/train/checkpoint.h
     tessera/train/evaluator.h
+    tessera/train/generation.h
     tessera/train/history.h
     tessera/train/phase.h
     tessera/train/prediction.h

@@ -117,6 +117,7 @@ train::Workload create(const Options& settings) {
     return {rows_in_order({{"tokens", text->tokens_to_look_at()}}, settings),
             language_model_text(text->shown())};
   };
+  workload.continuation = [text] { return text->continuation(); };
   return workload;
 }
 

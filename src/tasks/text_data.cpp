@@ -1,10 +1,13 @@
 #include "tasks/text_data.h"
 
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/data/text.h"
+#include "tessera/text/tokenizer.h"
 
 #include "tasks/row_data.h"
 #include "tasks/token_data.h"
@@ -99,6 +102,36 @@ train::Workload TextData::workload(nn::Task task, train::EvaluatorMaker evaluato
 
 Tensor TextData::tokens_to_look_at() const {
   return tokens_ == nullptr ? bytes_.test.at("tokens") : test_rows_of(tokens_, settings_).at("tokens");
+}
+
+train::TextContinuation TextData::continuation() const {
+  train::TextContinuation result{.row = settings_.integer("data.tokens")};
+  if (tokens_ == nullptr) {
+    result.start = {'\n'};
+    result.tokens = [](std::string_view text) {
+      std::vector<int32_t> tokens;
+      for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+      return tokens;
+    };
+    result.text = [](std::span<const int32_t> tokens) {
+      std::string text;
+      for (const int32_t token : tokens) text += static_cast<char>(token);
+      return text;
+    };
+    return result;
+  }
+  const text::Tokenizer tokenizer =
+      text::read_tokenizer(std::filesystem::path(settings_.text("data.path")) / "tokenizer");
+  const data::TokenSetHeader& header = tokens_->header();
+  if (const std::optional<int32_t> first = header.begin ? header.begin : header.separator)
+    result.start = {*first};
+  result.tokens = [tokenizer](std::string_view text) {
+    std::vector<int32_t> tokens;
+    tokenizer.append_tokens(text, tokens);
+    return tokens;
+  };
+  result.text = [tokenizer](std::span<const int32_t> tokens) { return tokenizer.decode(tokens); };
+  return result;
 }
 
 std::function<std::string(int64_t token)> TextData::shown() const {

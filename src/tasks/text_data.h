@@ -42,6 +42,8 @@ class TextData {
   train::Workload workload(nn::Task task, train::EvaluatorMaker evaluator) const;
   // int32 [rows, data.tokens]: rows that are tested on, no more than people look at.
   Tensor tokens_to_look_at() const;
+  // How a network of such tokens goes on with text. Throws as text::read_tokenizer().
+  train::TextContinuation continuation() const;
   // How people read a token.
   std::function<std::string(int64_t token)> shown() const;
 

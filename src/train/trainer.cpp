@@ -286,6 +286,16 @@ Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limit
   return table.outputs();
 }
 
+Feeds Trainer::serve(const Feeds& inputs, const SymbolBindings& sizes) {
+  ExecutableFamily& family = frozen(Reading::inference);
+  const std::shared_ptr<Executable> executable = [&] {
+    const LongWork compiling;
+    family.bind(variables_);
+    return family.at(sizes);
+  }();
+  return executable->run(inputs);
+}
+
 int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputReceiver& receive_outputs,
                       const EvaluationLimits& limits, Communicator* communicator) {
   struct Submitted {

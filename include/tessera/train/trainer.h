@@ -137,6 +137,8 @@ class Trainer {
                   const EvaluationLimits& limits = {});
   // All of it, by name: [samples, ...]. Throws as PredictionTable::add().
   Feeds predict(const data::Source& source, const EvaluationLimits& limits = {});
+  // The same of one batch of these extents, by name.
+  Feeds serve(const Feeds& inputs, const SymbolBindings& sizes);
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.

@@ -10,6 +10,7 @@
 #include "tessera/data/source.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
+#include "tessera/train/generation.h"
 #include "tessera/train/phase.h"
 #include "tessera/train/prediction.h"
 
@@ -40,6 +41,8 @@ struct Workload {
   std::function<PredictionSet()> predictions = {};
   // The same of files that somebody names; empty: such a workload has none.
   std::function<PredictionSet(const std::vector<std::string>& files)> file_predictions = {};
+  // How a finished run goes on with text; empty: its network does not.
+  std::function<TextContinuation()> continuation = {};
   // Writes what other programs want to find in a finished run's folder, beside model.safetensors.
   std::function<void(const std::filesystem::path& folder)> write_beside_weights = {};
   // What people call the classes whose logits are served, in their order; empty: there are none.

@@ -1,0 +1,72 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/recipe/run.h"
+
+#include "cli/run_options.h"
+
+namespace tessera::cli {
+namespace {
+
+struct GenerateArguments {
+  RunArguments run;
+  std::string prompt;
+  train::GenerationOptions options;
+};
+
+void run_generate(const GenerateArguments& arguments) {
+  recipe::FinishedRun run = recipe::open_run(arguments.run.folder, overrides_of(arguments.run));
+  require(run.workload.continuation != nullptr, ErrorCode::invalid_argument,
+          "networks of the task '{}' do not go on with text", run.workload.task.name);
+  const train::TextContinuation continuation = run.workload.continuation();
+  fmt::print("{}", arguments.prompt);
+  // As it comes: a text is read while the rest of it is made.
+  const auto print = [](std::string_view piece) {
+    fmt::print("{}", piece);
+    return std::fflush(stdout) == 0;
+  };
+  print("");
+  train::continue_text(run.trainer, continuation, arguments.prompt, arguments.options, print);
+  fmt::print("\n");
+}
+
+void add_generate(CLI::App* command) {
+  command->footer(
+      "Each token costs a run over as many as a row of the training has.\n"
+      "Examples: tessera generate runs/decoder --prompt 'The trouble with ' --temperature 0.7\n"
+      "          tessera generate runs/decoder --tokens 400 --top-p 0.9 --stop % --seed 3");
+  auto arguments = std::make_shared<GenerateArguments>();
+  add_run_arguments(*command, arguments->run);
+  train::GenerationOptions& options = arguments->options;
+  command->add_option("--prompt", arguments->prompt, "What to go on from");
+  command->add_option("--tokens", options.tokens, "How many at most")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--temperature", options.sampling.temperature,
+                   "Above 1 bolder, below 1 surer, 0 the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--top-k", options.sampling.top_k, "Draw among the so many likeliest tokens; 0: among all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--top-p", options.sampling.top_p,
+                   "Draw among the likeliest tokens of together this probability")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--seed", options.sampling.seed, "Of what is drawn")->capture_default_str();
+  command->add_option("--stop", options.stops, "End before this text (may be repeated)");
+  command->callback([arguments] { run_generate(*arguments); });
+}
+
+const CommandRegistration kRegistration(
+    {.name = "generate",
+     .documentation = "Go on with a text, by a network that was trained to",
+     .add = add_generate});
+
+}  // namespace
+}  // namespace tessera::cli

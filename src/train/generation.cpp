@@ -1,0 +1,144 @@
+#include "tessera/train/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "tessera/base/error.h"
+#include "tessera/base/random.h"
+#include "tessera/train/trainer.h"
+
+namespace tessera::train {
+namespace {
+
+constexpr uint64_t kGenerationStream = 7;
+
+void check(std::span<const float> logits, const Sampling& sampling) {
+  require(!logits.empty(), ErrorCode::invalid_argument, "there are no tokens to draw from");
+  require(sampling.temperature >= 0 && std::isfinite(sampling.temperature), ErrorCode::invalid_argument,
+          "a temperature of {}: it is 0 or more", sampling.temperature);
+  require(sampling.top_k >= 0, ErrorCode::invalid_argument, "the {} likeliest tokens", sampling.top_k);
+  require(sampling.top_p > 0 && sampling.top_p <= 1, ErrorCode::invalid_argument,
+          "tokens of a probability of {}: it is above 0 and at most 1", sampling.top_p);
+}
+
+// The text so far, and how much of it has been given away.
+class Told {
+ public:
+  Told(const TextContinuation& continuation, const GenerationOptions& options)
+      : continuation_(continuation), options_(options) {}
+
+  // Of all tokens that were drawn; what may be the beginning of a stop is kept until it is known. Returns
+  // false at a stop.
+  bool tell(std::span<const int32_t> tokens, bool last,
+            const std::function<bool(std::string_view)>& receive) {
+    const std::string text = continuation_.text(tokens);
+    size_t end = text.size();
+    bool stopped = false;
+    for (const std::string& stop : options_.stops) {
+      if (const size_t place = stop.empty() ? std::string::npos : text.find(stop); place < end) {
+        end = place;
+        stopped = true;
+      }
+    }
+    if (!stopped && !last) end -= std::min(end, held_back(text));
+    if (end > given_) {
+      const bool wanted = receive(std::string_view(text).substr(given_, end - given_));
+      given_ = end;
+      return wanted && !stopped;
+    }
+    return !stopped;
+  }
+
+ private:
+  // The longest end of the text that a stop begins with, and bytes of a character that is not whole.
+  size_t held_back(const std::string& text) const {
+    size_t held = 0;
+    for (const std::string& stop : options_.stops) {
+      for (size_t length = std::min(stop.size(), text.size()); length > held; --length) {
+        if (text.ends_with(std::string_view(stop).substr(0, length))) held = length;
+      }
+    }
+    constexpr size_t kLongest = 4;  // bytes of a character
+    for (size_t length = 1; length < kLongest && length <= text.size(); ++length) {
+      const auto byte = static_cast<unsigned char>(text[text.size() - length]);
+      if (byte < 0x80) break;
+      if (byte < 0xc0) continue;  // one in the middle of a character
+      const size_t whole = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      if (length < whole) held = std::max(held, length);
+      break;
+    }
+    return held;
+  }
+
+  const TextContinuation& continuation_;
+  const GenerationOptions& options_;
+  size_t given_ = 0;
+};
+
+}  // namespace
+
+int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int64_t step) {
+  check(logits, sampling);
+  for (const float logit : logits)
+    require(!std::isnan(logit), ErrorCode::not_finite, "a logit of the next token is not a number");
+  const auto likeliest = std::max_element(logits.begin(), logits.end());
+  require(*likeliest > -INFINITY, ErrorCode::not_finite, "no token can come next");
+  if (sampling.temperature == 0) return likeliest - logits.begin();
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Of equal ones the first is the likelier.
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
+  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order))
+    order.resize(static_cast<size_t>(sampling.top_k));
+  std::vector<double> weights;
+  for (const int64_t token : order) {
+    const float logit = logits[static_cast<size_t>(token)];
+    // Infinity less itself is no number, and such a token is as likely as can be.
+    weights.push_back(
+        logit == *likeliest ? 1 : std::exp((static_cast<double>(logit) - *likeliest) / sampling.temperature));
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double kept = 0;
+  size_t count = 0;
+  while (count < weights.size() && (count == 0 || kept < sampling.top_p * sum)) kept += weights[count++];
+  double left = kept * Random(sampling.seed, kGenerationStream).uniform(static_cast<uint64_t>(step));
+  for (size_t i = 0; i + 1 < count; ++i) {
+    left -= weights[i];
+    if (left < 0) return order[i];
+  }
+  return order[count - 1];
+}
+
+int64_t continue_text(Trainer& trainer, const TextContinuation& continuation, std::string_view prompt,
+                      const GenerationOptions& options,
+                      const std::function<bool(std::string_view piece)>& receive) {
+  std::vector<int32_t> tokens = continuation.tokens(prompt);
+  if (tokens.empty()) tokens = continuation.start;
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there is no text to go on from: give a prompt");
+  const size_t before = tokens.size();
+  require(continuation.row > 1, ErrorCode::invalid_argument, "rows of {} tokens have no next one",
+          continuation.row);
+  const auto window = static_cast<size_t>(continuation.row - 1);
+  Told told(continuation, options);
+  int64_t drawn = 0;
+  while (drawn < options.tokens) {
+    // Nothing that stands after a place changes what is said there.
+    const size_t seen = std::min(tokens.size(), window);
+    Tensor row(DataType::int32, {1, continuation.row});
+    std::copy(tokens.end() - static_cast<std::ptrdiff_t>(seen), tokens.end(), row.data<int32_t>().begin());
+    const Tensor logits = trainer.serve({{"tokens", row}}, {{"batch", 1}}).at("logits");
+    const auto vocabulary = static_cast<size_t>(logits.shape().back());
+    const std::span<const float> last =
+        std::span(logits.data<float>()).subspan((seen - 1) * vocabulary, vocabulary);
+    tokens.push_back(static_cast<int32_t>(draw_token(last, options.sampling, drawn)));
+    ++drawn;
+    if (!told.tell(std::span(tokens).subspan(before), drawn == options.tokens, receive)) break;
+  }
+  return drawn;
+}
+
+}  // namespace tessera::train

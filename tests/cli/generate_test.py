@@ -1,0 +1,64 @@
+"""`tessera generate`: going on with text, of bytes and of tokens."""
+
+import unittest
+
+from program import ProgramTest
+from task_data import write_texts
+
+SMALL = ["model.width=32", "model.heads=2", "model.layers=2", "data.tokens=16", "train.batch=16", "train.device=cpu", "optimizer.name=adamw",
+         "optimizer.learning_rate=0.01"]
+RECIPE = '[task]\nname = "{task}"\n[data]\npath = "{path}"\nkind = "{kind}"\n[train]\nepochs = 8\n[optimizer]\nname = "adamw"\n'
+
+
+class GenerateTest(ProgramTest):
+    def train_on(self, path, kind="bytes", task="language_model"):
+        recipe, run = self.root / "recipe.toml", self.root / f"run-{kind}-{task}"
+        recipe.write_text(RECIPE.format(task=task, path=path, kind=kind))
+        self.call("train", recipe, "--out", run, "--quiet", *(word for value in SMALL for word in ("--set", value)))
+        return run
+
+    def texts(self):
+        write_texts(self.root / "texts")
+        return self.root / "texts"
+
+    def test_bytes(self):
+        run = self.train_on(self.texts())
+        surely = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--tokens", 30)
+        self.assertTrue(surely.startswith("two three "), surely)
+        self.assertEqual(len(surely), len("two thr") + 30 + 1)
+        # Words of the text, but for one that the end cuts off.
+        drawn = self.call("generate", run, "--prompt", "one ", "--tokens", 200, "--temperature", 0.3, "--seed", 5)
+        words = drawn.split()[:-1]
+        known = sum(word in ("one", "two", "three", "four", "five") for word in words)
+        self.assertGreater(known, 0.8 * len(words), drawn)
+        again = self.call("generate", run, "--prompt", "one ", "--tokens", 200, "--temperature", 0.3, "--seed", 5)
+        self.assertEqual(drawn, again)
+        other = self.call("generate", run, "--prompt", "one ", "--tokens", 200, "--temperature", 0.3, "--seed", 6)
+        self.assertNotEqual(drawn, other)
+        stopped = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--stop", " ")
+        self.assertEqual(stopped, "two three\n")
+        # Without a prompt, and beyond what a row of the training holds.
+        self.assertEqual(len(self.call("generate", run, "--tokens", 40)), 41)
+
+    def test_tokens(self):
+        texts = self.texts() / "numbers"
+        self.call("data", "tokenize", "--train", "bpe", "--vocabulary", 270, texts, "-o", self.root / "tokenizer")
+        self.call("data", "tokenize", "--tokenizer", self.root / "tokenizer", texts, "-o", self.root / "shards", "--quiet")
+        run = self.train_on(self.root / "shards", "tokens")
+        told = self.call("generate", run, "--prompt", "one two", "--temperature", 0, "--tokens", 20)
+        self.assertTrue(told.startswith("one two "), told)
+        # Of a vocabulary of all bytes and a few words: what it learned, not what it began with.
+        self.assertLessEqual(set(told), set("onetwothreefourfive \n"), told)
+
+    def test_what_does_not_go_on_with_text(self):
+        run = self.train_on(self.texts(), task="masked_language_model")
+        self.refuses(("generate", run), 2, "'masked_language_model' do not go on with text")
+        self.refuses(("generate", run, "--top-p", 2), 2, "--top-p")
+        self.refuses(("generate", run, "--temperature", -1), 2, "--temperature")
+        self.refuses(("generate", run, "--tokens", 0), 2, "--tokens")
+        self.refuses(("generate", self.root / "nothing"), 5, "nothing")
+
+
+
+if __name__ == "__main__":
+    unittest.main()
