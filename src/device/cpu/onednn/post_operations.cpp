@@ -1,8 +1,7 @@
 #include "device/cpu/onednn/post_operations.h"
 
-#include <cmath>
 #include <limits>
-#include <vector>
+#include <optional>
 
 namespace tessera::cpu {
 namespace {
@@ -30,47 +29,27 @@ bool has_avx512() {
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kCore) == kCore;
 }
 
-Activation linear(float factor, float offset) {
-  return {algorithm::eltwise_linear, factor, offset};
-}
-
-// min(max(x, low), high) by that relu, which keeps NaN where oneDNN's own clip does not: high - relu(high -
-// low
-// - relu(x - low)). Differences with the limits round x to half a unit of theirs; infinities become NaN.
-std::vector<Activation> clip(double low, double high) {
-  constexpr double kMost = 16;  // of whose unit x keeps enough
-  refuse_unless(std::abs(low) <= kMost && std::abs(high) <= kMost, "limits of {} and {}", low, high);
-  std::vector<Activation> steps;
-  if (low != 0) steps.push_back(linear(1, static_cast<float>(-low)));
-  steps.push_back(kRelu);
-  steps.push_back(linear(-1, static_cast<float>(high - low)));
-  steps.push_back(kRelu);
-  steps.push_back(linear(-1, static_cast<float>(high)));
-  return steps;
-}
-
-// What computes an activation, one after the other; empty: nothing does.
-std::vector<Activation> activation_of(const Node& node, memory::data_type type) {
+std::optional<Activation> activation_of(const Node& node, memory::data_type type) {
   const std::string& name = node.operator_name();
-  refuse_unless(name != "hard_sigmoid", "{} of oneDNN 3.2 makes a number of NaN", name);
+  refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
+                "{} of oneDNN 3.2 makes a number of NaN", name);
   // On processors with instructions for fp16 arithmetic.
   refuse_unless(name != "sigmoid" || type != memory::data_type::f16,
                 "sigmoid of oneDNN 3.2 makes a number of NaN in fp16 on some processors");
   const Attributes& attributes = node.attributes();
   const auto real = [&](const char* attribute) { return static_cast<float>(attributes.real(attribute)); };
-  if (name == "relu") return {kRelu};
-  if (name == "relu6") return clip(0, 6);
-  if (name == "clip") return clip(attributes.real("low"), attributes.real("high"));
-  if (name == "leaky_relu") return {{algorithm::eltwise_relu, real("slope")}};
-  if (name == "elu") return {{algorithm::eltwise_elu, real("alpha")}};
+  if (name == "relu") return kRelu;
+  if (name == "leaky_relu") return Activation{algorithm::eltwise_relu, real("slope")};
+  if (name == "elu") return Activation{algorithm::eltwise_elu, real("alpha")};
   if (name == "gelu") {
-    return {{attributes.boolean("approximate") ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf}};
+    return Activation{attributes.boolean("approximate") ? algorithm::eltwise_gelu_tanh
+                                                        : algorithm::eltwise_gelu_erf};
   }
-  if (name == "silu") return {{algorithm::eltwise_swish, 1}};
-  if (name == "sigmoid") return {{algorithm::eltwise_logistic}};
-  if (name == "tanh") return {{algorithm::eltwise_tanh}};
-  if (name == "hard_swish") return {{algorithm::eltwise_hardswish, 1.0F / 6, 0.5F}};
-  return {};
+  if (name == "silu") return Activation{algorithm::eltwise_swish, 1};
+  if (name == "sigmoid") return Activation{algorithm::eltwise_logistic};
+  if (name == "tanh") return Activation{algorithm::eltwise_tanh};
+  if (name == "hard_swish") return Activation{algorithm::eltwise_hardswish, 1.0F / 6, 0.5F};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -78,7 +57,7 @@ std::vector<Activation> activation_of(const Node& node, memory::data_type type) 
 bool takes_activation(const Node& activation) {
   const auto known = backend::unless_refused(
       [&] { return activation_of(activation, compute_type(activation.output()->data_type())); });
-  return known.has_value() && !known->empty();
+  return known.has_value() && known->has_value();
 }
 
 void append_post_operations(const Node& node, const FusedChain& chain, const memory::desc& result,
@@ -89,12 +68,12 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
   for (const FusedChain::Step& step : chain.steps) {
     const std::string& name = step.node->operator_name();
     if (step.other == nullptr) {
-      const std::vector<Activation> activation = activation_of(*step.node, result.get_data_type());
+      const std::optional<Activation> activation = activation_of(*step.node, result.get_data_type());
       refuse_unless(
           name != "sigmoid" || !has_groups(*chain.main) || has_avx512(),
           "sigmoid of oneDNN 3.2 after a convolution's groups makes a number of NaN without AVX-512");
-      refuse_unless(!activation.empty(), "no post-operation for {}", name);
-      for (const Activation& own : activation) operations.append_eltwise(own.kind, own.alpha, own.beta);
+      refuse_unless(activation.has_value(), "no post-operation for {}", name);
+      operations.append_eltwise(activation->kind, activation->alpha, activation->beta);
       continue;
     }
     refuse_unless(name == "add" || name == "multiply", "no post-operation for {}", name);
