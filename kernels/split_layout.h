@@ -17,11 +17,11 @@ constexpr LayoutSize split_stage_bytes() {
 constexpr LayoutSize split_sum_pitch() {
   return kSplitTileOutputs + 8;
 }
-// The sums take the stages' place.
+// Of the stages, which are two or more: the sums take their place.
+static_assert(kSplitTilePixels * split_sum_pitch() * static_cast<LayoutSize>(sizeof(float)) <=
+              2 * split_stage_bytes());
 constexpr LayoutSize split_bytes(LayoutSize stages) {
-  const LayoutSize sums = kSplitTilePixels * split_sum_pitch() * static_cast<LayoutSize>(sizeof(float));
-  const LayoutSize operands = stages * split_stage_bytes();
-  return sums > operands ? sums : operands;
+  return stages * split_stage_bytes();
 }
 
 }  // namespace tessera

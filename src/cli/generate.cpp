@@ -21,14 +21,14 @@ void run_generate(const GenerateArguments& arguments) {
   require(run.workload.continuation != nullptr, ErrorCode::invalid_argument,
           "networks of the task '{}' do not go on with text", run.workload.task.name);
   const train::TextContinuation continuation = run.workload.continuation();
-  fmt::print("{}", arguments.prompt);
+  const std::shared_ptr<Executable> network = run.trainer.served({{"batch", 1}});
   // As it comes: a text is read while the rest of it is made.
   const auto print = [](std::string_view piece) {
     fmt::print("{}", piece);
     return std::fflush(stdout) == 0;
   };
-  print("");
-  train::continue_text(run.trainer, continuation, arguments.prompt, arguments.options, print);
+  print(arguments.prompt);
+  train::continue_text(*network, continuation, arguments.prompt, arguments.options, print);
   fmt::print("\n");
 }
 

@@ -1,6 +1,5 @@
 #include "compile/candidates_ahead.h"
 
-#include <algorithm>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -20,11 +19,10 @@ CandidatesAhead::CandidatesAhead(Device& device, const std::vector<KernelQuestio
     : device_(device), questions_(questions), threaded_(device.extension<ThreadedKernels>()) {
   if (threaded_ == nullptr) return;
   adopt_settings_ = device.settings_of_thread();
-  int64_t bytes = 0;
+  first_runs_.emplace(device);
   for (const KernelQuestion& question : questions) {
-    if (question.tuner != nullptr) bytes = std::max(bytes, FirstRuns::memory_of(question.request));
+    if (question.tuner != nullptr) first_runs_->expect(question.request);
   }
-  first_runs_.emplace(device, bytes);
   work_.emplace(threaded_->planning_threads());
   for (const KernelQuestion& question : questions) {
     std::packaged_task<PlannedNode()> task([this, &question] {

@@ -9,21 +9,16 @@
 #include "compile/queue_work.h"
 
 namespace tessera {
-namespace {
 
-constexpr int64_t kAlignment = 1024;  // no device wants more
-
-int64_t place_of(const Value& value) {
-  return round_up(std::max<int64_t>(value.type().bytes(), 1), kAlignment);
-}
-
-}  // namespace
-
-int64_t FirstRuns::memory_of(const KernelRequest& request) {
+void FirstRuns::expect(const KernelRequest& request) {
   int64_t bytes = 0;
   for (const Value* input : request.node.inputs()) bytes += place_of(*input);
   for (const auto& output : request.node.outputs()) bytes += place_of(*output);
-  return bytes;
+  bytes_ = std::max(bytes_, bytes);
+}
+
+int64_t FirstRuns::place_of(const Value& value) const {
+  return round_up(value.type().bytes(), device_.memory_alignment());
 }
 
 void FirstRuns::run(Kernel& kernel, const KernelRequest& request) {
@@ -50,7 +45,7 @@ void FirstRuns::run(Kernel& kernel, const KernelRequest& request) {
 
 char* FirstRuns::memory() {
   const std::lock_guard lock(mutex_);
-  if (memory_ == nullptr) memory_ = device_.allocate(bytes_);
+  if (memory_ == nullptr) memory_ = device_.allocate(std::max<int64_t>(bytes_, 1));
   return static_cast<char*>(memory_.get());
 }
 

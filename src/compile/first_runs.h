@@ -15,18 +15,19 @@ namespace tessera {
 // left to a run that counts.
 class FirstRuns {
  public:
-  // `bytes`: as memory_of() says for the largest request.
-  FirstRuns(Device& device, int64_t bytes) : device_(device), bytes_(bytes) {}
+  explicit FirstRuns(Device& device) : device_(device) {}
 
-  static int64_t memory_of(const KernelRequest& request);
+  // Said of each request before the first run.
+  void expect(const KernelRequest& request);
   // Done when it returns; nothing where the kernel loads little.
   void run(Kernel& kernel, const KernelRequest& request);
 
  private:
   char* memory();
+  int64_t place_of(const Value& value) const;
 
   Device& device_;
-  const int64_t bytes_;
+  int64_t bytes_ = 0;             // that the largest request takes
   std::mutex mutex_;              // guards what follows
   std::shared_ptr<void> memory_;  // from the first run on
 };

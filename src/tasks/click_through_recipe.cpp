@@ -55,7 +55,8 @@ train::Workload create(const Options& settings) {
                                  .numbers = std::ssize(settings.texts("data.numbers")),
                                  .width = settings.integer("model.width"),
                                  .hidden = settings.integers("model.hidden")});
-  train::Workload workload = row_workload(std::move(task), table.rows, click_through_evaluator(), settings);
+  train::Workload workload = row_workload(
+      std::move(task), [rows = table.rows] { return rows; }, click_through_evaluator(), settings);
   workload.predictions = [test = table.rows.test, settings]() -> train::PredictionSet {
     return {rows_in_order(test, settings), click_through_text()};
   };

@@ -56,8 +56,17 @@ Value* logits_of(const ModelOptions& options, nn::Context& context, Value* x) {
 
 // Of every token but a row's first.
 struct Foretold {
-  Value* losses;  // fp32 [batch, tokens - 1], in nats
-  Value* hits;    // fp32 [batch, tokens - 1]: 1 where it was the likeliest
+  Value* logits;        // [batch * (tokens - 1), vocabulary]
+  Value* labels;        // int32 [batch * (tokens - 1)], what came
+  SymbolicShape shape;  // [batch, tokens - 1]
+
+  // In nats, fp32 by row and place.
+  Value* losses() const { return ops::reshape(ops::cross_entropy(logits, labels), shape); }
+  // 1 where the likeliest token came.
+  Value* hits() const {
+    Value* likeliest = ops::cast(ops::argmax(logits, 1), DataType::int32);
+    return ops::reshape(ops::cast(ops::equal(likeliest, labels), DataType::fp32), shape);
+  }
 };
 
 Foretold foretell(const ModelOptions& options, nn::Context& context, Value* tokens) {
@@ -66,11 +75,9 @@ Foretold foretell(const ModelOptions& options, nn::Context& context, Value* toke
   Value* labels = ops::split(tokens, without_first, 1)[1];
   const SymbolicShape shape = labels->shape();
   const Dimension places = element_count(shape);
-  Value* logits = ops::reshape(logits_of(options, context, x), {places, options.vocabulary});
-  Value* flat = ops::reshape(labels, {places});
-  Value* likeliest = ops::cast(ops::argmax(logits, 1), DataType::int32);
-  return {.losses = ops::reshape(ops::cross_entropy(logits, flat), shape),
-          .hits = ops::reshape(ops::cast(ops::equal(likeliest, flat), DataType::fp32), shape)};
+  return {.logits = ops::reshape(logits_of(options, context, x), {places, options.vocabulary}),
+          .labels = ops::reshape(labels, {places}),
+          .shape = shape};
 }
 
 class ForetoldText : public train::PredictionText {
@@ -143,16 +150,16 @@ nn::Task language_model(const LanguageModelOptions& options) {
                       {.name = "next_accuracy", .percent = true, .larger_is_better = true}},
           .samples = "rows",
           .training = [=](nn::Context& context, const nn::Values& in) -> nn::Training {
-            return {.objectives = {nn::mean_of("loss", foretell(options, context, in["tokens"]).losses)}};
+            return {.objectives = {nn::mean_of("loss", foretell(options, context, in["tokens"]).losses())}};
           },
           .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
             return {{"logits", logits_of(options, context, decoder(options, context, in["tokens"]))}};
           },
           .evaluation = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
             const Foretold foretold = foretell(options, context, in["tokens"]);
-            Value* nats = ops::reduce_mean(foretold.losses, {.axes = {1}});
+            Value* nats = ops::reduce_mean(foretold.losses(), {.axes = {1}});
             return {{"bits", ops::divide(nats, std::numbers::ln2)},
-                    {"hits", ops::reduce_mean(foretold.hits, {.axes = {1}})}};
+                    {"hits", ops::reduce_mean(foretold.hits(), {.axes = {1}})}};
           }};
 }
 

@@ -49,16 +49,16 @@ std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& set
   return std::make_shared<data::Rows>(std::move(rows), in_order);
 }
 
-train::Workload row_workload(nn::Task task, data::HeldOut rows, train::EvaluatorMaker evaluator,
-                             const Options& settings) {
-  return {.task = std::move(task),
-          .data = std::filesystem::path(settings.text("data.path")).filename().string(),
-          .training = [training = rows.training,
-                       loading =
-                           loading_of(settings)] { return std::make_shared<data::Rows>(training, loading); },
-          .test = [test = rows.test, settings, evaluator = std::move(evaluator)]() -> train::TestSet {
-            return {rows_in_order(test, settings), evaluator};
-          }};
+train::Workload row_workload(nn::Task task, std::function<data::HeldOut()> rows,
+                             train::EvaluatorMaker evaluator, const Options& settings) {
+  return {
+      .task = std::move(task),
+      .data = std::filesystem::path(settings.text("data.path")).filename().string(),
+      .training = [rows,
+                   settings] { return std::make_shared<data::Rows>(rows().training, loading_of(settings)); },
+      .test = [rows, settings, evaluator = std::move(evaluator)]() -> train::TestSet {
+        return {rows_in_order(rows().test, settings), evaluator};
+      }};
 }
 
 }  // namespace tessera::tasks

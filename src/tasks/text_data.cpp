@@ -78,13 +78,16 @@ std::vector<Option> text_options(int64_t tokens, std::vector<Option> of_task) {
 }
 
 TextData::TextData(const Options& settings) : settings_(settings) {
+  if (settings.text("data.kind") == "tokens")
+    tokens_ = std::make_shared<const data::TokenSet>(settings.text("data.path"));
+}
+
+data::HeldOut TextData::bytes_of(const Options& settings, Bytes& bytes) {
   const std::string& path = settings.text("data.path");
-  if (settings.text("data.kind") == "tokens") {
-    tokens_ = std::make_shared<const data::TokenSet>(path);
-  } else {
-    bytes_ = data::hold_out({{"tokens", data::read_byte_windows(path, settings.integer("data.tokens"))}},
-                            settings.real("data.test_share"));
-  }
+  return bytes.get(path, [&] {
+    return data::hold_out({{"tokens", data::read_byte_windows(path, settings.integer("data.tokens"))}},
+                          settings.real("data.test_share"));
+  });
 }
 
 int64_t TextData::vocabulary() const {
@@ -96,12 +99,15 @@ const data::TokenSetHeader* TextData::header() const {
 }
 
 train::Workload TextData::workload(nn::Task task, train::EvaluatorMaker evaluator) const {
-  if (tokens_ == nullptr) return row_workload(std::move(task), bytes_, std::move(evaluator), settings_);
+  if (tokens_ == nullptr) {
+    const auto rows = [settings = settings_, bytes = bytes_] { return bytes_of(settings, *bytes); };
+    return row_workload(std::move(task), rows, std::move(evaluator), settings_);
+  }
   return token_workload(std::move(task), tokens_, std::move(evaluator), settings_);
 }
 
 Tensor TextData::tokens_to_look_at() const {
-  return tokens_ == nullptr ? bytes_.test.at("tokens") : test_rows_of(tokens_, settings_).at("tokens");
+  return tokens_ == nullptr ? bytes().test.at("tokens") : test_rows_of(tokens_, settings_).at("tokens");
 }
 
 train::TextContinuation TextData::continuation() const {

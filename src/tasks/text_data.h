@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/made_once.h"
 #include "tessera/base/option.h"
 #include "tessera/base/tensor.h"
 #include "tessera/data/rows.h"
@@ -31,7 +32,8 @@ std::string shown_byte(int64_t token);
 
 class TextData {
  public:
-  // Throws Error(io) and Error(invalid_file) as read_byte_windows() and TokenSet do.
+  // Throws Error(io) and Error(invalid_file) as TokenSet does; bytes are read when they are asked for, which
+  // throws as read_byte_windows().
   explicit TextData(const Options& settings);
 
   // Tokens are below it.
@@ -48,9 +50,14 @@ class TextData {
   std::function<std::string(int64_t token)> shown() const;
 
  private:
+  using Bytes = MadeOnce<std::string, data::HeldOut>;
+
+  data::HeldOut bytes() const { return bytes_of(settings_, *bytes_); }
+  static data::HeldOut bytes_of(const Options& settings, Bytes& bytes);
+
   Options settings_;
-  data::HeldOut bytes_;
-  std::shared_ptr<const data::TokenSet> tokens_;  // null for bytes
+  std::shared_ptr<Bytes> bytes_ = std::make_shared<Bytes>(1);  // by their path, read when they are asked for
+  std::shared_ptr<const data::TokenSet> tokens_;               // null for bytes
 };
 
 }  // namespace tessera::tasks

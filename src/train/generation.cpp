@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/base/random.h"
-#include "tessera/train/trainer.h"
 
 namespace tessera::train {
 namespace {
@@ -113,7 +111,7 @@ int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int6
   return order[count - 1];
 }
 
-int64_t continue_text(Trainer& trainer, const TextContinuation& continuation, std::string_view prompt,
+int64_t continue_text(Executable& network, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,
                       const std::function<bool(std::string_view piece)>& receive) {
   std::vector<int32_t> tokens = continuation.tokens(prompt);
@@ -130,7 +128,7 @@ int64_t continue_text(Trainer& trainer, const TextContinuation& continuation, st
     const size_t seen = std::min(tokens.size(), window);
     Tensor row(DataType::int32, {1, continuation.row});
     std::copy(tokens.end() - static_cast<std::ptrdiff_t>(seen), tokens.end(), row.data<int32_t>().begin());
-    const Tensor logits = trainer.serve({{"tokens", row}}, {{"batch", 1}}).at("logits");
+    const Tensor logits = network.run({{"tokens", row}}).at("logits");
     const auto vocabulary = static_cast<size_t>(logits.shape().back());
     const std::span<const float> last =
         std::span(logits.data<float>()).subspan((seen - 1) * vocabulary, vocabulary);

@@ -286,14 +286,11 @@ Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limit
   return table.outputs();
 }
 
-Feeds Trainer::serve(const Feeds& inputs, const SymbolBindings& sizes) {
+std::shared_ptr<Executable> Trainer::served(const SymbolBindings& sizes) {
   ExecutableFamily& family = frozen(Reading::inference);
-  const std::shared_ptr<Executable> executable = [&] {
-    const LongWork compiling;
-    family.bind(variables_);
-    return family.at(sizes);
-  }();
-  return executable->run(inputs);
+  const LongWork compiling;
+  family.bind(variables_);
+  return family.at(sizes);
 }
 
 int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputReceiver& receive_outputs,

@@ -10,6 +10,7 @@
 #include "tessera/graph/graph.h"
 
 #include "passes/run_pass.h"
+#include "support/fusions.h"
 #include "support/tf32.h"
 
 namespace tessera::testing {
@@ -26,6 +27,26 @@ inline std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const s
       "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
       "  output y = %y\n}}",
       type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+}
+
+// As fuse_patterns makes them: a bias, perhaps a residual, perhaps a relu.
+inline std::unique_ptr<Graph> fused_of(const ConvolutionCase& own, const std::string& type, bool residual,
+                                       bool relu) {
+  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
+  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]{8}) {{\n"
+      "  %c: {0}{3} = convolution(%x, %weight) "
+      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
+      "  %b = add(%c, %bias)\n{9}{10}  output y = {11}\n}}",
+      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels,
+      residual ? fmt::format(", input %residual: {}{}", type, own.y) : "",
+      residual ? "  %s = add(%b, %residual)\n" : "",
+      relu ? fmt::format("  %r = relu({})\n", residual ? "%s" : "%b") : "",
+      relu       ? "%r"
+      : residual ? "%s"
+                 : "%b"));
+  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
+  return parse_graph(print(*graph));
 }
 
 inline std::unique_ptr<Graph> gradient_of(const ConvolutionCase& own, const std::string& type) {

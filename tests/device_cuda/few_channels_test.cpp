@@ -60,17 +60,8 @@ std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::stri
       type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
 }
 
-// As fuse_patterns makes it.
 std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& type) {
-  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
-  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]) {{\n"
-      "  %c: {0}{3} = convolution(%x, %weight) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
-      "  %s = add(%c, %bias)\n  %y = relu(%s)\n  output y = %y\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels));
-  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
-  return parse_graph(print(*graph));
+  return fused_of(own, type, false, true);
 }
 
 using MakeGraph = std::unique_ptr<Graph> (*)(const ConvolutionCase& own, const std::string& type);

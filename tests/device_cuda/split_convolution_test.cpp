@@ -5,7 +5,6 @@
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
-#include "support/fusions.h"
 #include "support/sum_tolerance.h"
 
 namespace tessera::testing {
@@ -24,26 +23,6 @@ std::vector<ConvolutionCase> cases() {
           {"OddPadding", "[2, 9, 4, 192]", "[64, 2, 2, 192]", "[2, 9, 4, 64]", 1, 1, 0},
           {"LargeWindow", "[1, 6, 6, 64]", "[64, 5, 5, 64]", "[1, 2, 2, 64]", 1, 0, 0},
           {"OnePixel", "[1, 1, 1, 576]", "[32, 1, 1, 576]", "[1, 1, 1, 32]", 1, 0, 0}};
-}
-
-// As fuse_patterns makes them: a bias, perhaps a residual, perhaps a relu.
-std::unique_ptr<Graph> fused_of(const ConvolutionCase& own, const std::string& type, bool residual,
-                                bool relu) {
-  const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
-  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]{8}) {{\n"
-      "  %c: {0}{3} = convolution(%x, %weight) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
-      "  %b = add(%c, %bias)\n{9}{10}  output y = {11}\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels,
-      residual ? fmt::format(", input %residual: {}{}", type, own.y) : "",
-      residual ? "  %s = add(%b, %residual)\n" : "",
-      relu ? fmt::format("  %r = relu({})\n", residual ? "%s" : "%b") : "",
-      relu       ? "%r"
-      : residual ? "%s"
-                 : "%b"));
-  EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
-  return parse_graph(print(*graph));
 }
 
 std::vector<std::unique_ptr<Graph>> graphs_of(const ConvolutionCase& own, const std::string& type) {

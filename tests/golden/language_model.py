@@ -5,25 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 import formula
-from masked_language_model import decaying_adamw
-
-STEPS, BATCH, TOKENS, VOCABULARY, WIDTH, HEADS, LAYERS = 20, 8, 12, 29, 16, 2, 2
-
-
-class Layer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm0 = nn.LayerNorm(WIDTH)
-        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
-        self.norm1 = nn.LayerNorm(WIDTH)
-        self.fc0 = nn.Linear(WIDTH, 4 * WIDTH)
-        self.fc1 = nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        y = self.norm0(x)
-        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-        x = x + self.attention(y, y, y, attn_mask=hidden, need_weights=False)[0]
-        return x + self.fc1(functional.gelu(self.fc0(self.norm1(x)), approximate="tanh"))
+from masked_language_model import BATCH, LAYERS, STEPS, TOKENS, VOCABULARY, WIDTH, Layer, decaying_adamw
 
 
 class Network(nn.Module):
@@ -32,7 +14,7 @@ class Network(nn.Module):
         self.words = nn.Embedding(VOCABULARY, WIDTH)
         self.positions = nn.Embedding(TOKENS, WIDTH)
         for layer in range(LAYERS):
-            self.add_module(f"layer{layer}", Layer())
+            self.add_module(f"layer{layer}", Layer(causal=True, gelu="tanh"))
         self.norm = nn.LayerNorm(WIDTH)
 
     def forward(self, tokens):

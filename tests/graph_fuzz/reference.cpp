@@ -149,17 +149,16 @@ class Interpreter {
     }
   }
 
-  // From -1 to 1. Equal elements round alike, and of many the errors add up then; every other shake does as
-  // much. The others find the ties among them.
-  double unit_for(double x) {
-    const bool alike = shake_.seed % 2 == 0;
-    return 2.0 * random_.uniform(alike ? tensor_ ^ std::bit_cast<uint64_t>(x) : drawn_++) - 1;
-  }
-
   // Zeros stay: they are products with zero and what masks leave, in every kernel.
   void move(Tensor& tensor, double relative, double share_of_largest, double absolute) {
     if (relative == 0) return;
-    tensor_ = uint64_t{random_.word(drawn_++)} << 8;
+    // From -1 to 1. Equal elements round alike, and of many the errors add up then; every other shake does as
+    // much. The others find the ties among them.
+    const uint64_t own = uint64_t{random_.word(drawn_++)} << 8;
+    const auto unit_for = [&](double x) {
+      const bool alike = shake_.seed % 2 == 0;
+      return 2.0 * random_.uniform(alike ? own ^ std::bit_cast<uint64_t>(x) : drawn_++) - 1;
+    };
     if (tensor.data_type() == DataType::fp32) {
       double largest = 0;
       for (const float x : tensor.data<float>())
@@ -186,7 +185,6 @@ class Interpreter {
   const Shake shake_;
   const Random random_;
   uint64_t drawn_ = 0;
-  uint64_t tensor_ = 0;  // a number of its own
   bool in_body_ = false;
 };
 

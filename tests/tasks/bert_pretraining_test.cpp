@@ -8,7 +8,6 @@
 #include "tessera/train/trainer.h"
 
 #include "support/expect_error.h"
-#include "support/temporary_folder.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -170,19 +169,12 @@ TEST(BertPretraining, MasksTheShareOfWhatMayBeMasked) {
 
 TEST(BertPretraining, ResumesToTheSameBits) {
   const data::Rows source(counting(100), {.batch_size = 20});
-  const nn::Task task = tasks::bert_pretraining(small_options(0.1));
-  train::TrainerOptions options = small_training();
-  options.optimizer = optim::lamb({.learning_rate = 1e-2});
-  train::Trainer straight(task, options);
-  straight.fit(source, {.epochs = 2});
-  const TemporaryFolder folder;
-  train::Trainer first(task, options);
-  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = 7});
-  train::Trainer second(task, options);
-  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
-  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
-  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
-            std::vector<std::string>{});
+  const auto make = [] {
+    train::TrainerOptions options = small_training();
+    options.optimizer = optim::lamb({.learning_rate = 1e-2});
+    return train::Trainer(tasks::bert_pretraining(small_options(0.1)), options);
+  };
+  expect_same_bits_when_resumed(make, source, 7);
 }
 
 TEST(BertPretraining, InSixteenBitsGivesTheLossOfFullPrecision) {

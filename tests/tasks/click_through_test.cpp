@@ -6,7 +6,6 @@
 #include "tessera/train/trainer.h"
 
 #include "support/expect_error.h"
-#include "support/temporary_folder.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -83,16 +82,7 @@ TEST(ClickThrough, AStepCostsItsBatchHoweverLargeATableIs) {
 
 TEST(ClickThrough, ResumesToTheSameBits) {
   const data::Rows source(rows(400), {.batch_size = 50});
-  train::Trainer straight(small_task(), small_training());
-  straight.fit(source, {.epochs = 2});
-  const TemporaryFolder folder;
-  train::Trainer first(small_task(), small_training());
-  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = 11});
-  train::Trainer second(small_task(), small_training());
-  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
-  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
-  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
-            std::vector<std::string>{});
+  expect_same_bits_when_resumed([] { return train::Trainer(small_task(), small_training()); }, source, 11);
 }
 
 TEST(ClickThrough, CountsPairsForTheArea) {

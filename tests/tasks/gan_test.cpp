@@ -5,7 +5,6 @@
 #include "tessera/data/loader.h"
 #include "tessera/train/trainer.h"
 
-#include "support/temporary_folder.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -58,17 +57,8 @@ TEST(Gan, LearnsWhereTheLightIs) {
 }
 
 TEST(Gan, ResumesToTheSameBits) {
-  const data::Loader source = loader(64, true);
-  train::Trainer straight(small_gan(), small_training());
-  straight.fit(source, {.epochs = 2});
-  const TemporaryFolder folder;
-  train::Trainer first(small_gan(), small_training());
-  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = 3});
-  train::Trainer second(small_gan(), small_training());
-  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
-  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
-  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
-            std::vector<std::string>{});
+  expect_same_bits_when_resumed([] { return train::Trainer(small_gan(), small_training()); },
+                                loader(64, true), 3);
 }
 
 // What is exported makes pictures: the discriminator is not in it.

@@ -8,7 +8,6 @@
 #include "tessera/train/trainer.h"
 
 #include "support/expect_error.h"
-#include "support/temporary_folder.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -101,16 +100,7 @@ TEST(LanguageModel, ShowsTextAndWhatItForetold) {
 
 TEST(LanguageModel, ResumesToTheSameBits) {
   const data::Rows source(counting(100), {.batch_size = 20});
-  train::Trainer straight(small_task(0.1), small_training());
-  straight.fit(source, {.epochs = 2});
-  const TemporaryFolder folder;
-  train::Trainer first(small_task(0.1), small_training());
-  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = 7});
-  train::Trainer second(small_task(0.1), small_training());
-  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
-  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
-  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
-            std::vector<std::string>{});
+  expect_same_bits_when_resumed([] { return train::Trainer(small_task(0.1), small_training()); }, source, 7);
 }
 
 TEST(LanguageModel, RefusesRowsWithoutANext) {

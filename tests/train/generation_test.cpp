@@ -124,6 +124,7 @@ train::TextContinuation digits() {
 // From less than a row, from more, and from nothing.
 TEST(ContinueText, GoesOnPastARow) {
   train::Trainer trainer = counting_trainer();
+  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
   const auto text_after = [&](std::string_view prompt, train::GenerationOptions options) {
     std::string text;
     options.sampling.temperature = 0;
@@ -131,7 +132,7 @@ TEST(ContinueText, GoesOnPastARow) {
       text += piece;
       return true;
     };
-    const int64_t drawn = train::continue_text(trainer, digits(), prompt, options, keep);
+    const int64_t drawn = train::continue_text(*network, digits(), prompt, options, keep);
     return text + " " + std::to_string(drawn);
   };
   EXPECT_EQ(text_after("78", {.tokens = 15}), "901234567890123 15");
@@ -144,24 +145,27 @@ TEST(ContinueText, GoesOnPastARow) {
 
 TEST(ContinueText, EndsWhereNoMoreIsWanted) {
   train::Trainer trainer = counting_trainer();
+  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
   int pieces = 0;
   const auto three = [&](std::string_view) { return ++pieces < 3; };
-  EXPECT_EQ(train::continue_text(trainer, digits(), "1", {.tokens = 50}, three), 3);
+  EXPECT_EQ(train::continue_text(*network, digits(), "1", {.tokens = 50}, three), 3);
   EXPECT_EQ(pieces, 3);
 }
 
 TEST(ContinueText, NeedsSomethingToGoOnFrom) {
   train::Trainer trainer = counting_trainer();
+  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
   train::TextContinuation without_start = digits();
   without_start.start.clear();
   const auto ignore = [](std::string_view) { return true; };
-  EXPECT_ERROR(train::continue_text(trainer, without_start, "", {}, ignore), ErrorCode::invalid_argument,
+  EXPECT_ERROR(train::continue_text(*network, without_start, "", {}, ignore), ErrorCode::invalid_argument,
                "give a prompt");
 }
 
 // Bytes of one character come together.
 TEST(ContinueText, GivesWholeCharacters) {
   train::Trainer trainer = counting_trainer();
+  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
   train::TextContinuation euros = digits();
   euros.text = [](std::span<const int32_t> tokens) {
     constexpr std::string_view kEuro = "\xe2\x82\xac";
@@ -174,7 +178,7 @@ TEST(ContinueText, GivesWholeCharacters) {
     pieces.emplace_back(piece);
     return true;
   };
-  train::continue_text(trainer, euros, "1", {.tokens = 6}, keep);
+  train::continue_text(*network, euros, "1", {.tokens = 6}, keep);
   EXPECT_EQ(pieces, (std::vector<std::string>(2, "\xe2\x82\xac")));
 }
 

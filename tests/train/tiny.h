@@ -7,12 +7,17 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "tessera/base/random.h"
 #include "tessera/data/loader.h"
 #include "tessera/data/rows.h"
 #include "tessera/nn/layers.h"
 #include "tessera/tasks/image_classification.h"
+#include "tessera/train/checkpoint.h"
 #include "tessera/train/trainer.h"
+
+#include "support/temporary_folder.h"
 
 namespace tessera::testing {
 
@@ -143,6 +148,22 @@ inline std::vector<std::string> different_tensors(const std::map<std::string, Te
     if (!a.contains(name)) names.push_back(name);
   }
   return names;
+}
+
+// A training of two epochs that stops after so many steps and goes on in another trainer, against one that
+// does not stop.
+inline void expect_same_bits_when_resumed(const std::function<train::Trainer()>& make,
+                                          const data::Source& source, int64_t steps) {
+  train::Trainer straight = make();
+  straight.fit(source, {.epochs = 2});
+  const TemporaryFolder folder;
+  train::Trainer first = make();
+  first.fit(source, {.epochs = 2, .checkpoints = folder.path(), .max_steps = steps});
+  train::Trainer second = make();
+  second.restore(load_checkpoint(folder / "last.safetensors"), "last");
+  EXPECT_TRUE(second.fit(source, {.epochs = 2}).completed);
+  EXPECT_EQ(different_tensors(second.training_state().tensors, straight.training_state().tensors),
+            std::vector<std::string>{});
 }
 
 }  // namespace tessera::testing

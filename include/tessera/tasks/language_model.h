@@ -24,9 +24,8 @@ struct LanguageModelOptions {
 // position's embedding beside the word's, and the words' embeddings as the output's weights.
 //   inputs:    tokens int32 [batch, tokens]
 //   objective: loss, the mean cross-entropy in nats of every token but a row's first
-//   served:    logits fp32 [batch, tokens, vocabulary], of the token after each place; training teaches
-//   nothing
-//              of the one after a row's last
+//   served:    logits fp32 [batch, tokens, vocabulary], of the token after each place; of the one after a
+//              row's last it has learned nothing
 // Throws Error(invalid_argument) where a row has nothing to foretell.
 nn::Task language_model(const LanguageModelOptions& options = {});
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::train {
+#include "tessera/compile/executable.h"
 
-class Trainer;
+namespace tessera::train {
 
 // Of which tokens one is drawn, and how. In this order: the top_k likeliest, of those the likeliest whose
 // probabilities add up to top_p.
@@ -38,10 +38,10 @@ struct GenerationOptions {
   Sampling sampling = {};
   std::vector<std::string> stops = {};  // the text ends before the first of them
 };
-// Gives `receive` the text after the prompt, piece by piece; it returns false to have no more. Each token
-// costs a run over a whole row. Returns how many tokens were drawn. Throws as draw_token(), and
-// Error(invalid_argument) where there is nothing to go on from.
-int64_t continue_text(Trainer& trainer, const TextContinuation& continuation, std::string_view prompt,
+// `network`: of one row (Trainer::served()). Gives `receive` the text after the prompt, piece by piece; it
+// returns false to have no more. Each token costs a run over a whole row. Returns how many tokens were drawn.
+// Throws as draw_token(), and Error(invalid_argument) where there is nothing to go on from.
+int64_t continue_text(Executable& network, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,
                       const std::function<bool(std::string_view piece)>& receive);
 

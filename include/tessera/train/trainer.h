@@ -137,8 +137,9 @@ class Trainer {
                   const EvaluationLimits& limits = {});
   // All of it, by name: [samples, ...]. Throws as PredictionTable::add().
   Feeds predict(const data::Source& source, const EvaluationLimits& limits = {});
-  // The same of one batch of these extents, by name.
-  Feeds serve(const Feeds& inputs, const SymbolBindings& sizes);
+  // What computes it for batches of these extents, with the weights as they are now; for runs one after
+  // another, until the trainer does something else.
+  std::shared_ptr<Executable> served(const SymbolBindings& sizes);
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.

@@ -20,7 +20,6 @@ using backend::refuse_unless;
 
 constexpr int kFirstWithClusters = 90;
 constexpr int64_t kMostStages = 8;
-constexpr int64_t kMostPixels = int64_t{1} << 16;  // more have tiles enough
 
 // The problem P of kernels/split_convolution.cuh.
 struct SplitProblem {
@@ -51,7 +50,6 @@ struct SplitProblem {
     constexpr int64_t kMostElements = int64_t{1} << 30;  // an int holds their places
     refuse_unless(std::max(element_count(x), element_count(weight)) <= kMostElements, "{} and {} elements",
                   element_count(x), element_count(weight));
-    refuse_unless(pixels() <= kMostPixels, "{} pixels", pixels());
     const int64_t blocks = gpu.multiprocessors;
     constexpr int64_t kMostSplits = 8;  // of a cluster on any card
     while (splits < kMostSplits && 2 * splits * tiles() <= blocks && 4 * splits <= parts()) splits *= 2;
