@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/device/common/channel_order.h"
+#include "tessera/device/common/refusal.h"
 
 namespace tessera::cpu {
 
@@ -26,6 +27,24 @@ bool ConvolutionProblem::has_window() const {
 bool ConvolutionProblem::is_pointwise() const {
   return groups == 1 && !has_window() && all_are(1, strides) && all_are(0, padding_low) &&
          all_are(0, padding_high);
+}
+
+bool ConvolutionProblem::misses_image() const {
+  const size_t axes = source.size() - 2;
+  const auto misses = [&](size_t axis) {
+    const int64_t elements = weight[weight.size() - axes + axis];
+    for (int64_t place = 0; place < destination[2 + axis]; ++place) {
+      for (int64_t element = 0; element < elements; ++element) {
+        const int64_t at = place * strides[axis] - padding_low[axis] + element * (dilations[axis] + 1);
+        if (at >= 0 && at < source[2 + axis]) return false;
+      }
+    }
+    return true;
+  };
+  for (size_t axis = 0; axis < axes; ++axis) {
+    if (misses(axis)) return true;
+  }
+  return false;
 }
 
 int64_t ConvolutionProblem::pixels() const {
@@ -53,6 +72,12 @@ memory::desc ConvolutionProblem::weight_stored(memory::data_type type) const {
   memory::dims strides = channels_last_strides(one_group);
   strides.insert(strides.begin(), strides[0] * weight[1]);
   return strided(weight, type, strides);
+}
+
+void refuse_beside_image(const ConvolutionProblem& problem, memory::data_type type) {
+  backend::refuse_unless(
+      type != memory::data_type::bf16 || !problem.misses_image(),
+      "oneDNN 3.2 ends the program for windows in bf16 that miss the image, where it has AMX");
 }
 
 ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,

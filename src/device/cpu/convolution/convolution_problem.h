@@ -17,6 +17,8 @@ struct ConvolutionProblem {
   bool has_window() const;  // of more than one element
   // A window of one element, no stride, padding or groups: a matrix product over pixels.
   bool is_pointwise() const;
+  // Along some axis no element of the window is ever on the image: the result is nothing but a bias.
+  bool misses_image() const;
   int64_t pixels() const;  // N times the spatial extents of the destination
 
   // As the graph stores them: [N, spatial..., C], [K, spatial..., C/groups], [N, spatial..., K].
@@ -29,6 +31,10 @@ struct ConvolutionProblem {
 // Error(unsupported) for what oneDNN cannot describe.
 ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,
                                             const Shape& destination, const Attributes& attributes);
+
+// Of a convolution or its data gradient by oneDNN, which ends the program: refuses windows in bf16 that miss
+// the image. tests/device_cpu/onednn_amx_faults_test.cpp tells when the installed version does so no more.
+void refuse_beside_image(const ConvolutionProblem& problem, dnnl::memory::data_type type);
 
 // oneDNN's axis order N, C, spatial... for a channels-last tensor of `dims` (already in that order).
 dnnl::memory::desc channels_last(const dnnl::memory::dims& dims, dnnl::memory::data_type type);

@@ -43,6 +43,7 @@ OnednnPlan plan_direct(const KernelRequest& request, bool blocked) {
   refuse_unless(
       !blocked || !forward.chain.adds_whole_tensor(),
       "oneDNN 3.2 reads a residual beside blocked activations as if it were stored like the result");
+  refuse_beside_image(problem, type);
   const auto activations = [&](const memory::dims& dims) {
     return blocked ? any_layout(dims, type) : channels_last(dims, type);
   };

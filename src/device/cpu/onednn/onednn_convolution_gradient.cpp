@@ -70,6 +70,7 @@ GradientRequest weight_request(const Node& node, bool blocked) {
 OnednnPlan plan_data(const KernelRequest& kernel, bool blocked) {
   const GradientRequest request = data_request(kernel.node, blocked);
   const ConvolutionProblem& problem = request.problem;
+  refuse_beside_image(problem, request.type);
   const auto descriptor = implemented(dnnl::convolution_backward_data::primitive_desc(
       onednn_engine(), kDirect, request.source, request.weight, request.destination, problem.strides,
       problem.dilations, problem.padding_low, problem.padding_high,
