@@ -66,8 +66,8 @@ Total add_up(const Explanation& explained) {
   return total;
 }
 
-nlohmann::json node_json(const Explanation& explained, size_t index) {
-  const NodeReport& node = explained.executable.nodes()[index];
+// Which kernel it is, and of which.
+nlohmann::json choice_json(const NodeReport& node) {
   auto candidates = nlohmann::json::array();
   for (const CandidateReport& candidate : node.candidates) {
     nlohmann::json entry = {{"name", candidate.name}};
@@ -78,10 +78,18 @@ nlohmann::json node_json(const Explanation& explained, size_t index) {
     }
     candidates.push_back(std::move(entry));
   }
-  nlohmann::json json = {{"name", node.name},     {"operator", node.operator_name},
-                         {"kernel", node.kernel}, {"candidates", std::move(candidates)},
-                         {"flops", node.flops},   {"bytes", node.bytes},
-                         {"once", node.once}};
+  return {{"name", node.name},
+          {"operator", node.operator_name},
+          {"kernel", node.kernel},
+          {"candidates", std::move(candidates)}};
+}
+
+nlohmann::json node_json(const Explanation& explained, size_t index) {
+  const NodeReport& node = explained.executable.nodes()[index];
+  nlohmann::json json = choice_json(node);
+  json["flops"] = node.flops;
+  json["bytes"] = node.bytes;
+  json["once"] = node.once;
   if (!node.memory.empty()) json["memory"] = node.memory;
   if (!node.lane.empty()) json["lane"] = node.lane;
   if (node.arithmetic.has_value()) json["arithmetic"] = to_string(*node.arithmetic);
@@ -131,9 +139,11 @@ void print_json(const Explanation& explained) {
   const Executable& executable = explained.executable;
   nlohmann::json json = {{"device", device_json(explained)},
                          {"nodes", nlohmann::json::array()},
+                         {"replaced", nlohmann::json::array()},
                          {"passes", nlohmann::json::array()},
                          {"total", total_json(explained)}};
   for (size_t i = 0; i < executable.nodes().size(); ++i) json["nodes"].push_back(node_json(explained, i));
+  for (const NodeReport& node : executable.replaced()) json["replaced"].push_back(choice_json(node));
   if (explained.timed()) json["times_recorded"] = explained.times.recorded;
   for (const PassReport& pass : executable.passes()) {
     json["passes"].push_back({{"name", pass.name},
@@ -160,6 +170,14 @@ void print_json(const Explanation& explained) {
   fmt::print("{}\n", dump_json(json, 1));
 }
 
+void print_candidates(const NodeReport& node) {
+  for (const CandidateReport& candidate : node.candidates) {
+    if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
+    if (candidate.microseconds >= 0)
+      fmt::print("      {} {:.1f} us\n", candidate.name, candidate.microseconds);
+  }
+}
+
 void print_node(const Explanation& explained, size_t index) {
   const NodeReport& node = explained.executable.nodes()[index];
   fmt::print("  {:<44} {:<28} {:<32} {:>9.3f} MFLOP {:>9}", node.name, node.operator_name, node.kernel,
@@ -181,10 +199,15 @@ void print_node(const Explanation& explained, size_t index) {
   fmt::print("\n");
   if (!node.memory.empty()) fmt::print("      {}\n", node.memory);
   if (!node.lane.empty()) fmt::print("      beside what follows, {}\n", node.lane);
-  for (const CandidateReport& candidate : node.candidates) {
-    if (!candidate.refused.empty()) fmt::print("      {} refused: {}\n", candidate.name, candidate.refused);
-    if (candidate.microseconds >= 0)
-      fmt::print("      {} {:.1f} us\n", candidate.name, candidate.microseconds);
+  print_candidates(node);
+}
+
+void print_replaced(const std::vector<NodeReport>& nodes) {
+  if (nodes.empty()) return;
+  fmt::print("\nNodes of which the parts run\n");
+  for (const NodeReport& node : nodes) {
+    fmt::print("  {:<44} {:<28} {}\n", node.name, node.operator_name, node.kernel);
+    print_candidates(node);
   }
 }
 
@@ -266,6 +289,7 @@ void print_text(const Explanation& explained) {
                                : explained.times.recorded ? "each measured by the device, in one recorded run"
                                                           : "each measured alone: the host waits for it");
   for (size_t i = 0; i < executable.nodes().size(); ++i) print_node(explained, i);
+  print_replaced(executable.replaced());
   print_totals(explained);
   const MemoryPlan& plan = executable.memory_plan();
   fmt::print(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 
 #include "tessera/base/error.h"
 #include "tessera/base/progress.h"
@@ -15,16 +14,14 @@
 #include "compile/lane_check.h"
 #include "compile/lane_run.h"
 #include "compile/packed_inputs.h"
+#include "compile/planned_steps.h"
 #include "compile/queue_work.h"
 #include "compile/recorded_run.h"
 #include "compile/run_inputs.h"
 #include "compile/run_outputs.h"
 #include "compile/run_updates.h"
 #include "compile/run_variables.h"
-#include "compile/schedule.h"
-#include "compile/step.h"
 #include "compile/step_timer.h"
-#include "compile/storage.h"
 
 namespace tessera {
 namespace {
@@ -55,21 +52,23 @@ class PlannedExecutable : public Executable {
     passes_ = run_pipeline(*graph_, pipeline(options_.passes),
                            {options_.passes, pass_target(*graph_, *device_, options_)}, options_.pipeline);
     phases_.push_back({"passes", {begin, Clock::now()}});
-    inputs_.emplace(*graph_, *device_, *queue_);
-    outputs_.emplace(*graph_, *queue_);
-    schedule_ = schedule(*graph_, options.passes.frozen, lane_of(*device_, options_));
-    groups_ = groups_of(schedule_.on_lane, options_);
-    end_phase("schedule");
     const StorageOptions storage{.reuse = options.plan_memory, .alignment = device_->memory_alignment()};
-    const Views views = find_views(*graph_, schedule_, storage);
-    lanes_ = plan_lanes(*graph_, schedule_, views);
-    std::tie(once_, steps_, reports_) = choose_steps(schedule_, views, *device_, options_);
+    PlannedSteps planned = plan_steps(*graph_, *device_, options_, storage);
+    schedule_ = std::move(planned.schedule);
+    once_ = std::move(planned.once);
+    steps_ = std::move(planned.every_run);
+    reports_ = std::move(planned.reports);
+    replaced_ = std::move(planned.replaced);
+    groups_ = groups_of(schedule_.on_lane, options_);
+    lanes_ = plan_lanes(*graph_, schedule_, planned.views);
     // After those that run once come those of every run.
     for (size_t step = 0; step < steps_.size(); ++step)
       reports_[once_.size() + step].lane = lanes_.describe(step, schedule_);
-    end_phase("choose kernels");
-    plan_ = plan_storage(*graph_, schedule_, views, lanes_, kernel_pointers(steps_), storage);
-    verify(lanes_, schedule_, views, plan_);
+    end_phase("schedule and choose kernels");
+    inputs_.emplace(*graph_, *device_, *queue_);
+    outputs_.emplace(*graph_, *queue_);
+    plan_ = plan_storage(*graph_, schedule_, planned.views, lanes_, kernel_pointers(steps_), storage);
+    verify(lanes_, schedule_, planned.views, plan_);
     derived_.emplace(schedule_, plan_, *device_,
                      [this](const Node& node) { return request_for(node, schedule_, options_); });
     packed_.emplace(steps_, *derived_, *device_, plan_.memory);
@@ -89,6 +88,7 @@ class PlannedExecutable : public Executable {
   const MemoryPlan& memory_plan() const override { return plan_.memory; }
   const std::shared_ptr<Workspace>& workspace() const override { return workspace_; }
   const std::vector<NodeReport>& nodes() const override { return reports_; }
+  const std::vector<NodeReport>& replaced() const override { return replaced_; }
   const std::vector<PassReport>& passes() const override { return passes_; }
   const std::vector<PhaseReport>& phases() const override { return phases_; }
 
@@ -391,6 +391,7 @@ class PlannedExecutable : public Executable {
   std::vector<Step> once_;
   std::vector<Step> steps_;
   std::vector<NodeReport> reports_;
+  std::vector<NodeReport> replaced_;
   StoragePlan plan_;
   std::optional<RunInputs> inputs_;
   std::optional<RunOutputs> outputs_;

@@ -1,5 +1,8 @@
 #include "compile/kernel_choice.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "tessera/base/error.h"
 #include "tessera/graph/operator.h"
 
@@ -32,6 +35,21 @@ std::optional<Precision> arithmetic_of(const KernelRequest& request) {
     default:
       return is_product && request.tf32 ? Precision::tf32 : Precision::fp32;
   }
+}
+
+// An output that is an input, or another output too, is a copy that the kernel makes.
+bool makes_each_output(const Graph& graph) {
+  std::unordered_set<const Value*> seen;
+  return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](const Graph::Output& output) {
+    return output.value->producer() != nullptr && seen.insert(output.value).second;
+  });
+}
+
+std::shared_ptr<const Graph> graph_to_place(const KernelCandidate& candidate, const KernelRequest& request) {
+  if (!candidate.graph) return nullptr;
+  std::shared_ptr<const Graph> graph =
+      naming_kernel(candidate.name, request.node, [&] { return candidate.graph(request); });
+  return makes_each_output(*graph) ? graph : nullptr;
 }
 
 }  // namespace
@@ -73,8 +91,10 @@ ChosenKernel choose_kernel(const KernelQuestion& question, size_t place, Candida
     }
   }
   report.kernel = winner->name();
-  if (device.executes() || device.plans_kernels())
-    choice.kernel = naming_kernel(winner->name(), node, winner->make);
+  if (device.executes() || device.plans_kernels()) {
+    choice.graph = graph_to_place(*winner->candidate, request);
+    if (choice.graph == nullptr) choice.kernel = naming_kernel(winner->name(), node, winner->make);
+  }
   report.choice = {begin, Clock::now()};
   return choice;
 }

@@ -9,7 +9,8 @@
 namespace tessera {
 
 struct ChosenKernel {
-  std::unique_ptr<Kernel> kernel;  // null on a device that does not execute
+  std::unique_ptr<Kernel> kernel;      // null on a device that does not execute, and beside a graph
+  std::shared_ptr<const Graph> graph;  // to take the node's place; mostly none
   NodeReport report;
 };
 

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "tessera/compile/executable.h"
 
 #include "compile/schedule.h"
-#include "compile/views.h"
 
 namespace tessera {
 
@@ -28,10 +26,5 @@ struct Step {
 std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps);
 
 KernelRequest request_for(const Node& node, const Schedule& schedule, const CompileOptions& options);
-
-// The steps that run once, those of every run, and reports of both in that order. Throws Error(unsupported)
-// when no kernel takes a node.
-std::tuple<std::vector<Step>, std::vector<Step>, std::vector<NodeReport>> choose_steps(
-    const Schedule& schedule, const Views& views, Device& device, const CompileOptions& options);
 
 }  // namespace tessera

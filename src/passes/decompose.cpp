@@ -23,6 +23,22 @@ void expand(Graph& graph, Node* node, const GraphRule& rule) {
   }
 }
 
+void expand(Graph& graph, Node* node, const Graph& body) {
+  expand(graph, node, [&](const Node&, const std::vector<Value*>& inputs) {
+    ValueMapping mapping;
+    for (const auto& input : body.inputs()) mapping[input.get()] = inputs.at(input->index());
+    for (const auto& part : body.nodes()) {
+      for (const auto& output : copy_node(*part, graph, mapping)->outputs()) {
+        const std::string name = node->name() + "/" + output->name();
+        if (graph.find(name) == nullptr) graph.rename(output.get(), name);
+      }
+    }
+    std::vector<Value*> outputs;
+    for (const Graph::Output& output : body.outputs()) outputs.push_back(mapping.at(output.value));
+    return outputs;
+  });
+}
+
 bool decompose_composites(Graph& graph, const std::function<bool(const OperatorSchema& schema)>& stays) {
   bool changed = false;
   for (bool again = true; again;) {

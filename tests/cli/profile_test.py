@@ -68,7 +68,7 @@ class ProfileTest(ProgramTest):
         self.assertEqual(kinds, ["take inputs"] + ["take inputs", "wait for the run before, read its outputs"] * 4)
         self.assertNotIn("steps", rows)  # and has no timer of its own
         compiler = [name for name, _, _, _ in rows["compiler"]]
-        for name in ("passes", "fuse_elementwise", "schedule", "choose kernels", "plan memory"):
+        for name in ("passes", "fuse_elementwise", "schedule and choose kernels", "plan memory"):
             self.assertIn(name, compiler)
         self.assertLess(rows["compiler"][0][1], runs[0][1])
         self.assertEqual(trace["otherData"]["model"], "mlp")

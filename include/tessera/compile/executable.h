@@ -100,6 +100,9 @@ class Executable {
   // In which it runs; Workspace::uses() says with whom.
   virtual const std::shared_ptr<Workspace>& workspace() const = 0;
   virtual const std::vector<NodeReport>& nodes() const = 0;
+  // Nodes whose best kernel was a graph of its own, by the name of `kernel`: its nodes are among nodes() in
+  // their place, and have their names with that of the node before it.
+  virtual const std::vector<NodeReport>& replaced() const = 0;
   virtual const std::vector<PassReport>& passes() const = 0;
   // One after the other, without gaps.
   virtual const std::vector<PhaseReport>& phases() const = 0;

@@ -85,6 +85,10 @@ struct KernelCandidate {
   bool fallback = false;
   // Asked and taken by the tuner alone, after all others: what a refusal costs only a measurement pays back.
   bool only_tuned = false;
+  // The graph that the kernel runs in place of the node, where that is all it does; its inputs and outputs
+  // are the node's, in order. Where such a candidate wins, the graph takes the node's place, so that one
+  // schedule and one plan of memory see all of it. Its kernel is what is timed and compared. Empty: none.
+  std::function<std::shared_ptr<const Graph>(const KernelRequest& request)> graph = {};
   // Finds out, once, what there is to know of the node; the request outlives what is returned. What it throws
   // is no refusal: the device failed, or memory is lacking, and another candidate must not hide that.
   std::function<std::variant<Refusal, KernelMaker>(const KernelRequest& request)> plan;

@@ -19,5 +19,7 @@ bool decompose_composites(Graph& graph, const std::function<bool(const OperatorS
 void decompose(Graph& graph, Node* node);
 // Replaces one node by what the rule makes of it.
 void expand(Graph& graph, Node* node, const GraphRule& rule);
+// Replaces one node by the nodes of `body`, whose inputs and outputs are the node's, in order.
+void expand(Graph& graph, Node* node, const Graph& body);
 
 }  // namespace tessera

@@ -195,25 +195,32 @@ std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph,
 }
 
 KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
+  // The node outlives its kernels, and so does its body.
+  const auto body_of = [](const KernelRequest& request) {
+    return std::shared_ptr<const Graph>(std::shared_ptr<void>(), request.node.body());
+  };
   KernelCandidate candidate =
-      checked_candidate("unfused", [candidates](const KernelRequest& request) -> KernelMaker {
+      checked_candidate("unfused", [candidates, body_of](const KernelRequest& request) -> KernelMaker {
         refuse_unless(request.node.body() != nullptr, "the node is not fused");
-        return [candidates, &request] {
-          // The node outlives its kernels, and so does its body.
-          const std::shared_ptr<const Graph> body(std::shared_ptr<void>(), request.node.body());
-          return make_subgraph_kernel(body, request, candidates);
+        return [candidates, body_of, &request] {
+          return make_subgraph_kernel(body_of(request), request, candidates);
         };
       });
   candidate.rounds_between = true;
+  candidate.graph = body_of;
   return candidate;
 }
 
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
                                const PassTarget& target) {
+  const auto graph_of = [=](const KernelRequest& request) -> std::shared_ptr<const Graph> {
+    return graph_of_rule(request.node, rule, target);
+  };
   KernelCandidate candidate = willing_candidate(name, [=](const KernelRequest& request) {
-    return make_subgraph_kernel(graph_of_rule(request.node, rule, target), request, candidates);
+    return make_subgraph_kernel(graph_of(request), request, candidates);
   });
   candidate.rounds_between = true;
+  candidate.graph = graph_of;
   return candidate;
 }
 

@@ -1,0 +1,105 @@
+#include "compile/planned_steps.h"
+
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "tessera/passes/decompose.h"
+
+#include "compile/communication_kernel.h"
+#include "compile/kernel_choice.h"
+
+namespace tessera {
+namespace {
+
+class StepPlanner {
+ public:
+  StepPlanner(Graph& graph, Device& device, const CompileOptions& options, const StorageOptions& storage)
+      : graph_(graph), device_(device), options_(options), storage_(storage) {
+    if (options.tune || !options.tuning_file.empty())
+      tuner_ = std::make_unique<Tuner>(device, options.tuning_file, options.tune);
+  }
+
+  PlannedSteps plan() {
+    do {
+      planned_.schedule = schedule(graph_, options_.passes.frozen, lane_of(device_, options_));
+      planned_.views = find_views(graph_, planned_.schedule, storage_);
+      choose();
+    } while (put_graphs_in_place());
+    if (tuner_ != nullptr) tuner_->save();
+    for (const Node* node : planned_.schedule.once) {
+      planned_.once.push_back(step_of(*node));
+      planned_.reports.back().once = true;
+    }
+    for (const Node* node : planned_.schedule.every_run) planned_.every_run.push_back(step_of(*node));
+    return std::move(planned_);
+  }
+
+ private:
+  // For all nodes that have none yet, in the order of the schedule.
+  void choose() {
+    std::vector<KernelQuestion> questions;
+    for (const auto* nodes : {&planned_.schedule.once, &planned_.schedule.every_run}) {
+      for (const Node* node : *nodes) {
+        if (planned_.views.is_alias(*node) || chosen_.contains(node)) continue;
+        const bool tuned =
+            tuner_ != nullptr && nodes == &planned_.schedule.every_run && device_.tunable(*node);
+        questions.push_back(
+            {request_for(*node, planned_.schedule, options_), tuned ? tuner_.get() : nullptr});
+      }
+    }
+    CandidatesAhead ahead(device_, questions);
+    for (size_t i = 0; i < questions.size(); ++i)
+      chosen_.emplace(&questions[i].request.node, choose_kernel(questions[i], i, ahead, device_));
+  }
+
+  bool put_graphs_in_place() {
+    std::vector<Node*> composites;
+    for (const auto& node : graph_.nodes()) {
+      const auto choice = chosen_.find(node.get());
+      if (choice != chosen_.end() && choice->second.graph != nullptr) composites.push_back(node.get());
+    }
+    for (Node* node : composites) {
+      // Another node may come to lie at its address.
+      ChosenKernel choice = std::move(chosen_.extract(node).mapped());
+      planned_.replaced.push_back(std::move(choice.report));
+      expand(graph_, node, *choice.graph);
+    }
+    return !composites.empty();
+  }
+
+  Step step_of(const Node& node) {
+    Step step;
+    step.node = &node;
+    if (planned_.views.is_alias(node)) {
+      planned_.reports.push_back({.name = node.name(),
+                                  .operator_name = node.operator_name(),
+                                  .kernel = "alias",
+                                  .memory = planned_.views.describe(node),
+                                  .candidates = {}});
+      return step;
+    }
+    ChosenKernel& choice = chosen_.at(&node);
+    step.kernel = std::move(choice.kernel);
+    step.kernel_name = choice.report.kernel;
+    planned_.reports.push_back(std::move(choice.report));
+    return step;
+  }
+
+  Graph& graph_;
+  Device& device_;
+  const CompileOptions& options_;
+  const StorageOptions& storage_;
+  std::unique_ptr<Tuner> tuner_;
+  std::unordered_map<const Node*, ChosenKernel> chosen_;
+  PlannedSteps planned_;
+};
+
+}  // namespace
+
+PlannedSteps plan_steps(Graph& graph, Device& device, const CompileOptions& options,
+                        const StorageOptions& storage) {
+  return StepPlanner(graph, device, options, storage).plan();
+}
+
+}  // namespace tessera
