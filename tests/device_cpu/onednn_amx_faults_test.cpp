@@ -76,9 +76,13 @@ void run_data_gradient() {
   stream.wait();
 }
 
-void expect_end_of_program(const char* implementation, const std::function<void()>& run) {
-  if (std::string(implementation).find("amx") == std::string::npos)
-    GTEST_SKIP() << onednn_version() << " runs other code on this processor";
+template <typename Descriptor>
+bool runs_with_amx(const Descriptor& descriptor) {
+  return descriptor && std::string(descriptor.impl_info_str()).find("amx") != std::string::npos;
+}
+
+void expect_end_of_program(bool has_the_code, const std::function<void()>& run) {
+  if (!has_the_code) GTEST_SKIP() << onednn_version() << " runs other code on this processor";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -93,11 +97,12 @@ void expect_end_of_program(const char* implementation, const std::function<void(
 }
 
 TEST(OnednnAmxFaults, ConvolutionsBesideTheImageEndTheProgram) {
-  expect_end_of_program(WindowBesideTheImage().forward.impl_info_str(), run_forward);
+  expect_end_of_program(runs_with_amx(WindowBesideTheImage().forward), run_forward);
 }
 
 TEST(OnednnAmxFaults, DataGradientsBesideTheImageEndTheProgram) {
-  expect_end_of_program(WindowBesideTheImage().data_gradient().impl_info_str(), run_data_gradient);
+  const WindowBesideTheImage own;
+  expect_end_of_program(own.forward && runs_with_amx(own.data_gradient()), run_data_gradient);
 }
 
 }  // namespace

@@ -104,16 +104,19 @@ class Interpreter {
 
   void run_node(const Node& node, Values& values) {
     const bool shaken = shake_.seed > 0;
-    const bool in_tf32 = shaken && shake_.tf32 && node.schema().operator_class == OperatorClass::contraction;
+    const OperatorClass kind = node.schema().operator_class;
+    const bool in_tf32 = shaken && shake_.tf32 && kind == OperatorClass::contraction;
+    // What is summed may cancel, and each partial sum is rounded: an error of the terms, not of the result.
+    const bool sums = shaken && kind == OperatorClass::reduction && !is_exact(node);
     std::vector<Tensor> rounded;
     rounded.reserve(node.inputs().size());
     std::vector<const Tensor*> inputs;
     for (const Value* value : node.inputs()) {
       const Tensor& tensor = values.at(value);
       inputs.push_back(&tensor);
-      if (!in_tf32 || tensor.data_type() != DataType::fp32) continue;
+      if (!(in_tf32 || sums) || tensor.data_type() != DataType::fp32) continue;
       rounded.push_back(tensor.clone());  // a copy would share its memory
-      move(rounded.back(), 2 * kTf32Unit, 0, 0);
+      move(rounded.back(), in_tf32 ? 2 * kTf32Unit : shake_.fp32_error, 0, 0);
       inputs.back() = &rounded.back();
     }
     std::vector<Tensor> outputs = run_reference(node, inputs);
