@@ -93,9 +93,9 @@ TEST(CudaPlan, OfInferencePreparesWeightsOnce) {
     const size_t kernels =
         count_nodes(*executable, [](const NodeReport& node) { return !node.once && node.kernel != "alias"; });
     // Convolutions, two poolings, the last layer, and a cast of what it reads and of what it makes. Where a
-    // convolution was fused with what no kernel takes, that is a cluster behind it.
-    const size_t behind = executable->replaced().size();
-    EXPECT_EQ(kernels, 53 + 3 + (precision == Precision::fp16 ? 2 : 0) + behind) << to_string(precision);
+    // convolution was fused with what no kernel takes, that is a cluster after it.
+    const size_t clusters = executable->replaced().size();
+    EXPECT_EQ(kernels, 53 + 3 + (precision == Precision::fp16 ? 2 : 0) + clusters) << to_string(precision);
   }
 }
 
