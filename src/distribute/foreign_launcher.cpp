@@ -52,24 +52,39 @@ std::string as_file_name(std::string text) {
   return text;
 }
 
-}  // namespace
-
-std::optional<Rendezvous> rendezvous_of_foreign_launcher() {
+// By which this process is one of several ranks; null where it is alone.
+const ForeignLauncher* present_launcher() {
   for (const ForeignLauncher& launcher : foreign_launchers()) {
     const std::optional<std::string> ranks = variable(launcher.ranks);
-    if (!ranks.has_value()) continue;
-    Rendezvous place{.ranks = number_of(launcher.ranks, *ranks, parse_integer)};
-    if (place.ranks == 1) continue;
-    place.rank = number_of(launcher.rank, needed(launcher, launcher.rank), parse_integer);
-    const auto of_machine =
-        number_of(launcher.of_machine, needed(launcher, launcher.of_machine), parse_integer);
-    require(of_machine == (launcher.counts_machines ? 1 : place.ranks), ErrorCode::unsupported,
-            "{} started {} ranks on several machines; ranks meet on one machine", launcher.name, place.ranks);
-    place.address = fmt::format("/dev/shm/tessera-{}-{}", ::getuid(), launcher.name);
-    for (const char* part : launcher.job) place.address += "-" + as_file_name(needed(launcher, part));
-    return place;
+    if (ranks.has_value() && number_of(launcher.ranks, *ranks, parse_integer) != 1) return &launcher;
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string name_of_foreign_launcher() {
+  const ForeignLauncher* launcher = present_launcher();
+  return launcher == nullptr ? "" : launcher->name;
+}
+
+std::optional<Rendezvous> rendezvous_of_foreign_launcher() {
+  const ForeignLauncher* present = present_launcher();
+  if (present == nullptr) return std::nullopt;
+  const ForeignLauncher& launcher = *present;
+  const auto number = [&](const char* name) {
+    return number_of(name, needed(launcher, name), parse_integer);
+  };
+  Rendezvous place{.rank = number(launcher.rank), .ranks = number(launcher.ranks)};
+  const bool is_one_machine = number(launcher.of_machine) == (launcher.counts_machines ? 1 : place.ranks);
+  place.communicator = variable(kCommunicatorVariable).value_or(is_one_machine ? kLocal : kMpi);
+  if (place.communicator != kLocal) return place;
+  require(is_one_machine, ErrorCode::unsupported,
+          "{} started {} ranks on several machines, and {} is {}, which is for one machine", launcher.name,
+          place.ranks, kCommunicatorVariable, kLocal);
+  place.address = fmt::format("/dev/shm/tessera-{}-{}", ::getuid(), launcher.name);
+  for (const char* part : launcher.job) place.address += "-" + as_file_name(needed(launcher, part));
+  return place;
 }
 
 }  // namespace tessera::distribute

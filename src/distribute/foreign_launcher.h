@@ -2,14 +2,17 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "tessera/distribute/registry.h"
 
 namespace tessera::distribute {
 
 // What mpirun (Open MPI) or srun (Slurm) says of this process in its environment; nothing where neither does,
-// or where it is the only rank. Throws Error(invalid_argument) naming the variable that is missing or no
-// number, and Error(unsupported) where the ranks are on several machines.
+// or where it is the only rank. Throws as rendezvous_of_environment() does.
 std::optional<Rendezvous> rendezvous_of_foreign_launcher();
+
+// "mpirun" or "srun"; "" where neither has started this process as one of several ranks.
+std::string name_of_foreign_launcher();
 
 }  // namespace tessera::distribute

@@ -64,7 +64,7 @@ class Launch {
     };
     set(kRankVariable, std::to_string(rank));
     set(kRanksVariable, std::to_string(options_.ranks));
-    set(kCommunicatorVariable, "local");
+    set(kCommunicatorVariable, kLocal);
     set(kAddressVariable, fmt::format("/proc/self/fd/{}", file_));
     set(kHeartbeatVariable, fmt::format("{}", options_.heartbeat_seconds));
     set(kRestartedVariable, options_.restarted ? "1" : "0");
@@ -107,7 +107,8 @@ class Launch {
     }
     for (const auto& rank : ranks_) {
       if (rank->status().has_value()) continue;
-      const std::string silence = silence_of(header(), rank->rank(), options_.heartbeat_seconds, attention_);
+      const std::string silence =
+          silence_of(header().signs_of(options_.ranks), rank->rank(), options_.heartbeat_seconds, attention_);
       if (silence.empty()) continue;
       of_the_machine_ = true;
       code_ = kRankFailed;

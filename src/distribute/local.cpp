@@ -1,14 +1,13 @@
 #include "distribute/local.h"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/progress.h"
-
-#include "distribute/reduction.h"
+#include "tessera/distribute/part_cursor.h"
+#include "tessera/distribute/reduction.h"
 
 namespace tessera::distribute {
 namespace {
@@ -17,59 +16,10 @@ constexpr int64_t kSliceNanoseconds = 20'000'000;  // of waiting, between looks 
 constexpr int kSpins = 4000;                       // while each rank may have a processor
 constexpr int kCrowdedSpins = 50;
 
-enum Function : uint32_t {
-  all_reduce_call,
-  reduce_scatter_call,
-  all_gather_call,
-  broadcast_call,
-  barrier_call
-};
-constexpr const char* kFunctions[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
-
-std::string describe(const Call& call) {
-  const char* name = call.function < std::size(kFunctions) ? kFunctions[call.function] : "nothing known";
-  if (call.function > reduce_scatter_call)
-    return fmt::format("call {} is {} of {} bytes", call.number, name, call.count);
-  return fmt::format("call {} is {} of {} {} ({})", call.number, name, call.count,
-                     to_string(static_cast<DataType>(call.type)),
-                     to_string(static_cast<Reduction>(call.detail)));
-}
-
-// Walks through parts as if they were one array.
-class PartCursor {
- public:
-  explicit PartCursor(std::span<const ReducedPart> parts, int64_t width) : parts_(parts), width_(width) {}
-
-  // Calls copy(part, offset in bytes, bytes) for each piece of the next so many elements.
-  template <typename Copy>
-  void take(int64_t elements, Copy&& copy) {
-    while (elements > 0) {
-      const ReducedPart& part = parts_[part_];
-      const int64_t count = std::min(elements, part.elements - element_);
-      if (count > 0) copy(part, element_ * width_, count * width_);
-      elements -= count;
-      element_ += count;
-      if (element_ < part.elements) continue;
-      ++part_;
-      element_ = 0;
-    }
-  }
-
- private:
-  std::span<const ReducedPart> parts_;
-  int64_t width_;
-  size_t part_ = 0;
-  int64_t element_ = 0;
-};
-
 void pause_processor() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
-}
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memmove(to, from, static_cast<size_t>(bytes));
 }
 
 std::vector<int64_t> all_members(int64_t ranks) {
@@ -161,10 +111,9 @@ void LocalCommunicator::arrive_and_wait() {
 void LocalCommunicator::check_calls(size_t parity) {
   for (int64_t member = 0; member < memory_.ranks; ++member) {
     const Call& other = memory_.header().entries[static_cast<size_t>(member)].calls[parity];
-    if (other == call_) continue;
-    stop(fmt::format("the ranks do not run the same: of rank {} {}, of rank {} {}",
-                     members_[static_cast<size_t>(rank_)], describe(call_),
-                     members_[static_cast<size_t>(member)], describe(other)));
+    const std::string problem =
+        difference(members_[static_cast<size_t>(rank_)], call_, members_[static_cast<size_t>(member)], other);
+    if (!problem.empty()) stop(problem);
   }
 }
 
@@ -187,46 +136,27 @@ void LocalCommunicator::reduce_chunk(size_t parity, int64_t elements, DataType t
 }
 
 void LocalCommunicator::all_reduce(std::span<const ReducedPart> parts, DataType type, Reduction reduction) {
-  require(reduces(type, reduction), ErrorCode::invalid_argument, "there is no {} of {} over ranks",
-          to_string(reduction), to_string(type));
+  begin(all_reduce_call(parts, type, reduction));
   const auto width = static_cast<int64_t>(size_of(type));
-  int64_t left = 0;
-  for (const ReducedPart& part : parts) left += part.elements;
-  begin({.function = all_reduce_call,
-         .type = static_cast<uint32_t>(type),
-         .detail = static_cast<uint32_t>(reduction),
-         .count = left});
+  int64_t left = call_.count;
   PartCursor from(parts, width);
   PartCursor to(parts, width);
   do {
     const int64_t elements = std::min(left, kSlotBytes / width);
     const size_t parity = next_chunk();
-    std::byte* slot = memory_.slot(rank_, parity);
-    from.take(elements, [&](const ReducedPart& part, int64_t offset, int64_t bytes) {
-      copy_bytes(slot, static_cast<const std::byte*>(part.input) + offset, bytes);
-      slot += bytes;
-    });
+    from.read(elements, memory_.slot(rank_, parity));
     meet(parity);
     reduce_chunk(parity, elements, type, reduction);
     arrive_and_wait();
-    const std::byte* result = memory_.result(parity);
-    to.take(elements, [&](const ReducedPart& part, int64_t offset, int64_t bytes) {
-      copy_bytes(static_cast<std::byte*>(part.output) + offset, result, bytes);
-      result += bytes;
-    });
+    to.write(elements, memory_.result(parity));
     left -= elements;
   } while (left > 0);
 }
 
 void LocalCommunicator::reduce_scatter(const void* input, void* output, int64_t elements, DataType type,
                                        Reduction reduction) {
-  require(reduces(type, reduction), ErrorCode::invalid_argument, "there is no {} of {} over ranks",
-          to_string(reduction), to_string(type));
+  begin(reduce_scatter_call(elements, type, reduction));
   const auto width = static_cast<int64_t>(size_of(type));
-  begin({.function = reduce_scatter_call,
-         .type = static_cast<uint32_t>(type),
-         .detail = static_cast<uint32_t>(reduction),
-         .count = elements});
   const int64_t most = kSlotBytes / width / memory_.ranks;  // of each part in a slot
   int64_t done = 0;
   do {
@@ -245,7 +175,7 @@ void LocalCommunicator::reduce_scatter(const void* input, void* output, int64_t 
 }
 
 void LocalCommunicator::all_gather(const void* input, void* output, int64_t bytes) {
-  begin({.function = all_gather_call, .count = bytes});
+  begin(all_gather_call(bytes));
   int64_t done = 0;
   do {
     const int64_t count = std::min(bytes - done, kSlotBytes);
@@ -260,9 +190,7 @@ void LocalCommunicator::all_gather(const void* input, void* output, int64_t byte
 }
 
 void LocalCommunicator::broadcast(const void* input, void* output, int64_t bytes, int64_t root) {
-  require(root >= 0 && root < memory_.ranks, ErrorCode::invalid_argument, "there is no rank {} among {}",
-          root, memory_.ranks);
-  begin({.function = broadcast_call, .detail = static_cast<uint32_t>(root), .count = bytes});
+  begin(broadcast_call(bytes, root, memory_.ranks));
   int64_t done = 0;
   do {
     const int64_t count = std::min(bytes - done, kSlotBytes);
@@ -276,7 +204,7 @@ void LocalCommunicator::broadcast(const void* input, void* output, int64_t bytes
 }
 
 void LocalCommunicator::barrier() {
-  begin({.function = barrier_call});
+  begin(barrier_call());
   meet(next_chunk());
 }
 

@@ -69,10 +69,13 @@ void agree(GroupHeader& header, int64_t ranks, const std::string& name) {
           known, ranks);
 }
 
-const CommunicatorRegistration kLocal(
-    {.name = "local",
+const CommunicatorRegistration kRegistration(
+    {.name = kLocal,
      .documentation = "processes of one machine, over memory that they share",
      .connect = [](const Rendezvous& place) {
+       require(!place.address.empty(), ErrorCode::invalid_argument,
+               "the environment says {} ranks, and not where they meet: {} is missing", place.ranks,
+               kAddressVariable);
        return process_group(place.address, place.rank, place.ranks, place.heartbeat_seconds);
      }});
 
@@ -110,11 +113,7 @@ std::shared_ptr<Communicator> process_group(const std::string& path, int64_t ran
 
 // The first member makes the memory, and all hear where it is.
 std::shared_ptr<Communicator> LocalCommunicator::group(std::span<const int64_t> members) {
-  std::vector<int64_t> sorted(members.begin(), members.end());
-  std::sort(sorted.begin(), sorted.end());
-  require(!sorted.empty() && sorted.front() >= 0 && sorted.back() < size() &&
-              std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
-          ErrorCode::invalid_argument, "a group is of different ranks from 0 to {}", size() - 1);
+  check_members(members, size());
   const auto own = std::find(members.begin(), members.end(), rank_);
   const auto count = std::ssize(members);
   const int64_t bytes = GroupMemory::bytes(count);

@@ -13,22 +13,6 @@
 
 namespace tessera::distribute {
 
-// Since when a process has looked at others again and again. One that was stopped, perhaps with those others,
-// has seen nothing of them meanwhile.
-class Attention {
- public:
-  void look();
-  int64_t since() const { return since_.load(std::memory_order_relaxed); }  // on the monotonic clock
-
- private:
-  std::atomic<int64_t> since_{monotonic_nanoseconds()};
-  int64_t last_ = since_;
-};
-
-// What is wrong with a rank of a separate process that has not beaten for so many seconds while this one paid
-// attention: it hangs, or has not come; "" where nothing is.
-std::string silence_of(const GroupHeader& header, int64_t rank, double seconds, const Attention& attention);
-
 class RankWatch {
  public:
   // Joins as that rank. `seconds` without a sign of life count as hanging; 0: threads of one process, which
@@ -45,17 +29,17 @@ class RankWatch {
   bool has_left(int64_t rank) const;
 
  private:
-  void beat();
+  RankSigns& signs_of(int64_t rank) const { return memory_.header().signs[static_cast<size_t>(rank)]; }
   void watch();
   bool is_dead(int64_t rank);
 
   GroupMemory memory_;
   const int64_t rank_;
   const double seconds_;
+  Pulse pulse_;
   Attention attention_;
   std::mutex processes_mutex_;
   std::vector<int> processes_;  // descriptors of the ranks' processes, -1 where there is none yet
-  uint64_t steps_ = 0;          // of progress, when it last beat
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;

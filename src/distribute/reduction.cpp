@@ -1,4 +1,4 @@
-#include "distribute/reduction.h"
+#include "tessera/distribute/reduction.h"
 
 #include <algorithm>
 #include <array>

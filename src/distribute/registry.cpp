@@ -3,11 +3,20 @@
 #include <filesystem>
 
 #include "tessera/base/error.h"
+#include "tessera/compile/device.h"
+#include "tessera/compile/plugin.h"
+#include "tessera/distribute/plugin.h"
 
 #include "distribute/environment.h"
 #include "distribute/foreign_launcher.h"
 
 namespace tessera::distribute {
+
+Registry<CommunicatorDescription>& communicators() {
+  static Registry<CommunicatorDescription> communicators("communicator");
+  return communicators;
+}
+
 namespace {
 
 // At the end of a block, however it is left: nobody else knows of the file. None where the path is empty.
@@ -19,18 +28,8 @@ struct RemoveFile {
   }
 };
 
-}  // namespace
-
-Registry<CommunicatorDescription>& communicators() {
-  static Registry<CommunicatorDescription> communicators("communicator");
-  return communicators;
-}
-
-Rendezvous rendezvous_of_environment() {
-  Rendezvous place;
-  const std::optional<std::string> ranks = variable(kRanksVariable);
-  if (!ranks.has_value()) return rendezvous_of_foreign_launcher().value_or(place);
-  place.ranks = number_of(kRanksVariable, *ranks, parse_integer);
+Rendezvous rendezvous_of_ours(const std::string& ranks) {
+  Rendezvous place{.ranks = number_of(kRanksVariable, ranks, parse_integer)};
   const std::optional<std::string> rank = variable(kRankVariable);
   require(rank.has_value(), ErrorCode::invalid_argument,
           "the environment says {} ranks, and not which of them this is: {} is missing (tessera launch sets "
@@ -41,9 +40,44 @@ Rendezvous rendezvous_of_environment() {
           "the environment says rank {} of {} ranks", place.rank, place.ranks);
   place.communicator = variable(kCommunicatorVariable).value_or(place.communicator);
   place.address = variable(kAddressVariable).value_or("");
-  require(place.ranks == 1 || !place.address.empty(), ErrorCode::invalid_argument,
-          "the environment says {} ranks, and not where they meet: {} is missing", place.ranks,
-          kAddressVariable);
+  return place;
+}
+
+}  // namespace
+
+const CommunicatorDescription& find_communicator(const std::string& name) {
+  if (const CommunicatorDescription* known = communicators().find(name)) return *known;
+  if (name == kMpi && !std::filesystem::exists(plugin_path(name)))
+    fail(ErrorCode::unsupported,
+         "communicator '{}' needs {}, which is not there: it is built where Open MPI is found (Debian's "
+         "libopenmpi-dev; cmake -DTESSERA_ENABLE_MPI=ON says what is missing)",
+         name, plugin_path(name).string());
+  if (name == kMpi || Device::has_plugin(name)) {
+    const auto& plugin = load_plugin<CommunicatorPlugin>({.asker = fmt::format("communicator '{}'", name),
+                                                          .name = name,
+                                                          .kind = "communicator",
+                                                          .entry = kCommunicatorEntry});
+    const CommunicatorRegistration registration(plugin.create());
+  }
+  return communicators().get(name);
+}
+
+bool is_restarted() {
+  const std::optional<std::string> requeued = variable("SLURM_RESTART_COUNT");
+  return variable(kRestartedVariable) == "1" || (requeued.has_value() && requeued != "0");
+}
+
+std::string program_on_ranks(int64_t ranks) {
+  if (ranks == 1) return "tessera";
+  const std::string foreign = variable(kRanksVariable).has_value() ? "" : name_of_foreign_launcher();
+  return foreign.empty() ? fmt::format("tessera launch --ranks {} --", ranks)
+                         : fmt::format("{} -n {} tessera", foreign, ranks);
+}
+
+Rendezvous rendezvous_of_environment() {
+  const std::optional<std::string> ranks = variable(kRanksVariable);
+  Rendezvous place = ranks.has_value() ? rendezvous_of_ours(*ranks)
+                                       : rendezvous_of_foreign_launcher().value_or(Rendezvous{});
   if (const auto seconds = variable(kHeartbeatVariable))
     place.heartbeat_seconds = number_of(kHeartbeatVariable, *seconds, parse_real);
   return place;
@@ -52,7 +86,7 @@ Rendezvous rendezvous_of_environment() {
 std::shared_ptr<Communicator> connect_by_environment() {
   const Rendezvous place = rendezvous_of_environment();
   if (place.ranks == 1) return nullptr;
-  std::shared_ptr<Communicator> group = communicators().get(place.communicator).connect(place);
+  std::shared_ptr<Communicator> group = find_communicator(place.communicator).connect(place);
   if (variable(kRanksVariable).has_value()) return group;  // whoever chose the file removes it
   // The first rank does when all have opened the file, or one has not come.
   const RemoveFile file{place.rank == 0 ? place.address : ""};

@@ -32,12 +32,6 @@ std::byte* GroupMemory::slot(int64_t rank, size_t parity) const {
          (2 * rank + static_cast<int64_t>(parity)) * kSlotBytes;
 }
 
-int64_t monotonic_nanoseconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds) {
   const timespec time{nanoseconds / kSecond, nanoseconds % kSecond};
   ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);

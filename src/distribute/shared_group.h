@@ -6,33 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
-#include "tessera/base/data_type.h"
+#include "tessera/distribute/call.h"
+#include "tessera/distribute/rank_signs.h"
 
 namespace tessera::distribute {
 
 inline constexpr int64_t kMostRanks = 256;
 
-// What a rank is doing, so that others can say what differs.
-struct Call {
-  uint32_t function = 0;  // of CallName
-  uint32_t type = 0;
-  uint32_t detail = 0;  // reduction or root
-  uint32_t number = 0;  // how many calls were before it
-  int64_t count = 0;    // elements or bytes
-  bool operator==(const Call&) const = default;
-};
-
-enum class RankState : uint32_t { absent, joined, left };
-
 // Zeros at first. Only atomics are written by several ranks; a rank's call is read by the others after a
 // barrier.
 struct alignas(64) RankEntry {
-  std::atomic<uint32_t> state;     // RankState
-  std::atomic<int32_t> process;    // its id
-  std::atomic<int64_t> beat;       // nanoseconds on the monotonic clock, of its last sign of life
-  std::atomic<uint32_t> waits;     // 1: for a device that may wait for other ranks
   std::atomic<uint64_t> arrivals;  // barriers that it has come to
   std::array<Call, 2> calls;       // of the present chunk and the one before
 };
@@ -44,7 +30,12 @@ struct GroupHeader {
   alignas(64) std::atomic<uint32_t> generation;  // of the barrier: how many all have passed; a futex
   alignas(64) std::atomic<uint32_t> aborted;     // 0; 1 while the reason is written; 2
   std::array<char, 1024> reason;
+  std::array<RankSigns, kMostRanks> signs;  // in the memory of the group of all
   std::array<RankEntry, kMostRanks> entries;
+
+  std::span<const RankSigns> signs_of(int64_t count) const {
+    return {signs.data(), static_cast<size_t>(count)};
+  }
 };
 
 // Slots for each rank and one for results, each twice.
@@ -62,8 +53,6 @@ struct GroupMemory {
 };
 
 inline constexpr int64_t kSlotBytes = 1 << 18;
-
-int64_t monotonic_nanoseconds();
 
 // Sleeps until the word is no longer `value`, somebody wakes it, or the time is over.
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds);

@@ -1,12 +1,12 @@
 // Which rank is to blame for a silence.
-#include <memory>
+#include <array>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "tessera/distribute/exchange.h"
+#include "tessera/distribute/rank_signs.h"
 
-#include "distribute/rank_watch.h"
 #include "support/expect_error.h"
 #include "support/ranks.h"
 
@@ -17,22 +17,21 @@ constexpr double kSeconds = 0.05;
 
 // Two ranks of which nobody has given a sign of life for longer than that.
 struct Silent {
-  std::unique_ptr<distribute::GroupHeader> header = std::make_unique<distribute::GroupHeader>();
+  std::array<distribute::RankSigns, 2> ranks{};
   distribute::Attention attention;
 
   Silent() {
-    header->ranks = 2;
-    for (size_t rank = 0; rank < 2; ++rank) {
-      header->entries[rank].state = static_cast<uint32_t>(distribute::RankState::joined);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      ranks[rank].set_state(distribute::RankState::joined);
       beat(rank);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 
-  void beat(size_t rank) { header->entries[rank].beat = distribute::monotonic_nanoseconds(); }
-  void waits(size_t rank) { header->entries[rank].waits = 1; }
+  void beat(size_t rank) { ranks[rank].beat = distribute::monotonic_nanoseconds(); }
+  void waits(size_t rank) { ranks[rank].waits = 1; }
   bool is_blamed(int64_t rank) const {
-    return !distribute::silence_of(*header, rank, kSeconds, attention).empty();
+    return !distribute::silence_of(ranks, rank, kSeconds, attention).empty();
   }
 };
 
