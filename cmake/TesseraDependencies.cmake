@@ -69,6 +69,19 @@ if(TESSERA_ENABLE_ONNX)
   endif()
 endif()
 
+# Ranks on several machines: MPI, by the wrapper of its compiler.
+set(TESSERA_MPI_FOUND OFF)
+if(TESSERA_ENABLE_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI 3.0 QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(TESSERA_MPI_FOUND ON)
+  elseif(NOT TESSERA_ENABLE_MPI STREQUAL "AUTO")
+    message(FATAL_ERROR "TESSERA_ENABLE_MPI is on, but not all was found: mpicxx ${MPI_CXX_COMPILER}, "
+                        "mpi.h ${MPI_CXX_HEADER_DIR} (Debian's libopenmpi-dev has both)")
+  endif()
+endif()
+
 if(TESSERA_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -18,6 +18,10 @@ if(TARGET tessera_cuda)
   install(TARGETS tessera_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 
+if(TARGET tessera_mpi)
+  install(TARGETS tessera_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
 tessera_install_headers()
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera"
         FILES_MATCHING PATTERN "*.toml")

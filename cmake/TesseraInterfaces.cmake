@@ -112,6 +112,9 @@ set(TESSERA_USER_HEADERS
 set(TESSERA_BACKEND_HEADERS
     tessera/base/background_work.h
     tessera/base/made_once.h
+    tessera/base/option.h
+    tessera/base/progress.h
+    tessera/base/registry.h
     tessera/compile/device_collectives.h
     tessera/compile/threaded_kernels.h
     tessera/device/common/attention_rules.h
@@ -125,6 +128,12 @@ set(TESSERA_BACKEND_HEADERS
     tessera/device/common/residual_layer_norm.h
     tessera/device/common/strided_move.h
     tessera/device/common/subgraph_kernel.h
+    tessera/distribute/call.h
+    tessera/distribute/part_cursor.h
+    tessera/distribute/plugin.h
+    tessera/distribute/rank_signs.h
+    tessera/distribute/reduction.h
+    tessera/distribute/registry.h
     tessera/passes/batch_norm_expression.h)
 
 # tessera/interface_version.h: a number of the text that plug-ins are built against. It is written anew, and its readers

@@ -76,3 +76,14 @@ function(tessera_add_shards NAME LIBRARY_THREADS)
     set_tests_properties(${NAME}.shard${SHARD} PROPERTIES LABELS shard ENVIRONMENT "${ENVIRONMENT}")
   endforeach()
 endfunction()
+
+# For tests that start ranks by Open MPI's mpirun: as root, too, and more of them than there are processors.
+set(TESSERA_MPIRUN_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+                               OMPI_MCA_hwloc_base_binding_policy=none)
+
+# tessera_mpirun_test(NAME RANKS FILTER): those of distribute_tests, by so many processes whose communicator is `mpi`.
+function(tessera_mpirun_test NAME RANKS FILTER)
+  add_test(NAME ${NAME} COMMAND "${MPIEXEC_EXECUTABLE}" -n ${RANKS} $<TARGET_FILE:distribute_tests> "--gtest_filter=${FILTER}")
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 FAIL_REGULAR_EXPRESSION "Running 0 tests" ENVIRONMENT
+    "TESSERA_COMMUNICATOR=mpi;${TESSERA_MPIRUN_ENVIRONMENT};${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")
+endfunction()

@@ -276,9 +276,15 @@ class DifferenceTest(LaunchTest):
         self.assertEqual(process.returncode, 0, process.stdout + process.stderr)
         self.assertTrue((self.root / "run" / "model.safetensors").exists())
 
-    def test_ranks_of_other_launchers_on_several_machines_are_refused(self):
-        for others, words in (({**self.MPIRUN, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, ("mpirun", "several machines")),
-                              ({**self.SRUN, "SLURM_STEP_NUM_NODES": "2", "SLURM_PROCID": "0"}, ("srun", "several machines")),
+    def test_ranks_of_other_launchers_on_several_machines_need_mpi(self):
+        mpirun = {**self.MPIRUN, "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}
+        srun = {**self.SRUN, "SLURM_STEP_NUM_NODES": "2", "SLURM_PROCID": "0"}
+        local, nothing = {"TESSERA_COMMUNICATOR": "local"}, {"TESSERA_PLUGIN_PATH": str(self.root)}
+        for others, words in (({**mpirun, **nothing}, ("libtessera_mpi.so, which is not there", "libopenmpi-dev", "TESSERA_ENABLE_MPI")),
+                              ({**srun, **nothing}, ("libtessera_mpi.so",)),
+                              ({**mpirun, **local}, ("mpirun", "several machines", "TESSERA_COMMUNICATOR is local")),
+                              ({**srun, **local}, ("srun", "several machines")),
+                              ({**mpirun, "TESSERA_COMMUNICATOR": "mpj"}, ("there is no communicator 'mpj'",)),
                               (self.SRUN, ("srun", "SLURM_PROCID"))):
             (code, said), = self.ends_of(self.start_in({**os.environ, **others}))
             self.assertIn(code, (2, 7), said)

@@ -1,4 +1,4 @@
-// Every collective over threads against plain loops.
+// Every collective against plain loops: over threads, and over the processes that mpirun starts.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,6 +10,7 @@
 #include "tessera/base/tensor.h"
 #include "tessera/graph/operator.h"
 
+#include "distribute/any_ranks.h"
 #include "support/expect_error.h"
 #include "support/ranks.h"
 
@@ -69,7 +70,7 @@ TEST_P(Collectives, AllReduceIsThePlainLoop) {
            {Reduction::sum, Reduction::mean, Reduction::maximum, Reduction::minimum}) {
         if (!reduces(type, reduction)) continue;
         SCOPED_TRACE(fmt::format("{} {} of {}", to_string(reduction), to_string(type), elements));
-        on_ranks(ranks, [&](const auto& communicator) {
+        on_any_ranks(ranks, [&](const auto& communicator) {
           Tensor values = values_of(communicator->rank(), type, elements);
           const ReducedPart in_place{values.raw(), values.raw(), elements};
           communicator->all_reduce({&in_place, 1}, type, reduction);
@@ -86,7 +87,7 @@ TEST_P(Collectives, AllReduceIsThePlainLoop) {
 
 TEST_P(Collectives, AllReduceTakesSeveralPartsTogether) {
   const int64_t ranks = GetParam();
-  on_ranks(ranks, [&](const auto& communicator) {
+  on_any_ranks(ranks, [&](const auto& communicator) {
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
     std::vector<ReducedPart> parts;
@@ -115,7 +116,7 @@ TEST_P(Collectives, ReduceScatterIsThePlainLoop) {
       for (const Reduction reduction : {Reduction::sum, Reduction::mean}) {
         if (!reduces(type, reduction)) continue;
         SCOPED_TRACE(fmt::format("{} {} of {}", to_string(reduction), to_string(type), elements));
-        on_ranks(ranks, [&](const auto& communicator) {
+        on_any_ranks(ranks, [&](const auto& communicator) {
           const Tensor input = values_of(communicator->rank(), type, ranks * elements);
           Tensor output(type, {elements});
           communicator->reduce_scatter(input.raw(), output.raw(), elements, type, reduction);
@@ -134,7 +135,7 @@ TEST_P(Collectives, ReduceScatterIsThePlainLoop) {
 TEST_P(Collectives, AllGatherPutsTheRanksOneAfterTheOther) {
   const int64_t ranks = GetParam();
   for (const int64_t bytes : kSizes) {
-    on_ranks(ranks, [&](const auto& communicator) {
+    on_any_ranks(ranks, [&](const auto& communicator) {
       const Tensor own = values_of(communicator->rank(), DataType::uint8, bytes);
       Tensor all(DataType::uint8, {ranks, bytes});
       communicator->all_gather(own.raw(), all.raw(), bytes);
@@ -152,7 +153,7 @@ TEST_P(Collectives, BroadcastGivesAllWhatTheRootHas) {
   const int64_t ranks = GetParam();
   for (const int64_t bytes : kSizes) {
     for (int64_t root = 0; root < ranks; ++root) {
-      on_ranks(ranks, [&](const auto& communicator) {
+      on_any_ranks(ranks, [&](const auto& communicator) {
         Tensor own = values_of(communicator->rank(), DataType::uint8, bytes);
         communicator->broadcast(own.raw(), own.raw(), bytes, root);
         EXPECT_TRUE(own.identical(values_of(root, DataType::uint8, bytes))) << root;
@@ -178,7 +179,7 @@ TEST_P(Collectives, SumsHaveTheSameBitsOnAllRanksAndInAllRuns) {
       expected.data<float>()[static_cast<size_t>(i)] += other.data<float>()[static_cast<size_t>(i)];
   }
   for (int run = 0; run < 5; ++run) {
-    on_ranks(ranks, [&](const auto& communicator) {
+    on_any_ranks(ranks, [&](const auto& communicator) {
       Tensor values = drawn(communicator->rank());
       const ReducedPart part{values.raw(), values.raw(), kElements};
       communicator->all_reduce({&part, 1}, DataType::fp32, Reduction::sum);
@@ -190,7 +191,7 @@ TEST_P(Collectives, SumsHaveTheSameBitsOnAllRanksAndInAllRuns) {
 // 2048 + 1 is no fp16; added one by one in fp16 the ones would be lost.
 TEST_P(Collectives, HalvesAreAddedInSinglePrecision) {
   const int64_t ranks = GetParam();
-  on_ranks(ranks, [&](const auto& communicator) {
+  on_any_ranks(ranks, [&](const auto& communicator) {
     Tensor value = Tensor::scalar(DataType::fp16, communicator->rank() == 0 ? 2048 : 1);
     const ReducedPart part{value.raw(), value.raw(), 1};
     communicator->all_reduce({&part, 1}, DataType::fp16, Reduction::sum);
@@ -202,7 +203,7 @@ TEST_P(Collectives, ANaNOfAnyRankIsTheResult) {
   const int64_t ranks = GetParam();
   for (int64_t broken = 0; broken < ranks; ++broken) {
     for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum}) {
-      on_ranks(ranks, [&](const auto& communicator) {
+      on_any_ranks(ranks, [&](const auto& communicator) {
         Tensor value = Tensor::scalar(
             DataType::fp32, communicator->rank() == broken ? std::numeric_limits<double>::quiet_NaN() : 1);
         const ReducedPart part{value.raw(), value.raw(), 1};
@@ -215,7 +216,7 @@ TEST_P(Collectives, ANaNOfAnyRankIsTheResult) {
 
 TEST_P(Collectives, GroupsWorkBesideEachOther) {
   const int64_t ranks = GetParam();
-  on_ranks(ranks, [&](const auto& communicator) {
+  on_any_ranks(ranks, [&](const auto& communicator) {
     // The odd ranks and the even ones, the latter in reverse.
     std::vector<int64_t> members;
     const bool is_odd = communicator->rank() % 2 == 1;
@@ -239,14 +240,14 @@ TEST_P(Collectives, GroupsWorkBesideEachOther) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(2, 3, 4));
 
 TEST(Faults, AnAbortReachesThoseThatWaitAndThoseThatCome) {
-  EXPECT_ERROR(on_ranks(3,
-                        [&](const auto& communicator) {
-                          if (communicator->rank() == 1) {
-                            communicator->abort("rank 1: the disk is full");
-                            return;
-                          }
-                          communicator->barrier();
-                        }),
+  EXPECT_ERROR(on_any_ranks(3,
+                            [&](const auto& communicator) {
+                              if (communicator->rank() == 1) {
+                                communicator->abort("rank 1: the disk is full");
+                                return;
+                              }
+                              communicator->barrier();
+                            }),
                ErrorCode::rank_failure, "rank 1: the disk is full");
 }
 
@@ -258,18 +259,18 @@ TEST(Faults, ALeaverIsNamed) {
 }
 
 TEST(Faults, DifferentCallsAreNamed) {
-  EXPECT_ERROR(on_ranks(2,
-                        [&](const auto& communicator) {
-                          std::vector<float> values(100);
-                          const ReducedPart part{values.data(), values.data(), communicator->rank() + 7};
-                          communicator->all_reduce({&part, 1}, DataType::fp32, Reduction::sum);
-                        }),
+  EXPECT_ERROR(on_any_ranks(2,
+                            [&](const auto& communicator) {
+                              std::vector<float> values(100);
+                              const ReducedPart part{values.data(), values.data(), communicator->rank() + 7};
+                              communicator->all_reduce({&part, 1}, DataType::fp32, Reduction::sum);
+                            }),
                ErrorCode::rank_failure, "the ranks do not run the same", "all_reduce of 7 fp32 (sum)",
                "all_reduce of 8 fp32 (sum)");
 }
 
 TEST(Faults, WhatCannotBeReducedIsRefused) {
-  on_ranks(2, [&](const auto& communicator) {
+  on_any_ranks(2, [&](const auto& communicator) {
     int32_t value = 1;
     const ReducedPart part{&value, &value, 1};
     EXPECT_ERROR(communicator->all_reduce({&part, 1}, DataType::int32, Reduction::mean),
