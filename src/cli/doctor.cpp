@@ -28,7 +28,7 @@ constexpr EnvironmentVariable kEnvironment[] = {
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
     {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as the four below"},
     {"TESSERA_RANKS", "how many ranks run together"},
-    {"TESSERA_COMMUNICATOR", "by what they exchange tensors (default: local)"},
+    {"TESSERA_COMMUNICATOR", "by what they exchange tensors (default: local; mpi on several machines)"},
     {"TESSERA_ADDRESS", "where they meet; for `local` a file that they map"},
     {"TESSERA_HEARTBEAT_SECONDS", "a rank that gives no sign of life for so long hangs (default: 30)"},
     {"TESSERA_RESTARTED", "1: `tessera train` goes on from the last checkpoint, where there is one"},

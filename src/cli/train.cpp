@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -34,11 +33,10 @@ std::string quoted(const std::string& word) {
 }
 
 void tell_how_to_go_on(const std::string& folder, const train::Position& position, int64_t ranks) {
-  const std::string launcher = ranks > 1 ? fmt::format("launch --ranks {} -- ", ranks) : "";
   const std::string text = fmt::format(
-      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  tessera {}train {} "
-      "--out {} --resume\n",
-      position.step, position.epoch + 1, position.batch, launcher,
+      "stopped after step {} (epoch {}, batch {}); everything is saved. Go on with:\n  {} train {} --out {} "
+      "--resume\n",
+      position.step, position.epoch + 1, position.batch, distribute::program_on_ranks(ranks),
       quoted((std::filesystem::path(folder) / "recipe.toml").string()), quoted(folder));
   // Where nobody listens any more, which may be why the run was stopped, it is saved all the same.
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -53,11 +51,10 @@ std::string default_folder(const std::filesystem::path& recipe) {
 
 // As the environment of a launcher says, if there is one.
 void join_ranks(recipe::RunOptions& run) {
+  if (distribute::is_restarted())
+    run.resume |= std::filesystem::exists(run.folder / "checkpoints" / "last.safetensors");
   run.communicator = distribute::connect_by_environment();
   if (run.communicator == nullptr) return;
-  const char* restarted = std::getenv(distribute::kRestartedVariable);
-  if (restarted != nullptr && std::string_view(restarted) == "1")
-    run.resume |= std::filesystem::exists(run.folder / "checkpoints" / "last.safetensors");
   run.on_begin = [folder = run.folder, rank = run.communicator->rank()] {
     distribute::open_rank_log(folder, rank);
   };
@@ -73,7 +70,7 @@ void run_train(TrainArguments& arguments) {
   arguments.run.asked = recipe::overridden_keys(arguments.overrides);
   join_ranks(arguments.run);
   const recipe::RunResult result = recipe::run_recipe(recipe, arguments.run);
-  const Communicator* const communicator = arguments.run.communicator.get();
+  Communicator* const communicator = arguments.run.communicator.get();
   const bool tells = communicator == nullptr || communicator->rank() == 0;
   const int64_t ranks = communicator == nullptr ? 1 : communicator->size();
   if (result.fit.completed) {
@@ -84,6 +81,8 @@ void run_train(TrainArguments& arguments) {
     return;
   }
   if (tells) tell_how_to_go_on(arguments.folder, result.fit.position, ranks);
+  // Some launchers end all ranks when one of them ends so.
+  if (communicator != nullptr) communicator->barrier();
   if (stop_flag().load()) throw Interrupted{};
 }
 
