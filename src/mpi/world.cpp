@@ -126,11 +126,13 @@ void World::tell(SignKind kind, const std::string& reason) {
 
 // Whether all ranks leave as this one does, so that MPI may end: its end waits for all.
 bool World::wait_for_goodbyes() {
+  // Later no more: nobody sends beats to who has left.
+  const double patience = signs_.hears_another(kUnheard) ? kGoodbye : 0;
   for (const auto begin = Clock::now();; std::this_thread::sleep_for(kLook)) {
     look();
     if (signs_.all_others_left()) return true;
     if (is_aborted()) {
-      if (seconds_since(begin) > kGoodbye || !signs_.hears_another(kUnheard)) return false;
+      if (seconds_since(begin) > patience) return false;
       continue;
     }
     for (int64_t rank = 0; rank < ranks(); ++rank) {
