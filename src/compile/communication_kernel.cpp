@@ -34,14 +34,16 @@ void all_reduce(const Node& node, Communicator& communicator, std::span<const vo
 
 void reduce_scatter(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
                     std::span<void* const> outputs) {
-  communicator.reduce_scatter(inputs[0], outputs[0], node.output()->type().element_count(),
-                              node.input(0)->data_type(),
-                              parse_reduction(node.attributes().text("reduction")));
+  const Reduction reduction = parse_reduction(node.attributes().text("reduction"));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    communicator.reduce_scatter(inputs[i], outputs[i], node.output(i)->type().element_count(),
+                                node.input(i)->data_type(), reduction);
 }
 
 void all_gather(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
                 std::span<void* const> outputs) {
-  communicator.all_gather(inputs[0], outputs[0], bytes_of(*node.input(0)));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    communicator.all_gather(inputs[i], outputs[i], bytes_of(*node.input(i)));
 }
 
 void broadcast(const Node& node, Communicator& communicator, std::span<const void* const> inputs,

@@ -1,7 +1,10 @@
-// Splits what all ranks add up together into buckets that travel one by one, in the order in which they are
-// made: gradients go to the other ranks while those of earlier layers are still computed (PyTorch's
-// DistributedDataParallel; Li et al., "PyTorch Distributed", 2020). The first bucket is small, for the way to
-// be used soon, and so is the last, for nothing is left to compute beside it.
+// Splits what all ranks add up together, whole or each its part, into buckets that travel one by one, in the
+// order in which they are made: gradients go to the other ranks while those of earlier layers are still
+// computed (PyTorch's DistributedDataParallel; Li et al., "PyTorch Distributed", 2020). The first bucket is
+// small, for the way to be used soon, and so is the last, for nothing is left to compute beside it.
+//
+// Parts that are gathered again travel in buckets as well: those of the first parameters while the last ones
+// are still added up and updated.
 //
 // Each element is reduced over the ranks as before: results have the same bits where the communicator's order
 // of summation does not depend on an element's place.
@@ -19,7 +22,7 @@ namespace {
 
 constexpr int64_t kSmallShare = 8;  // of a bucket, the first and the last one
 
-// Of inputs of an all_reduce, by their numbers.
+// Of inputs of a collective, by their numbers.
 using Bucket = std::vector<size_t>;
 
 int64_t bytes_of(const Node& node, const Bucket& bucket) {
@@ -72,7 +75,7 @@ void split(Graph& graph, Node* node, const std::vector<Bucket>& buckets) {
   for (const Bucket& bucket : buckets) {
     std::vector<Value*> inputs;
     for (const size_t i : bucket) inputs.push_back(node->input(i));
-    const Node* part = ops::apply("all_reduce", inputs, node->attributes());
+    const Node* part = ops::apply(node->operator_name(), inputs, node->attributes());
     for (size_t i = 0; i < bucket.size(); ++i)
       graph.replace_all_uses(node->output(bucket[i]), part->outputs()[i].get());
   }
@@ -85,13 +88,15 @@ bool bucket_reductions(Graph& graph, const PassContext& context) {
   const int64_t bytes = context.options.bucket_bytes.value_or(context.target.bucket_bytes);
   if (bytes == 0) return false;
   bool changed = false;
-  for (Node* node : sized_reductions(graph)) {
-    if (node->inputs().size() == 1) continue;
-    std::vector<Bucket> buckets = buckets_of(*node, bytes, Readiness(graph));
-    split_first(*node, bytes, buckets);
-    if (buckets.size() == 1) continue;
-    split(graph, node, buckets);
-    changed = true;
+  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather"}) {
+    for (Node* node : sized_collectives(graph, collective)) {
+      if (node->inputs().size() == 1) continue;
+      std::vector<Bucket> buckets = buckets_of(*node, bytes, Readiness(graph));
+      split_first(*node, bytes, buckets);
+      if (buckets.size() == 1) continue;
+      split(graph, node, buckets);
+      changed = true;
+    }
   }
   return changed;
 }

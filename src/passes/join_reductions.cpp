@@ -71,7 +71,7 @@ bool join_reductions(Graph& graph, const PassContext& context) {
   const int64_t alignment = context.target.joined_reduction_alignment;
   if (alignment == 0) return false;
   bool changed = false;
-  for (Node* node : sized_reductions(graph)) {
+  for (Node* node : sized_collectives(graph, "all_reduce")) {
     const Parts parts = parts_of(*node, alignment);
     if (parts.joined.size() < 2) continue;
     join(graph, node, parts);

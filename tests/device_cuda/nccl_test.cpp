@@ -106,7 +106,8 @@ constexpr int64_t kSizes[] = {2, 1002, 300'002};
 std::vector<Value*> sums(Value* x) {
   Value* twice = ops::add(x, x);
   std::vector<Value*> results = ops::all_reduce({twice, x}, kAll);
-  results.push_back(ops::reduce_scatter(x, kAll));
+  const Node* parts = ops::apply("reduce_scatter", {x, twice}, {{"ranks", kRanks}});
+  for (const auto& part : parts->outputs()) results.push_back(part.get());
   for (const int64_t root : {0, 1}) results.push_back(ops::reduce(twice, kAll, root));
   if (is_floating(x->data_type())) results.push_back(ops::all_reduce(twice, kAll, "mean"));
   results.push_back(ops::add(results.front(), x));
@@ -115,6 +116,8 @@ std::vector<Value*> sums(Value* x) {
 
 std::vector<Value*> moves(Value* x) {
   std::vector<Value*> results{ops::all_gather(x, kAll)};
+  const Node* both = ops::apply("all_gather", {x, ops::concat({x, x}, 0)}, {{"ranks", kRanks}});
+  for (const auto& one : both->outputs()) results.push_back(one.get());
   for (const int64_t root : {0, 1}) results.push_back(ops::broadcast(x, kAll, root));
   return results;
 }
@@ -178,7 +181,8 @@ struct Trained {
 };
 
 // Two epochs by that many GPUs; what each has then.
-std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<int64_t> bucket_bytes = {}) {
+std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<int64_t> bucket_bytes = {},
+                              bool shard_optimizer = false) {
   constexpr int64_t kBatch = 8;  // of all ranks
   std::vector<Trained> trained(static_cast<size_t>(ranks));
   on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
@@ -187,6 +191,7 @@ std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<
                                   .device = gpu_of(communicator->rank()),
                                   .seed = 5,
                                   .share_batch_norm = true,
+                                  .shard_optimizer = shard_optimizer,
                                   .bucket_bytes = bucket_bytes};
     if (ranks > 1) options.communicator = communicator;
     train::Trainer trainer(tiny_resnet(0.2), options);
@@ -197,6 +202,18 @@ std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<
     own.state = trainer.training_state().tensors;
   });
   return trained;
+}
+
+TEST(Nccl, SharesOutTheOptimizersState) {
+  TESSERA_NEEDS_TWO_GPUS();
+  const Trained whole = train_on(2, Precision::fp32).front();
+  for (const int64_t bucket_bytes : {0, 300}) {
+    const std::vector<Trained> both = train_on(2, Precision::fp32, bucket_bytes, true);
+    EXPECT_EQ(different_tensors(both[0].state, both[1].state), std::vector<std::string>{});
+    ASSERT_EQ(whole.losses.size(), both[0].losses.size());
+    for (size_t i = 0; i < whole.losses.size(); ++i)
+      EXPECT_NEAR(both[0].losses[i], whole.losses[i], 2e-3 * (1 + whole.losses[i])) << "step " << i;
+  }
 }
 
 TEST(Nccl, TrainsAsOneGpuDoesWithTheWholeBatch) {

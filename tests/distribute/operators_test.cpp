@@ -112,6 +112,27 @@ TEST_P(Collective, ReduceScatterAndAllGather) {
   }
 }
 
+// Of two values of unlike shapes, of which the second's gradient is zero.
+TEST_P(Collective, PartsOfSeveral) {
+  const Results part = run([](Value* x) {
+    const std::vector<Value*> both{x, ops::reshape(ops::concat({x, x}, 0), {6, 2})};
+    return ops::apply("reduce_scatter", both, {{"ranks", kRanks}})->output(1);
+  });
+  const Results all = run([](Value* x) {
+    return ops::apply("all_gather", {ops::square(x), x}, {{"ranks", kRanks}})->output(1);
+  });
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    const auto own = static_cast<size_t>(rank);
+    const auto total = [](int64_t i) { return 30.0 + 3.0 * static_cast<double>(i % 6); };
+    ASSERT_EQ(part.y[own].shape(), (Shape{2, 2}));
+    expect_values(part.y[own], [&](int64_t i) { return total(4 * rank + i); });
+    expect_values(part.gradient[own], [&](int64_t i) { return 2 * total(i); });
+    ASSERT_EQ(all.y[own].shape(), Shape{18});
+    expect_values(all.y[own], [](int64_t i) { return static_cast<double>(10 * (i / 6) + i % 6); });
+    expect_values(all.gradient[own], [&](int64_t i) { return 3.0 * static_cast<double>(10 * rank + i); });
+  }
+}
+
 TEST_P(Collective, BroadcastAndReduce) {
   const Results given = run([](Value* x) { return ops::broadcast(x, {.ranks = kRanks}, 1); });
   const Results taken = run([](Value* x) { return ops::reduce(x, {.ranks = kRanks}, 1); });
@@ -181,7 +202,7 @@ TEST(CollectiveRules, WhatDoesNotFitIsRefused) {
   EXPECT_ERROR(ops::all_reduce(counts, {.ranks = 2}, "mean"), code, "a mean is of floating types alone");
   EXPECT_ERROR(ops::reduce_scatter(x, {.ranks = 4}), code, "6 rows cannot be shared evenly among 4 ranks");
   EXPECT_ERROR(ops::reduce_scatter(x, {.ranks = 2}, "maximum"), code, "must be one of sum, mean");
-  EXPECT_ERROR(ops::all_gather(scalar, {.ranks = 2}), code, "x needs an axis");
+  EXPECT_ERROR(ops::all_gather(scalar, {.ranks = 2}), code, "an input needs an axis");
   EXPECT_ERROR(ops::broadcast(x, {.ranks = 2}, 2), code, "the root must be one of 2 ranks, got 2");
   EXPECT_ERROR(ops::reduce(x, {.ranks = 2}, -1), code, "the root must be one of 2 ranks, got -1");
 }

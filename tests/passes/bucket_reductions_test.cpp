@@ -105,6 +105,33 @@ TEST(BucketReductions, AreSmallAtBothEnds) {
   EXPECT_EQ(sizes_of_buckets({50, 1, 1}, 16), (std::vector<size_t>{1, 2}));
 }
 
+// Parts of 256 bytes, summed over two ranks, and their squares gathered.
+TEST(BucketReductions, AreOfPartsToo) {
+  EXPECT_EQ(rewritten(R"(graph g(input %x: fp32[8, 16]) {
+  %a = exp(%x)
+  %b = negate(%x)
+  %part_a, %part_b = reduce_scatter(%a, %b) {ranks = 2}
+  %next_a = square(%part_a)
+  %next_b = square(%part_b)
+  %all_a, %all_b = all_gather(%next_a, %next_b) {ranks = 2}
+  output a = %all_a
+  output b = %all_b
+})",
+                      buckets_of(512), true),
+            printed(R"(graph g(input %x: fp32[8, 16]) {
+  %a = exp(%x)
+  %b = negate(%x)
+  %reduce_scatter = reduce_scatter(%a) {ranks = 2}
+  %reduce_scatter_1 = reduce_scatter(%b) {ranks = 2}
+  %next_a = square(%reduce_scatter)
+  %next_b = square(%reduce_scatter_1)
+  %all_gather = all_gather(%next_a) {ranks = 2}
+  %all_gather_1 = all_gather(%next_b) {ranks = 2}
+  output a = %all_gather
+  output b = %all_gather_1
+})"));
+}
+
 TEST(BucketReductions, LeaveWhatIsSmallOrOfOneRank) {
   expect_untouched("bucket_reductions", three(1).c_str(), buckets_of(256));
   EXPECT_EQ(rewritten(three(2), buckets_of(1 << 20), false), printed(three(2)));

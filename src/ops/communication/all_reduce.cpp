@@ -22,9 +22,7 @@ Value* share_of_extremum(const GradientCall& call, size_t i, Value* dy, const Ra
 std::vector<Value*> gradient(const GradientCall& call) {
   const RankGroup group = group_of(call.node.attributes());
   const std::string& reduction = call.node.attributes().text("reduction");
-  std::vector<Value*> dy;
-  for (size_t i = 0; i < call.output_gradients.size(); ++i)
-    dy.push_back(call.gradient(i) != nullptr ? call.gradient(i) : zeros_like(call.output(i)));
+  std::vector<Value*> dy = gradients_or_zeros(call);
   if (reduction == "sum" || reduction == "mean") return all_reduce(dy, group, reduction);
   for (size_t i = 0; i < dy.size(); ++i) dy[i] = share_of_extremum(call, i, dy[i], group);
   return dy;
@@ -37,8 +35,7 @@ OperatorSchema schema() {
       "same bits. The inputs travel together. 16-bit types are added in fp32 and rounded once; a NaN of any "
       "rank is the result.",
       kNumericTypes);
-  schema.inputs.front().name = "inputs";
-  schema.inputs.front().variadic = true;
+  take_several(schema);
   schema.attributes.push_back(reduction_attribute("`sum`, `mean`, `maximum` or `minimum`"));
   schema.infer = infer;
   schema.gradient = gradient;
@@ -48,9 +45,7 @@ OperatorSchema schema() {
                      collective_example({0}, DataType::fp32, {{"reduction", "minimum"}})};
   for (const DataType type : {DataType::int8, DataType::uint8, DataType::int32, DataType::int64})
     schema.examples.push_back(collective_example({7}, type));
-  OperatorExample several = collective_example({2, 3}, DataType::fp32, {{"group", "row"}});
-  several.inputs.push_back({{5}, -1, 1});
-  schema.examples.push_back(std::move(several));
+  schema.examples.push_back(collective_example_of_several({{2, 3}, {5}}));
   return schema;
 }
 

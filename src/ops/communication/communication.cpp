@@ -52,6 +52,11 @@ OperatorSchema collective(const std::string& name, const std::string& documentat
   return schema;
 }
 
+void take_several(OperatorSchema& schema) {
+  schema.inputs.front().name = "inputs";
+  schema.inputs.front().variadic = true;
+}
+
 AttributeSpecification reduction_attribute(const std::string& legal) {
   return {.name = "reduction",
           .kind = AttributeKind::text,
@@ -76,15 +81,38 @@ void check_reduction(const InferenceCall& call, const std::vector<std::string>& 
                "a mean is of floating types alone");
 }
 
-Dimension first_extent(const InferenceCall& call) {
-  call.require(call.input(0).rank() > 0, "x needs an axis: its first one is shared among the ranks");
-  return call.input(0).shape[0];
+Dimension first_extent(const InferenceCall& call, size_t input) {
+  call.require(call.input(input).rank() > 0,
+               "an input needs an axis: its first one is shared among the ranks");
+  return call.input(input).shape[0];
+}
+
+std::vector<Value*> results_of(const std::string& collective, const std::vector<Value*>& inputs,
+                               const RankGroup& group) {
+  std::vector<Value*> results;
+  const Node* node = apply(collective, inputs, {{"group", group.name}, {"ranks", group.ranks}});
+  for (const auto& output : node->outputs()) results.push_back(output.get());
+  return results;
+}
+
+std::vector<Value*> gradients_or_zeros(const GradientCall& call) {
+  std::vector<Value*> dy;
+  for (size_t i = 0; i < call.output_gradients.size(); ++i)
+    dy.push_back(call.gradient(i) != nullptr ? call.gradient(i) : zeros_like(call.output(i)));
+  return dy;
 }
 
 OperatorExample collective_example(const Shape& shape, DataType type, const Attributes& attributes) {
   const bool is_boolean = type == DataType::boolean;
   return {.inputs = {{shape, is_boolean ? 0.0 : -2.0, is_boolean ? 1.0 : 2.0, type}},
           .attributes = attributes};
+}
+
+OperatorExample collective_example_of_several(const std::vector<Shape>& shapes) {
+  OperatorExample example{.attributes = {{"group", "row"}}};
+  for (const Shape& shape : shapes)
+    example.inputs.push_back(collective_example(shape, DataType::fp32).inputs.front());
+  return example;
 }
 
 OperatorSchema rooted_collective(const RootedCollective& description) {

@@ -13,6 +13,9 @@ namespace tessera::ops {
 // reference loop for one rank; the rest is the operator's.
 OperatorSchema collective(const std::string& name, const std::string& documentation, TypeSet types);
 
+// Any number of inputs of one type, and a result of each.
+void take_several(OperatorSchema& schema);
+
 // "sum", unless the node says otherwise; one of `legal`.
 AttributeSpecification reduction_attribute(const std::string& legal);
 
@@ -33,9 +36,17 @@ RankGroup group_of(const Attributes& attributes);
 void check_ranks(const InferenceCall& call);
 // Refuses a reduction that is none of these, and a mean of integers.
 void check_reduction(const InferenceCall& call, const std::vector<std::string>& legal);
-// The extent of the first axis. Refuses scalars.
-Dimension first_extent(const InferenceCall& call);
+// The extent of an input's first axis. Refuses scalars.
+Dimension first_extent(const InferenceCall& call, size_t input);
+
+// The collective of each input.
+std::vector<Value*> results_of(const std::string& collective, const std::vector<Value*>& inputs,
+                               const RankGroup& group);
+
+// Of all results: zeros of those that nothing was made of.
+std::vector<Value*> gradients_or_zeros(const GradientCall& call);
 
 OperatorExample collective_example(const Shape& shape, DataType type, const Attributes& attributes = {});
+OperatorExample collective_example_of_several(const std::vector<Shape>& shapes);
 
 }  // namespace tessera::ops

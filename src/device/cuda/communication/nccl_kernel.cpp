@@ -81,19 +81,13 @@ class NcclKernel : public Kernel {
   void run(const KernelArguments& arguments) override {
     static_cast<CudaQueue&>(arguments.queue).context().enter();
     const std::string& name = node_.operator_name();
-    if (name == "all_reduce") return all_reduce(arguments);
+    if (name == "all_reduce" || name == "reduce_scatter" || name == "all_gather") return run_parts(arguments);
     if (node_.output()->type().element_count() == 0) return;
     const void* x = arguments.inputs[0];
     void* y = arguments.outputs[0];
     const CUstream stream = stream_of(arguments.queue);
     ncclComm_t group = group_->handle();
-    if (name == "reduce_scatter") {
-      group_->check(
-          nccl().ncclReduceScatter_(x, y, elements_of(*node_.output()), type(), operation(), group, stream),
-          name);
-    } else if (name == "all_gather") {
-      group_->check(nccl().ncclAllGather_(x, y, bytes_of(*node_.input(0)), ncclUint8, group, stream), name);
-    } else if (name == "broadcast") {
+    if (name == "broadcast") {
       group_->check(nccl().ncclBroadcast_(x, y, bytes_of(*node_.output()), ncclUint8, root(), group, stream),
                     name);
     } else {
@@ -110,18 +104,26 @@ class NcclKernel : public Kernel {
   int root() const { return static_cast<int>(node_.attributes().integer("root")); }
 
   // All parts in one kernel.
-  void all_reduce(const KernelArguments& arguments) {
-    ncclComm_t group = group_->handle();
-    group_->check(nccl().ncclGroupStart_(), "beginning an all_reduce");
+  void run_parts(const KernelArguments& arguments) {
+    group_->check(nccl().ncclGroupStart_(), "beginning a group of collectives");
     ncclResult_t status = ncclSuccess;
     for (size_t i = 0; i < arguments.inputs.size() && status == ncclSuccess; ++i) {
-      const size_t elements = elements_of(*node_.input(i));
-      if (elements == 0) continue;
-      status = nccl().ncclAllReduce_(arguments.inputs[i], arguments.outputs[i], elements, type(), operation(),
-                                     group, stream_of(arguments.queue));
+      if (elements_of(*node_.input(i)) > 0)
+        status = run_part(i, arguments.inputs[i], arguments.outputs[i], stream_of(arguments.queue));
     }
     const ncclResult_t ended = nccl().ncclGroupEnd_();
-    group_->check(status == ncclSuccess ? ended : status, "all_reduce");
+    group_->check(status == ncclSuccess ? ended : status, node_.operator_name());
+  }
+
+  ncclResult_t run_part(size_t i, const void* x, void* y, CUstream stream) {
+    ncclComm_t group = group_->handle();
+    const std::string& name = node_.operator_name();
+    if (name == "all_gather")
+      return nccl().ncclAllGather_(x, y, bytes_of(*node_.input(i)), ncclUint8, group, stream);
+    if (name == "reduce_scatter")
+      return nccl().ncclReduceScatter_(x, y, elements_of(*node_.output(i)), type(), operation(), group,
+                                       stream);
+    return nccl().ncclAllReduce_(x, y, elements_of(*node_.input(i)), type(), operation(), group, stream);
   }
 
   const Node& node_;
