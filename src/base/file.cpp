@@ -274,6 +274,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::extend(uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail_and_remove("extend", errno);
+}
+
 void AtomicFile::commit() {
   require(descriptor_ >= 0, ErrorCode::internal, "{}: finished twice", path_.string());
   if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail_and_remove("write", errno);
@@ -285,6 +289,32 @@ void AtomicFile::commit() {
   if (is_stream) return;
   if (const int error = sync_folder(folder_of(path_)); error != 0)
     fail(ErrorCode::io, "{}: cannot sync its folder: {}", path_.string(), reason(error));
+}
+
+FilePatch::FilePatch(const fs::path& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) fail(ErrorCode::io, "{}: cannot open for writing: {}", path_.string(), reason(errno));
+}
+
+FilePatch::~FilePatch() {
+  ::close(descriptor_);
+}
+
+void FilePatch::write(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kLargestTransfer),
+                                   static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0)
+      fail(ErrorCode::io, "{}: cannot write: {}", path_.string(), reason(count < 0 ? errno : ENOSPC));
+    offset += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+void FilePatch::sync() {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+    fail(ErrorCode::io, "{}: cannot write: {}", path_.string(), reason(errno));
 }
 
 void write_file(const fs::path& path, std::span<const std::byte> bytes) {

@@ -106,6 +106,35 @@ std::vector<std::string> order_of(const Sources& tensors, const std::string& fil
   return order;
 }
 
+// All that comes before the contents, which stand in the order.
+struct Layout {
+  std::vector<std::string> order;
+  std::string head;
+  uint64_t file_bytes = 0;
+};
+
+Layout layout_of(const std::string& path, const Sources& tensors,
+                 const std::map<std::string, std::string>& metadata) {
+  Layout layout{.order = order_of(tensors, path)};
+  SafetensorsHeader header;
+  header.metadata = metadata;
+  uint64_t offset = 0;
+  for (const std::string& name : layout.order) {
+    const SafetensorsSource& tensor = tensors.at(name);
+    const uint64_t end = offset + static_cast<uint64_t>(tensor_bytes(tensor.type, tensor.shape));
+    header.entries[name] = {tensor.type, tensor.shape, offset, end};
+    offset = end;
+  }
+  const std::string text = format_safetensors_header(header);
+  require(text.size() <= kMaximumSafetensorsHeader, ErrorCode::invalid_argument,
+          "{}: the header takes {} bytes, at most {} are legal", path, text.size(),
+          kMaximumSafetensorsHeader);
+  for (size_t i = 0; i < kLengthBytes; ++i) layout.head += static_cast<char>(text.size() >> (8 * i));
+  layout.head += text;
+  layout.file_bytes = layout.head.size() + offset;
+  return layout;
+}
+
 void write_contents(AtomicFile& file, const SafetensorsSource& source, const std::string& path,
                     const std::string& name) {
   const Tensor tensor = source.contents();
@@ -120,28 +149,18 @@ void write_contents(AtomicFile& file, const SafetensorsSource& source, const std
 
 void stream_safetensors(const std::filesystem::path& path, const Sources& tensors,
                         const std::map<std::string, std::string>& metadata) {
-  const std::vector<std::string> order = order_of(tensors, path.string());
-  SafetensorsHeader header;
-  header.metadata = metadata;
-  uint64_t offset = 0;
-  for (const std::string& name : order) {
-    const SafetensorsSource& tensor = tensors.at(name);
-    const uint64_t end = offset + static_cast<uint64_t>(tensor_bytes(tensor.type, tensor.shape));
-    header.entries[name] = {tensor.type, tensor.shape, offset, end};
-    offset = end;
-  }
-  const std::string text = format_safetensors_header(header);
-  require(text.size() <= kMaximumSafetensorsHeader, ErrorCode::invalid_argument,
-          "{}: the header takes {} bytes, at most {} are legal", path.string(), text.size(),
-          kMaximumSafetensorsHeader);
-
+  const Layout layout = layout_of(path.string(), tensors, metadata);
   AtomicFile file(path);
-  std::string length;
-  for (size_t i = 0; i < kLengthBytes; ++i) length += static_cast<char>(text.size() >> (8 * i));
-  file.write(length);
-  file.write(text);
-  for (const std::string& name : order) write_contents(file, tensors.at(name), path.string(), name);
+  file.write(layout.head);
+  for (const std::string& name : layout.order) write_contents(file, tensors.at(name), path.string(), name);
   file.commit();
+}
+
+void begin_safetensors(AtomicFile& file, const Sources& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const Layout layout = layout_of(file.temporary().string(), tensors, metadata);
+  file.write(layout.head);
+  file.extend(layout.file_bytes);
 }
 
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,

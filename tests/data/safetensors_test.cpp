@@ -273,5 +273,40 @@ TEST(Safetensors, StreamingThatFailsLeavesWhatThereWas) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+TEST(Safetensors, AreFilledInParts) {
+  const testing::TemporaryFolder folder;
+  const Tensor halves = testing::random_tensor(DataType::fp16, {2, 3}, -9, 9, 1);
+  const Tensor numbers = testing::random_tensor(DataType::fp32, {5}, -9, 9, 2);
+  const auto no_contents = []() -> Tensor { fail(ErrorCode::internal, "nobody asks for contents"); };
+  AtomicFile file(folder / "filled");
+  begin_safetensors(
+      file,
+      {{"halves", {DataType::fp16, {2, 3}, no_contents}}, {"numbers", {DataType::fp32, {5}, no_contents}}},
+      {{"step", "7"}});
+  {
+    SafetensorsFiller first(file.temporary());
+    SafetensorsFiller second(file.temporary());
+    const auto part_of = [](const Tensor& tensor, int64_t begin, int64_t count) {
+      Tensor part(tensor.data_type(), {count});
+      for (int64_t i = 0; i < count; ++i) part.set(i, tensor.at(begin + i));
+      return part;
+    };
+    second.write("numbers", 3, part_of(numbers, 3, 2));
+    first.write("numbers", 0, part_of(numbers, 0, 3));
+    first.write("numbers", 5, part_of(numbers, 5, 0));
+    second.write("halves", 0, halves);
+    EXPECT_ERROR(first.write("numbers", 4, part_of(numbers, 3, 2)), ErrorCode::invalid_argument, "4 to 6",
+                 "fp32[5]", "'numbers'");
+    EXPECT_ERROR(first.write("halves", 0, part_of(numbers, 0, 1)), ErrorCode::invalid_argument, "fp32");
+    EXPECT_ERROR(first.write("others", 0, halves), ErrorCode::invalid_argument, "'others'");
+    first.sync();
+    second.sync();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "filled"));
+  file.commit();
+  write_safetensors(folder / "at_once", {{"halves", halves}, {"numbers", numbers}}, {{"step", "7"}});
+  EXPECT_EQ(read_file(folder / "filled"), read_file(folder / "at_once"));
+}
+
 }  // namespace
 }  // namespace tessera::data

@@ -69,7 +69,12 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(as_bytes(text)); }
+  // Zeros up to that size, which may be overwritten at the temporary name. Throws Error(io) where the bytes
+  // go straight to the path.
+  void extend(uint64_t bytes);
   void commit();
+  // Where the bytes are until commit(); empty where they go straight to the path.
+  const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
   void open_stream();
@@ -80,6 +85,23 @@ class AtomicFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty where the bytes go straight to the path
+  int descriptor_ = -1;
+};
+
+// Overwrites bytes of a file that exists, wherever they stand; several processes may do so at once.
+class FilePatch {
+ public:
+  explicit FilePatch(const std::filesystem::path& path);
+  FilePatch(const FilePatch&) = delete;
+  FilePatch& operator=(const FilePatch&) = delete;
+  ~FilePatch();
+
+  void write(uint64_t offset, std::span<const std::byte> bytes);
+  // Returns when the bytes are on the disk.
+  void sync();
+
+ private:
+  std::filesystem::path path_;
   int descriptor_ = -1;
 };
 

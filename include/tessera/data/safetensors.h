@@ -41,6 +41,7 @@ class SafetensorsFile {
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const { return entries_.count(name) != 0; }
+  uint64_t data_offset() const { return data_offset_; }  // of the tensors' bytes in the file
 
   // A copy of one tensor. Throws Error(invalid_argument) with the nearest name when there is none of that
   // name.
@@ -80,5 +81,26 @@ void stream_safetensors(const std::filesystem::path& path,
 // The same of tensors that are at hand. Throws Error(invalid_argument) for an undefined one, too.
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+// The file of stream_safetensors() with zeros for contents, which SafetensorsFiller puts in their place
+// before the caller commits it. Throws as stream_safetensors().
+void begin_safetensors(AtomicFile& file, const std::map<std::string, SafetensorsSource>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+// Writes contents into a file that begin_safetensors() made; several processes may do so at once.
+class SafetensorsFiller {
+ public:
+  explicit SafetensorsFiller(const std::filesystem::path& path);
+
+  // The elements from the `first` of a tensor on. Throws Error(invalid_argument) where the tensor has no such
+  // elements, or is of another type; Error(io) when they cannot be written.
+  void write(const std::string& name, int64_t first, const Tensor& elements);
+  // Returns when all is on the disk.
+  void sync() { bytes_.sync(); }
+
+ private:
+  SafetensorsFile file_;
+  FilePatch bytes_;
+};
 
 }  // namespace tessera::data
