@@ -9,6 +9,9 @@
 #include "tessera/base/log.h"
 #include "tessera/base/text.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/distribute/exchange.h"
+
+#include "train/joint_save.h"
 
 namespace tessera::train {
 namespace {
@@ -47,12 +50,20 @@ void add_name(const fs::path& file, const fs::path& name) {
 
 }  // namespace
 
+CheckpointWriter::CheckpointWriter(const FitOptions& options, int64_t step, Communicator* communicator)
+    : options_(options),
+      attempted_step_(step),
+      communicator_(communicator),
+      enabled_(is_first() && !options.checkpoints.empty()) {
+  if (communicator_ != nullptr) enabled_ = distribute::any_rank(*communicator_, enabled_);
+}
+
 bool CheckpointWriter::due(int64_t step) const {
   if (!enabled() || step == attempted_step_) return false;
   const bool by_steps = options_.checkpoint_steps > 0 && step % options_.checkpoint_steps == 0;
-  const bool by_time =
-      options_.checkpoint_minutes > 0 && seconds_since(attempted_) >= 60 * options_.checkpoint_minutes;
-  return by_steps || by_time;
+  if (by_steps || options_.checkpoint_minutes == 0) return by_steps;
+  const bool by_time = seconds_since(attempted_) >= 60 * options_.checkpoint_minutes;
+  return communicator_ == nullptr ? by_time : distribute::any_rank(*communicator_, by_time);
 }
 
 bool CheckpointWriter::due_after_epoch(int64_t epoch, int64_t step) const {
@@ -63,19 +74,30 @@ bool CheckpointWriter::due_after_epoch(int64_t epoch, int64_t step) const {
 void CheckpointWriter::save(const CheckpointSource& state, int64_t step, bool must) {
   attempted_step_ = step;
   try {
-    make_folder(options_.checkpoints);
-    if (options_.keep_checkpoints != 1) keep_previous(step);
-    tessera::save(state, options_.checkpoints / kLast);
-    if (options_.keep_checkpoints > 1) remove_old(step);
+    if (communicator_ == nullptr) {
+      tessera::save(state, prepare(step));
+    } else {
+      save_together(*communicator_, state, [&] { return prepare(step); });
+    }
+    if (is_first() && options_.keep_checkpoints > 1) remove_old(step);
   } catch (const Error& error) {
     if (must || error.code() != ErrorCode::io) throw;
-    log_warning("after step {} the state could not be saved; the run goes on and tries again later: {}", step,
-                error.what());
+    if (is_first())
+      log_warning("after step {} the state could not be saved; the run goes on and tries again later: {}",
+                  step, error.what());
   }
   attempted_ = Clock::now();
 }
 
+// The file to write, after what there is was kept.
+fs::path CheckpointWriter::prepare(int64_t step) const {
+  make_folder(options_.checkpoints);
+  if (options_.keep_checkpoints != 1) keep_previous(step);
+  return options_.checkpoints / kLast;
+}
+
 bool CheckpointWriter::save_best(const CheckpointSource& weights) const {
+  if (!is_first()) return false;
   try {
     make_folder(options_.checkpoints);
     tessera::save(weights, options_.checkpoints / "best.safetensors");

@@ -14,20 +14,13 @@ namespace {
 constexpr int64_t kSamples = 400;  // of a run's history
 constexpr int64_t kSkipped = 40;   // steps in a row that may overflow in 16 bits while the loss scale falls
 
-// All ranks have the same state: the first one saves it.
-FitOptions options_of_rank(const FitOptions& options, int64_t rank) {
-  FitOptions own = options;
-  if (rank > 0) own.checkpoints.clear();
-  return own;
-}
-
 }  // namespace
 
 Fitting::Fitting(Trainer& trainer, const data::Source& source, const FitOptions& options)
     : trainer_(trainer),
       source_(source),
-      options_(options_of_rank(options, trainer.rank())),
-      writer_(options_, trainer.position_.step),
+      options_(options),
+      writer_(options_, trainer.position_.step, trainer.communicator()),
       skipped_(trainer.phase_count(), 0) {
   plan_turns();
   plan_length();
@@ -117,9 +110,13 @@ bool Fitting::stopped() const {
   return trainer_.ranks() == 1 ? own : distribute::any_rank(*trainer_.communicator(), own);
 }
 
+// Between the batches of a step each of several ranks has sums of its own, which are not saved.
+bool Fitting::may_save(const Position& position) const {
+  return trainer_.ranks() == 1 || position.batch % std::ssize(turns_) == 0;
+}
+
 bool Fitting::interrupted(const Position& position) const {
-  // Between the batches of a step each rank has sums of its own, which are not saved.
-  if (trainer_.ranks() > 1 && position.batch % std::ssize(turns_) != 0) return false;
+  if (!may_save(position)) return false;
   return (options_.max_steps > 0 && position.step >= options_.max_steps) || stopped();
 }
 
@@ -171,7 +168,7 @@ bool Fitting::run_epoch() {
   };
   Position next = position;  // after all that was submitted
   while (batches_left(next) && !interrupted(next)) {
-    if (writer_.due(next.step)) {
+    if (may_save(next) && writer_.due(next.step)) {
       finish();
       save_state(false);
     }

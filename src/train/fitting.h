@@ -53,6 +53,7 @@ class Fitting {
   Tensor rate_input(size_t phase, size_t group, int64_t update) const;
 
   bool stopped() const;
+  bool may_save(const Position& position) const;
   bool interrupted(const Position& position) const;
   bool complete(const Position& position) const;
   bool batches_left(const Position& position) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,10 +20,18 @@ struct Checkpoint {
   std::map<std::string, std::string> metadata;
 };
 
-// One whose tensors are still on a device: each is read when it is asked for.
+// What one rank alone has of a tensor: the elements from the `first` on.
+struct CheckpointPart {
+  int64_t first = 0;
+  std::function<Tensor()> contents;
+};
+
+// One whose tensors are still on a device: each is read when it is asked for. Of a tensor that ranks share
+// out all of them read the contents, in one order, which go from each to all.
 struct CheckpointSource {
   std::map<std::string, data::SafetensorsSource> tensors;
   std::map<std::string, std::string> metadata;
+  std::map<std::string, CheckpointPart> parts = {};  // of such tensors
 };
 
 // Safetensors, complete or not at all. Throws Error(io).
