@@ -79,6 +79,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/initializer.h
     tessera/nn/layers.h
     tessera/nn/loss.h
+    tessera/nn/shard.h
     tessera/nn/task.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h

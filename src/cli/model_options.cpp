@@ -109,6 +109,8 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "Of several ranks: MiB of gradients that travel together; 0: all (default: as the device "
                   "likes it)")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--shard-optimizer", arguments.shard_optimizer,
+                   "Of several ranks: each keeps the optimizer's state of its part of every parameter alone");
   command
       .add_option("--collective-blocks", arguments.collective_blocks,
                   "Of several ranks: thread blocks that a GPU's collectives have at most (default: as NCCL "
@@ -179,7 +181,8 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
                                               .phase = {.groups = {{.optimizer = optim::sgd(descent)}}},
                                               .precision = compile_options.passes.precision,
                                               .decay_all = true,
-                                              .ranks = arguments.ranks});
+                                              .ranks = arguments.ranks,
+                                              .shard_optimizer = arguments.shard_optimizer});
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};

@@ -36,6 +36,7 @@ struct ModelArguments {
   nn::Ranks ranks = {};
   std::shared_ptr<Communicator> communicator = {};  // none: the step is planned and not run
   std::optional<double> bucket_mib = {};            // PassOptions::bucket_bytes
+  bool shard_optimizer = false;                     // StepOptions::shard_optimizer
   int64_t collective_blocks = 0;                    // CompileOptions::most_collective_blocks
 };
 

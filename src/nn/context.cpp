@@ -41,10 +41,12 @@ Tensor permute(const Tensor& x, const std::vector<int64_t>& permutation) {
 }  // namespace
 
 Tensor from_file_layout(const Variable& variable, const Tensor& stored) {
-  const Shape& expected = variable.file_shape.empty() ? variable.shape : variable.file_shape;
+  const Shape& own = variable.shard.has_value() ? variable.shard->whole : variable.shape;
+  const Shape& expected = variable.file_shape.empty() ? own : variable.file_shape;
   require(stored.shape() == expected, ErrorCode::invalid_file, "'{}' has the shape {}, expected {}",
           variable.name, to_string(stored.shape()), to_string(expected));
   Tensor value = stored.data_type() == variable.data_type ? stored.clone() : stored.cast(variable.data_type);
+  if (variable.shard.has_value()) return part_of(*variable.shard, value);
   if (variable.permutation.empty()) return value;
   return permute(value.reshape(variable.file_view), variable.permutation).reshape(variable.shape);
 }

@@ -10,6 +10,7 @@ Optimizer lamb(const LambOptions& options) {
   return {.name = "lamb",
           .learning_rate = options.learning_rate,
           .needs_step = true,
+          .by_norms = true,
           .apply = [options](UpdateContext& context) {
             Value* w = context.parameter();
             Value* direction = adaptive_direction(context, context.gradient(), options.beta1, options.beta2,
@@ -17,8 +18,9 @@ Optimizer lamb(const LambOptions& options) {
             if (context.decays() && options.weight_decay != 0)
               direction = ops::add(direction, ops::multiply(w, options.weight_decay));
             if (context.decays() || options.trust_all) {
-              Value* weight_norm = norm(w);
-              Value* direction_norm = norm(direction);
+              const std::vector<Value*> norms = context.norms({w, direction});
+              Value* weight_norm = norms[0];
+              Value* direction_norm = norms[1];
               direction = ops::multiply(
                   direction, trusted(ops::divide(weight_norm, direction_norm), weight_norm, direction_norm));
             }

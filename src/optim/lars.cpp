@@ -6,13 +6,17 @@
 namespace tessera::optim {
 
 Optimizer lars(const LarsOptions& options) {
-  return {.name = "lars", .learning_rate = options.learning_rate, .apply = [options](UpdateContext& context) {
+  return {.name = "lars",
+          .learning_rate = options.learning_rate,
+          .by_norms = true,
+          .apply = [options](UpdateContext& context) {
             Value* w = context.parameter();
             Value* direction = context.gradient();
             Value* rate = context.learning_rate();
             if (context.decays()) {
-              Value* weight_norm = norm(w);
-              Value* gradient_norm = norm(direction);
+              const std::vector<Value*> norms = context.norms({w, direction});
+              Value* weight_norm = norms[0];
+              Value* gradient_norm = norms[1];
               Value* divisor = ops::add(
                   ops::add(gradient_norm, ops::multiply(weight_norm, options.weight_decay)), options.epsilon);
               Value* ratio = ops::divide(ops::multiply(weight_norm, options.eta), divisor);

@@ -5,11 +5,6 @@
 
 namespace tessera::optim {
 
-// Euclidean norm of all elements, a scalar.
-inline Value* norm(Value* x) {
-  return ops::sqrt(ops::reduce_sum(ops::square(x)));
-}
-
 // `ratio` where both norms are positive, else 1.
 inline Value* trusted(Value* ratio, Value* weight_norm, Value* direction_norm) {
   Value* zero = ops::constant_like(weight_norm, 0);

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "tessera/ops/functions.h"
 #include "tessera/optim/optimizer.h"
 
@@ -24,10 +26,26 @@ Value* UpdateContext::with_rows(Value* table, Value* next) const {
 }
 
 Value* UpdateContext::state(const std::string& suffix) {
-  Value* table = context_.state(variable_.name + "/" + suffix, variable_.shape, nn::zeros());
+  nn::Variable variable{.name = variable_.name + "/" + suffix,
+                        .shape = variable_.shape,
+                        .initializer = nn::zeros(),
+                        .shard = variable_.shard};
+  if (variable.shard.has_value()) variable.shape = {variable.shard->size()};
+  Value* table = context_.state(std::move(variable));
   Value* rows = rows_of(table);
   tables_[rows] = table;
   return rows;
+}
+
+std::vector<Value*> UpdateContext::norms(const std::vector<Value*>& tensors) {
+  std::vector<Value*> sums;
+  for (Value* tensor : tensors) sums.push_back(ops::reduce_sum(ops::square(tensor)));
+  if (variable_.shard.has_value()) {
+    sums = ops::all_reduce(sums, {.ranks = variable_.shard->ranks});
+    sums_over_ranks_.push_back(sums.front()->producer());
+  }
+  for (Value*& sum : sums) sum = ops::sqrt(sum);
+  return sums;
 }
 
 void UpdateContext::update(Value* state, Value* next) {

@@ -90,6 +90,11 @@ std::vector<Option> step_options() {
        .documentation =
            "Where several ranks train: batch normalization over the batch of all, in place of each "
            "rank's part"},
+      {.key = "shard_optimizer",
+       .value = false,
+       .documentation =
+           "Where several ranks train: each keeps the optimizer's state of its part of every parameter alone "
+           "and updates that part (ZeRO stage 1): less memory, the same updates"},
       {.key = "bucket_mib",
        .value = 25.0,
        .documentation =

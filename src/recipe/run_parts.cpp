@@ -18,6 +18,7 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .decay_all = values.boolean("optimizer.decay_all"),
                                 .deterministic = values.boolean("train.deterministic"),
                                 .share_batch_norm = values.boolean("train.share_batch_norm"),
+                                .shard_optimizer = values.boolean("train.shard_optimizer"),
                                 .most_collective_blocks = values.integer("train.collective_blocks")};
   if (values.text("train.precision") != "auto")
     options.precision = parse_precision(values.text("train.precision"));

@@ -7,23 +7,31 @@
 
 namespace tessera::train {
 
-std::vector<Value*> OverRanks::reduced(std::vector<Value*> values, const std::string& reduction) const {
+std::vector<Value*> OverRanks::exchanged(const std::string& collective, std::vector<Value*> values,
+                                         Attributes attributes) const {
   if (ranks_.count == 1) return values;
+  attributes.set("ranks", ranks_.count);
   std::map<DataType, std::vector<size_t>> places;
   for (size_t i = 0; i < values.size(); ++i) places[values[i]->data_type()].push_back(i);
   for (const auto& [type, of_type] : places) {
     std::vector<Value*> own;
     for (const size_t i : of_type) own.push_back(values[i]);
-    const std::vector<Value*> results = ops::all_reduce(own, {.ranks = ranks_.count}, reduction);
-    for (size_t i = 0; i < of_type.size(); ++i) values[of_type[i]] = results[i];
+    const Node* node = ops::apply(collective, own, attributes);
+    for (size_t i = 0; i < of_type.size(); ++i) values[of_type[i]] = node->output(i);
   }
   return values;
 }
 
+std::vector<Value*> OverRanks::reduced(std::vector<Value*> values, const std::string& reduction) const {
+  return exchanged("all_reduce", std::move(values), {{"reduction", reduction}});
+}
+
+std::vector<Value*> OverRanks::scattered(std::vector<Value*> values) const {
+  return exchanged("reduce_scatter", std::move(values));
+}
+
 std::vector<Value*> OverRanks::gathered(std::vector<Value*> rows) const {
-  if (ranks_.count == 1) return rows;
-  for (Value*& value : rows) value = ops::all_gather(value, {.ranks = ranks_.count});
-  return rows;
+  return exchanged("all_gather", std::move(rows));
 }
 
 void OverRanks::add_up(std::vector<nn::Measure>& measures) const {

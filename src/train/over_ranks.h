@@ -13,9 +13,11 @@ class OverRanks {
  public:
   explicit OverRanks(const nn::Ranks& ranks) : ranks_(ranks) {}
 
-  // Of each value over all ranks; those of one type travel together.
+  // Of each value over all ranks. Here as below those of one type travel together.
   std::vector<Value*> reduced(std::vector<Value*> values, const std::string& reduction = "sum") const;
   Value* sum(Value* value) const { return reduced({value}).front(); }
+  // Of each value, [ranks * n, ...], this rank's [n, ...] of the sum over all ranks.
+  std::vector<Value*> scattered(std::vector<Value*> values) const;
   // The rows of all ranks.
   std::vector<Value*> gathered(std::vector<Value*> rows) const;
 
@@ -26,6 +28,9 @@ class OverRanks {
   void average_states(Graph& graph) const;
 
  private:
+  std::vector<Value*> exchanged(const std::string& collective, std::vector<Value*> values,
+                                Attributes attributes = {}) const;
+
   nn::Ranks ranks_;
 };
 

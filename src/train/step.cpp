@@ -1,18 +1,18 @@
 #include "tessera/train/step.h"
 
 #include <map>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
-#include <fmt/ranges.h>
-
 #include "tessera/base/error.h"
-#include "tessera/base/text.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
+#include "train/objective.h"
 #include "train/over_ranks.h"
 #include "train/row_gradients.h"
+#include "train/shards.h"
 
 namespace tessera::train {
 namespace {
@@ -24,33 +24,13 @@ struct ParameterGradient {
   nn::Variable variable;
   const ParameterGroup* group;
   Value* parameter;
-  Value* gradient = nullptr;
-  Value* rows = nullptr;  // of the parameter, that the gradient is of; null: all
+  Value* gradient = nullptr;  // summed over the ranks, where the variable is a shard its part
+  Value* rows = nullptr;      // of the parameter, that the gradient is of; null: all
 };
 
 Value* one_if_zero(Value* weight) {
   Value* none = ops::equal(weight, ops::constant_like(weight, 0));
   return ops::select(none, ops::constant_like(weight, 1), weight);
-}
-
-// Whichever is trained.
-std::vector<std::string> all_objectives(const nn::Task& task, const SymbolBindings& sizes) {
-  Graph graph;
-  nn::Context context(graph, nn::Mode::training);
-  std::vector<std::string> names;
-  for (const nn::Measure& measure : task.training(context, nn::add_inputs(graph, task, sizes)).objectives)
-    names.push_back(measure.name);
-  return names;
-}
-
-const nn::Measure& objective_of(const nn::Task& task, const nn::Training& training, const std::string& wanted,
-                                const SymbolBindings& sizes) {
-  for (const nn::Measure& measure : training.objectives) {
-    if (measure.name == wanted || (wanted.empty() && training.objectives.size() == 1)) return measure;
-  }
-  const std::vector<std::string> names = all_objectives(task, sizes);
-  fail(ErrorCode::invalid_argument, "{} has no objective '{}'{} (there are: {})", task.name, wanted,
-       did_you_mean(wanted, names), fmt::join(names, ", "));
 }
 
 class StepBuilder {
@@ -95,16 +75,18 @@ class StepBuilder {
     }
   }
 
-  // Rows are of all ranks already.
+  // Rows are of all ranks already. Others are whole on all of them, or shared out among them.
   void add_gradients_over_ranks() {
     std::vector<ParameterGradient*> entries;
     std::vector<Value*> own;
     for (ParameterGradient& entry : gradients_) {
       if (entry.rows != nullptr) continue;
+      const std::optional<nn::Shard>& shard = entry.variable.shard;
       entries.push_back(&entry);
-      own.push_back(entry.gradient);
+      own.push_back(shard.has_value() ? all_parts(entry.gradient, *shard) : entry.gradient);
     }
-    const std::vector<Value*> sums = ranks_.reduced(std::move(own));
+    const std::vector<Value*> sums =
+        shards_parameters() ? ranks_.scattered(std::move(own)) : ranks_.reduced(std::move(own));
     for (size_t i = 0; i < entries.size(); ++i) entries[i]->gradient = sums[i];
   }
 
@@ -116,6 +98,17 @@ class StepBuilder {
 
   Value* state(const char* name, const nn::Initializer& initializer = nn::zeros()) {
     return context_.state(prefix_ + name, {}, initializer);
+  }
+
+  bool shards_parameters() const { return options_.shard_optimizer && options_.ranks.count > 1; }
+
+  // Tables that are updated by rows stay whole: their states change where a batch reads.
+  std::optional<nn::Shard> shard_of(const nn::Variable& variable, const ParameterGroup& group) const {
+    if (!shards_parameters() || variable.updates_rows) return std::nullopt;
+    require(group.optimizer.elementwise || group.optimizer.by_norms, ErrorCode::invalid_argument,
+            "ranks cannot share out the state of '{}': {} needs whole parameters", variable.name,
+            group.optimizer.name);
+    return nn::Shard{variable.shape, options_.ranks.rank, options_.ranks.count};
   }
 
   const ParameterGroup* group_of(const nn::Variable& variable) const {
@@ -141,6 +134,7 @@ class StepBuilder {
       if (own.parts.empty()) continue;  // nothing reads the table: no row changes
       gradients_.push_back({variable, group, parameter});
       gradients_.back().variable.decays |= options_.decay_all;
+      gradients_.back().variable.shard = shard_of(variable, *group);
       sources.insert(sources.end(), own.parts.begin(), own.parts.end());
       reads.push_back(std::move(own));
     }
@@ -227,14 +221,37 @@ class StepBuilder {
     }
     for (const ParameterGradient& entry : gradients_) {
       const size_t first = graph_->updates().size();
-      optim::UpdateContext update(context_, entry.variable, entry.parameter,
+      const std::optional<nn::Shard>& shard = entry.variable.shard;
+      Value* parameter = shard.has_value() ? own_part(entry.parameter, *shard) : entry.parameter;
+      optim::UpdateContext update(context_, entry.variable, parameter,
                                   ops::cast(entry.gradient, DataType::fp32), rates.at(entry.group), step,
                                   entry.rows == nullptr ? nullptr : rows_if_sound(entry.rows));
       Value* next = update.whole(entry.group->optimizer.apply(update));
-      context_.update(entry.parameter, next);
+      if (shard.has_value()) {
+        parts_.push_back(ops::select(sound(), next, parameter));
+        sums_.add(update.sums_over_ranks());
+        continue;
+      }
       for (size_t i = first; i < graph_->updates().size() && entry.rows != nullptr; ++i)
         guarded_.insert(graph_->updates()[i].state);
-      if (options_.ema_decay > 0) average(entry, next);
+      take(entry, next);
+    }
+    take_parts();
+  }
+
+  void take(const ParameterGradient& entry, Value* next) {
+    context_.update(entry.parameter, next);
+    if (entry.rows != nullptr || entry.variable.shard.has_value()) guarded_.insert(entry.parameter);
+    if (options_.ema_decay > 0) average(entry, next);
+  }
+
+  // What is gathered is sound already: it can lie where the parameter does.
+  void take_parts() {
+    sums_.join(*graph_);
+    const std::vector<Value*> gathered = ranks_.gathered(parts_);
+    auto next = gathered.begin();
+    for (const ParameterGradient& entry : gradients_) {
+      if (entry.variable.shard.has_value()) take(entry, joined_parts(*next++, *entry.variable.shard));
     }
   }
 
@@ -245,12 +262,18 @@ class StepBuilder {
 
   // The global gradient norm, for clipping and for the overflow test of the loss scale.
   void measure_gradients() {
-    Value* sum = nullptr;
+    Value* whole = nullptr;
+    Value* shared = nullptr;  // of the gradients of which each rank has a part
     for (const ParameterGradient& entry : gradients_) {
       Value* squares = ops::reduce_sum(ops::square(entry.gradient));
+      Value*& sum = entry.variable.shard.has_value() ? shared : whole;
       sum = sum == nullptr ? squares : ops::add(sum, squares);
     }
-    gradient_norm_ = ops::sqrt(sum);
+    if (shared != nullptr) {
+      shared = ranks_.sum(shared);
+      whole = whole == nullptr ? shared : ops::add(whole, shared);
+    }
+    gradient_norm_ = ops::sqrt(whole);
     graph_->add_output("gradient_norm", gradient_norm_);
     if (options_.clip_norm > 0) {
       Value* limit = ops::constant_like(gradient_norm_, options_.clip_norm);
@@ -262,6 +285,7 @@ class StepBuilder {
   void average(const ParameterGradient& entry, Value* next) {
     nn::Variable average = entry.variable;  // starts from the same values, under the parameter's name
     average.name = "ema/" + entry.variable.name;
+    average.shard.reset();  // what is evaluated is whole on all ranks
     average.data_type = DataType::fp32;
     Value* old = context_.state(average);
     context_.update(old, ops::add(ops::multiply(old, options_.ema_decay),
@@ -336,6 +360,8 @@ class StepBuilder {
   Value* finite_ = nullptr;
   Value* sound_ = nullptr;
   std::vector<ParameterGradient> gradients_;
+  std::vector<Value*> parts_;                 // of the parameters that are shards, updated
+  SumsOfParts sums_;                          // for their updates
   std::unordered_set<const Value*> cleared_;  // sums that the updating step takes
   std::unordered_set<const Value*> guarded_;  // states whose updates change nothing in an unsound step
 };

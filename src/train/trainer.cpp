@@ -64,6 +64,7 @@ StepOptions step_options(const TrainerOptions& options, const Device& device, si
           .ema_decay = options.ema_decay,
           .decay_all = options.decay_all,
           .ranks = ranks_of(options),
+          .shard_optimizer = options.shard_optimizer,
           .halting = is_ahead(device)};
 }
 

@@ -45,6 +45,25 @@ void add_missing_weights(const std::vector<nn::Variable>& list, std::map<std::st
   }
 }
 
+// Of a state that ranks share out: the whole, from all of them.
+data::SafetensorsSource gathered_source(const Variables& variables, const nn::Variable& variable,
+                                        Communicator& communicator) {
+  return {variable.data_type, variable.shard->whole, [&variables, &variable, &communicator] {
+            const Tensor part = variables.get(variable.name);
+            Tensor parts(part.data_type(), {communicator.size() * part.size()});
+            communicator.all_gather(part.raw(), parts.raw(), static_cast<int64_t>(part.bytes()));
+            return nn::whole_of(*variable.shard, parts);
+          }};
+}
+
+CheckpointPart own_part(const Variables& variables, const nn::Variable& variable) {
+  return {variable.shard->first(), [&variables, &variable] {
+            const Tensor part = variables.get(variable.name);
+            // Without what fills it up.
+            return Tensor::share(part.data_type(), {variable.shard->count()}, part.owner());
+          }};
+}
+
 }  // namespace
 
 CheckpointSource Trainer::checkpoint_source() const {
@@ -96,8 +115,14 @@ CheckpointSource Trainer::training_state_source() const {
                           {"batch", std::to_string(position_.batch)},
                           {"step", std::to_string(position_.step)},
                           {"history", to_json(history_)}}};
-  for (const nn::Variable& variable : variables_list_)
-    state.tensors.emplace(variable.name, source_of(*variables_, variable, variable.name));
+  for (const nn::Variable& variable : variables_list_) {
+    if (variable.shard.has_value()) {
+      state.tensors.emplace(variable.name, gathered_source(*variables_, variable, *communicator()));
+      state.parts.emplace(variable.name, own_part(*variables_, variable));
+    } else {
+      state.tensors.emplace(variable.name, source_of(*variables_, variable, variable.name));
+    }
+  }
   if (!position_.source.empty()) state.metadata["source"] = position_.source;
   if (best_.has_value()) state.metadata["best"] = fmt::format("{}", *best_);
   return state;

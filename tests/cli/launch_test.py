@@ -35,6 +35,9 @@ class LaunchTest(ProgramTest):
         self.assertEqual(process.returncode, code, output + errors)
         return errors if code else output
 
+    def state(self, out):
+        return checkpoint(self.root / out / "checkpoints" / "last.safetensors")
+
     def begin_ranks(self, out, *words, ranks=2, launcher=(), every=ENDLESS):
         """A launcher whose ranks have made a step, and their processes."""
         process = self.start("launch", "--ranks", ranks, *launcher, "--", "train", self.recipe, "--out", out, "--quiet", *every, *words)
@@ -99,7 +102,20 @@ class TrainingTest(LaunchTest):
         self.launch(self.root / "run", "--quiet", "--max-steps", 5)
         self.train("run", "--quiet", "--resume", "--max-steps", 11)
         self.launch(self.root / "run", "--quiet", "--resume", ranks=4)
-        self.assertEqual(checkpoint(self.root / "run" / "checkpoints" / "last.safetensors")[0]["step"], "24")
+        self.assertEqual(self.state("run")[0]["step"], "24")
+
+    def test_ranks_share_out_the_state_and_go_on_with_others(self):
+        sharded = ("--set", "train.shard_optimizer=true", "--set", "train.threads=1")
+        self.launch(self.root / "whole", "--quiet", "--set", "train.threads=1")
+        self.launch(self.root / "parts", "--quiet", *sharded)
+        whole = self.state("whole")[1]
+        self.assertEqual(self.state("parts")[1], whole)
+        self.launch(self.root / "run", "--quiet", *sharded, "--max-steps", 5)
+        self.train("run", "--quiet", *sharded, "--resume", "--max-steps", 11)
+        self.launch(self.root / "run", "--quiet", *sharded, "--resume", ranks=4)
+        metadata, tensors = self.state("run")
+        self.assertEqual(metadata["step"], "24")
+        self.assertEqual(len(tensors), len(whole))
 
     def test_a_signal_saves_first_and_resuming_gives_the_same_bytes(self):
         self.launch(self.root / "straight", "--quiet", *LONG)

@@ -179,6 +179,12 @@ class LookTest(ProgramTest):
             self.assertEqual(node["kernel"], "nccl")
             self.assertRegex(node["lane"], "^until ('.+'|the end)$")
         self.assertFalse([node for node in json.loads(self.call(*words))["nodes"] if "lane" in node])
+        parts = json.loads(self.call(*words, "--ranks", 2, "--bucket-mib", 0.01, "--shard-optimizer"))["nodes"]
+        for name in ("reduce_scatter", "all_gather"):
+            collectives = [node for node in parts if node["operator"] == name]
+            self.assertGreater(len(collectives), 1)
+            self.assertEqual({node["kernel"] for node in collectives}, {"nccl"})
+            self.assertTrue(all("lane" in node for node in collectives))
 
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")

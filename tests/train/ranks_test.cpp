@@ -1,6 +1,4 @@
 // Several ranks train as one does with the whole batch.
-#include "support/ranks.h"
-
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.h"
@@ -8,70 +6,14 @@
 
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
-#include "train/tiny.h"
+#include "train/rank_training.h"
 
 namespace tessera::testing {
 namespace {
 
-constexpr int64_t kBatch = 8;  // of all ranks
-
-using TaskMaker = std::function<nn::Task()>;
-using SourceMaker = std::function<std::shared_ptr<const data::Source>(int64_t batch)>;
-using Options = std::function<void(train::TrainerOptions&, train::FitOptions&)>;
-
-train::TrainerOptions trainer_options() {
-  return {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9}),
-          .precision = Precision::fp32,
-          .device = Device::open("cpu:threads=1"),
-          .seed = 5};
-}
-
-std::shared_ptr<const data::Source> tiny_source(int64_t batch) {
-  return std::make_shared<data::Loader>(tiny_loader(batch));
-}
-
-struct Trained {
-  Checkpoint state;
-  train::FitResult result;
-};
-
-// By so many ranks; what each of them has then.
-std::vector<Trained> train_on(int64_t ranks, const TaskMaker& task, const Options& change = {},
-                              const Checkpoint* from = nullptr, const SourceMaker& source = tiny_source) {
-  std::vector<Trained> trained(static_cast<size_t>(ranks));
-  on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
-    train::TrainerOptions options = trainer_options();
-    if (ranks > 1) options.communicator = communicator;
-    train::FitOptions fit{.epochs = 2};
-    if (change) change(options, fit);
-    train::Trainer trainer(task(), options);
-    if (from != nullptr) trainer.restore(*from, "the state");
-    Trained& own = trained[static_cast<size_t>(communicator->rank())];
-    own.result = trainer.fit(*source(kBatch / ranks), fit);
-    own.state = trainer.training_state();
-  });
-  return trained;
-}
-
-Checkpoint state_of(int64_t ranks, const TaskMaker& task, const Options& change = {},
-                    const Checkpoint* from = nullptr, const SourceMaker& source = tiny_source) {
-  return std::move(train_on(ranks, task, change, from, source).front().state);
-}
-
-void expect_close(const Checkpoint& one, const Checkpoint& other, double tolerance) {
-  ASSERT_EQ(one.tensors.size(), other.tensors.size());
-  for (const auto& [name, tensor] : one.tensors) {
-    SCOPED_TRACE(name);
-    const Tensor& same = other.tensors.at(name);
-    ASSERT_EQ(tensor.shape(), same.shape());
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      ASSERT_NEAR(tensor.at(i), same.at(i), tolerance * (1 + std::abs(tensor.at(i)))) << i;
-  }
-}
-
 // Rounding grows through the steps of a training; an order of summation is worth 2^-24 a step, and what is
 // trained wrongly differs in the second digit.
-void expect_same_training(const TaskMaker& task, const Options& change = {}, double tolerance = 2e-4) {
+void expect_same_training(const TaskMaker& task, const OptionChange& change = {}, double tolerance = 2e-4) {
   const Checkpoint alone = state_of(1, task, change);
   for (const int64_t ranks : {2, 4}) {
     SCOPED_TRACE(ranks);
@@ -131,40 +73,19 @@ TEST(Ranks, TrainWithAccumulationClippingAndAveragesAsOneDoes) {
 
 // Rows of a table that several ranks read in one step.
 TEST(Ranks, UpdateTheRowsThatAnyOfThemReads) {
-  const TaskMaker task = [] {
-    const Dimension batch = Dimension::symbol("batch");
-    return nn::Task{.name = "table",
-                    .network = "table",
-                    .inputs = {{"words", {DataType::int32, {batch, 2}}}, {"y", {DataType::fp32, {batch, 3}}}},
-                    .training = [](nn::Context& context, const nn::Values& in) -> nn::Training {
-                      Value* rows =
-                          nn::embedding(context, "words", in["words"], 9, 3, {.updates_rows = true});
-                      Value* y = nn::linear(context, "fc", ops::reduce_sum(rows, {.axes = {1}}), 3);
-                      return {.objectives = {nn::mean_of("error", ops::square(ops::subtract(y, in["y"])))}};
-                    }};
-  };
-  const SourceMaker rows = [](int64_t batch) {
-    Tensor words(DataType::int32, {48, 2});
-    Tensor y(DataType::fp32, {48, 3});
-    const Random random(2);
-    for (int64_t i = 0; i < words.size(); ++i) words.set(i, static_cast<double>(random.below(i, 8)));
-    for (int64_t i = 0; i < y.size(); ++i) y.set(i, random.normal(static_cast<uint64_t>(1000 + i)));
-    return std::make_shared<data::Rows>(Feeds{{"words", words}, {"y", y}},
-                                        data::RowOptions{.batch_size = batch, .seed = 3});
-  };
-  const Options adam = [](train::TrainerOptions& options, train::FitOptions&) {
+  const OptionChange adam = [](train::TrainerOptions& options, train::FitOptions&) {
     options.optimizer = optim::adam({.learning_rate = 0.01});
   };
-  const Checkpoint alone = state_of(1, task, adam, nullptr, rows);
+  const Checkpoint alone = state_of(1, row_task, adam, nullptr, row_source);
   for (const int64_t ranks : {2, 4}) {
-    const std::vector<Trained> trained = train_on(ranks, task, adam, nullptr, rows);
+    const std::vector<Trained> trained = train_on(ranks, row_task, adam, nullptr, row_source);
     expect_close(alone, trained.front().state, 2e-4);
     EXPECT_TRUE(different_tensors(trained.front().state.tensors, trained.back().state.tensors).empty());
   }
 }
 
 TEST(Ranks, ShareALossScale) {
-  const Options in_half = [](train::TrainerOptions& options, train::FitOptions&) {
+  const OptionChange in_half = [](train::TrainerOptions& options, train::FitOptions&) {
     options.precision = Precision::fp16;
   };
   const std::vector<Trained> trained = train_on(
@@ -193,14 +114,14 @@ TEST(Ranks, SeeTheMeasuresOfTheWholeBatch) {
   for (const int64_t ranks : {1, 2}) {
     std::vector<std::vector<double>> of_ranks(static_cast<size_t>(ranks));
     on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
-      train::TrainerOptions options = trainer_options();
+      train::TrainerOptions options = rank_options();
       if (ranks > 1) options.communicator = communicator;
       train::Trainer trainer(tiny_perceptron(), options);
       train::FitOptions fit;
       fit.on_step = [&](const train::StepEvent& event) {
         of_ranks[static_cast<size_t>(communicator->rank())].push_back(event.measures.at("loss"));
       };
-      trainer.fit(tiny_loader(kBatch / ranks), fit);
+      trainer.fit(tiny_loader(kRankBatch / ranks), fit);
     });
     EXPECT_EQ(of_ranks.front(), of_ranks.back());
     losses[ranks] = of_ranks.front();
@@ -212,18 +133,20 @@ TEST(Ranks, SeeTheMeasuresOfTheWholeBatch) {
 }
 
 TEST(Ranks, EvaluateTheirPartsAndMergeThem) {
-  train::Trainer alone(tiny_perceptron(), trainer_options());
+  train::Trainer alone(tiny_perceptron(), rank_options());
   for (const int64_t samples : {0, 5, 21}) {  // of 45; 0: all
     for (const int64_t ranks : {2, 4}) {
       // In the same small batches: how many rows a product has decides how it is rounded.
       tasks::ClassificationEvaluator expected;
-      const int64_t seen = alone.evaluate(tiny_evaluation(kBatch / ranks), expected, {.samples = samples});
+      const int64_t seen =
+          alone.evaluate(tiny_evaluation(kRankBatch / ranks), expected, {.samples = samples});
       on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
-        train::TrainerOptions options = trainer_options();
+        train::TrainerOptions options = rank_options();
         options.communicator = communicator;
         train::Trainer trainer(tiny_perceptron(), options);
         tasks::ClassificationEvaluator evaluator;
-        EXPECT_EQ(trainer.evaluate(tiny_evaluation(kBatch / ranks), evaluator, {.samples = samples}), seen);
+        EXPECT_EQ(trainer.evaluate(tiny_evaluation(kRankBatch / ranks), evaluator, {.samples = samples}),
+                  seen);
         EXPECT_EQ(evaluator.results(), expected.results());
         EXPECT_EQ(different_tensors(evaluator.state(), expected.state()), std::vector<std::string>{});
       });
@@ -231,7 +154,7 @@ TEST(Ranks, EvaluateTheirPartsAndMergeThem) {
   }
 }
 
-Options until(int64_t step) {
+OptionChange until(int64_t step) {
   return [step](train::TrainerOptions& options, train::FitOptions& fit) {
     options.share_batch_norm = true;
     fit.epochs = 3;
@@ -259,11 +182,11 @@ TEST(Ranks, ResumeOnOtherNumbersWithTheSameData) {
 
 // A step that one rank began is one step's worth of gradients on two.
 TEST(Ranks, TakeUpWhatOneHadAccumulated) {
-  const Options accumulating = [](train::TrainerOptions& options, train::FitOptions&) {
+  const OptionChange accumulating = [](train::TrainerOptions& options, train::FitOptions&) {
     options.accumulate = 2;
   };
   std::atomic<bool> stop{false};
-  const Options stopped_within = [&](train::TrainerOptions& options, train::FitOptions& fit) {
+  const OptionChange stopped_within = [&](train::TrainerOptions& options, train::FitOptions& fit) {
     accumulating(options, fit);
     fit.stop = &stop;
     fit.on_step = [&](const train::StepEvent& event) { stop = event.position.batch == 3; };
@@ -304,7 +227,7 @@ TEST(Ranks, SaveOnce) {
 TEST(Ranks, StopWithTheNameOfTheOneThatFailed) {
   std::vector<std::string> messages(2);
   on_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
-    train::TrainerOptions options = trainer_options();
+    train::TrainerOptions options = rank_options();
     options.communicator = communicator;
     train::Trainer trainer(tiny_linear_of_rows(), options);
     // The third batch of 8 is rows 16 to 23; the broken row 20 is rank 1's.

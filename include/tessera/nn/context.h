@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/graph/graph.h"
 #include "tessera/nn/initializer.h"
+#include "tessera/nn/shard.h"
 
 namespace tessera::nn {
 
@@ -35,9 +37,12 @@ struct Variable {
   Shape file_shape;
   Shape file_view;
   std::vector<int64_t> permutation;
+  // Of a state that ranks share out, which has the shape of a part: which part it is. In files it is whole.
+  std::optional<Shard> shard = {};
 };
 
-// File layout to ours and back. Throws Error(invalid_file) naming the variable on a wrong shape.
+// File layout to ours, of a shard to this rank's part, and back. Throws Error(invalid_file) naming the
+// variable on a wrong shape.
 Tensor from_file_layout(const Variable& variable, const Tensor& stored);
 Tensor to_file_layout(const Variable& variable, const Tensor& value);
 

@@ -4,16 +4,17 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tessera/nn/context.h"
 
 namespace tessera::optim {
 
-// What a rule sees of one parameter, or of some of its rows.
+// What a rule sees of one parameter, or of some of its rows, or of a rank's part of it.
 class UpdateContext {
  public:
   // With `rows`, int[n], the gradient is [n, ...] of those rows, of which none stands twice; negative ones
-  // are no rows.
+  // are no rows. Where the variable is a shard, parameter and gradient are this rank's part of it.
   UpdateContext(nn::Context& context, const nn::Variable& variable, Value* parameter, Value* gradient,
                 Value* learning_rate, Value* step, Value* rows = nullptr);
 
@@ -23,10 +24,16 @@ class UpdateContext {
   Value* step() const { return step_; }                     // fp32 scalar: 1 at the first update
   // False for biases and normalization, which neither decay nor take a trust ratio.
   bool decays() const { return variable_.decays; }
-  // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first; of it the rows.
+  // A state shaped like the parameter, named "<parameter>/<suffix>", zero at first; of it the rows, or the
+  // rank's part.
   Value* state(const std::string& suffix);
   void update(Value* state, Value* next);
-  // The whole parameter, in its own type, after `next` was put in its place.
+  // Euclidean norms, scalars, of whole tensors of which these, shaped like the gradient, are what is seen
+  // here. Of the rows of a table there are none. Those that are asked for together travel together.
+  std::vector<Value*> norms(const std::vector<Value*>& tensors);
+  // The sums over ranks that norms() made, in its order: each may wait for those before it.
+  const std::vector<Node*>& sums_over_ranks() const { return sums_over_ranks_; }
+  // The whole parameter, or the rank's part of it, in its own type, after `next` was put in its place.
   Value* whole(Value* next) const { return with_rows(parameter_, next); }
 
  private:
@@ -42,6 +49,7 @@ class UpdateContext {
   Value* rows_;
   Value* readable_rows_ = nullptr;         // none of them negative
   std::map<const Value*, Value*> tables_;  // rows of a state -> the state
+  std::vector<Node*> sums_over_ranks_;
 };
 
 struct Optimizer {
@@ -49,6 +57,9 @@ struct Optimizer {
   double learning_rate = 0.1;  // the base rate that a schedule scales
   bool needs_step = false;
   bool elementwise = false;  // what becomes of an element depends on no other one: rows may be updated alone
+  // What an element depends on beside itself are UpdateContext::norms(): parts may be updated each by its
+  // rank. Elementwise ones may in any case.
+  bool by_norms = false;
   // Returns the parameter's new value; updates its states.
   std::function<Value*(UpdateContext& update)> apply;
 };

@@ -20,6 +20,9 @@ struct StepOptions {
   double ema_decay = 0;    // 0: off
   bool decay_all = false;  // weight decay also on biases and normalization
   nn::Ranks ranks = {};    // of which each trains on its own part of every batch
+  // Each rank updates a part of every parameter, and has the optimizer's states of that part alone (ZeRO
+  // stage 1). Of tables that are updated by rows each has all.
+  bool shard_optimizer = false;
   // A step that must not be trained on from (an objective that is not finite, without a loss scale also a
   // gradient norm) sets the state kHaltedState to 1, with which no later step changes a variable: those that
   // were enqueued before anybody looked.
@@ -57,11 +60,13 @@ double mean_of(const Feeds& outputs, const std::string& measure);
 // Of several ranks it is that of all their batches together: all ranks have the same gradients and measures,
 // make the same updates, and states that the network updates are the means of the ranks'. Of accumulated
 // batches only the updating step exchanges gradients, and only its measures are those of all ranks' last
-// batches; an accumulating one's are its own.
-// A step whose objective is not finite changes no variable, so that it can be run again to find the node that
-// made it. With fp16 the objective is scaled by the state "loss_scale", which halves after an overflow and
-// doubles after 2000 good steps; a step whose gradients overflow is skipped, with what was accumulated for
-// it. Throws Error(invalid_argument) when the task has not the objective or the groups take no parameter.
+// batches; an accumulating one's are its own. With shard_optimizer gradients are summed part by part
+// (reduce_scatter), and the parts of the updated parameters gathered; Error(invalid_argument) for an
+// optimizer that needs whole parameters. A step whose objective is not finite changes no variable, so that it
+// can be run again to find the node that made it. With fp16 the objective is scaled by the state
+// "loss_scale", which halves after an overflow and doubles after 2000 good steps; a step whose gradients
+// overflow is skipped, with what was accumulated for it. Throws Error(invalid_argument) when the task has not
+// the objective or the groups take no parameter.
 StepGraph build_training_step(const nn::Task& task, const StepOptions& options);
 
 // The same without the update: adds the gradients to the states "<parameter>/accumulated", which the updating

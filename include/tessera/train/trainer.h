@@ -42,6 +42,7 @@ struct TrainerOptions {
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
   bool share_batch_norm = false;             // statistics over the batches of all ranks
+  bool shard_optimizer = false;              // StepOptions::shard_optimizer: less memory, the same updates
   std::optional<int64_t> bucket_bytes = {};  // PassOptions::bucket_bytes: of the gradients
   int64_t most_collective_blocks = 0;        // CompileOptions::most_collective_blocks
 };
@@ -118,12 +119,12 @@ class Trainer {
  public:
   explicit Trainer(nn::Task task, TrainerOptions options = {});
 
-  // Trains from the present position on; of several ranks all do, with the same options, and rank 0 alone
-  // saves. What one of them throws ends all: the others throw Error(rank_failure) with its message. Throws
-  // Error(not_finite) naming the input, variable or node that had the first NaN or infinity when an objective
-  // or a measured gradient norm is not finite (fp16: still not after the loss scale has fallen to 1); the
-  // variables are then those of the step before. At the end of an epoch, and before anything is saved, a
-  // variable that is not finite is found as well.
+  // Trains from the present position on; of several ranks all do, with the same options, and save together,
+  // into the folder of rank 0. What one of them throws ends all: the others throw Error(rank_failure) with
+  // its message. Throws Error(not_finite) naming the input, variable or node that had the first NaN or
+  // infinity when an objective or a measured gradient norm is not finite (fp16: still not after the loss
+  // scale has fallen to 1); the variables are then those of the step before. At the end of an epoch, and
+  // before anything is saved, a variable that is not finite is found as well.
   FitResult fit(const data::Source& source, const FitOptions& options);
 
   // One pass over an epoch of the source; returns how many samples it saw. Several ranks see a part each, and
@@ -150,8 +151,9 @@ class Trainer {
   // Starting weights from such a file, which must hold all that the network has.
   void load_weights(const std::filesystem::path& path);
 
-  // Everything that the next step depends on, bit for bit. A state of another precision is taken up too; the
-  // loss scale of fp16 then begins anew or ends.
+  // Everything that the next step depends on, bit for bit, whole on every rank: where ranks share out the
+  // optimizer's state all ask for it. A state of another precision, or of another number of ranks, is taken
+  // up too; the loss scale of fp16 then begins anew or ends.
   Checkpoint training_state() const { return read(training_state_source()); }
   CheckpointSource training_state_source() const;  // as checkpoint_source()
   void restore(const Checkpoint& state, const std::string& source);
