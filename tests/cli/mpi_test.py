@@ -46,7 +46,7 @@ class MpiTest(ProgramTest):
     def begin(self, out):
         """Two ranks that have made a step, and their processes in the order of the ranks. mpirun leaves it to them to miss
         each other."""
-        process = self.start_mpirun("--enable-recovery", "-n", 2, *self.train_words(out, *ENDLESS), TESSERA_HEARTBEAT_SECONDS="5")
+        process = self.start_mpirun("--enable-recovery", "-n", 2, *self.train_words(out, *ENDLESS), TESSERA_HEARTBEAT_SECONDS="10")
         logs = [self.root / out / f"rank-{rank}.log" for rank in (0, 1)]
         end = time.monotonic() + BOUND
         while not all(log.exists() and "is process" in log.read_text() for log in logs):
