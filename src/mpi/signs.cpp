@@ -115,7 +115,7 @@ double Signs::seconds_unheard(int64_t rank) const {
 std::string Signs::complaint(int64_t rank) const {
   if (has_left(rank)) return fmt::format("rank {} has left", rank);
   const distribute::RankSigns& known = known_[static_cast<size_t>(rank)];
-  const std::string silence = distribute::silence_of(known_, rank, seconds_, attention_);
+  std::string silence = distribute::silence_of(known_, rank, seconds_, attention_);
   if (known.known_state() != RankState::joined || rank == rank_) return silence;
   const char* machine = heard_[static_cast<size_t>(rank)].machine.data();
   // Whoever only hangs is heard of: its beats say for how long it has done nothing.

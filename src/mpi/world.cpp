@@ -1,5 +1,6 @@
 #include "mpi/world.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "tessera/base/clock.h"
@@ -28,7 +29,7 @@ std::shared_ptr<World> World::join(const distribute::Rendezvous& place) {
   require(!has_begun, ErrorCode::unsupported, "MPI has ended in this process, and begins only once");
   has_begun = true;
   // Where a call of MPI does not return, it stays with its thread.
-  const std::shared_ptr<World> world(new World(place), [](World* left) {
+  std::shared_ptr<World> world(new World(place), [](World* left) {
     if (left->leave()) delete left;
   });
   world->wait_for_start();
@@ -39,10 +40,13 @@ std::shared_ptr<World> World::join(const distribute::Rendezvous& place) {
 void World::wait_for_start() {
   thread_ = std::thread([this] { live(); });
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, seconds(place_.heartbeat_seconds), [this] { return phase_ != Phase::begins; });
+  // MPI alone takes seconds to begin where the machine is busy, however short the heartbeat.
+  constexpr double kLeastSeconds = 30;
+  const double patience = std::max(place_.heartbeat_seconds, kLeastSeconds);
+  changed_.wait_for(lock, seconds(patience), [this] { return phase_ != Phase::begins; });
   if (problem_ != nullptr) std::rethrow_exception(problem_);
   require(phase_ == Phase::runs, ErrorCode::rank_failure, "not all of {} ranks have come within {:.0f} s",
-          place_.ranks, place_.heartbeat_seconds);
+          place_.ranks, patience);
 }
 
 // Whether the thread has ended.
