@@ -82,6 +82,7 @@ bool runs_with_amx(const Descriptor& descriptor) {
 }
 
 void expect_end_of_program(bool has_the_code, const std::function<void()>& run) {
+  // The fault is in the code for AMX: without it nothing is known of it.
   if (!has_the_code) GTEST_SKIP() << onednn_version() << " runs other code on this processor";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

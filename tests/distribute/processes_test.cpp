@@ -16,6 +16,7 @@ namespace {
 class Processes : public ::testing::Test {
  protected:
   void SetUp() override {
+    // Ranks that are processes take a launcher: the tests distribute.processes.* start these by mpirun.
     if (processes() == nullptr) GTEST_SKIP() << "no launcher has started this process";
   }
 };
