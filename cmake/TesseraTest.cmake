@@ -5,11 +5,13 @@ if(TESSERA_SANITIZE MATCHES "address")
   set(TESSERA_LIBRARY_THREADS_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=1:strict_string_checks=1:detect_stack_use_after_return=1")
 endif()
 
-# The tests' own code is not what the sanitizers are after; without optimization and checks of its arithmetic it is compiled
-# in two thirds of the time.
+# The tests' own code is not what the sanitizers are after, nor what a release is for; without optimization and checks of its
+# arithmetic it is compiled in two thirds of the time.
 set(TESSERA_TEST_OPTIONS "")
 if(TESSERA_SANITIZE MATCHES "address.*undefined")
   set(TESSERA_TEST_OPTIONS -O0 -fno-sanitize=undefined)
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(TESSERA_TEST_OPTIONS -O0)
 endif()
 
 set(TESSERA_TEST_HEADERS ${TESSERA_GRAPH_HEADERS} <gtest/gtest.h>)
@@ -18,9 +20,10 @@ if(TARGET tessera_test_headers)
   target_compile_options(tessera_test_headers PRIVATE ${TESSERA_TEST_OPTIONS})
 endif()
 
-# tessera_test_room(NAME [LIBRARY_THREADS] LINK target...)
+# tessera_test_room(NAME [LIBRARY_THREADS] [COMPUTES] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
-# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC; LINK names what only these tests need. The header
+# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC; COMPUTES that they find much by loops of their own,
+# so that a release compiles them with optimization; LINK names what only these tests need. The header
 # "test_folder.h" defines TESSERA_TEST_FOLDER, the folder itself, for the few that read files there: as a flag, the path of
 # the checkout would keep every clone from what another has compiled.
 function(tessera_test_room NAME)
@@ -31,19 +34,23 @@ function(tessera_test_room NAME)
   tessera_test_program(${NAME} SOURCES ${TEST_SOURCES} ${ARGN})
 endfunction()
 
-# tessera_test_program(NAME [LIBRARY_THREADS] SOURCES file... LINK target...)
+# tessera_test_program(NAME [LIBRARY_THREADS] [COMPUTES] SOURCES file... LINK target...)
 # The same of the named sources.
 function(tessera_test_program NAME)
-  cmake_parse_arguments(TEST "LIBRARY_THREADS" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(TEST "LIBRARY_THREADS;COMPUTES" "" "SOURCES;LINK" ${ARGN})
+  set(OPTIONS ${TESSERA_TEST_OPTIONS})
+  if(TEST_COMPUTES AND NOT TESSERA_SANITIZE)
+    list(TRANSFORM OPTIONS REPLACE "-O0" "-O1")
+  endif()
   add_executable(${NAME}_tests ${TEST_SOURCES})
   add_dependencies(room_tests ${NAME}_tests)
   file(CONFIGURE OUTPUT "${NAME}_folder/test_folder.h" @ONLY
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
                                                    "${CMAKE_CURRENT_BINARY_DIR}/${NAME}_folder")
-  target_compile_options(${NAME}_tests PRIVATE ${TESSERA_TEST_OPTIONS})
+  target_compile_options(${NAME}_tests PRIVATE ${OPTIONS})
   target_link_libraries(${NAME}_tests PRIVATE tessera tessera_test_support ${TEST_LINK} GTest::gtest_main)
-  if("OpenMP::OpenMP_CXX" IN_LIST TEST_LINK)
+  if("OpenMP::OpenMP_CXX" IN_LIST TEST_LINK OR NOT OPTIONS STREQUAL TESSERA_TEST_OPTIONS)
     tessera_precompile(${NAME}_tests ${TESSERA_TEST_HEADERS})
   else()
     tessera_precompile_from(${NAME}_tests tessera_test_headers)

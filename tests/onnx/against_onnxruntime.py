@@ -5,7 +5,7 @@ Inputs are drawn: real numbers from a normal distribution, integers below --belo
 packages `onnxruntime` and `numpy`:
 
     python3 -m venv venv && venv/bin/pip install onnxruntime numpy
-    venv/bin/python tests/onnx/against_onnxruntime.py --program build/dev/bin/tessera model.onnx
+    venv/bin/python tests/onnx/against_onnxruntime.py --program build/release/bin/tessera model.onnx
 """
 
 import argparse
