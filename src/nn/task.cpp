@@ -24,7 +24,7 @@ Value* Values::operator[](std::string_view name) const {
     names.push_back(known);
   }
   fail(ErrorCode::invalid_argument, "there is no value '{}'{} (there are: {})", name,
-       did_you_mean(std::string(name), names), fmt::join(names, ", "));
+       did_you_mean(name, names), fmt::join(names, ", "));
 }
 
 Measure mean_of(std::string name, Value* elements) {

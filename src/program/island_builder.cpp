@@ -118,7 +118,7 @@ Value* IslandBuilder::value_of(const std::string& name, Slot& slot) {
     if (read != island_.reads.end() && read->second.kind == Signature::Kind::other)
       throw NotLowered{fmt::format("'{}' is no tensor", name)};
     std::string input = legal_name(slot.source);
-    while (graph().find(input) != nullptr) input += "_";
+    while (graph().find(input) != nullptr) input += '_';
     slot.value = graph().add_input(InputRole::input, input, slot.type);
     island_.feeds.emplace(input, slot.source);
     return slot.value;
@@ -247,7 +247,7 @@ void IslandBuilder::export_results() {
         output = legal_name(name);
         while (std::any_of(graph().outputs().begin(), graph().outputs().end(),
                            [&](const Graph::Output& other) { return other.name == output; }))
-          output += "_";
+          output += '_';
         graph().add_output(output, slot.value);
       }
       exported.output = output;

@@ -61,7 +61,7 @@ std::vector<Option> data_options() {
 }
 
 models::BertConfig network_of(const Options& settings) {
-  const std::string size = settings.text("model.size");
+  const std::string& size = settings.text("model.size");
   models::BertConfig config = size == "base"    ? models::bert_base()
                               : size == "large" ? models::bert_large()
                                                 : models::bert_tiny();

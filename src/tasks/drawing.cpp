@@ -22,7 +22,7 @@ std::string draw(const report::Picture& picture) {
       const float brightness = (at(row, column) + at(row + 1, column)) / 2;
       text += kShades[static_cast<size_t>(std::lround(brightness * static_cast<float>(kShades.size() - 1)))];
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

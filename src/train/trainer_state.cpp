@@ -176,7 +176,7 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   write_variables(*variables_, variables_list_, tensors_of(state, position), source);
   if (rank() > 0) clear_accumulated();
   bind_again();
-  position_ = position;
+  position_ = std::move(position);
   history_ = std::move(history);
   best_ = best_of(state);
   begun_ = true;

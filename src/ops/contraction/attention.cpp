@@ -19,7 +19,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 // One number for each query, to be multiplied by what each has for its keys or its width.
 Value* as_column(Value* rows) {
   SymbolicShape shape = rows->shape();
-  shape.push_back(1);
+  shape.emplace_back(1);
   return reshape(rows, std::move(shape));
 }
 

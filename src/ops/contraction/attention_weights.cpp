@@ -31,7 +31,7 @@ Value* attention_scores(Value* products, const AttentionOptions& options) {
 
 Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options) {
   SymbolicShape column = log_sum->shape();
-  column.push_back(1);
+  column.emplace_back(1);
   return exp(subtract(attention_scores(products, options), reshape(log_sum, std::move(column))));
 }
 
