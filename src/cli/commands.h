@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tessera/base/error.h"
 #include "tessera/base/registry.h"
 
 namespace tessera::cli {
@@ -27,6 +28,9 @@ struct CommandRegistration {
 // Standard output whose reader went away is from then on an error of writing, no longer the program's end.
 const std::atomic<bool>& stop_flag();
 void install_stop_handler();
+
+// What the program ends with; docs/command_line.md holds the table.
+int exit_code(ErrorCode code);
 
 // Thrown when a run was stopped by a signal after it saved its state: exit code 130.
 struct Interrupted {};

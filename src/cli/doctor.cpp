@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/device.h"
 #include "tessera/compile/device_collectives.h"
+#include "tessera/distribute/registry.h"
 #include "tessera/report/machine.h"
 
 #include "cli/commands.h"
@@ -26,8 +27,9 @@ constexpr EnvironmentVariable kEnvironment[] = {
      "folder that is searched first for libcudnn, libcublasLt, libnvrtc, libcudart and libnccl"},
     {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
-    {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as the four below"},
+    {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as what follows"},
     {"TESSERA_RANKS", "how many ranks run together"},
+    {"TESSERA_PLACE", "which of the machine's GPUs a rank takes (default: by its place among its ranks)"},
     {"TESSERA_COMMUNICATOR", "by what they exchange tensors (default: local; mpi on several machines)"},
     {"TESSERA_ADDRESS", "where they meet; for `local` a file that they map"},
     {"TESSERA_HEARTBEAT_SECONDS", "a rank that gives no sign of life for so long hangs (default: 30)"},
@@ -35,10 +37,13 @@ constexpr EnvironmentVariable kEnvironment[] = {
     {"OMP_NUM_THREADS", "threads of the CPU device (default: all cores)"},
 };
 
-struct DeviceFinding {
+struct Finding {
   std::string name;
   bool found = false;
   std::string detail;
+};
+
+struct DeviceFinding : Finding {
   DeviceDescription description;
 };
 
@@ -55,7 +60,7 @@ std::string collectives_of(const std::string& device) {
 }
 
 DeviceFinding look_for(const std::string& name) {
-  DeviceFinding finding{.name = name};
+  DeviceFinding finding{{.name = name}, {}};
   try {
     std::string fallback;
     finding.description = Device::open(name, &fallback)->description();
@@ -75,7 +80,16 @@ DeviceFinding look_for(const std::string& name) {
   return finding;
 }
 
-void print_json(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+Finding look_for_communicator(const std::string& name) {
+  try {
+    return {name, true, distribute::find_communicator(name).documentation};
+  } catch (const Error& error) {
+    return {name, false, error.what()};
+  }
+}
+
+void print_json(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings,
+                const std::vector<Finding>& communicators) {
   nlohmann::json json = {{"version", TESSERA_VERSION},
                          {"machine",
                           {{"processor", machine.processor},
@@ -93,6 +107,10 @@ void print_json(const report::MachineInfo& machine, const std::vector<DeviceFind
                                {"versions", finding.description.versions},
                                {"memory_bytes", finding.description.memory_bytes}});
   }
+  for (const Finding& finding : communicators) {
+    json["communicators"].push_back(
+        {{"name", finding.name}, {"found", finding.found}, {"detail", finding.detail}});
+  }
   for (const EnvironmentVariable& variable : kEnvironment) {
     const char* value = std::getenv(variable.name);
     json["environment"][variable.name] = value == nullptr ? nlohmann::json() : nlohmann::json(value);
@@ -100,13 +118,18 @@ void print_json(const report::MachineInfo& machine, const std::vector<DeviceFind
   fmt::print("{}\n", dump_json(json, 2));
 }
 
-void print_text(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings) {
+void print(const Finding& finding) {
+  fmt::print("  {:<10} {:<8} {}\n", finding.name, finding.found ? "found" : "missing", finding.detail);
+}
+
+void print_text(const report::MachineInfo& machine, const std::vector<DeviceFinding>& findings,
+                const std::vector<Finding>& communicators) {
   fmt::print("Tessera {} ({})\n", TESSERA_VERSION, machine.compiler);
   fmt::print("{}, {} cores usable, {}, {}\n\nDevices\n", machine.processor, machine.usable_cores,
              format_bytes(static_cast<double>(machine.memory_bytes)), machine.operating_system);
-  for (const DeviceFinding& finding : findings) {
-    fmt::print("  {:<10} {:<8} {}\n", finding.name, finding.found ? "found" : "missing", finding.detail);
-  }
+  for (const DeviceFinding& finding : findings) print(finding);
+  fmt::print("\nCommunicators, by which several ranks exchange tensors\n");
+  for (const Finding& finding : communicators) print(finding);
   fmt::print("\nEnvironment variables (for debugging only)\n");
   for (const EnvironmentVariable& variable : kEnvironment) {
     const char* value = std::getenv(variable.name);
@@ -120,8 +143,11 @@ void add_doctor(CLI::App* command) {
   command->callback([json] {
     std::vector<DeviceFinding> findings;
     for (const char* name : {"reference", "null", "cpu", "cuda", "auto"}) findings.push_back(look_for(name));
+    std::vector<Finding> communicators;
+    for (const char* name : {distribute::kLocal, distribute::kMpi})
+      communicators.push_back(look_for_communicator(name));
     const report::MachineInfo machine = report::read_machine();
-    *json ? print_json(machine, findings) : print_text(machine, findings);
+    *json ? print_json(machine, findings, communicators) : print_text(machine, findings, communicators);
   });
 }
 

@@ -11,7 +11,7 @@ namespace tessera::cli {
 namespace {
 
 struct LaunchArguments {
-  int64_t restarts = 0;
+  Restarts restarts;
   distribute::LaunchOptions launch;
   std::vector<std::string> command;
 };
@@ -37,9 +37,11 @@ void add_launch(CLI::App* command) {
       ->required()
       ->check(CLI::Range(1, 256));
   command
-      ->add_option("--restarts", arguments->restarts,
-                   "So often, after a rank died or hung, begin anew from the last checkpoint")
+      ->add_option(
+          "--restarts", arguments->restarts.most,
+          "So often, after a rank died or hung, go on from the last checkpoint with those that are left")
       ->check(CLI::NonNegativeNumber);
+  command->add_flag("--all-ranks", arguments->restarts.all_ranks, "Restart with as many ranks as before");
   command
       ->add_option("--heartbeat", arguments->launch.heartbeat_seconds,
                    "Seconds without a sign of life after which a rank hangs")

@@ -45,33 +45,6 @@ void complain(const char* message, const char* prefix = "", const char* suffix =
   std::fflush(stderr);
 }
 
-// docs/command_line.md holds the table.
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return 2;
-    case ErrorCode::invalid_graph:
-      return 3;
-    case ErrorCode::invalid_file:
-      return 4;
-    case ErrorCode::io:
-      return 5;
-    case ErrorCode::out_of_memory:
-      return 6;
-    case ErrorCode::unsupported:
-      return 7;
-    case ErrorCode::not_finite:
-      return 8;
-    case ErrorCode::device_fault:
-      return 9;
-    case ErrorCode::rank_failure:
-      return 10;
-    case ErrorCode::internal:
-      break;
-  }
-  return 70;
-}
-
 // A word in the command's place that is none: the parser would only say that a command is missing.
 void check_command(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
@@ -107,6 +80,32 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return 2;
+    case ErrorCode::invalid_graph:
+      return 3;
+    case ErrorCode::invalid_file:
+      return 4;
+    case ErrorCode::io:
+      return 5;
+    case ErrorCode::out_of_memory:
+      return 6;
+    case ErrorCode::unsupported:
+      return 7;
+    case ErrorCode::not_finite:
+      return 8;
+    case ErrorCode::device_fault:
+      return 9;
+    case ErrorCode::rank_failure:
+      return 10;
+    case ErrorCode::internal:
+      break;
+  }
+  return 70;
+}
 
 Registry<CommandDescription>& commands() {
   static Registry<CommandDescription> commands("command");

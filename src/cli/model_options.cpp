@@ -128,7 +128,7 @@ void join_ranks(ModelArguments& arguments) {
   require(arguments.train, ErrorCode::invalid_argument, "several ranks make a training step: --train");
   Communicator& communicator = *arguments.communicator;
   arguments.ranks = {.rank = communicator.rank(), .count = communicator.size()};
-  const int64_t place = distribute::rank_of_machine(communicator);
+  const int64_t place = distribute::place_on_machine(communicator);
   if (arguments.device == "cuda" || arguments.device == "auto")
     arguments.device = fmt::format("{}:rank={}", arguments.device, place);
 }

@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/distribute/registry.h"
+
+#include "distribute/environment.h"
 
 namespace tessera::distribute {
 namespace {
@@ -125,7 +129,9 @@ std::vector<Feeds> gather_tensors(Communicator& communicator, const Feeds& tenso
   return all;
 }
 
-int64_t rank_of_machine(Communicator& communicator) {
+int64_t place_on_machine(Communicator& communicator) {
+  if (const std::optional<std::string> told = variable(kPlaceVariable))
+    return number_of<int64_t>(kPlaceVariable, *told, parse_integer);
   const std::vector<std::string> machines = gather_texts(communicator, own_machine());
   const auto own = machines.begin() + communicator.rank();
   return std::count(machines.begin(), own, *own);

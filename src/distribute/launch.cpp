@@ -33,6 +33,8 @@ class Launch {
       : options_(options), file_(::memfd_create("tessera-ranks", 0)) {
     require(options.ranks > 0 && options.ranks <= kMostRanks, ErrorCode::invalid_argument,
             "{} ranks cannot be started: there may be from 1 to {}", options.ranks, kMostRanks);
+    require(options.places.empty() || std::ssize(options.places) == options.ranks,
+            ErrorCode::invalid_argument, "{} ranks have {} places", options.ranks, options.places.size());
     require(file_ >= 0, ErrorCode::io, "no memory that ranks share: {}", std::strerror(errno));
     memory_ = map_shared(file_, GroupMemory::bytes(options.ranks), "memory that ranks share");
   }
@@ -64,6 +66,8 @@ class Launch {
     };
     set(kRankVariable, std::to_string(rank));
     set(kRanksVariable, std::to_string(options_.ranks));
+    set(kPlaceVariable,
+        std::to_string(options_.places.empty() ? rank : options_.places[static_cast<size_t>(rank)]));
     set(kCommunicatorVariable, kLocal);
     set(kAddressVariable, fmt::format("/proc/self/fd/{}", file_));
     set(kHeartbeatVariable, fmt::format("{}", options_.heartbeat_seconds));
@@ -111,6 +115,7 @@ class Launch {
           silence_of(header().signs_of(options_.ranks), rank->rank(), options_.heartbeat_seconds, attention_);
       if (silence.empty()) continue;
       of_the_machine_ = true;
+      lost_ = rank->rank();
       code_ = kRankFailed;
       failure_ = silence;
       abort_group(header(), silence);
@@ -123,6 +128,7 @@ class Launch {
     const bool was_killed = !WIFEXITED(*rank.status());
     code_ = was_killed ? kRankFailed : WEXITSTATUS(*rank.status());
     of_the_machine_ = was_killed || code_ == kRankFailed;
+    if (was_killed) lost_ = rank.rank();
     abort_group(header(), rank.end());
     // What the rank told the others says more than how it ended, unless it was killed.
     failure_ = was_killed ? rank.end() : abort_reason(header());
@@ -147,7 +153,7 @@ class Launch {
       });
       return {.code = interrupted ? kInterrupted : 0};
     }
-    return {code_, failure_, of_the_machine_};
+    return {code_, failure_, of_the_machine_, lost_};
   }
 
   const LaunchOptions& options_;
@@ -161,6 +167,7 @@ class Launch {
   int code_ = 0;
   std::string failure_;
   bool of_the_machine_ = false;
+  std::optional<int64_t> lost_;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ Recipe with_device_of_rank(const Recipe& recipe, Communicator* communicator) {
   Recipe own = recipe;
   if (communicator == nullptr) return own;
   const std::string& device = recipe.values.text("train.device");
-  const int64_t place = distribute::rank_of_machine(*communicator);
+  const int64_t place = distribute::place_on_machine(*communicator);
   if (device == "cuda" || device == "auto")
     own.values.set("train.device", fmt::format("{}:rank={}", device, place));
   return own;

@@ -201,17 +201,46 @@ class FaultTest(LaunchTest):
         step = int(checkpoint(out / "checkpoints" / "last.safetensors")[0]["step"])
         self.launch(out, "--quiet", "--resume", "--max-steps", step + 2, *ENDLESS)
 
-    def test_a_restart_goes_on_from_the_last_checkpoint(self):
-        self.launch(self.root / "straight", "--quiet", *LONG)
+    def restart_after_a_death(self, *launcher, ranks, left):
+        """What the launcher says when rank 1 is killed after the first checkpoint, and the places of so many that are left."""
         out = self.root / "run"
-        process, ranks = self.begin_ranks(out, "--set", "train.checkpoint_steps=10", launcher=("--restarts", 1), every=LONG)
+        process, processes = self.begin_ranks(out, "--set", "train.checkpoint_steps=10", ranks=ranks, launcher=("--restarts", 1, *launcher), every=LONG)
         self.wait_for(process, out / "checkpoints" / "last.safetensors")
-        os.kill(ranks[1], signal.SIGKILL)
+        os.kill(processes[1], signal.SIGKILL)
+        self.wait_for_the_end_of(processes)
+        places = []
+        while len(places) < left:
+            self.assertIsNone(process.poll(), "it has ended already")
+            time.sleep(0.005)
+            environments = [self.environment_of(child) for child in children(process.pid)]
+            places = [one["TESSERA_PLACE"] for one in environments if one.get("TESSERA_RANKS") == str(left)]
         output, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, output + errors)
         self.assertIn("was ended by signal 9", errors)
-        self.assertIn("begin anew from the last checkpoint", errors)
-        self.assertEqual(self.weights(out), self.weights("straight"))
+        return errors, places
+
+    def environment_of(self, process):
+        try:
+            words = pathlib.Path(f"/proc/{process}/environ").read_text(encoding="utf8").split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            words = []
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def test_a_restart_goes_on_from_the_last_checkpoint(self):
+        self.launch(self.root / "straight", "--quiet", *LONG)
+        errors, places = self.restart_after_a_death("--all-ranks", ranks=2, left=2)
+        self.assertIn("going on with 2 ranks from the last checkpoint", errors)
+        self.assertEqual(places, ["0", "1"])
+        self.assertEqual(self.weights("run"), self.weights("straight"))
+
+    def test_a_restart_goes_on_with_the_ranks_that_are_left(self):
+        # Three cannot share a batch of 16.
+        errors, places = self.restart_after_a_death(ranks=4, left=2)
+        self.assertEqual(places, ["0", "2"])
+        self.assertIn("going on with 3 ranks from the last checkpoint", errors)
+        self.assertIn("3 ranks cannot share a batch of 16 evenly", errors)
+        self.assertIn("going on with 2 ranks from the last checkpoint", errors)
+        self.assertEqual(self.state("run")[0]["step"], "2400")  # 400 epochs of 6
 
 
 class DifferenceTest(LaunchTest):

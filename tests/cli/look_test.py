@@ -55,6 +55,15 @@ class LookTest(ProgramTest):
         self.assertIn("Devices", text)
         self.assertIn("TESSERA_PLUGIN_PATH", text)
 
+    def test_doctor_says_which_communicators_there_are_and_why_not(self):
+        empty = {**os.environ, "TESSERA_PLUGIN_PATH": str(self.root)}
+        output = subprocess.run(self.words("doctor", "--json"), env=empty, capture_output=True, check=True).stdout
+        communicators = {one["name"]: one for one in json.loads(output)["communicators"]}
+        self.assertTrue(communicators["local"]["found"])
+        self.assertFalse(communicators["mpi"]["found"])
+        self.assertIn("Open MPI", communicators["mpi"]["detail"])
+        self.assertRegex(self.call("doctor"), r"Communicators.*\n +local +found ")
+
     def test_text_that_is_not_utf8_is_told_all_the_same(self):
         strange = b"\xff\xfe"
         environment = {**os.environb, b"TESSERA_CUDA_CACHE": strange}

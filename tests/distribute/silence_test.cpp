@@ -71,9 +71,9 @@ TEST(Check, ThrowsWhereARankHasAbortedAndNotWhereOneHasLeft) {
   EXPECT_ERROR(group[1]->check(), ErrorCode::rank_failure, "the disk is full");
 }
 
-TEST(RankOfMachine, CountsThoseBeforeIt) {
+TEST(PlaceOnMachine, CountsThoseBeforeIt) {
   on_ranks(3, [](const std::shared_ptr<Communicator>& communicator) {
-    EXPECT_EQ(distribute::rank_of_machine(*communicator), communicator->rank());
+    EXPECT_EQ(distribute::place_on_machine(*communicator), communicator->rank());
   });
 }
 

@@ -15,8 +15,9 @@ namespace tessera::distribute {
 std::vector<std::string> gather_texts(Communicator& communicator, const std::string& text);
 // All ranks' tensors, of any names, types and shapes, in the order of the ranks.
 std::vector<Feeds> gather_tensors(Communicator& communicator, const Feeds& tensors);
-// How many ranks of a lower number run on this rank's machine.
-int64_t rank_of_machine(Communicator& communicator);
+// As the launcher says by TESSERA_PLACE, else how many ranks of a lower number run on this rank's machine.
+// Throws Error(invalid_argument) where the variable is no number.
+int64_t place_on_machine(Communicator& communicator);
 // Whether any rank says so.
 bool any_rank(Communicator& communicator, bool says);
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,16 @@ struct LaunchOptions {
   double heartbeat_seconds = 30;            // a rank that gives no sign of life for so long hangs
   const std::atomic<bool>* stop = nullptr;  // set from a signal handler: all ranks are sent SIGTERM, once
   bool restarted = false;                   // the ranks go on from what the run saved, where it did
+  // Of each rank the place on this machine, and so its GPU; empty: in their order.
+  std::vector<int64_t> places = {};
 };
 
 struct LaunchResult {
   int code = 0;  // of the rank that failed first; 0: none did
   std::string
       failure;  // what went wrong with which rank; "" where nothing did, or the ranks were interrupted
-  bool of_the_machine = false;  // a rank died or hung, or its machine failed: another try may go on
+  bool of_the_machine = false;       // a rank died or hung, or its machine failed: another try may go on
+  std::optional<int64_t> lost = {};  // the rank that did
 };
 
 // Waits until all ranks have ended. They find each other by what registry.h reads of the environment, and the

@@ -48,6 +48,9 @@ inline constexpr const char* kRanksVariable = "TESSERA_RANKS";
 inline constexpr const char* kCommunicatorVariable = "TESSERA_COMMUNICATOR";
 inline constexpr const char* kAddressVariable = "TESSERA_ADDRESS";
 inline constexpr const char* kHeartbeatVariable = "TESSERA_HEARTBEAT_SECONDS";
+// The rank's place on its machine, where that is not its place among those that run there: a launcher that
+// goes on without a rank leaves that one's GPU alone.
+inline constexpr const char* kPlaceVariable = "TESSERA_PLACE";
 // "1" where the run goes on after a rank has failed.
 inline constexpr const char* kRestartedVariable = "TESSERA_RESTARTED";
 
