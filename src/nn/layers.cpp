@@ -114,19 +114,37 @@ NormalizedBatch normalize_rows(const std::string& name, Value* x, Value* scale, 
   return {node->output(), node->output(1), node->output(2)};
 }
 
-// With the statistics of the rows of all ranks, in two passes: the mean, and the mean square distance from
-// it.
-NormalizedBatch normalize_whole_batch(const Context& context, Value* x, Value* scale, Value* bias,
-                                      double epsilon) {
+// How many ranks' rows are normalized together.
+int64_t together(const Ranks& ranks) {
+  return ranks.batch_norm_ranks == 0 ? ranks.count : std::min(ranks.batch_norm_ranks, ranks.count);
+}
+
+// Of [channels], over the ranks of this one's group. All ranks make one exchange, in which each group has a
+// place of its own: what is exchanged is small.
+Value* mean_over_group(const Ranks& ranks, Value* mean) {
+  const int64_t size = together(ranks);
+  const int64_t groups = ranks.count / size;
+  if (groups == 1) return ops::all_reduce(mean, {.ranks = ranks.count}, "mean");
+  const int64_t own = ranks.rank / size;
+  const int64_t channels = mean->shape()[0].value();
+  Value* placed = ops::pad(ops::reshape(mean, {1, channels}), {own, 0}, {groups - 1 - own, 0});
+  Value* sums = ops::all_reduce(placed, {.ranks = ranks.count}, "sum");
+  Value* sum = ops::reshape(ops::slice(sums, {own, 0}, {own + 1, channels}), {channels});
+  return ops::multiply(sum, 1 / static_cast<double>(size));
+}
+
+// With the statistics of the rows of several ranks, in two passes: the mean, and the mean square distance
+// from it.
+NormalizedBatch normalize_over_ranks(const Context& context, Value* x, Value* scale, Value* bias,
+                                     double epsilon) {
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis + 1 < x->type().rank(); ++axis) axes.push_back(axis);
-  const auto mean_over_all = [&](Value* values) {
-    return ops::all_reduce(ops::reduce_mean(values, {.axes = axes}), {.ranks = context.ranks().count},
-                           "mean");
+  const auto mean_of = [&](Value* values) {
+    return mean_over_group(context.ranks(), ops::reduce_mean(values, {.axes = axes}));
   };
-  Value* mean = mean_over_all(x);
+  Value* mean = mean_of(x);
   Value* centered = ops::subtract(x, mean);
-  Value* variance = mean_over_all(ops::square(centered));
+  Value* variance = mean_of(ops::square(centered));
   Value* factor = ops::multiply(scale, ops::rsqrt(ops::add(variance, epsilon)));
   return {ops::add(ops::multiply(centered, factor), bias), mean, variance};
 }
@@ -139,12 +157,12 @@ Value* batch_norm(Context& context, const std::string& name, Value* x, const Bat
   Value* mean = context.state(name + ".running_mean", {channels}, zeros());
   Value* variance = context.state(name + ".running_var", {channels}, ones());
   if (!context.training()) return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
-  const bool shares = context.ranks().share_batch_norm && context.ranks().count > 1;
-  const NormalizedBatch batch = shares ? normalize_whole_batch(context, x, scale, bias, options.epsilon)
-                                       : normalize_rows(name, x, scale, bias, options.epsilon);
+  const int64_t ranks = together(context.ranks());
+  const NormalizedBatch batch = ranks > 1 ? normalize_over_ranks(context, x, scale, bias, options.epsilon)
+                                          : normalize_rows(name, x, scale, bias, options.epsilon);
   // The running variance is unbiased, the one that normalizes is not (as in PyTorch).
   const double rows = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
-  const double count = shares ? rows * static_cast<double>(context.ranks().count) : rows;
+  const double count = rows * static_cast<double>(ranks);
   const double correction = count > 1 ? count / (count - 1) : 1;
   const double keep = 1 - options.momentum;
   context.update(mean, ops::add(ops::multiply(mean, keep), ops::multiply(batch.mean, options.momentum)));

@@ -85,11 +85,12 @@ std::vector<Option> step_options() {
        .documentation = "Batches whose gradients make one update",
        .limits = Limits::between(1, 65536),
        .resuming = Resuming::fixed},
-      {.key = "share_batch_norm",
-       .value = false,
+      {.key = "batch_norm_ranks",
+       .value = int64_t{1},
        .documentation =
-           "Where several ranks train: batch normalization over the batch of all, in place of each "
-           "rank's part"},
+           "Where several ranks train: batch normalization over the rows of so many of them, which are "
+           "neighbors; 1: of each rank its own, 0: of all",
+       .limits = Limits::at_least(0)},
       {.key = "shard_optimizer",
        .value = false,
        .documentation =

@@ -17,7 +17,7 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .ema_decay = values.real("train.ema_decay"),
                                 .decay_all = values.boolean("optimizer.decay_all"),
                                 .deterministic = values.boolean("train.deterministic"),
-                                .share_batch_norm = values.boolean("train.share_batch_norm"),
+                                .batch_norm_ranks = values.integer("train.batch_norm_ranks"),
                                 .shard_optimizer = values.boolean("train.shard_optimizer"),
                                 .most_collective_blocks = values.integer("train.collective_blocks")};
   if (values.text("train.precision") != "auto")

@@ -44,7 +44,10 @@ Phase phase_of(const TrainerOptions& options, size_t index) {
 
 nn::Ranks ranks_of(const TrainerOptions& options) {
   if (options.communicator == nullptr) return {};
-  return {options.communicator->rank(), options.communicator->size(), options.share_batch_norm};
+  const int64_t count = options.communicator->size();
+  require(options.batch_norm_ranks == 0 || count % options.batch_norm_ranks == 0, ErrorCode::invalid_argument,
+          "{} ranks cannot normalize in groups of {}", count, options.batch_norm_ranks);
+  return {options.communicator->rank(), count, options.batch_norm_ranks};
 }
 
 // Steps are submitted before the one ahead of them was looked at.

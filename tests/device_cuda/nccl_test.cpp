@@ -190,7 +190,7 @@ std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<
                                   .precision = precision,
                                   .device = gpu_of(communicator->rank()),
                                   .seed = 5,
-                                  .share_batch_norm = true,
+                                  .batch_norm_ranks = 0,
                                   .shard_optimizer = shard_optimizer,
                                   .bucket_bytes = bucket_bytes};
     if (ranks > 1) options.communicator = communicator;

@@ -48,7 +48,7 @@ TEST(Ranks, TrainToTheSameBitsWhateverTheBuckets) {
 
 // Means over ranks round otherwise than over rows, which a wrong count would not.
 void share_batch_norm(train::TrainerOptions& options, train::FitOptions&) {
-  options.share_batch_norm = true;
+  options.batch_norm_ranks = 0;
 }
 
 TEST(Ranks, TrainAPerceptronWithDropoutAsOneDoes) {
@@ -62,7 +62,7 @@ TEST(Ranks, TrainAResidualNetworkWithBatchNormOverAllAsOneDoes) {
 TEST(Ranks, TrainWithAccumulationClippingAndAveragesAsOneDoes) {
   expect_same_training([] { return tiny_resnet(); },
                        [](train::TrainerOptions& options, train::FitOptions&) {
-                         options.share_batch_norm = true;
+                         options.batch_norm_ranks = 0;
                          options.accumulate = 3;
                          options.clip_norm = 0.5;
                          options.ema_decay = 0.9;
@@ -107,6 +107,34 @@ TEST(Ranks, KeepTheSameStatisticsWithBatchNormOfTheirOwn) {
   const Checkpoint shared = state_of(
       2, [] { return tiny_resnet(); }, share_batch_norm);
   EXPECT_FALSE(different_tensors(trained[0].state.tensors, shared.tensors).empty());
+}
+
+OptionChange in_groups_of(int64_t ranks) {
+  return [ranks](train::TrainerOptions& options, train::FitOptions&) { options.batch_norm_ranks = ranks; };
+}
+
+// Two ranks that normalize their own rows see what two groups of two see: the same halves of every batch.
+TEST(Ranks, NormalizeOverGroupsOfNeighbors) {
+  const TaskMaker task = [] { return tiny_resnet(0.2); };
+  const Checkpoint halves = state_of(2, task);
+  const std::vector<Trained> groups = train_on(4, task, in_groups_of(2));
+  // Rounding grows as where the whole batch is normalized.
+  expect_close(halves, groups.front().state, 2e-3);
+  for (const Trained& other : groups)
+    EXPECT_TRUE(different_tensors(groups.front().state.tensors, other.state.tensors).empty());
+  const Checkpoint all = state_of(4, task, in_groups_of(0));
+  EXPECT_TRUE(different_tensors(all.tensors, state_of(4, task, in_groups_of(4)).tensors).empty());
+  EXPECT_FALSE(different_tensors(all.tensors, groups.front().state.tensors).empty());
+}
+
+TEST(Ranks, RefuseGroupsThatDoNotShareThemOut) {
+  on_ranks(2, [](const std::shared_ptr<Communicator>& communicator) {
+    train::TrainerOptions options = rank_options();
+    options.communicator = communicator;
+    options.batch_norm_ranks = 3;
+    EXPECT_ERROR(train::Trainer(tiny_resnet(), options), ErrorCode::invalid_argument,
+                 "2 ranks cannot normalize in groups of 3");
+  });
 }
 
 TEST(Ranks, SeeTheMeasuresOfTheWholeBatch) {
@@ -156,7 +184,7 @@ TEST(Ranks, EvaluateTheirPartsAndMergeThem) {
 
 OptionChange until(int64_t step) {
   return [step](train::TrainerOptions& options, train::FitOptions& fit) {
-    options.share_batch_norm = true;
+    options.batch_norm_ranks = 0;
     fit.epochs = 3;
     fit.max_steps = step;
   };

@@ -51,7 +51,8 @@ Tensor to_file_layout(const Variable& variable, const Tensor& value);
 struct Ranks {
   int64_t rank = 0;
   int64_t count = 1;
-  bool share_batch_norm = false;  // statistics over the whole batch; else over each rank's rows
+  // Whose rows batch normalization takes together: so many neighbors', or of all (0).
+  int64_t batch_norm_ranks = 1;
 };
 
 class Context {

@@ -41,7 +41,7 @@ struct TrainerOptions {
   // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
-  bool share_batch_norm = false;             // statistics over the batches of all ranks
+  int64_t batch_norm_ranks = 1;              // nn::Ranks::batch_norm_ranks
   bool shard_optimizer = false;              // StepOptions::shard_optimizer: less memory, the same updates
   std::optional<int64_t> bucket_bytes = {};  // PassOptions::bucket_bytes: of the gradients
   int64_t most_collective_blocks = 0;        // CompileOptions::most_collective_blocks
