@@ -96,6 +96,18 @@ std::vector<Option> step_options() {
        .documentation =
            "Where several ranks train: each keeps the optimizer's state of its part of every parameter alone "
            "and updates that part (ZeRO stage 1): less memory, the same updates"},
+      {.key = "gradient_delay",
+       .value = int64_t{0},
+       .documentation =
+           "1: an update takes the gradients of the step before, so that several ranks exchange them while "
+           "they compute the next ones; 0: those of its own step",
+       .limits = Limits::between(0, 1)},
+      {.key = "local_steps",
+       .value = int64_t{1},
+       .documentation =
+           "Where several ranks train: steps that each makes by itself until parameters and the optimizer's "
+           "state become the means of all (local SGD); 1: all ranks make the same steps",
+       .limits = Limits::between(1, 1e6)},
       {.key = "bucket_mib",
        .value = 25.0,
        .documentation =

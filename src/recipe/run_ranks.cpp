@@ -70,7 +70,7 @@ void require_same_state(Communicator* communicator, const train::Trainer& traine
     text += fmt::format("{} {}\n", key, state.metadata.at(key));
   for (const auto& [name, tensor] : state.tensors) {
     // What one rank had accumulated within a step is nobody else's.
-    if (name.ends_with(train::kAccumulatedState) || name.ends_with(train::kAccumulatedWeightState)) continue;
+    if (train::is_accumulated(name)) continue;
     text += fmt::format("{} with the hash {:016x}\n", name, hash_of(tensor));
   }
   distribute::require_same(*communicator, "state", text);

@@ -45,8 +45,10 @@ void Fitting::plan_turns() {
         turns_.resize(first + static_cast<size_t>(accumulate));
       }
       for (int64_t part = 0; part < accumulate; ++part) {
-        turns_[first + static_cast<size_t>(part)].push_back(
-            {.phase = index, .updating = part + 1 == accumulate, .repeat = repeat});
+        turns_[first + static_cast<size_t>(part)].push_back({.phase = index,
+                                                             .updating = part + 1 == accumulate,
+                                                             .repeat = repeat,
+                                                             .last = repeat + 1 == phase.repeat});
       }
     }
   }
@@ -93,8 +95,10 @@ void Fitting::prepare() {
   const std::vector<SymbolBindings> sizes = source_.sizes();
   for (const SymbolBindings& size : sizes) trainer_.declare(size);
   for (size_t phase = 0; phase < trainer_.phase_count(); ++phase) {
-    trainer_.steps(phase, true).family.prepare(sizes);
-    if (trainer_.options_.accumulate > 1) trainer_.steps(phase, false).family.prepare(sizes);
+    std::vector<StepKind> kinds{StepKind::updating};
+    if (trainer_.options_.accumulate > 1) kinds.push_back(StepKind::accumulating);
+    if (trainer_.is_local()) kinds.push_back(StepKind::averaging);
+    for (const StepKind kind : kinds) trainer_.steps(phase, kind).family.prepare(sizes);
   }
 }
 
@@ -110,9 +114,19 @@ bool Fitting::stopped() const {
   return trainer_.ranks() == 1 ? own : distribute::any_rank(*trainer_.communicator(), own);
 }
 
+// Whether ranks that train each by itself have the same after the step that ends there: what evaluates, saves
+// or stops is to find all of them there.
+bool Fitting::averages(const Position& position) const {
+  const int64_t step = position.step;
+  const bool ends = position.batch == 0 || position.batch == batches_ || step == options_.steps ||
+                    step == options_.max_steps;
+  return step % trainer_.options_.local_steps == 0 || ends || evaluation_due(step);
+}
+
 // Between the batches of a step each of several ranks has sums of its own, which are not saved.
 bool Fitting::may_save(const Position& position) const {
-  return trainer_.ranks() == 1 || position.batch % std::ssize(turns_) == 0;
+  if (trainer_.ranks() == 1) return true;
+  return position.batch % std::ssize(turns_) == 0 && (!trainer_.is_local() || averages(position));
 }
 
 bool Fitting::interrupted(const Position& position) const {
@@ -198,9 +212,14 @@ Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) 
   const auto slot = static_cast<size_t>(position.batch) % turns_.size();
   Submitted submitted{.sizes = batch.sizes, .samples = batch.samples * trainer_.ranks()};
   submitted.learning_rate = rate_input(0, 0, position.step * trainer_.phase(0).repeat).at(0);
+  const Position end_of_step{.batch = position.batch + std::ssize(turns_) - static_cast<int64_t>(slot),
+                             .step = position.step + 1};
+  const bool averages = trainer_.is_local() && this->averages(end_of_step);
   for (const Turn& turn : turns_[slot]) {
-    Trainer::Steps& steps = trainer_.steps(turn.phase, turn.updating);
-    Submitted::Run run{turn, steps.family.at(batch.sizes), steps.names, trainer_.inputs_of(batch)};
+    StepKind kind = turn.updating ? StepKind::updating : StepKind::accumulating;
+    if (turn.updating && turn.last && averages) kind = StepKind::averaging;
+    Trainer::Steps& steps = trainer_.steps(turn.phase, kind);
+    Submitted::Run run{turn, kind, steps.family.at(batch.sizes), steps.names, trainer_.inputs_of(batch)};
     const Phase phase = trainer_.phase(turn.phase);
     for (size_t group = 0; turn.updating && group < phase.groups.size(); ++group) {
       const Tensor rate = rate_input(turn.phase, group, position.step * phase.repeat + turn.repeat);
@@ -271,7 +290,7 @@ double Fitting::epochs_done() const {
 // has been halved.
 void Fitting::check_finite(const Submitted& submitted, const Submitted::Run& run, const Feeds& outputs) {
   const auto explain = [&](const std::string& what) {
-    trainer_.explain_not_finite(run.turn.phase, run.turn.updating, submitted.sizes, run.inputs, what);
+    trainer_.explain_not_finite(run.turn.phase, run.kind, submitted.sizes, run.inputs, what);
   };
   const std::string& objective = run.names->objective;
   const double sum = outputs.at(sum_output(objective)).at(0);

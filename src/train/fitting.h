@@ -29,11 +29,13 @@ class Fitting {
     size_t phase = 0;
     bool updating = false;
     int64_t repeat = 0;  // which of the phase's updates within a step
+    bool last = false;   // of the phase's updates
   };
   // A batch that the device has, its outputs not received yet.
   struct Submitted {
     struct Run {
       Turn turn;
+      StepKind kind = StepKind::updating;
       std::shared_ptr<Executable> executable;
       std::shared_ptr<const Trainer::StepNames> names;
       Feeds inputs;
@@ -53,6 +55,7 @@ class Fitting {
   Tensor rate_input(size_t phase, size_t group, int64_t update) const;
 
   bool stopped() const;
+  bool averages(const Position& position) const;
   bool may_save(const Position& position) const;
   bool interrupted(const Position& position) const;
   bool complete(const Position& position) const;

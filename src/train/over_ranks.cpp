@@ -47,10 +47,10 @@ void OverRanks::add_up(std::vector<nn::Measure>& measures) const {
   }
 }
 
-void OverRanks::average_states(Graph& graph) const {
+void OverRanks::average_states(Graph& graph, size_t count) const {
   std::vector<size_t> places;
   std::vector<Value*> own;
-  for (size_t i = 0; i < graph.updates().size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     Value* next = graph.updates()[i].next;
     if (!kFloatingTypes.contains(next->data_type())) continue;  // counters, which all ranks have alike
     places.push_back(i);

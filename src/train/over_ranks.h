@@ -23,9 +23,9 @@ class OverRanks {
 
   // Sums and weights add up over ranks, and so all see the same.
   void add_up(std::vector<nn::Measure>& measures) const;
-  // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks'. To be
-  // called before the graph has other updates.
-  void average_states(Graph& graph) const;
+  // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks': the
+  // first so many updates of the graph.
+  void average_states(Graph& graph, size_t count) const;
 
  private:
   std::vector<Value*> exchanged(const std::string& collective, std::vector<Value*> values,

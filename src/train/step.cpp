@@ -2,81 +2,122 @@
 
 #include <map>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
 #include "tessera/passes/differentiate.h"
 
+#include "train/kept_sums.h"
+#include "train/local_average.h"
 #include "train/objective.h"
 #include "train/over_ranks.h"
 #include "train/row_gradients.h"
 #include "train/shards.h"
+#include "train/step_guard.h"
 
 namespace tessera::train {
 namespace {
-
-constexpr double kInitialLossScale = 65536;
-constexpr double kLossScaleGrowthSteps = 2000;
-
-struct ParameterGradient {
-  nn::Variable variable;
-  const ParameterGroup* group;
-  Value* parameter;
-  Value* gradient = nullptr;  // summed over the ranks, where the variable is a shard its part
-  Value* rows = nullptr;      // of the parameter, that the gradient is of; null: all
-};
 
 Value* one_if_zero(Value* weight) {
   Value* none = ops::equal(weight, ops::constant_like(weight, 0));
   return ops::select(none, ops::constant_like(weight, 1), weight);
 }
 
+void check_asynchrony(const StepOptions& options) {
+  const auto code = ErrorCode::invalid_argument;
+  require(options.gradient_delay == 0 || options.gradient_delay == 1, code,
+          "gradient_delay is {}: gradients can be of this step (0) or of the one before it (1)",
+          options.gradient_delay);
+  require(options.local_steps >= 1, code, "local_steps is {}: ranks average after 1 step or more",
+          options.local_steps);
+  if (options.local_steps == 1) return;
+  require(options.gradient_delay == 0, code,
+          "local_steps and gradient_delay exclude each other: ranks exchange either parameters or gradients");
+  require(options.ranks.batch_norm_ranks == 1, code,
+          "local_steps and batch_norm_ranks exclude each other: a local step waits for no other rank");
+  require(
+      !options.shard_optimizer, code,
+      "local_steps and shard_optimizer exclude each other: in a local step a rank updates all parameters");
+}
+
+bool is_local(const StepOptions& options) {
+  return options.local_steps > 1 && options.ranks.count > 1;
+}
+
 class StepBuilder {
  public:
-  StepBuilder(const nn::Task& task, const StepOptions& options)
+  StepBuilder(const nn::Task& task, const StepOptions& options, StepKind kind)
       : task_(task),
         options_(options),
+        kind_(kind),
         prefix_(options.phase.name.empty() ? "" : options.phase.name + "/"),
         graph_(std::make_unique<Graph>(task.network + "_training")),
         context_(*graph_, nn::Mode::training, options.phase.objective, options.ranks),
-        ranks_(options.ranks) {}
+        guard_(context_, prefix_, options.halting),
+        sums_(context_, guard_, prefix_),
+        ranks_(is_local(options) ? nn::Ranks{} : options.ranks),
+        averaging_ranks_(options.ranks) {
+    check_asynchrony(options);
+  }
 
-  StepGraph build(bool updating) {
-    updating_ = updating;
+  StepGraph build() {
     forward();
     backward();
-    if (updating) {
+    if (updates()) {
       update();
     } else {
-      accumulate();
+      sums_.accumulate(gradients_, weight_);
     }
-    guard_updates();
-    return {std::move(graph_), context_.variables(), objective_.name, std::move(measures_)};
+    if (delays() && updates()) exchange_of_batch();
+    guard_.apply();
+    if (kind_ == StepKind::averaging) {
+      averaging_ranks_.add_up(measures_);
+      average_updates(*graph_, averaging_ranks_, guard_);
+    }
+    std::vector<std::string> names = show_measures();
+    return {std::move(graph_), context_.variables(), objective_.name, std::move(names)};
   }
 
  private:
+  bool updates() const { return kind_ != StepKind::accumulating; }
+  bool delays() const { return options_.gradient_delay > 0; }
+  // Whether gradients go from one step to the next, or from one batch to the next: as sums, which add up.
+  bool keeps_sums() const { return options_.accumulate > 1 || delays(); }
+
   void forward() {
     const nn::Values inputs = nn::add_inputs(*graph_, task_, options_.sizes);
     const nn::Training training = task_.training(context_, inputs);
     objective_ = objective_of(task_, training, options_.phase.objective, options_.sizes);
     const bool through_ranks = communicates(*graph_);
-    std::vector<nn::Measure> measures{objective_};
-    measures.insert(measures.end(), training.metrics.begin(), training.metrics.end());
-    if (updating_) ranks_.add_up(measures);
-    total_ = measures.front();
-    for (const nn::Measure& measure : measures) show(measure);
-    // Gradients that go through other ranks must be of one size on all of them.
-    if (!updating_ && through_ranks) total_.weight = ranks_.sum(objective_.weight);
-    if (updating_) ranks_.average_states(*graph_);
+    measures_ = {objective_};
+    measures_.insert(measures_.end(), training.metrics.begin(), training.metrics.end());
+    total_ = objective_;
+    if (updates() && !delays()) {
+      exchange_of_batch();
+      total_ = measures_.front();
+    } else if (through_ranks) {  // gradients that go through other ranks must be of one size on all of them
+      total_.weight = ranks_.sum(objective_.weight);
+    }
+    guard_.set_objective(total_.sum);
     if (Value* counter = graph_->find_input("random_counter")) {
       context_.update(counter, ops::add(counter, ops::constant(*graph_, Tensor::from<int64_t>({2}, {0, 1}))));
     }
+    updates_of_batch_ = graph_->updates().size();
+    // Whether other gradients than this batch's are sound, or this rank's alone, is nothing to these states.
+    if (!delays() && !is_local(options_)) return;
+    for (const Graph::Update& update : graph_->updates()) guard_.carry(update.state);
   }
 
-  // Rows are of all ranks already. Others are whole on all of them, or shared out among them.
-  void add_gradients_over_ranks() {
+  // What ranks know of all batches beside the gradients. Delayed gradients need none of it: it comes last.
+  void exchange_of_batch() {
+    ranks_.add_up(measures_);
+    ranks_.average_states(*graph_, updates_of_batch_.value_or(graph_->updates().size()));
+  }
+
+  // Rows are of all ranks already. Others are whole on all of them, or shared out among them. With the
+  // scalars, which are sums as well.
+  void add_gradients_over_ranks(const std::vector<Value**>& scalars = {}) {
     std::vector<ParameterGradient*> entries;
     std::vector<Value*> own;
     for (ParameterGradient& entry : gradients_) {
@@ -85,15 +126,30 @@ class StepBuilder {
       entries.push_back(&entry);
       own.push_back(shard.has_value() ? all_parts(entry.gradient, *shard) : entry.gradient);
     }
-    const std::vector<Value*> sums =
-        shards_parameters() ? ranks_.scattered(std::move(own)) : ranks_.reduced(std::move(own));
+    std::vector<Value*> own_scalars;
+    for (Value** scalar : scalars) own_scalars.push_back(*scalar);
+    std::vector<Value*> sums;
+    if (shards_parameters()) {
+      sums = ranks_.scattered(std::move(own));
+      own_scalars = ranks_.reduced(std::move(own_scalars));
+    } else {
+      own.insert(own.end(), own_scalars.begin(), own_scalars.end());
+      sums = ranks_.reduced(std::move(own));
+      own_scalars.assign(sums.begin() + std::ssize(entries), sums.end());
+    }
     for (size_t i = 0; i < entries.size(); ++i) entries[i]->gradient = sums[i];
+    for (size_t i = 0; i < scalars.size(); ++i) *scalars[i] = own_scalars[i];
   }
 
-  void show(const nn::Measure& measure) {
-    measures_.push_back(measure.name);
-    graph_->add_output(sum_output(measure.name), measure.sum);
-    graph_->add_output(weight_output(measure.name), measure.weight);
+  // Their names.
+  std::vector<std::string> show_measures() {
+    std::vector<std::string> names;
+    for (const nn::Measure& measure : measures_) {
+      names.push_back(measure.name);
+      graph_->add_output(sum_output(measure.name), measure.sum);
+      graph_->add_output(weight_output(measure.name), measure.weight);
+    }
+    return names;
   }
 
   Value* state(const char* name, const nn::Initializer& initializer = nn::zeros()) {
@@ -121,8 +177,7 @@ class StepBuilder {
 
   // Of the mean of this batch, times the loss scale.
   void backward() {
-    if (options_.precision == Precision::fp16)
-      loss_scale_ = state(kLossScaleState, nn::constant(kInitialLossScale));
+    Value* const loss_scale = options_.precision == Precision::fp16 ? guard_.scale_loss() : nullptr;
     std::vector<Value*> sources;
     std::vector<RowReads> reads;
     for (const nn::Variable& variable : context_.variables()) {
@@ -141,7 +196,7 @@ class StepBuilder {
     require(!gradients_.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
             task_.name, objective_.name);
     weight_ = one_if_zero(total_.weight);
-    Value* one = loss_scale_ != nullptr ? loss_scale_ : ops::constant_like(objective_.sum, 1);
+    Value* one = loss_scale != nullptr ? loss_scale : ops::constant_like(objective_.sum, 1);
     const std::vector<Value*> gradients =
         differentiate(*graph_, objective_.sum, sources, ops::divide(one, weight_));
     auto next = gradients.begin();
@@ -156,12 +211,12 @@ class StepBuilder {
       }
       next = end;
     }
-    if (options_.accumulate > 1) {  // sums add up, means do not
-      scale_gradients(loss_scale_ != nullptr ? ops::divide(weight_, loss_scale_) : weight_);
-    } else if (loss_scale_ != nullptr) {
-      scale_gradients(ops::reciprocal(loss_scale_));
+    if (keeps_sums()) {  // sums add up, means do not
+      scale_gradients(loss_scale != nullptr ? ops::divide(weight_, loss_scale) : weight_);
+    } else if (loss_scale != nullptr) {
+      scale_gradients(ops::reciprocal(loss_scale));
     }
-    if (options_.accumulate == 1) add_gradients_over_ranks();
+    weight_ = objective_.weight;
   }
 
   void check_rows(const nn::Variable& variable, const ParameterGroup& group) const {
@@ -170,43 +225,35 @@ class StepBuilder {
             group.optimizer.name);
     require(options_.accumulate == 1, ErrorCode::invalid_argument,
             "'{}' is updated by rows, which gradients accumulated over batches do not have", variable.name);
+    require(!delays(), ErrorCode::invalid_argument,
+            "'{}' is updated by rows, which gradients delayed to the next step do not have", variable.name);
   }
 
   void scale_gradients(Value* factor) {
     for (ParameterGradient& entry : gradients_) entry.gradient = ops::multiply(entry.gradient, factor);
   }
 
-  // Each sum that is accumulated over batches, and what this batch adds to it.
-  template <typename Function>
-  void for_each_sum(const Function& function) {
-    for (ParameterGradient& entry : gradients_) {
-      const std::string name = prefix_ + entry.variable.name + kAccumulatedState;
-      entry.gradient = function(context_.state(name, entry.variable.shape, nn::zeros()), entry.gradient);
+  // Means of all ranks' gradients out of the sums of each.
+  void exchange_sums() {
+    if (options_.accumulate > 1) sums_.take_accumulated(gradients_, weight_);
+    if (delays()) {
+      Value* steps = sums_.delay(gradients_, weight_);
+      add_gradients_over_ranks({&weight_, &steps});
+      const auto all = static_cast<double>(options_.ranks.count);
+      guard_.set_ready(ops::equal(steps, ops::constant_like(steps, all)));
+    } else {
+      add_gradients_over_ranks({&weight_});
     }
-    weight_ = function(state(kAccumulatedWeightState), objective_.weight);
-  }
-
-  void accumulate() {
-    for_each_sum([&](Value* sum, Value* addend) {
-      context_.update(sum, ops::add(sum, addend));
-      return addend;
-    });
-  }
-
-  void take_accumulated() {
-    for_each_sum([&](Value* sum, Value* addend) {
-      context_.update(sum, ops::zeros_like(sum));
-      cleared_.insert(sum);
-      return ops::add(sum, addend);
-    });
-    add_gradients_over_ranks();
-    weight_ = ranks_.sum(weight_);
     scale_gradients(ops::reciprocal(one_if_zero(weight_)));
   }
 
   void update() {
-    if (options_.accumulate > 1) take_accumulated();
-    if (options_.clip_norm > 0 || loss_scale_ != nullptr) measure_gradients();
+    if (keeps_sums()) {
+      exchange_sums();
+    } else {
+      add_gradients_over_ranks();
+    }
+    if (options_.clip_norm > 0 || guard_.loss_scale() != nullptr) measure_gradients();
     std::map<const ParameterGroup*, Value*> rates;
     bool counts_steps = false;
     for (const ParameterGroup& group : options_.phase.groups) {
@@ -228,12 +275,12 @@ class StepBuilder {
                                   entry.rows == nullptr ? nullptr : rows_if_sound(entry.rows));
       Value* next = update.whole(entry.group->optimizer.apply(update));
       if (shard.has_value()) {
-        parts_.push_back(ops::select(sound(), next, parameter));
-        sums_.add(update.sums_over_ranks());
+        parts_.push_back(ops::select(guard_.sound(), next, parameter));
+        sums_of_parts_.add(update.sums_over_ranks());
         continue;
       }
       for (size_t i = first; i < graph_->updates().size() && entry.rows != nullptr; ++i)
-        guarded_.insert(graph_->updates()[i].state);
+        guard_.leave(graph_->updates()[i].state);
       take(entry, next);
     }
     take_parts();
@@ -241,13 +288,13 @@ class StepBuilder {
 
   void take(const ParameterGradient& entry, Value* next) {
     context_.update(entry.parameter, next);
-    if (entry.rows != nullptr || entry.variable.shard.has_value()) guarded_.insert(entry.parameter);
+    if (entry.rows != nullptr || entry.variable.shard.has_value()) guard_.leave(entry.parameter);
     if (options_.ema_decay > 0) average(entry, next);
   }
 
   // What is gathered is sound already: it can lie where the parameter does.
   void take_parts() {
-    sums_.join(*graph_);
+    sums_of_parts_.join(*graph_);
     const std::vector<Value*> gathered = ranks_.gathered(parts_);
     auto next = gathered.begin();
     for (const ParameterGradient& entry : gradients_) {
@@ -257,7 +304,7 @@ class StepBuilder {
 
   // No row in a step that is not sound: a guard around the update would read and write the whole table.
   Value* rows_if_sound(Value* rows) {
-    return ops::select(sound(), rows, ops::broadcast_to(ops::constant_like(rows, -1), rows->shape()));
+    return ops::select(guard_.sound(), rows, ops::broadcast_to(ops::constant_like(rows, -1), rows->shape()));
   }
 
   // The global gradient norm, for clipping and for the overflow test of the loss scale.
@@ -273,11 +320,12 @@ class StepBuilder {
       shared = ranks_.sum(shared);
       whole = whole == nullptr ? shared : ops::add(whole, shared);
     }
-    gradient_norm_ = ops::sqrt(whole);
-    graph_->add_output("gradient_norm", gradient_norm_);
+    Value* norm = ops::sqrt(whole);
+    guard_.set_gradient_norm(norm);
+    graph_->add_output("gradient_norm", norm);
     if (options_.clip_norm > 0) {
-      Value* limit = ops::constant_like(gradient_norm_, options_.clip_norm);
-      Value* ratio = ops::divide(limit, ops::add(gradient_norm_, 1e-6));
+      Value* limit = ops::constant_like(norm, options_.clip_norm);
+      Value* ratio = ops::divide(limit, ops::add(norm, 1e-6));
       scale_gradients(ops::minimum(ratio, ops::constant_like(ratio, 1)));
     }
   }
@@ -292,78 +340,24 @@ class StepBuilder {
                                   ops::multiply(ops::cast(next, DataType::fp32), 1 - options_.ema_decay)));
   }
 
-  // Whether the loss is a number, and nothing halted the training.
-  Value* finite() {
-    if (finite_ != nullptr) return finite_;
-    finite_ = ops::is_finite(total_.sum);
-    if (options_.halting) {
-      halted_ = context_.state(kHaltedState, {}, nn::zeros());
-      finite_ = ops::logical_and(finite_, ops::equal(halted_, ops::constant_like(halted_, 0)));
-    }
-    return finite_;
-  }
-
-  // And whether the gradients are numbers too.
-  Value* sound() {
-    if (sound_ == nullptr)
-      sound_ =
-          gradient_norm_ == nullptr ? finite() : ops::logical_and(finite(), ops::is_finite(gradient_norm_));
-    return sound_;
-  }
-
-  // Every update happens only when the step is sound; the loss scale adapts to a finite loss either way, and
-  // sums that overflowed start anew with it.
-  void guard_updates() {
-    Value* finite = this->finite();
-    Value* sound = this->sound();
-    for (size_t i = 0; i < graph_->updates().size(); ++i) {
-      const auto& [state, next] = graph_->updates()[i];
-      if (guarded_.contains(state)) continue;
-      const bool restarts = loss_scale_ != nullptr && cleared_.contains(state);
-      graph_->set_update(i, ops::select(restarts ? finite : sound, next, state));
-    }
-    if (halted_ != nullptr) halt(finite, sound);
-    if (loss_scale_ == nullptr || gradient_norm_ == nullptr) return;
-    Value* good = state(kLossScaleStepsState);
-    Value* counted = ops::add(good, 1);
-    Value* grown = ops::greater_equal(counted, ops::constant_like(counted, kLossScaleGrowthSteps));
-    Value* zero = ops::constant_like(good, 0);
-    Value* raised = ops::select(grown, ops::multiply(loss_scale_, 2), loss_scale_);
-    Value* lowered = ops::maximum(ops::multiply(loss_scale_, 0.5), ops::constant_like(loss_scale_, 1));
-    const auto adapt = [&](Value* state, Value* when_sound, Value* when_overflown) {
-      context_.update(state, ops::select(finite, ops::select(sound, when_sound, when_overflown), state));
-    };
-    adapt(loss_scale_, raised, lowered);
-    adapt(good, ops::select(grown, zero, counted), zero);
-  }
-
-  // With a loss scale, gradients that overflow are no reason to stop.
-  void halt(Value* finite, Value* sound) {
-    Value* goes_on = loss_scale_ != nullptr ? finite : sound;
-    context_.update(halted_, ops::select(goes_on, halted_, ops::constant_like(halted_, 1)));
-  }
-
   const nn::Task& task_;
   const StepOptions& options_;
+  const StepKind kind_;
   const std::string prefix_;
   std::unique_ptr<Graph> graph_;
   nn::Context context_;
-  const OverRanks ranks_;
-  bool updating_ = false;
+  StepGuard guard_;
+  KeptSums sums_;
+  const OverRanks ranks_;            // with which every step is made: in local SGD none
+  const OverRanks averaging_ranks_;  // of an averaging step
   nn::Measure objective_;
-  nn::Measure total_;  // the objective's sum and weight as the ranks agree on them
-  std::vector<std::string> measures_;
-  Value* weight_ = nullptr;  // of the objective in what the gradients are of, never 0
-  Value* loss_scale_ = nullptr;
-  Value* halted_ = nullptr;
-  Value* gradient_norm_ = nullptr;
-  Value* finite_ = nullptr;
-  Value* sound_ = nullptr;
+  nn::Measure total_;  // the objective's sum and weight by which the step is made
+  std::vector<nn::Measure> measures_;
+  std::optional<size_t> updates_of_batch_;  // how many updates are of the network, not of its parameters
+  Value* weight_ = nullptr;                 // of the objective in what the gradients are of
   std::vector<ParameterGradient> gradients_;
-  std::vector<Value*> parts_;                 // of the parameters that are shards, updated
-  SumsOfParts sums_;                          // for their updates
-  std::unordered_set<const Value*> cleared_;  // sums that the updating step takes
-  std::unordered_set<const Value*> guarded_;  // states whose updates change nothing in an unsound step
+  std::vector<Value*> parts_;  // of the parameters that are shards, updated
+  SumsOfParts sums_of_parts_;  // for their updates
 };
 
 }  // namespace
@@ -384,12 +378,16 @@ double mean_of(const Feeds& outputs, const std::string& measure) {
   return outputs.at(sum_output(measure)).at(0) / outputs.at(weight_output(measure)).at(0);
 }
 
-StepGraph build_training_step(const nn::Task& task, const StepOptions& options) {
-  return StepBuilder(task, options).build(true);
+bool is_accumulated(const std::string& name) {
+  return name.ends_with(kAccumulatedState) || name.ends_with(kAccumulatedWeightState);
 }
 
-StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& options) {
-  return StepBuilder(task, options).build(false);
+bool is_delayed(const std::string& name) {
+  return name.ends_with(kDelayedState) || name.ends_with(kDelayedWeightState);
+}
+
+StepGraph build_training_step(const nn::Task& task, const StepOptions& options, StepKind kind) {
+  return StepBuilder(task, options, kind).build();
 }
 
 }  // namespace tessera::train

@@ -68,6 +68,8 @@ StepOptions step_options(const TrainerOptions& options, const Device& device, si
           .decay_all = options.decay_all,
           .ranks = ranks_of(options),
           .shard_optimizer = options.shard_optimizer,
+          .gradient_delay = options.gradient_delay,
+          .local_steps = options.local_steps,
           .halting = is_ahead(device)};
 }
 
@@ -140,14 +142,14 @@ CompileOptions Trainer::compile_options() const {
 }
 
 // What builds graphs keeps nothing of the trainer, which may be moved.
-Trainer::Steps& Trainer::steps(size_t index, bool updating) {
-  const auto key = std::pair{index, updating};
+Trainer::Steps& Trainer::steps(size_t index, StepKind kind) {
+  const auto key = std::pair{index, kind};
   if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
   const auto names = std::make_shared<StepNames>();
-  const auto build = [task = task_, options = step_options(index, {}), updating,
+  const auto build = [task = task_, options = step_options(index, {}), kind,
                       names](const SymbolBindings& sizes) mutable {
     options.sizes = sizes;
-    StepGraph step = updating ? build_training_step(task, options) : build_accumulating_step(task, options);
+    StepGraph step = build_training_step(task, options, kind);
     *names = {step.objective, step.measures};
     return std::move(step.graph);
   };
@@ -157,7 +159,7 @@ Trainer::Steps& Trainer::steps(size_t index, bool updating) {
 }
 
 const Executable& Trainer::step(const SymbolBindings& sizes) {
-  return *steps(0, true).family.at(sizes);
+  return *steps(0, StepKind::updating).family.at(sizes);
 }
 
 int64_t Trainer::parameter_count() const {
@@ -196,7 +198,10 @@ Feeds Trainer::inputs_of(const data::Batch& batch) const {
 std::optional<std::pair<std::string, double>> Trainer::first_not_finite() {
   if (check_ == nullptr) {
     std::vector<std::string> names;
-    for (const nn::Variable& variable : variables_list_) names.push_back(variable.name);
+    for (const nn::Variable& variable : variables_list_) {
+      // With a loss scale these may overflow: the step that takes them is skipped.
+      if (precision_ != Precision::fp16 || !is_delayed(variable.name)) names.push_back(variable.name);
+    }
     check_ = std::make_unique<VariableCheck>(variables_, names, workspace_);
   }
   const std::optional<std::string> broken = check_->first_not_finite();
@@ -215,7 +220,7 @@ void Trainer::check_variables() {
   }
 }
 
-void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
+void Trainer::explain_not_finite(size_t index, StepKind kind, const SymbolBindings& sizes,
                                  const Feeds& inputs, const std::string& what) {
   const int64_t step = position_.step + 1;
   for (const auto& [name, tensor] : inputs) {
@@ -235,10 +240,8 @@ void Trainer::explain_not_finite(size_t index, bool updating, const SymbolBindin
   }
   CompileOptions options = compile_options();
   options.check_finite = true;
-  const StepOptions step_options = this->step_options(index, sizes);
-  const auto checked = compile(updating ? *build_training_step(task_, step_options).graph
-                                        : *build_accumulating_step(task_, step_options).graph,
-                               device_, options);
+  const StepGraph step_graph = build_training_step(task_, step_options(index, sizes), kind);
+  const auto checked = compile(*step_graph.graph, device_, options);
   checked->bind(variables_);
   try {
     checked->run(inputs);

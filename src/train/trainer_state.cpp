@@ -1,5 +1,7 @@
 // What a trainer leaves and starts from: weights, and its whole state.
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -45,6 +47,20 @@ void add_missing_weights(const std::vector<nn::Variable>& list, std::map<std::st
   }
 }
 
+// A run that is to delay its gradients from now on has none of a step before, and one that is not wants none.
+void fit_delay(const std::vector<nn::Variable>& list, std::map<std::string, Tensor>& tensors) {
+  const auto is_of_delay = [](const std::string& name) {
+    return is_delayed(name) || name.ends_with(kDelayedStepsState);
+  };
+  std::map<std::string, Tensor> wanted;
+  for (const nn::Variable& variable : list) {
+    if (is_of_delay(variable.name)) wanted.emplace(variable.name, Tensor(variable.data_type, variable.shape));
+  }
+  std::erase_if(tensors,
+                [&](const auto& one) { return is_of_delay(one.first) && !wanted.contains(one.first); });
+  tensors.merge(wanted);
+}
+
 // Of a state that ranks share out: the whole, from all of them.
 data::SafetensorsSource gathered_source(const Variables& variables, const nn::Variable& variable,
                                         Communicator& communicator) {
@@ -54,6 +70,31 @@ data::SafetensorsSource gathered_source(const Variables& variables, const nn::Va
             communicator.all_gather(part.raw(), parts.raw(), static_cast<int64_t>(part.bytes()));
             return nn::whole_of(*variable.shard, parts);
           }};
+}
+
+// Of sums of which each rank has its own: their sum over the ranks, in the order of these. Each keeps a part
+// of it, exchanged here: what writes the parts to a file may fail on one rank alone.
+struct Summed {
+  data::SafetensorsSource whole;
+  CheckpointPart part;
+};
+
+Summed summed(const Variables& variables, const nn::Variable& variable, Communicator& communicator) {
+  const nn::Shard shard{variable.shape, communicator.rank(), communicator.size()};
+  const Tensor own = variables.get(variable.name);
+  Tensor padded(own.data_type(), {shard.ranks * shard.size()});
+  std::memcpy(padded.raw(), own.raw(), own.bytes());
+  const auto part = std::make_shared<Tensor>(own.data_type(), Shape{shard.size()});
+  communicator.reduce_scatter(padded.raw(), part->raw(), shard.size(), own.data_type(), Reduction::sum);
+  return {.whole = {variable.data_type, variable.shape,
+                    [part, shard, &communicator] {
+                      Tensor parts(part->data_type(), {shard.ranks * shard.size()});
+                      communicator.all_gather(part->raw(), parts.raw(), static_cast<int64_t>(part->bytes()));
+                      return nn::whole_of(shard, parts);
+                    }},
+          .part = {shard.first(), [part, shard] {
+                     return Tensor::share(part->data_type(), {shard.count()}, part->owner());
+                   }}};
 }
 
 CheckpointPart own_part(const Variables& variables, const nn::Variable& variable) {
@@ -116,7 +157,11 @@ CheckpointSource Trainer::training_state_source() const {
                           {"step", std::to_string(position_.step)},
                           {"history", to_json(history_)}}};
   for (const nn::Variable& variable : variables_list_) {
-    if (variable.shard.has_value()) {
+    if (ranks() > 1 && is_delayed(variable.name)) {
+      Summed sums = summed(*variables_, variable, *communicator());
+      state.tensors.emplace(variable.name, std::move(sums.whole));
+      state.parts.emplace(variable.name, std::move(sums.part));
+    } else if (variable.shard.has_value()) {
       state.tensors.emplace(variable.name, gathered_source(*variables_, variable, *communicator()));
       state.parts.emplace(variable.name, own_part(*variables_, variable));
     } else {
@@ -131,6 +176,7 @@ CheckpointSource Trainer::training_state_source() const {
 // What belongs to a precision alone begins anew, or is left out, where the state is of another one.
 std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state, const Position& position) const {
   std::map<std::string, Tensor> tensors = state.tensors;
+  fit_delay(variables_list_, tensors);
   if (position.batch % options_.accumulate == 0) add_missing_weights(variables_list_, tensors);
   const auto precision = state.metadata.find("precision");
   if (precision == state.metadata.end() || precision->second == to_string(precision_)) return tensors;
@@ -145,10 +191,10 @@ std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state, const
   return tensors;
 }
 
-// What one rank had accumulated within a step counts once.
-void Trainer::clear_accumulated() {
+// What one rank had accumulated within a step, and what all had delayed to the next one, counts once.
+void Trainer::clear_sums() {
   for (const nn::Variable& variable : variables_list_) {
-    if (variable.name.ends_with(kAccumulatedState) || variable.name.ends_with(kAccumulatedWeightState))
+    if (is_accumulated(variable.name) || is_delayed(variable.name))
       variables_->set(variable.name, Tensor(variable.data_type, variable.shape));
   }
 }
@@ -174,7 +220,7 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
     history = history_from_json(found->second, source);
   }
   write_variables(*variables_, variables_list_, tensors_of(state, position), source);
-  if (rank() > 0) clear_accumulated();
+  if (rank() > 0) clear_sums();
   bind_again();
   position_ = std::move(position);
   history_ = std::move(history);

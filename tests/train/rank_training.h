@@ -73,6 +73,22 @@ inline void expect_close(const Checkpoint& one, const Checkpoint& other, double 
   }
 }
 
+// Rounding grows through the steps of a training; an order of summation is worth 2^-24 a step, and what is
+// trained wrongly differs in the second digit.
+inline void expect_same_training(const TaskMaker& task, const OptionChange& change = {},
+                                 double tolerance = 2e-4) {
+  const Checkpoint alone = state_of(1, task, change);
+  for (const int64_t ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    const std::vector<Trained> trained = train_on(ranks, task, change);
+    expect_close(alone, trained.front().state, tolerance);
+    for (const Trained& other : trained)
+      EXPECT_TRUE(different_tensors(trained.front().state.tensors, other.state.tensors).empty());
+    const Checkpoint again = state_of(ranks, task, change);
+    EXPECT_TRUE(different_tensors(trained.front().state.tensors, again.tensors).empty());
+  }
+}
+
 // A table of 9 words, of which a batch reads 8 at most, before a layer.
 inline nn::Task row_task() {
   const Dimension batch = Dimension::symbol("batch");

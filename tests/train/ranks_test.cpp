@@ -11,21 +11,6 @@
 namespace tessera::testing {
 namespace {
 
-// Rounding grows through the steps of a training; an order of summation is worth 2^-24 a step, and what is
-// trained wrongly differs in the second digit.
-void expect_same_training(const TaskMaker& task, const OptionChange& change = {}, double tolerance = 2e-4) {
-  const Checkpoint alone = state_of(1, task, change);
-  for (const int64_t ranks : {2, 4}) {
-    SCOPED_TRACE(ranks);
-    const std::vector<Trained> trained = train_on(ranks, task, change);
-    expect_close(alone, trained.front().state, tolerance);
-    for (const Trained& other : trained)
-      EXPECT_TRUE(different_tensors(trained.front().state.tensors, other.state.tensors).empty());
-    const Checkpoint again = state_of(ranks, task, change);
-    EXPECT_TRUE(different_tensors(trained.front().state.tensors, again.tensors).empty());
-  }
-}
-
 // Sums over ranks are made element by element.
 TEST(Ranks, TrainToTheSameBitsWhateverTheBuckets) {
   const auto trained = [](int64_t bucket_bytes, const optim::Optimizer& optimizer) {
@@ -252,11 +237,21 @@ TEST(Ranks, SaveOnce) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
 
-TEST(Ranks, StopWithTheNameOfTheOneThatFailed) {
+// Where ranks wait for each other or not, and whether steps follow one that was not looked at.
+struct Failing {
+  std::string name;
+  OptionChange change;
+};
+
+class FailingRanks : public ::testing::TestWithParam<Failing> {};
+
+TEST_P(FailingRanks, StopWithTheNameOfTheOneThatFailed) {
   std::vector<std::string> messages(2);
   on_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
     train::TrainerOptions options = rank_options();
     options.communicator = communicator;
+    train::FitOptions fit;
+    GetParam().change(options, fit);
     train::Trainer trainer(tiny_linear_of_rows(), options);
     // The third batch of 8 is rows 16 to 23; the broken row 20 is rank 1's.
     const TinyData data = tiny_data(48);
@@ -265,7 +260,7 @@ TEST(Ranks, StopWithTheNameOfTheOneThatFailed) {
     const data::Rows rows({{"images", images}, {"labels", data.labels.cast(DataType::int32)}},
                           {.batch_size = 4, .shuffle = false});
     try {
-      trainer.fit(rows, {});
+      trainer.fit(rows, fit);
     } catch (const Error& error) {
       messages[static_cast<size_t>(communicator->rank())] = error.what();
     }
@@ -275,6 +270,14 @@ TEST(Ranks, StopWithTheNameOfTheOneThatFailed) {
         << message;
   EXPECT_NE(messages[0].find("rank 1: step 3"), std::string::npos) << messages[0];
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranks, FailingRanks,
+    ::testing::Values(Failing{"together", [](auto&, auto&) {}},
+                      Failing{"delayed", [](auto& options, auto&) { options.gradient_delay = 1; }},
+                      Failing{"in_a_local_step", [](auto& options, auto&) { options.local_steps = 2; }},
+                      Failing{"in_an_averaging_step", [](auto& options, auto&) { options.local_steps = 3; }}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace tessera::testing

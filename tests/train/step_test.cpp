@@ -27,7 +27,8 @@ class StepRunner {
     updating_ = compile(*step.graph, device, compile_options);
     updating_->bind(variables_);
     if (options.accumulate > 1) {
-      accumulating_ = compile(*train::build_accumulating_step(task, options).graph, device, compile_options);
+      accumulating_ = compile(*train::build_training_step(task, options, train::StepKind::accumulating).graph,
+                              device, compile_options);
       accumulating_->bind(variables_);
     }
   }

@@ -157,6 +157,10 @@ std::vector<Resumption> resumptions() {
   half.precision = Precision::fp16;
   half.optimizer = optim::lamb({.learning_rate = 0.01});
   cases.push_back({"everything_in_fp16", tiny_perceptron(0.3), half});
+  everything.gradient_delay = 1;
+  half.gradient_delay = 1;
+  cases.push_back({"everything_delayed", tiny_resnet(0.3), everything});
+  cases.push_back({"everything_delayed_in_fp16", tiny_perceptron(0.3), half});
   cases.push_back({"augmented", tiny_augmented(), tiny_training()});
   cases.push_back({"transformed_parameters", tiny_masked(), tiny_training()});
   return cases;
@@ -292,9 +296,11 @@ INSTANTIATE_TEST_SUITE_P(Devices, NotFinite, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "Detached" : "Fastest"; });
 
 TEST_P(NotFinite, InputsAreNamed) {
-  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+  for (const auto& [precision, delay] : {std::pair{Precision::fp32, 0}, std::pair{Precision::fp16, 0},
+                                         std::pair{Precision::fp32, 1}, std::pair{Precision::fp16, 1}}) {
     TrainerOptions options = training();
     options.precision = precision;
+    options.gradient_delay = delay;
     Trainer trainer(tiny_linear_of_rows(), options);
     expect_fails_unchanged(trainer, tiny_rows(/*broken=*/true), {}, {"step 3", "nan", "images", "row 4"});
     // It can go on, with other data.

@@ -23,10 +23,24 @@ struct StepOptions {
   // Each rank updates a part of every parameter, and has the optimizer's states of that part alone (ZeRO
   // stage 1). Of tables that are updated by rows each has all.
   bool shard_optimizer = false;
+  // 1: the update is made with the gradients of the step before, whose exchange over ranks needs nothing of
+  // this step and can go on beside its forward and backward pass (Agarwal and Duchi, "Distributed Delayed
+  // Stochastic Optimization", 2011, with a delay that is the same at every step); 0: with this step's.
+  int64_t gradient_delay = 0;
+  // More than 1: local SGD (Stich, "Local SGD Converges Fast and Communicates Little", 2019). An updating
+  // step is of this rank alone, an averaging one ends with the means of all ranks.
+  int64_t local_steps = 1;
   // A step that must not be trained on from (an objective that is not finite, without a loss scale also a
   // gradient norm) sets the state kHaltedState to 1, with which no later step changes a variable: those that
   // were enqueued before anybody looked.
   bool halting = false;
+};
+
+enum class StepKind : uint8_t {
+  accumulating,  // adds the batch's gradients to the states "<parameter>/accumulated", which the next one
+                 // takes
+  updating,
+  averaging,  // of local SGD: updating, after which parameters, optimizer's and running states are averaged
 };
 
 inline constexpr const char* kHaltedState = "halted";
@@ -37,6 +51,16 @@ inline constexpr const char* kLossScaleStepsState = "loss_scale_good_steps";
 // objective in the batches so far.
 inline constexpr const char* kAccumulatedState = "/accumulated";
 inline constexpr const char* kAccumulatedWeightState = "accumulated_weight";
+// With delayed gradients: this rank's sums in the step before, the weight of its objective, and of how many
+// steps they are: 0 or 1, the same on all ranks.
+inline constexpr const char* kDelayedState = "/delayed";
+inline constexpr const char* kDelayedWeightState = "delayed_weight";
+inline constexpr const char* kDelayedStepsState = "delayed_steps";
+
+// Whether a state of that name is a sum of what batches gave, or its weight: each rank has its own, and what
+// counts is the sum over ranks.
+bool is_accumulated(const std::string& name);
+bool is_delayed(const std::string& name);
 
 // A graph, and the variables it reads, with their starting values and file layouts.
 struct StepGraph {
@@ -65,13 +89,25 @@ double mean_of(const Feeds& outputs, const std::string& measure);
 // optimizer that needs whole parameters. A step whose objective is not finite changes no variable, so that it
 // can be run again to find the node that made it. With fp16 the objective is scaled by the state
 // "loss_scale", which halves after an overflow and doubles after 2000 good steps; a step whose gradients
-// overflow is skipped, with what was accumulated for it. Throws Error(invalid_argument) when the task has not
-// the objective or the groups take no parameter.
-StepGraph build_training_step(const nn::Task& task, const StepOptions& options);
-
-// The same without the update: adds the gradients to the states "<parameter>/accumulated", which the updating
-// step takes and clears.
-StepGraph build_accumulating_step(const nn::Task& task, const StepOptions& options);
+// overflow is skipped, with what was accumulated for it.
+//
+// With gradient_delay the update takes the gradients of the step before and this step's learning rate, and
+// waits for no other rank's part of this step: measures and the network's states are exchanged last. The
+// first step changes no parameter and no state of the optimizer. Each rank judges by its own objective: where
+// one is not finite that rank's variables alone stay as they are, and the others make no update after this
+// one. Gradients that overflow in fp16 lower the loss scale one step later; the network's states change
+// nevertheless.
+//
+// With local_steps of more than 1 and several ranks an updating step has no exchange, and its measures are
+// the rank's own. An averaging one's are those of all ranks, and everything that it updates becomes the mean
+// of the ranks', but for the loss scale, which becomes the least. A rank whose gradients overflow in fp16
+// skips its own update alone.
+//
+// Throws Error(invalid_argument) when the task has not the objective or the groups take no parameter; on
+// another gradient_delay than 0 and 1, or one with local_steps or of a table that is updated by rows; on
+// local_steps with shard_optimizer or Ranks::batch_norm_ranks.
+StepGraph build_training_step(const nn::Task& task, const StepOptions& options,
+                              StepKind kind = StepKind::updating);
 
 // What of a network is read that is not trained: what an evaluator reads, or what is served.
 enum class Reading { evaluation, inference };

@@ -41,8 +41,13 @@ struct TrainerOptions {
   // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
-  int64_t batch_norm_ranks = 1;              // nn::Ranks::batch_norm_ranks
-  bool shard_optimizer = false;              // StepOptions::shard_optimizer: less memory, the same updates
+  int64_t batch_norm_ranks = 1;   // nn::Ranks::batch_norm_ranks
+  bool shard_optimizer = false;   // StepOptions::shard_optimizer: less memory, the same updates
+  int64_t gradient_delay = 0;     // StepOptions::gradient_delay
+  // Each rank trains by itself, and after every so many steps what they have becomes the mean of all; so it
+  // does before anything is evaluated or saved, and at the end of an epoch and of the run. 1: after every
+  // step they have the same. See StepOptions::local_steps.
+  int64_t local_steps = 1;
   std::optional<int64_t> bucket_bytes = {};  // PassOptions::bucket_bytes: of the gradients
   int64_t most_collective_blocks = 0;        // CompileOptions::most_collective_blocks
 };
@@ -62,7 +67,7 @@ struct Position {
 
 struct StepEvent {
   Position position;              // after the step, or within it where several batches make one
-  Numbers measures;               // of the objectives and metrics in this batch
+  Numbers measures;               // of the objectives and metrics in this batch, in a local step the rank's
   double learning_rate = 0;       // of the first group of the first phase
   double samples_per_second = 0;  // of this step
 };
@@ -152,8 +157,10 @@ class Trainer {
   void load_weights(const std::filesystem::path& path);
 
   // Everything that the next step depends on, bit for bit, whole on every rank: where ranks share out the
-  // optimizer's state all ask for it. A state of another precision, or of another number of ranks, is taken
-  // up too; the loss scale of fp16 then begins anew or ends.
+  // optimizer's state, or have delayed gradients each of its own, all ask for it. Of the latter it has the
+  // sums over ranks; after local steps it is the rank's own until the next average. A state of another
+  // precision, or of another number of ranks, is taken up too; the loss scale of fp16 then begins anew or
+  // ends.
   Checkpoint training_state() const { return read(training_state_source()); }
   CheckpointSource training_state_source() const;  // as checkpoint_source()
   void restore(const Checkpoint& state, const std::string& source);
@@ -182,6 +189,7 @@ class Trainer {
   };
 
   int64_t rank() const { return communicator() == nullptr ? 0 : communicator()->rank(); }
+  bool is_local() const { return options_.local_steps > 1 && ranks() > 1; }
   int64_t ranks() const { return communicator() == nullptr ? 1 : communicator()->size(); }
   Communicator* communicator() const { return options_.communicator.get(); }
   size_t phase_count() const { return std::max<size_t>(options_.phases.size(), 1); }
@@ -190,7 +198,7 @@ class Trainer {
   bool works_ahead() const;
   StepOptions step_options(size_t index, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
-  Steps& steps(size_t index, bool updating);
+  Steps& steps(size_t index, StepKind kind);
   ExecutableFamily& frozen(Reading reading);
   int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
                const EvaluationLimits& limits, Communicator* communicator = nullptr);
@@ -198,11 +206,11 @@ class Trainer {
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
   void bind_again();
-  void clear_accumulated();
+  void clear_sums();
   std::string optimizer_names() const;
   std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
   std::function<bool(const nn::Variable& variable)> is_averaged() const;
-  [[noreturn]] void explain_not_finite(size_t index, bool updating, const SymbolBindings& sizes,
+  [[noreturn]] void explain_not_finite(size_t index, StepKind kind, const SymbolBindings& sizes,
                                        const Feeds& inputs, const std::string& what);
 
   nn::Task task_;
@@ -214,9 +222,9 @@ class Trainer {
   std::shared_ptr<Variables> variables_;
   std::shared_ptr<Workspace> workspace_;  // of all that is compiled here: the trainer runs one at a time
   std::shared_ptr<BatchMemory> batch_memory_;
-  std::unique_ptr<VariableCheck> check_;            // of variables_list_, from its first use on
-  std::map<std::pair<size_t, bool>, Steps> steps_;  // by phase, and whether it updates
-  std::map<Reading, ExecutableFamily> frozen_;      // of the network alone, as it was last bound
+  std::unique_ptr<VariableCheck> check_;                // of variables_list_, from its first use on
+  std::map<std::pair<size_t, StepKind>, Steps> steps_;  // by phase
+  std::map<Reading, ExecutableFamily> frozen_;          // of the network alone, as it was last bound
   bool begun_ = false;  // trained, restored or loaded: what the variables hold matters
   Position position_;
   RunHistory history_;
