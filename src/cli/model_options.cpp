@@ -111,6 +111,8 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--shard-optimizer", arguments.shard_optimizer,
                    "Of several ranks: each keeps the optimizer's state of its part of every parameter alone");
+  command.add_flag("--gradient-delay", arguments.delays_gradients,
+                   "Of a training step: the update takes the gradients of the step before");
   command
       .add_option("--collective-blocks", arguments.collective_blocks,
                   "Of several ranks: thread blocks that a GPU's collectives have at most (default: as NCCL "
@@ -182,7 +184,8 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
                                               .precision = compile_options.passes.precision,
                                               .decay_all = true,
                                               .ranks = arguments.ranks,
-                                              .shard_optimizer = arguments.shard_optimizer});
+                                              .shard_optimizer = arguments.shard_optimizer,
+                                              .gradient_delay = arguments.delays_gradients ? 1 : 0});
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};

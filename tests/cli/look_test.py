@@ -188,6 +188,12 @@ class LookTest(ProgramTest):
             self.assertEqual(node["kernel"], "nccl")
             self.assertRegex(node["lane"], "^until ('.+'|the end)$")
         self.assertFalse([node for node in json.loads(self.call(*words))["nodes"] if "lane" in node])
+        delayed = json.loads(self.call(*words, "--ranks", 2, "--bucket-mib", 0.01, "--gradient-delay"))["nodes"]
+        begun = [node["operator"] == "all_reduce" for node in delayed]
+        products = [i for i, node in enumerate(delayed) if "conv" in node["operator"] or "matmul" in node["operator"]]
+        # All but the measures' travel while everything is computed.
+        self.assertGreater(sum(begun[:products[0]]), 3)
+        self.assertEqual(sum(begun[products[0]:]), 1)
         parts = json.loads(self.call(*words, "--ranks", 2, "--bucket-mib", 0.01, "--shard-optimizer"))["nodes"]
         for name in ("reduce_scatter", "all_gather"):
             collectives = [node for node in parts if node["operator"] == name]
