@@ -43,7 +43,7 @@ class AsynchronyTest(ProgramTest):
 
     def test_what_waits_for_other_ranks_is_refused_in_local_steps(self):
         words = ("launch", "--ranks", 2, "--", "train", self.recipe, "--out", self.root / "run", "--set", "train.local_steps=2")
-        for other in ("train.gradient_delay=1", "train.share_batch_norm=true", "train.shard_optimizer=true"):
+        for other in ("train.gradient_delay=1", "train.batch_norm_ranks=0", "train.shard_optimizer=true"):
             self.refuses([*words, "--set", other], 2, "local_steps", other.partition("=")[0].partition(".")[2])
 
 

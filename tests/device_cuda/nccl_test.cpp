@@ -182,7 +182,7 @@ struct Trained {
 
 // Two epochs by that many GPUs; what each has then.
 std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<int64_t> bucket_bytes = {},
-                              bool shard_optimizer = false) {
+                              const std::function<void(train::TrainerOptions&)>& change = {}) {
   constexpr int64_t kBatch = 8;  // of all ranks
   std::vector<Trained> trained(static_cast<size_t>(ranks));
   on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
@@ -191,9 +191,9 @@ std::vector<Trained> train_on(int64_t ranks, Precision precision, std::optional<
                                   .device = gpu_of(communicator->rank()),
                                   .seed = 5,
                                   .batch_norm_ranks = 0,
-                                  .shard_optimizer = shard_optimizer,
                                   .bucket_bytes = bucket_bytes};
     if (ranks > 1) options.communicator = communicator;
+    if (change) change(options);
     train::Trainer trainer(tiny_resnet(0.2), options);
     Trained& own = trained[static_cast<size_t>(communicator->rank())];
     train::FitOptions fit{.epochs = 2};
@@ -208,7 +208,9 @@ TEST(Nccl, SharesOutTheOptimizersState) {
   TESSERA_NEEDS_TWO_GPUS();
   const Trained whole = train_on(2, Precision::fp32).front();
   for (const int64_t bucket_bytes : {0, 300}) {
-    const std::vector<Trained> both = train_on(2, Precision::fp32, bucket_bytes, true);
+    const std::vector<Trained> both =
+        train_on(2, Precision::fp32, bucket_bytes,
+                 [](train::TrainerOptions& options) { options.shard_optimizer = true; });
     EXPECT_EQ(different_tensors(both[0].state, both[1].state), std::vector<std::string>{});
     ASSERT_EQ(whole.losses.size(), both[0].losses.size());
     // Sums of other pieces round otherwise, which grows from step to step, as in TrainsAsOneGpuDoes...
@@ -227,6 +229,40 @@ TEST(Nccl, TrainsAsOneGpuDoesWithTheWholeBatch) {
   // Means over ranks round otherwise than over rows, which grows from step to step.
   for (size_t i = 0; i < alone.losses.size(); ++i)
     EXPECT_NEAR(both[0].losses[i], alone.losses[i], 2e-3 * (1 + alone.losses[i])) << "step " << i;
+}
+
+// What travels are variables, which the step overwrites in the end.
+TEST(Nccl, DelaysGradientsAsOneGpuDoes) {
+  TESSERA_NEEDS_TWO_GPUS();
+  const auto delay = [](train::TrainerOptions& options) { options.gradient_delay = 1; };
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    SCOPED_TRACE(to_string(precision));
+    const Trained alone = train_on(1, precision, {}, delay).front();
+    const Trained at_once = train_on(2, precision, 0, delay).front();
+    ASSERT_EQ(alone.losses.size(), at_once.losses.size());
+    // As in TrainsAsOneGpuDoesWithTheWholeBatch; 16 bits have 2^-11 in place of 2^-24, of which a step makes
+    // less than it does of those before it.
+    const double tolerance = precision == Precision::fp32 ? 2e-3 : 5e-2;
+    for (size_t i = 0; i < alone.losses.size(); ++i)
+      EXPECT_NEAR(at_once.losses[i], alone.losses[i], tolerance * (1 + alone.losses[i])) << "step " << i;
+    for (const int64_t bucket_bytes : {512, 1 << 20}) {
+      const std::vector<Trained> both = train_on(2, precision, bucket_bytes, delay);
+      EXPECT_EQ(different_tensors(both[0].state, both[1].state), std::vector<std::string>{});
+      EXPECT_EQ(different_tensors(both[0].state, at_once.state), std::vector<std::string>{}) << bucket_bytes;
+    }
+  }
+}
+
+TEST(Nccl, AveragesAfterLocalSteps) {
+  TESSERA_NEEDS_TWO_GPUS();
+  const auto locally = [](train::TrainerOptions& options) {
+    options.batch_norm_ranks = 1;
+    options.local_steps = 4;
+  };
+  const std::vector<Trained> both = train_on(2, Precision::fp16, {}, locally);
+  EXPECT_EQ(different_tensors(both[0].state, both[1].state), std::vector<std::string>{});
+  EXPECT_EQ(different_tensors(both[0].state, train_on(2, Precision::fp16, {}, locally).front().state),
+            std::vector<std::string>{});
 }
 
 TEST(Nccl, TrainsToTheSameBitsAgainAndInBuckets) {

@@ -4,6 +4,7 @@
 #include "tessera/base/error.h"
 #include "tessera/nn/loss.h"
 
+#include "support/detached_device.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "train/rank_training.h"
@@ -276,7 +277,17 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Failing{"together", [](auto&, auto&) {}},
                       Failing{"delayed", [](auto& options, auto&) { options.gradient_delay = 1; }},
                       Failing{"in_a_local_step", [](auto& options, auto&) { options.local_steps = 2; }},
-                      Failing{"in_an_averaging_step", [](auto& options, auto&) { options.local_steps = 3; }}),
+                      Failing{"in_an_averaging_step", [](auto& options, auto&) { options.local_steps = 3; }},
+                      Failing{"delayed_ahead",
+                              [](auto& options, auto&) {
+                                options.device = std::make_shared<DetachedDevice>();
+                                options.gradient_delay = 1;
+                              }},
+                      Failing{"in_a_local_step_ahead",
+                              [](auto& options, auto&) {
+                                options.device = std::make_shared<DetachedDevice>();
+                                options.local_steps = 4;
+                              }}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
