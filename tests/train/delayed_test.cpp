@@ -182,6 +182,18 @@ TEST(Delayed, IsWholeInTheFile) {
   const Checkpoint file = load_checkpoint(folder / "last.safetensors");
   EXPECT_TRUE(file.tensors.contains("fc1.weight/delayed"));
   EXPECT_EQ(different_tensors(file.tensors, trained.front().state.tensors), std::vector<std::string>{});
+  // Taken up by one of the ranks alone, it counts once.
+  for (const int64_t ranks : {1, 2, 4}) {
+    on_ranks(ranks, [&](const std::shared_ptr<Communicator>& communicator) {
+      train::TrainerOptions options = rank_options();
+      options.gradient_delay = 1;
+      if (ranks > 1) options.communicator = communicator;
+      train::Trainer trainer(tiny_perceptron(), options);
+      trainer.restore(file, "the file");
+      EXPECT_EQ(different_tensors(file.tensors, trainer.training_state().tensors),
+                std::vector<std::string>{});
+    });
+  }
 }
 
 TEST(Delayed, MayBeginAndEndWithinARun) {
