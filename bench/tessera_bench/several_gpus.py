@@ -133,7 +133,7 @@ def run_case(name, options, folder):
     peers = [side["together"] for peer, side in line["sides"].items() if peer != "tessera"]
     if peers and "tessera" in line["sides"]:
         line["scaling"] = line["sides"]["tessera"]["scaling"]
-        line["ratio"] = line["sides"]["tessera"]["together"] / max(peers)
+        line["speed_ratio"] = line["sides"]["tessera"]["together"] / max(peers)
     return line
 
 
