@@ -1,5 +1,6 @@
 #include "train/local_average.h"
 
+#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 #include "tessera/train/step.h"
 
