@@ -54,8 +54,8 @@ void run_on_ranks(distribute::LaunchOptions launch, const std::vector<std::strin
       if (result.code != 0) throw Interrupted{};
       return;
     }
-    const bool refused =
-        launch.restarted && launch.ranks > 1 && result.code == exit_code(ErrorCode::invalid_argument);
+    const bool refused = launch.restarted && !restarts.all_ranks && launch.ranks > 1 &&
+                         result.code == exit_code(ErrorCode::invalid_argument);
     const bool again = refused || (left > 0 && result.of_the_machine);
     if (!again || stop_flag().load()) throw RanksEnded{result.code, result.failure};
     if (!refused) --left;
