@@ -34,30 +34,33 @@ std::vector<Value*> OverRanks::gathered(std::vector<Value*> rows) const {
   return exchanged("all_gather", std::move(rows));
 }
 
-void OverRanks::add_up(std::vector<nn::Measure>& measures) const {
-  std::vector<Value*> sums;
-  for (const nn::Measure& measure : measures) {
-    sums.push_back(measure.sum);
-    sums.push_back(measure.weight);
-  }
-  sums = reduced(std::move(sums));
-  for (size_t i = 0; i < measures.size(); ++i) {
-    measures[i].sum = sums[2 * i];
-    measures[i].weight = sums[2 * i + 1];
+void Exchange::add_measures(std::vector<nn::Measure>& measures) {
+  for (nn::Measure& measure : measures) {
+    add(measure.sum);
+    add(measure.weight);
   }
 }
 
-void OverRanks::average_states(Graph& graph, size_t count) const {
-  std::vector<size_t> places;
-  std::vector<Value*> own;
+void Exchange::add_states(Graph& graph, size_t count) {
+  graph_ = &graph;
+  if (ranks_.count() == 1) return;
   for (size_t i = 0; i < count; ++i) {
     Value* next = graph.updates()[i].next;
     if (!kFloatingTypes.contains(next->data_type())) continue;  // counters, which all ranks have alike
-    places.push_back(i);
-    own.push_back(next);
+    means_.push_back({i, ops::multiply(next, 1 / static_cast<double>(ranks_.count()))});
   }
-  const std::vector<Value*> means = reduced(std::move(own), "mean");
-  for (size_t i = 0; i < places.size(); ++i) graph.set_update(places[i], means[i]);
+}
+
+void Exchange::make() {
+  for (Mean& mean : means_) add(mean.share);
+  std::map<Value*, size_t> place_of;  // a value that is asked for twice travels once
+  std::vector<Value*> values;
+  for (Value** place : places_) {
+    if (place_of.try_emplace(*place, values.size()).second) values.push_back(*place);
+  }
+  const std::vector<Value*> sums = ranks_.reduced(values);
+  for (Value** place : places_) *place = sums[place_of.at(*place)];
+  for (const Mean& mean : means_) graph_->set_update(mean.update, mean.share);
 }
 
 bool communicates(const Graph& graph) {

@@ -21,17 +21,41 @@ class OverRanks {
   // The rows of all ranks.
   std::vector<Value*> gathered(std::vector<Value*> rows) const;
 
-  // Sums and weights add up over ranks, and so all see the same.
-  void add_up(std::vector<nn::Measure>& measures) const;
-  // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks': the
-  // first so many updates of the graph.
-  void average_states(Graph& graph, size_t count) const;
+  int64_t count() const { return ranks_.count; }
 
  private:
   std::vector<Value*> exchanged(const std::string& collective, std::vector<Value*> values,
                                 Attributes attributes = {}) const;
 
   nn::Ranks ranks_;
+};
+
+// Values of a step that travel together, so that ranks wait for each other once. Where each was, its sum over
+// all ranks comes.
+class Exchange {
+ public:
+  explicit Exchange(const OverRanks& ranks) : ranks_(ranks) {}
+
+  // The value stays where it is until make().
+  void add(Value*& value) { places_.push_back(&value); }
+  // Sums and weights add up over ranks, and so all see the same.
+  void add_measures(std::vector<nn::Measure>& measures);
+  // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks': the
+  // first so many updates of the graph.
+  void add_states(Graph& graph, size_t count);
+
+  void make();
+
+ private:
+  struct Mean {
+    size_t update;
+    Value* share;  // which this rank has in it
+  };
+
+  const OverRanks& ranks_;
+  std::vector<Value**> places_;
+  Graph* graph_ = nullptr;  // with the states
+  std::vector<Mean> means_;
 };
 
 // Whether a node of the graph waits for other ranks.

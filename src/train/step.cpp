@@ -67,12 +67,19 @@ class StepBuilder {
     if (updates()) {
       update();
     } else {
+      guard_.set_objective(objective_.sum);
       sums_.accumulate(gradients_, weight_);
     }
-    if (delays() && updates()) exchange_of_batch();
+    if (delays() && updates()) {  // last, since the update needs none of it
+      Exchange of_batch(ranks_);
+      add_batch(of_batch);
+      of_batch.make();
+    }
     guard_.apply();
     if (kind_ == StepKind::averaging) {
-      averaging_ranks_.add_up(measures_);
+      Exchange measures(averaging_ranks_);
+      measures.add_measures(measures_);
+      measures.make();
       average_updates(*graph_, averaging_ranks_, guard_);
     }
     std::vector<std::string> names = show_measures();
@@ -82,24 +89,18 @@ class StepBuilder {
  private:
   bool updates() const { return kind_ != StepKind::accumulating; }
   bool delays() const { return options_.gradient_delay > 0; }
-  // Whether gradients go from one step to the next, or from one batch to the next: as sums, which add up.
-  bool keeps_sums() const { return options_.accumulate > 1 || delays(); }
+  // Whether gradients meet those of other ranks, batches or steps: as sums, which add up.
+  bool sums_gradients() const { return ranks_.count() > 1 || options_.accumulate > 1 || delays(); }
 
   void forward() {
     const nn::Values inputs = nn::add_inputs(*graph_, task_, options_.sizes);
     const nn::Training training = task_.training(context_, inputs);
     objective_ = objective_of(task_, training, options_.phase.objective, options_.sizes);
-    const bool through_ranks = communicates(*graph_);
     measures_ = {objective_};
     measures_.insert(measures_.end(), training.metrics.begin(), training.metrics.end());
-    total_ = objective_;
-    if (updates() && !delays()) {
-      exchange_of_batch();
-      total_ = measures_.front();
-    } else if (through_ranks) {  // gradients that go through other ranks must be of one size on all of them
-      total_.weight = ranks_.sum(objective_.weight);
-    }
-    guard_.set_objective(total_.sum);
+    weight_ = divisor_ = objective_.weight;
+    // Gradients that go through other ranks must be of one size on all of them.
+    if (communicates(*graph_)) divisor_ = ranks_.sum(objective_.weight);
     if (Value* counter = graph_->find_input("random_counter")) {
       context_.update(counter, ops::add(counter, ops::constant(*graph_, Tensor::from<int64_t>({2}, {0, 1}))));
     }
@@ -109,36 +110,28 @@ class StepBuilder {
     for (const Graph::Update& update : graph_->updates()) guard_.carry(update.state);
   }
 
-  // What ranks know of all batches beside the gradients. Delayed gradients need none of it: it comes last.
-  void exchange_of_batch() {
-    ranks_.add_up(measures_);
-    ranks_.average_states(*graph_, updates_of_batch_.value_or(graph_->updates().size()));
+  // What ranks know of all batches beside the gradients.
+  void add_batch(Exchange& exchange) {
+    exchange.add_measures(measures_);
+    exchange.add_states(*graph_, updates_of_batch_);
   }
 
-  // Rows are of all ranks already. Others are whole on all of them, or shared out among them. With the
-  // scalars, which are sums as well.
-  void add_gradients_over_ranks(const std::vector<Value**>& scalars = {}) {
+  // Rows are of all ranks already. Others are whole on all of them, or shared out among them.
+  void add_gradients(Exchange& exchange) {
     std::vector<ParameterGradient*> entries;
-    std::vector<Value*> own;
+    std::vector<Value*> shared;
     for (ParameterGradient& entry : gradients_) {
       if (entry.rows != nullptr) continue;
       const std::optional<nn::Shard>& shard = entry.variable.shard;
+      if (!shard.has_value()) {
+        exchange.add(entry.gradient);
+        continue;
+      }
       entries.push_back(&entry);
-      own.push_back(shard.has_value() ? all_parts(entry.gradient, *shard) : entry.gradient);
+      shared.push_back(all_parts(entry.gradient, *shard));
     }
-    std::vector<Value*> own_scalars;
-    for (Value** scalar : scalars) own_scalars.push_back(*scalar);
-    std::vector<Value*> sums;
-    if (shards_parameters()) {
-      sums = ranks_.scattered(std::move(own));
-      own_scalars = ranks_.reduced(std::move(own_scalars));
-    } else {
-      own.insert(own.end(), own_scalars.begin(), own_scalars.end());
-      sums = ranks_.reduced(std::move(own));
-      own_scalars.assign(sums.begin() + std::ssize(entries), sums.end());
-    }
+    const std::vector<Value*> sums = ranks_.scattered(std::move(shared));
     for (size_t i = 0; i < entries.size(); ++i) entries[i]->gradient = sums[i];
-    for (size_t i = 0; i < scalars.size(); ++i) *scalars[i] = own_scalars[i];
   }
 
   // Their names.
@@ -195,10 +188,19 @@ class StepBuilder {
     }
     require(!gradients_.empty(), ErrorCode::invalid_argument, "{}: no parameter is trained for '{}'",
             task_.name, objective_.name);
-    weight_ = one_if_zero(total_.weight);
     Value* one = loss_scale != nullptr ? loss_scale : ops::constant_like(objective_.sum, 1);
-    const std::vector<Value*> gradients =
-        differentiate(*graph_, objective_.sum, sources, ops::divide(one, weight_));
+    Value* divisor = one_if_zero(divisor_);
+    std::vector<Value*> gradients =
+        differentiate(*graph_, objective_.sum, sources, ops::divide(one, divisor));
+    Value* factor = nullptr;
+    if (sums_gradients()) {
+      factor = loss_scale != nullptr ? ops::divide(divisor, loss_scale) : divisor;
+    } else if (loss_scale != nullptr) {
+      factor = ops::reciprocal(loss_scale);
+    }
+    for (Value*& gradient : gradients) {
+      if (factor != nullptr) gradient = ops::multiply(gradient, factor);
+    }
     auto next = gradients.begin();
     for (size_t i = 0; i < gradients_.size(); ++i) {
       const auto end = next + std::ssize(reads[i].parts);
@@ -211,12 +213,6 @@ class StepBuilder {
       }
       next = end;
     }
-    if (keeps_sums()) {  // sums add up, means do not
-      scale_gradients(loss_scale != nullptr ? ops::divide(weight_, loss_scale) : weight_);
-    } else if (loss_scale != nullptr) {
-      scale_gradients(ops::reciprocal(loss_scale));
-    }
-    weight_ = objective_.weight;
   }
 
   void check_rows(const nn::Variable& variable, const ParameterGroup& group) const {
@@ -233,26 +229,30 @@ class StepBuilder {
     for (ParameterGradient& entry : gradients_) entry.gradient = ops::multiply(entry.gradient, factor);
   }
 
-  // Means of all ranks' gradients out of the sums of each.
-  void exchange_sums() {
+  // The means of all gradients, and all that ranks tell each other in one exchange: they meet once a step.
+  void exchange() {
+    Exchange exchange(ranks_);
+    Value* steps = nullptr;
     if (options_.accumulate > 1) sums_.take_accumulated(gradients_, weight_);
     if (delays()) {
-      Value* steps = sums_.delay(gradients_, weight_);
-      add_gradients_over_ranks({&weight_, &steps});
+      steps = sums_.delay(gradients_, weight_);
+      exchange.add(steps);
+    } else {
+      add_batch(exchange);
+    }
+    add_gradients(exchange);
+    exchange.add(weight_);
+    exchange.make();
+    guard_.set_objective(measures_.front().sum);
+    if (steps != nullptr) {
       const auto all = static_cast<double>(options_.ranks.count);
       guard_.set_ready(ops::equal(steps, ops::constant_like(steps, all)));
-    } else {
-      add_gradients_over_ranks({&weight_});
     }
-    scale_gradients(ops::reciprocal(one_if_zero(weight_)));
+    if (sums_gradients()) scale_gradients(ops::reciprocal(one_if_zero(weight_)));
   }
 
   void update() {
-    if (keeps_sums()) {
-      exchange_sums();
-    } else {
-      add_gradients_over_ranks();
-    }
+    exchange();
     if (options_.clip_norm > 0 || guard_.loss_scale() != nullptr) measure_gradients();
     std::map<const ParameterGroup*, Value*> rates;
     bool counts_steps = false;
@@ -351,10 +351,10 @@ class StepBuilder {
   const OverRanks ranks_;            // with which every step is made: in local SGD none
   const OverRanks averaging_ranks_;  // of an averaging step
   nn::Measure objective_;
-  nn::Measure total_;  // the objective's sum and weight by which the step is made
-  std::vector<nn::Measure> measures_;
-  std::optional<size_t> updates_of_batch_;  // how many updates are of the network, not of its parameters
-  Value* weight_ = nullptr;                 // of the objective in what the gradients are of
+  std::vector<nn::Measure> measures_;  // the objective first
+  size_t updates_of_batch_ = 0;        // how many updates are of the network, not of its parameters
+  Value* divisor_ = nullptr;           // of the objective's sum, while gradients are made
+  Value* weight_ = nullptr;            // of the objective in what the gradients are of
   std::vector<ParameterGradient> gradients_;
   std::vector<Value*> parts_;  // of the parameters that are shards, updated
   SumsOfParts sums_of_parts_;  // for their updates
