@@ -111,6 +111,12 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--shard-optimizer", arguments.shard_optimizer,
                    "Of several ranks: each keeps the optimizer's state of its part of every parameter alone");
+  command
+      .add_option(
+          "--reduce-type", arguments.reduce_type,
+          "Of several ranks: the type in which gradients travel: fp32, bf16 or, with --precision fp16, "
+          "fp16")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   command.add_flag("--gradient-delay", arguments.delays_gradients,
                    "Of a training step: the update takes the gradients of the step before");
   command
@@ -185,6 +191,7 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
                                               .decay_all = true,
                                               .ranks = arguments.ranks,
                                               .shard_optimizer = arguments.shard_optimizer,
+                                              .reduce_type = parse_data_type(arguments.reduce_type),
                                               .gradient_delay = arguments.delays_gradients ? 1 : 0});
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);

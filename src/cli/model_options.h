@@ -37,6 +37,7 @@ struct ModelArguments {
   std::shared_ptr<Communicator> communicator = {};  // none: the step is planned and not run
   std::optional<double> bucket_mib = {};            // PassOptions::bucket_bytes
   bool shard_optimizer = false;                     // StepOptions::shard_optimizer
+  std::string reduce_type = "fp32";                 // StepOptions::reduce_type
   bool delays_gradients = false;                    // StepOptions::gradient_delay of 1
   int64_t collective_blocks = 0;                    // CompileOptions::most_collective_blocks
 };

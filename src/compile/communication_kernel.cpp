@@ -25,11 +25,12 @@ int64_t bytes_of(const Value& value) {
 
 void all_reduce(const Node& node, Communicator& communicator, std::span<const void* const> inputs,
                 std::span<void* const> outputs) {
-  std::vector<ReducedPart> parts;
+  std::map<DataType, std::vector<ReducedPart>> parts;
   for (size_t i = 0; i < inputs.size(); ++i)
-    parts.push_back({inputs[i], outputs[i], node.input(i)->type().element_count()});
-  communicator.all_reduce(parts, node.input(0)->data_type(),
-                          parse_reduction(node.attributes().text("reduction")));
+    parts[node.input(i)->data_type()].push_back(
+        {inputs[i], outputs[i], node.input(i)->type().element_count()});
+  const Reduction reduction = parse_reduction(node.attributes().text("reduction"));
+  for (const auto& [type, of_type] : parts) communicator.all_reduce(of_type, type, reduction);
 }
 
 void reduce_scatter(const Node& node, Communicator& communicator, std::span<const void* const> inputs,

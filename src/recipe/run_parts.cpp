@@ -19,6 +19,7 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .deterministic = values.boolean("train.deterministic"),
                                 .batch_norm_ranks = values.integer("train.batch_norm_ranks"),
                                 .shard_optimizer = values.boolean("train.shard_optimizer"),
+                                .reduce_type = parse_data_type(values.text("train.reduce_type")),
                                 .gradient_delay = values.integer("train.gradient_delay"),
                                 .local_steps = values.integer("train.local_steps"),
                                 .most_collective_blocks = values.integer("train.collective_blocks")};

@@ -9,16 +9,10 @@ namespace tessera::train {
 
 std::vector<Value*> OverRanks::exchanged(const std::string& collective, std::vector<Value*> values,
                                          Attributes attributes) const {
-  if (ranks_.count == 1) return values;
+  if (ranks_.count == 1 || values.empty()) return values;
   attributes.set("ranks", ranks_.count);
-  std::map<DataType, std::vector<size_t>> places;
-  for (size_t i = 0; i < values.size(); ++i) places[values[i]->data_type()].push_back(i);
-  for (const auto& [type, of_type] : places) {
-    std::vector<Value*> own;
-    for (const size_t i : of_type) own.push_back(values[i]);
-    const Node* node = ops::apply(collective, own, attributes);
-    for (size_t i = 0; i < of_type.size(); ++i) values[of_type[i]] = node->output(i);
-  }
+  const Node* node = ops::apply(collective, values, attributes);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = node->output(i);
   return values;
 }
 

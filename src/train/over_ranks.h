@@ -13,7 +13,7 @@ class OverRanks {
  public:
   explicit OverRanks(const nn::Ranks& ranks) : ranks_(ranks) {}
 
-  // Of each value over all ranks. Here as below those of one type travel together.
+  // Of each value over all ranks. Here as below they travel together.
   std::vector<Value*> reduced(std::vector<Value*> values, const std::string& reduction = "sum") const;
   Value* sum(Value* value) const { return reduced({value}).front(); }
   // Of each value, [ranks * n, ...], this rank's [n, ...] of the sum over all ranks.

@@ -10,11 +10,13 @@
 
 #include "train/kept_sums.h"
 #include "train/local_average.h"
+#include "train/narrowing.h"
 #include "train/objective.h"
 #include "train/over_ranks.h"
 #include "train/row_gradients.h"
 #include "train/shards.h"
 #include "train/step_guard.h"
+#include "train/step_options.h"
 
 namespace tessera::train {
 namespace {
@@ -22,27 +24,6 @@ namespace {
 Value* one_if_zero(Value* weight) {
   Value* none = ops::equal(weight, ops::constant_like(weight, 0));
   return ops::select(none, ops::constant_like(weight, 1), weight);
-}
-
-void check_asynchrony(const StepOptions& options) {
-  const auto code = ErrorCode::invalid_argument;
-  require(options.gradient_delay == 0 || options.gradient_delay == 1, code,
-          "gradient_delay is {}: gradients can be of this step (0) or of the one before it (1)",
-          options.gradient_delay);
-  require(options.local_steps >= 1, code, "local_steps is {}: ranks average after 1 step or more",
-          options.local_steps);
-  if (options.local_steps == 1) return;
-  require(options.gradient_delay == 0, code,
-          "local_steps and gradient_delay exclude each other: ranks exchange either parameters or gradients");
-  require(options.ranks.batch_norm_ranks == 1, code,
-          "local_steps and batch_norm_ranks exclude each other: a local step waits for no other rank");
-  require(
-      !options.shard_optimizer, code,
-      "local_steps and shard_optimizer exclude each other: in a local step a rank updates all parameters");
-}
-
-bool is_local(const StepOptions& options) {
-  return options.local_steps > 1 && options.ranks.count > 1;
 }
 
 class StepBuilder {
@@ -58,7 +39,7 @@ class StepBuilder {
         sums_(context_, guard_, prefix_),
         ranks_(is_local(options) ? nn::Ranks{} : options.ranks),
         averaging_ranks_(options.ranks) {
-    check_asynchrony(options);
+    check_step_options(options);
   }
 
   StepGraph build() {
@@ -240,9 +221,16 @@ class StepBuilder {
     } else {
       add_batch(exchange);
     }
+    const Narrowing narrowing(options_, guard_.loss_scale());
+    for (ParameterGradient& entry : gradients_) {
+      if (entry.rows == nullptr) entry.gradient = narrowing.narrowed(entry.variable, entry.gradient);
+    }
     add_gradients(exchange);
     exchange.add(weight_);
     exchange.make();
+    for (ParameterGradient& entry : gradients_) {
+      if (entry.rows == nullptr) entry.gradient = narrowing.widened(entry.variable, entry.gradient);
+    }
     guard_.set_objective(measures_.front().sum);
     if (steps != nullptr) {
       const auto all = static_cast<double>(options_.ranks.count);

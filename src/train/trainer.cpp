@@ -68,6 +68,7 @@ StepOptions step_options(const TrainerOptions& options, const Device& device, si
           .decay_all = options.decay_all,
           .ranks = ranks_of(options),
           .shard_optimizer = options.shard_optimizer,
+          .reduce_type = options.reduce_type,
           .gradient_delay = options.gradient_delay,
           .local_steps = options.local_steps,
           .halting = is_ahead(device)};

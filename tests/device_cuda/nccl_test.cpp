@@ -106,6 +106,8 @@ constexpr int64_t kSizes[] = {2, 1002, 300'002};
 std::vector<Value*> sums(Value* x) {
   Value* twice = ops::add(x, x);
   std::vector<Value*> results = ops::all_reduce({twice, x}, kAll);
+  // Of two types at once.
+  for (Value* sum : ops::all_reduce({x, ops::cast(twice, DataType::int32)}, kAll)) results.push_back(sum);
   const Node* parts = ops::apply("reduce_scatter", {x, twice}, {{"ranks", kRanks}});
   for (const auto& part : parts->outputs()) results.push_back(part.get());
   for (const int64_t root : {0, 1}) results.push_back(ops::reduce(twice, kAll, root));

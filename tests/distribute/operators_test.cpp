@@ -97,6 +97,15 @@ TEST_P(Collective, AllReduceOfSeveral) {
   }
 }
 
+TEST_P(Collective, AllReduceOfTwoTypes) {
+  const Results results = run([](Value* x) {
+    const std::vector<Value*> both = ops::all_reduce({x, ops::cast(x, DataType::bf16)}, {.ranks = kRanks});
+    return ops::concat({both[0], ops::cast(both[1], DataType::fp32)}, 0);
+  });
+  const auto total = [](int64_t i) { return 30.0 + 3.0 * static_cast<double>(i % 6); };  // exact in bf16
+  for (size_t rank = 0; rank < kRanks; ++rank) expect_values(results.y[rank], total);
+}
+
 TEST_P(Collective, ReduceScatterAndAllGather) {
   const Results part = run([](Value* x) { return ops::reduce_scatter(x, {.ranks = kRanks}); });
   const Results all = run([](Value* x) { return ops::all_gather(x, {.ranks = kRanks}); });

@@ -23,6 +23,9 @@ struct StepOptions {
   // Each rank updates a part of every parameter, and has the optimizer's states of that part alone (ZeRO
   // stage 1). Of tables that are updated by rows each has all.
   bool shard_optimizer = false;
+  // In which gradients travel between ranks: bf16 and, with the precision fp16, fp16 take half the time. Each
+  // rank's part is rounded to it, and their sum as the communicator does; rows of tables stay as they are.
+  DataType reduce_type = DataType::fp32;
   // 1: the update is made with the gradients of the step before, whose exchange over ranks needs nothing of
   // this step and can go on beside its forward and backward pass (Agarwal and Duchi, "Distributed Delayed
   // Stochastic Optimization", 2011, with a delay that is the same at every step); 0: with this step's.
@@ -105,7 +108,8 @@ double mean_of(const Feeds& outputs, const std::string& measure);
 //
 // Throws Error(invalid_argument) when the task has not the objective or the groups take no parameter; on
 // another gradient_delay than 0 and 1, or one with local_steps or of a table that is updated by rows; on
-// local_steps with shard_optimizer or Ranks::batch_norm_ranks.
+// local_steps with shard_optimizer or Ranks::batch_norm_ranks; on another reduce_type, or fp16 without a loss
+// scale.
 StepGraph build_training_step(const nn::Task& task, const StepOptions& options,
                               StepKind kind = StepKind::updating);
 

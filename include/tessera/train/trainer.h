@@ -41,9 +41,10 @@ struct TrainerOptions {
   // Of the ranks that train together, each with a trainer like this one; none: alone. The source gives each
   // its part of every batch.
   std::shared_ptr<Communicator> communicator = {};
-  int64_t batch_norm_ranks = 1;  // nn::Ranks::batch_norm_ranks
-  bool shard_optimizer = false;  // StepOptions::shard_optimizer: less memory, the same updates
-  int64_t gradient_delay = 0;    // StepOptions::gradient_delay
+  int64_t batch_norm_ranks = 1;           // nn::Ranks::batch_norm_ranks
+  bool shard_optimizer = false;           // StepOptions::shard_optimizer: less memory, the same updates
+  DataType reduce_type = DataType::fp32;  // StepOptions::reduce_type
+  int64_t gradient_delay = 0;             // StepOptions::gradient_delay
   // Each rank trains by itself, and after every so many steps what they have becomes the mean of all; so it
   // does before anything is evaluated or saved, and at the end of an epoch and of the run. 1: after every
   // step they have the same. See StepOptions::local_steps.

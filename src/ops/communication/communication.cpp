@@ -55,6 +55,7 @@ OperatorSchema collective(const std::string& name, const std::string& documentat
 void take_several(OperatorSchema& schema) {
   schema.inputs.front().name = "inputs";
   schema.inputs.front().variadic = true;
+  schema.inputs.front().type_variable.clear();
 }
 
 AttributeSpecification reduction_attribute(const std::string& legal) {
@@ -77,8 +78,10 @@ void check_reduction(const InferenceCall& call, const std::vector<std::string>& 
   const std::string& reduction = call.attributes.text("reduction");
   call.require(std::find(legal.begin(), legal.end(), reduction) != legal.end(),
                fmt::format("the reduction must be one of {}, got '{}'", fmt::join(legal, ", "), reduction));
-  call.require(reduction != "mean" || kFloatingTypes.contains(call.input(0).data_type),
-               "a mean is of floating types alone");
+  const bool are_floating = std::all_of(call.inputs.begin(), call.inputs.end(), [](const TensorType& input) {
+    return kFloatingTypes.contains(input.data_type);
+  });
+  call.require(reduction != "mean" || are_floating, "a mean is of floating types alone");
 }
 
 Dimension first_extent(const InferenceCall& call, size_t input) {

@@ -13,7 +13,7 @@ namespace tessera::ops {
 // reference loop for one rank; the rest is the operator's.
 OperatorSchema collective(const std::string& name, const std::string& documentation, TypeSet types);
 
-// Any number of inputs of one type, and a result of each.
+// Any number of inputs, each of a type of its own, and a result of each.
 void take_several(OperatorSchema& schema);
 
 // "sum", unless the node says otherwise; one of `legal`.

@@ -92,14 +92,14 @@ class NcclKernel : public Kernel {
                     name);
     } else {
       group_->check(
-          nccl().ncclReduce_(x, y, elements_of(*node_.output()), type(), ncclSum, root(), group, stream),
+          nccl().ncclReduce_(x, y, elements_of(*node_.output()), type(0), ncclSum, root(), group, stream),
           name);
       if (group_->rank() != root()) arguments.queue.fill(y, 0, node_.output()->type().bytes());
     }
   }
 
  private:
-  ncclDataType_t type() const { return *nccl_type(node_.input(0)->data_type()); }
+  ncclDataType_t type(size_t i) const { return *nccl_type(node_.input(i)->data_type()); }
   ncclRedOp_t operation() const { return operation_of(reduction_of(node_)); }
   int root() const { return static_cast<int>(node_.attributes().integer("root")); }
 
@@ -121,9 +121,9 @@ class NcclKernel : public Kernel {
     if (name == "all_gather")
       return nccl().ncclAllGather_(x, y, bytes_of(*node_.input(i)), ncclUint8, group, stream);
     if (name == "reduce_scatter")
-      return nccl().ncclReduceScatter_(x, y, elements_of(*node_.output(i)), type(), operation(), group,
+      return nccl().ncclReduceScatter_(x, y, elements_of(*node_.output(i)), type(i), operation(), group,
                                        stream);
-    return nccl().ncclAllReduce_(x, y, elements_of(*node_.input(i)), type(), operation(), group, stream);
+    return nccl().ncclAllReduce_(x, y, elements_of(*node_.input(i)), type(i), operation(), group, stream);
   }
 
   const Node& node_;
@@ -134,11 +134,13 @@ class NcclKernel : public Kernel {
 
 std::string nccl_refusal(const Node& node) {
   if (moves_only(node)) return "";
-  const DataType type = node.input(0)->data_type();
-  if (!nccl_type(type).has_value()) return fmt::format("NCCL adds up no {}", to_string(type));
   const Reduction reduction = reduction_of(node);
   const bool is_extremum = reduction == Reduction::maximum || reduction == Reduction::minimum;
-  if (is_extremum && is_floating(type)) return fmt::format("NCCL's {} loses a NaN", to_string(reduction));
+  for (const Value* input : node.inputs()) {
+    const DataType type = input->data_type();
+    if (!nccl_type(type).has_value()) return fmt::format("NCCL adds up no {}", to_string(type));
+    if (is_extremum && is_floating(type)) return fmt::format("NCCL's {} loses a NaN", to_string(reduction));
+  }
   return "";
 }
 
