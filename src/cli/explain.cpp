@@ -366,8 +366,9 @@ void add_explain(CLI::App* command) {
   command->add_flag("--dot", arguments->dot, "Print the compiled graph for Graphviz");
   command->add_flag("--text", arguments->text, "Print the compiled graph as text");
   command
-      ->add_option("--ranks", arguments->model.ranks.count,
-                   "Plan the step of one of so many ranks, for a GPU that is not there")
+      ->add_option(
+          "--ranks", arguments->model.ranks.count,
+          "Plan the step of one of so many ranks, for a GPU that is not there; the batch is one rank's")
       ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--beside", arguments->beside,

@@ -70,8 +70,10 @@ CompiledModel compile_recipe(const ModelArguments& arguments, const RecipeArgume
     options.passes.deterministic = options.passes.deterministic && training.deterministic;
     if (!options.passes.recompute.has_value()) options.passes.recompute = training.recompute;
     const size_t phase = phase_of(training.phases, recipe.phase);
-    result.step = train::build_training_step(
-        open.workload.task, train::step_options(training, *result.device, phase, sizes_of(open)));
+    train::StepOptions step = train::step_options(training, *result.device, phase, sizes_of(open));
+    step.ranks = arguments.ranks;
+    step.ranks.batch_norm_ranks = training.batch_norm_ranks;
+    result.step = train::build_training_step(open.workload.task, step);
   } else {
     require(recipe.phase.empty(), ErrorCode::invalid_argument, "--phase is of a training step: --train");
     result.step = train::build_frozen(open.workload.task, train::Reading::inference, sizes_of(open));

@@ -200,6 +200,10 @@ class LookTest(ProgramTest):
             self.assertGreater(len(collectives), 1)
             self.assertEqual({node["kernel"] for node in collectives}, {"nccl"})
             self.assertTrue(all("lane" in node for node in collectives))
+        recipe = ("explain", self.recipe, "--train", "--plan-for", "h100", "--json")
+        for ranks in (1, 2):
+            nodes = json.loads(self.call(*recipe, "--ranks", ranks))["nodes"]
+            self.assertEqual(any(node["operator"] == "all_reduce" for node in nodes), ranks == 2)
 
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
