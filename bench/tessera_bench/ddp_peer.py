@@ -29,12 +29,13 @@ def main():
     case = json.loads(sys.argv[1])
     parallel = connected(case)
     training = torch_peer.Training(case, case["compiled"], parallel)
-    for _ in range(case["warmup"]):
-        training.iterate()
+    first = [training.iterate() for _ in range(case["warmup"])][:2]
     training.finish()
+    check = training.check(first)
     milliseconds = worker.turn(training, case["iterations"])
     if int(os.environ.get("RANK", 0)) == 0:
-        print(json.dumps({"milliseconds": milliseconds, "versions": torch_peer.versions()}), flush=True)
+        told = {"milliseconds": milliseconds, "losses": check and check["losses"], "versions": torch_peer.versions()}
+        print(json.dumps(told), flush=True)
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()

@@ -1,21 +1,24 @@
 """Several GPUs that train together, beside as many that train alone at the same time.
 
-Scaling is the speed of all ranks together over the sum of what each GPU makes alone, while the others work too. A line of
-JSON for each case goes to bench/results/DATE-several-gpus.jsonl.
+Scaling is the speed of all ranks together over the sum of what each GPU makes alone, while the others work too; the ratio is
+ours together over the faster peer's. Every rank has the same batch by the formula, so that the losses of the first two steps are
+those of one GPU, and of the peers: that is checked where no dropout is random. A line of JSON for each case goes to
+bench/results/DATE-several-gpus.jsonl.
 """
 
 import argparse
-import datetime
+import fnmatch
 import json
 import os
 import pathlib
+import re
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 
-from . import machine, ours
+from . import machine, ours, report
 
 CASES = {
     "resnet50-train-b256-fp16": ("resnet50", 256, "fp16"),
@@ -63,29 +66,38 @@ class Tessera:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
 
-    def command(self, case, device, tuning):
+    def command(self, case, device):
         model, batch, precision = case
         words = [str(self.options.program), "bench", model, "--batch", str(batch), "--train", "--device", device, "--precision", precision]
-        words += ["--nondeterministic", "--tune", "--tuning-file", f"{self.folder}/{tuning}", "--json"]
-        words += ["--iterations", str(self.options.iterations), "--warmup", str(self.options.warmup)]
-        return words + self.options.words
+        return words + ["--nondeterministic", "--json", *self.options.words]
+
+    def timed(self, tuning):
+        words = ["--tune", "--tuning-file", f"{self.folder}/{tuning}"]
+        return words + ["--iterations", str(self.options.iterations), "--warmup", str(self.options.warmup)]
+
+    def run(self, *commands):
+        return run_together(commands, [machine.environment(self.options.threads)] * len(commands), self.options.timeout)
+
+    def launched(self, case, gpus, words):
+        command = self.command(case, "cuda")
+        (answer,) = self.run([command[0], "launch", "--ranks", str(gpus), "--", *command[1:], *words])
+        return answer
 
     def alone(self, case, gpus):
-        return run_together(
-            [self.command(case, f"cuda:{gpu}", f"{gpu}") for gpu in range(gpus)],
-            [machine.environment(self.options.threads)] * gpus,
-            self.options.timeout,
-        )
+        return self.run(*(self.command(case, f"cuda:{gpu}") + self.timed(gpu) for gpu in range(gpus)))
 
     def together(self, case, gpus):
-        command = self.command(case, "cuda", "0")
-        launched = [command[0], "launch", "--ranks", str(gpus), "--", *command[1:]]
-        return run_together([launched], [machine.environment(self.options.threads)], self.options.timeout)[0]
+        return self.launched(case, gpus, self.timed(0))
+
+    def losses(self, case, gpus):
+        """Of a start of their own: times are of images and weights of other numbers."""
+        (alone,) = self.run([*self.command(case, "cuda:0"), "--check"])
+        return {"alone": alone["losses"], "together": self.launched(case, gpus, ["--check"])["losses"]}
 
 
 class Ddp:
     def __init__(self, options, compiled):
-        self.options, self.compiled = options, compiled
+        self.options, self.compiled, self.told = options, compiled, {}
         self.name = "ddp-compile" if compiled else "ddp"
 
     def words(self, case):
@@ -96,15 +108,23 @@ class Ddp:
         return ["-m", "tessera_bench.ddp_peer", json.dumps(fields)]
 
     def alone(self, case, gpus):
-        return run_together(
+        answers = run_together(
             [[self.options.python, *self.words(case)] for _ in range(gpus)],
             [{"CUDA_VISIBLE_DEVICES": str(gpu)} for gpu in range(gpus)],
             self.options.timeout,
         )
+        self.told["alone"] = answers[0]["losses"]
+        return answers
 
     def together(self, case, gpus):
         launcher = [self.options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
-        return run_together([launcher + self.words(case)], [{}], self.options.timeout)[0]
+        (answer,) = run_together([launcher + self.words(case)], [{}], self.options.timeout)
+        self.told["together"] = answer["losses"]
+        return answer
+
+    def losses(self, case, gpus):
+        """Of the first steps of what was timed; none where dropout is random."""
+        return self.told if all(self.told.values()) else {}
 
 
 def measure(runner, case, gpus):
@@ -114,33 +134,68 @@ def measure(runner, case, gpus):
     return {"alone": alone, "together": together, "scaling": together / sum(alone)}
 
 
+def check(runners, case, gpus):
+    """The losses of each, alone and together, beside those of the first peer alone; nothing where a peer has none to compare."""
+    peers = {runner.name: runner.losses(case, gpus) for runner in runners[1:]}
+    if not peers or not all(peers.values()):
+        return None
+    tolerance = report.TOLERANCES[case[2]]
+    reference = next(iter(peers.values()))["alone"]
+    found = {f"{name} {way}": report.difference(losses, reference)
+             for name, ways in {runners[0].name: runners[0].losses(case, gpus), **peers}.items() for way, losses in ways.items()}
+    return {"tolerance": tolerance, "ok": all(value is not None and value <= tolerance for value in found.values()), "differences": found}
+
+
 def runners_of(options, folder):
     known = {"ddp": lambda: Ddp(options, False), "ddp-compile": lambda: Ddp(options, True)}
     return [Tessera(options, folder)] + [known[name]() for name in filter(None, options.peers.split(","))]
 
 
-def run_case(name, options, folder):
-    line = {"case": f"cuda-x{options.gpus}/{name}", "gpus": options.gpus, "words": options.words, "sides": {}, "errors": []}
-    for runner in runners_of(options, folder):
+def run_case(name, gpus, options, folder):
+    line = {"case": f"cuda-x{gpus}/{name}", "gpus": gpus, "words": options.words, "sides": {}, "errors": []}
+    runners, case = runners_of(options, folder), CASES[name]
+    for runner in runners:
         try:
-            side = line["sides"][runner.name] = measure(runner, CASES[name], options.gpus)
-        except (RuntimeError, ValueError, IndexError, OSError) as error:
+            side = line["sides"][runner.name] = measure(runner, case, gpus)
+        except (RuntimeError, ValueError, KeyError, IndexError, OSError) as error:
             line["errors"].append(f"{runner.name}: {error}")
             say(f"{line['case']} {runner.name} failed: {error}")
             continue
         alone = " + ".join(f"{value:.0f}" for value in side["alone"])
         say(f"{line['case']} {runner.name}: {side['together']:.0f} images/s together, {alone} alone, scaling {100 * side['scaling']:.1f} %")
-    peers = [side["together"] for peer, side in line["sides"].items() if peer != "tessera"]
-    if peers and "tessera" in line["sides"]:
+    peers = {peer: side["together"] for peer, side in line["sides"].items() if peer != "tessera"}
+    if not line["errors"] and peers:
         line["scaling"] = line["sides"]["tessera"]["scaling"]
-        line["speed_ratio"] = line["sides"]["tessera"]["together"] / max(peers)
+        line["speed_ratio"] = line["sides"]["tessera"]["together"] / max(peers.values())
+        say(f"{line['case']} scaling {100 * line['scaling']:.1f} %, ratio {line['speed_ratio']:.3f} to {max(peers, key=peers.get)}")
+        try:
+            line["check"] = check(runners, case, gpus)
+        except (RuntimeError, ValueError, KeyError, IndexError, OSError) as error:
+            line["errors"].append(f"check: {error}")
+    if line.get("check"):
+        verdict = "equal" if line["check"]["ok"] else "DIFFERENT"
+        say(f"{line['case']} losses {verdict}: {line['check']['differences']}, relative to the first peer's alone")
+        if not line["check"]["ok"]:
+            line["errors"].append("check: the losses differ")
     return line
+
+
+def find(patterns, gpus):
+    """(name, GPUs) of each: NAME, or cuda-xN/NAME for N of them; shell patterns, too. Raises KeyError with what matches nothing."""
+    chosen = []
+    for pattern in patterns:
+        told = re.fullmatch(r"(?:cuda-x(\d+)/)?([^/]+)", pattern)
+        names = fnmatch.filter(CASES, told.group(2)) if told else []
+        if not names:
+            raise KeyError(pattern)
+        chosen += [(name, int(told.group(1) or gpus)) for name in names]
+    return chosen
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)} (default: all)")
-    parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)} (default: all), or cuda-xN/CASE")
+    parser.add_argument("--gpus", type=int, default=2, help="where the case does not say it (%(default)s)")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM)
     parser.add_argument("--python", default=sys.executable, help="that has PyTorch")
     parser.add_argument("--peers", default="ddp,ddp-compile", help="separated by commas; '' for none")
@@ -152,19 +207,19 @@ def main(arguments=None):
     parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
     options = parser.parse_args(arguments)
     options.words = shlex.split(options.options)
-    unknown = [name for name in options.cases if name not in CASES]
-    if unknown:
-        parser.error(f"there is no case {unknown[0]} (there are: {', '.join(CASES)})")
+    try:
+        chosen = find(options.cases or ["*"], options.gpus)
+    except KeyError as error:
+        parser.error(f"there is no case {error.args[0]} (there are: {', '.join(CASES)})")
     failed = False
     with tempfile.TemporaryDirectory(prefix="tessera-tuning-") as folder:
-        for name in options.cases or CASES:
-            line = run_case(name, options, folder)
+        for name, gpus in chosen:
+            line = run_case(name, gpus, options, folder)
             failed = failed or bool(line["errors"])
-            moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            line |= {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": ours.versions(options)}
-            with (options.results / f"{moment[:10]}-several-gpus.jsonl").open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(json.dumps({key: line[key] for key in ("case", "sides", "errors")}), flush=True)
+            print(json.dumps(line), flush=True)
+            line |= {"time": report.now(), "commit": machine.commit()}
+            line |= {"machine": machine.describe(options.threads), "versions": ours.versions(options)}
+            report.append(line, options.results / f"{line['time'][:10]}-several-gpus.jsonl")
     return 1 if failed else 0
 
 

@@ -13,8 +13,7 @@ import sys
 
 from . import exchange_model, machine, ours, report, step_model
 
-# What an all-reduce of fp32 takes on two GPUs whose host does nothing else: docs/experiments/048-two-gpus.md.
-EXCHANGES = ((6.25, 0.091), (25, 0.163), (50, 0.260), (97, 0.431))  # MiB, ms
+LEAST_BYTES = 2**20  # of an exchange that the links' model is fitted to: smaller ones go by another protocol
 # Steps of two GPUs by the MiB of a bucket, 0 for all at once, in ms: by what they differ says what an exchange costs that goes
 # on beside the step. 048 (256 images on each of two H100s) and 055 (on two H200s).
 STEPS_BY_BUCKET = (
@@ -115,6 +114,16 @@ def measured_runs(path, name):
     return runs
 
 
+def measured_exchanges(path):
+    """Of the last run of bench/exchanges on two GPUs, ours if there: [(bytes, seconds)]"""
+    lines = [line for line in map(json.loads, path.read_text().splitlines()) if line["case"].startswith("cuda-x2/")]
+    if not lines:
+        raise RuntimeError(f"{path} has no run of two GPUs")
+    sides = lines[-1]["sides"]
+    rows = sides.get("tessera") or next(iter(sides.values()))
+    return [(row["bytes"], row["milliseconds"] / 1e3) for row in rows if row["bytes"] >= LEAST_BYTES]
+
+
 def spread_of(runs):
     """The standard deviation of speeds, as a share: of two numbers half of their squared difference is their variance."""
     squares = [(2 * (first - second) / (first + second)) ** 2 / 2 for (first, second), _ in runs]
@@ -158,8 +167,7 @@ def validate(model, runs):
 def simulate(options):
     case = CASES[options.case]
     basis = "resnet50-train-b256-fp16"  # whose two GPUs were measured
-    samples = [(size * 2**20, milliseconds / 1e3) for size, milliseconds in EXCHANGES]
-    intercept, rate = exchange_model.fit(samples, 2)
+    intercept, rate = exchange_model.fit(measured_exchanges(options.exchanges), 2)
     host_rate, network = NETWORKS[options.network]
     cluster = exchange_model.Cluster(intercept - 2 * INSIDE_STEP, INSIDE_STEP, rate, BETWEEN_STEP, host_rate)
     runs = measured_runs(options.runs, basis)
@@ -180,7 +188,7 @@ def simulate(options):
         ("step of one GPU, ms", 1e3 * model.alone, case.source or f"measured: {source}"),
         ("gradients and the like, MiB", sum(step_model.exchanged_bytes(model.nodes)) / 2**20, "tessera explain"),
         ("exchanges of a step", len(step_model.exchanged_bytes(model.nodes)), "tessera explain"),
-        ("call of an exchange, us", 1e6 * cluster.call, "measured: fitted to docs/experiments/048-two-gpus.md"),
+        ("call of an exchange, us", 1e6 * cluster.call, f"measured: fitted to {options.exchanges.name}"),
         ("bus of a GPU within a host, GB/s", 1e-9 * rate, "measured: the same; assumed: eight GPUs reach what two do"),
         ("step within a host, us", 1e6 * INSIDE_STEP, f"published: {TUNER}"),
         ("step between hosts, us", 1e6 * BETWEEN_STEP, f"published: {TUNER}"),
@@ -223,8 +231,8 @@ def markdown(told):
           f"{100 * row['scaling']:.1f} %", f"{row['samples_per_second']:,.0f}") for row in told["scaling"]))
 
 
-def newest_runs():
-    return max((machine.ROOT / "bench" / "results").glob("*-several-gpus.jsonl"))
+def newest(kind):
+    return max((machine.ROOT / "bench" / "results").glob(f"*-{kind}.jsonl"))
 
 
 def main(arguments=None):
@@ -235,7 +243,8 @@ def main(arguments=None):
     parser.add_argument("--interference", type=float, help="share of an exchange's time that a step beside it loses (as measured)")
     parser.add_argument("--bucket-mib", type=float, help="as `tessera bench` has it")
     parser.add_argument("--gradient-bits", type=int, choices=(16, 32), default=32, help="in which gradients travel: %(choices)s")
-    parser.add_argument("--runs", type=pathlib.Path, default=newest_runs(), help="of bench/several_gpus (the newest)")
+    parser.add_argument("--runs", type=pathlib.Path, default=newest("several-gpus"), help="of bench/several_gpus (the newest)")
+    parser.add_argument("--exchanges", type=pathlib.Path, default=newest("exchanges"), help="of bench/exchanges (the newest)")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="build/release/bin/tessera unless said")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)

@@ -17,12 +17,21 @@ PROGRAM = """#!/bin/sh
 echo "$*" >> "$(dirname "$0")/commands"
 case "$*" in
   doctor*) echo '{"version": "0.1", "devices": []}' ;;
+  *--check*) echo '{"losses": [7.0, 6.5]}' ;;
   launch*) echo '{"milliseconds": [1, 128, 1000]}' ;;
   *cuda:0*) echo '{"milliseconds": [100]}' ;;
   *) %s ;;
 esac
 """
 SECOND = """echo '{"milliseconds": [125]}'"""
+
+# In place of Python with PyTorch: 200 ms alone, 250 together; the losses are put in.
+PEER = """#!/bin/sh
+case "$*" in
+  *torch.distributed.run*) echo '{"milliseconds": [250], "losses": %s}' ;;
+  *) echo '{"milliseconds": [200], "losses": %s}' ;;
+esac
+"""
 
 
 class ScalingTest(unittest.TestCase):
@@ -31,13 +40,17 @@ class ScalingTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
 
-    def run_scaling(self, second, code, *words):
-        program = self.root / "program"
-        program.write_text(PROGRAM % second)
-        program.chmod(0o755)
+    def write_program(self, name, text):
+        path = self.root / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def run_scaling(self, second, code, *words, case="resnet50-train-b256-fp16", peers=""):
+        program = self.write_program("program", PROGRAM % second)
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-            given = ["resnet50-train-b256-fp16", "--program", str(program), "--peers", "", "--results", str(self.root), *words]
+            given = [case, "--program", program, "--peers", peers, "--results", str(self.root), *words]
             self.assertEqual(several_gpus.main(given), code)
         (path,) = self.root.glob("*-several-gpus.jsonl")
         return json.loads(path.read_text()), errors.getvalue(), (self.root / "commands").read_text()
@@ -58,6 +71,41 @@ class ScalingTest(unittest.TestCase):
         self.assertEqual(line["sides"], {})
         self.assertIn("ended with 7", line["errors"][0])
         self.assertIn("no GPU 1", errors)
+
+    def beside_a_peer(self, together, alone, code, case="cuda-x2/alexnet-train-b512-fp16"):
+        python = self.write_program("python", PEER % (together, alone))
+        return self.run_scaling(SECOND, code, "--python", python, case=case, peers="ddp,ddp-compile")
+
+    def test_the_ratio_and_the_losses_beside_peers(self):
+        line, errors, commands = self.beside_a_peer("[7.01, 6.5]", "[7.0, 6.5]", 0)
+        self.assertAlmostEqual(line["scaling"], 8000 / 9216)
+        self.assertAlmostEqual(line["speed_ratio"], 8000 / 4096)
+        self.assertIn("scaling 86.8 %, ratio 1.953 to ddp", errors)
+        self.assertIn("losses equal", errors)
+        self.assertEqual(sorted(line["check"]["differences"]), sorted(
+            f"{side} {way}" for side in ("tessera", "ddp", "ddp-compile") for way in ("alone", "together")))
+        self.assertIn("launch --ranks 2 -- bench alexnet --batch 512 --train --device cuda --precision fp16 --nondeterministic --json --check", commands)
+
+    def test_losses_that_differ_are_no_result(self):
+        line, errors, _ = self.beside_a_peer("[7.0, 6.5]", "[7.0, 6.0]", 1)
+        self.assertFalse(line["check"]["ok"])
+        self.assertEqual(line["errors"], ["check: the losses differ"])
+        self.assertIn("losses DIFFERENT", errors)
+
+    def test_random_losses_are_not_compared(self):
+        line, errors, commands = self.beside_a_peer("null", "null", 0)
+        self.assertIsNone(line["check"])
+        self.assertIn("speed_ratio", line)
+        self.assertNotIn("--check", commands)
+
+    def test_cases_by_pattern_and_number_of_gpus(self):
+        names = list(several_gpus.CASES)
+        self.assertEqual(several_gpus.find(["*"], 2), [(name, 2) for name in names])
+        self.assertEqual(several_gpus.find(["cuda-x4/alexnet-*", "resnet101-*"], 8),
+                         [("alexnet-train-b512-fp16", 4), ("resnet101-train-b128-fp16", 8)])
+        for wrong in ("cuda/alexnet-*", "cuda-x2/lenet*", "vgg"):
+            with self.assertRaises(KeyError):
+                several_gpus.find([wrong], 2)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,16 @@ class WholeTest(unittest.TestCase):
         program.chmod(0o755)
         self.runs = self.root / "runs.jsonl"
         self.write_runs((10000, 10000, 19000), (10000, 10100, 19200))
+        self.exchanges = self.root / "exchanges.jsonl"
+        self.write_exchanges("cuda-x2/all-reduce-fp32")
+
+    def write_exchanges(self, case):
+        """Ours: 50 us and 250 GB/s, but for a small one; another's beside it."""
+        def side(call):
+            return [{"bytes": size, "milliseconds": call + size / 250e6} for size in (10**6 * 2, 10**8)]
+
+        small = {"bytes": 4, "milliseconds": 0.001}
+        self.exchanges.write_text(json.dumps({"case": case, "sides": {"torch": side(0.2), "tessera": [small, *side(0.05)]}}) + "\n")
 
     def write_runs(self, *runs, case="cuda-x2/resnet50-train-b256-fp16"):
         lines = [{"case": case, "gpus": 2, "words": words, "sides": {"tessera": {"alone": run[:2], "together": run[2]}}}
@@ -121,8 +131,9 @@ class WholeTest(unittest.TestCase):
 
     def run_tool(self, *words, code=0):
         out, errors = io.StringIO(), io.StringIO()
+        words = [*words, "--program", str(self.root / "program"), "--runs", str(self.runs), "--exchanges", str(self.exchanges)]
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-            self.assertEqual(simulate_scaling.main([*words, "--program", str(self.root / "program"), "--runs", str(self.runs)]), code)
+            self.assertEqual(simulate_scaling.main(words), code)
         return out.getvalue() if code == 0 else errors.getvalue()
 
     def test_the_more_gpus_the_less_of_each(self):
@@ -133,6 +144,9 @@ class WholeTest(unittest.TestCase):
         self.assertTrue(all(links >= all_of_it for links, all_of_it in zip(by_links, scaling)))
         self.assertEqual(len(told["validation"]), 2)  # without those with options
         self.assertTrue(all(figure["source"] for figure in told["figures"]))
+        figures = {figure["name"]: figure["value"] for figure in told["figures"]}
+        self.assertAlmostEqual(figures["call of an exchange, us"], 50 - 2 * 4)
+        self.assertAlmostEqual(figures["bus of a GPU within a host, GB/s"], 250)
         slower = json.loads(self.run_tool("--json", "--gpus", "1,2,8,64,1024", "--network", "ndr-1"))["scaling"]
         self.assertEqual([row["scaling"] for row in slower[:3]], scaling[:3])
         self.assertLess(slower[3]["scaling"], scaling[3])
@@ -162,6 +176,9 @@ class WholeTest(unittest.TestCase):
         self.write_runs((1, 1, 1), case="cuda-x2/alexnet-train-b512-fp16")
         self.assertIn("has no run of cuda-x2/resnet50-train-b256-fp16", self.run_tool(code=1))
         self.write_runs((10000, 10000, 19000))
+        self.write_exchanges("cpu-x2/all-reduce-fp32")
+        self.assertIn("has no run of two GPUs", self.run_tool(code=1))
+        self.write_exchanges("cuda-x2/all-reduce-fp32")
         (self.root / "program").write_text("#!/bin/sh\necho 'tessera: no such card' >&2\nexit 7\n")
         self.assertIn("simulate_scaling: tessera: no such card", self.run_tool(code=1))
 

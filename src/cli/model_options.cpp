@@ -133,7 +133,8 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
 void join_ranks(ModelArguments& arguments) {
   arguments.communicator = distribute::connect_by_environment();
   if (arguments.communicator == nullptr) return;
-  require(arguments.train, ErrorCode::invalid_argument, "several ranks make a training step: --train");
+  require(arguments.train || network_format_of(arguments.model) != nullptr, ErrorCode::invalid_argument,
+          "several ranks make a training step, or run what a file has: --train");
   Communicator& communicator = *arguments.communicator;
   arguments.ranks = {.rank = communicator.rank(), .count = communicator.size()};
   const int64_t place = distribute::place_on_machine(communicator);

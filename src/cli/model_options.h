@@ -45,7 +45,8 @@ struct ModelArguments {
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
 // As the environment of a launcher says, if there is one: each with a GPU of its own. Throws
-// Error(invalid_argument) where it is no training step that they would make.
+// Error(invalid_argument) where it is neither a training step that they would make nor a file, whose graph
+// says what they exchange.
 void join_ranks(ModelArguments& arguments);
 
 // Throws Error(invalid_argument) for a network in a file, of which nothing is known beyond its graph.
