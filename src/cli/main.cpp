@@ -1,6 +1,8 @@
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
+#include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/distribute/exchange.h"
 
 #include "cli/commands.h"
 
@@ -43,6 +46,15 @@ void complain(const char* message, const char* prefix = "", const char* suffix =
   std::signal(SIGPIPE, SIG_IGN);
   std::fprintf(stderr, "tessera: %s%s%s\n", prefix, message, suffix);
   std::fflush(stderr);
+}
+
+// What all ranks say at once one of them tells. It has a moment for that: mpirun ends all when one has ended.
+void complain_together(const distribute::CommonError& error) {
+  if (error.is_told_elsewhere()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  } else {
+    complain(error.what());
+  }
 }
 
 // A word in the command's place that is none: the parser would only say that a command is missing.
@@ -141,6 +153,9 @@ static int guarded_run(int argc, char** argv) {
   } catch (const RanksEnded& ended) {
     complain(ended.failure.c_str());
     return ended.code;
+  } catch (const distribute::CommonError& error) {
+    complain_together(error);
+    return exit_code(error.code());
   } catch (const Error& error) {
     complain(error.what());
     return exit_code(error.code());

@@ -13,6 +13,7 @@
 #include "tessera/distribute/registry.h"
 
 #include "distribute/environment.h"
+#include "distribute/foreign_launcher.h"
 
 namespace tessera::distribute {
 namespace {
@@ -149,6 +150,10 @@ void end_all_ranks(Communicator* communicator, const std::exception& error) {
     communicator->abort(fmt::format("rank {}: {}", communicator->rank(), error.what()));
 }
 
+void fail_together(const Communicator& communicator, ErrorCode code, const std::string& message) {
+  throw CommonError(code, message, communicator.rank() > 0 && !name_of_foreign_launcher().empty());
+}
+
 void require_same(Communicator& communicator, const std::string& kind, const std::string& text) {
   const std::vector<std::string> texts = gather_texts(communicator, text);
   for (size_t rank = 1; rank < texts.size(); ++rank) {
@@ -160,7 +165,7 @@ void require_same(Communicator& communicator, const std::string& kind, const std
     const std::string message = fmt::format("rank {} has another {} than rank 0: {} in place of {}", rank,
                                             kind, line_at(other, line), line_at(first, line));
     communicator.abort(message);
-    throw Error(ErrorCode::invalid_argument, message);
+    fail_together(communicator, ErrorCode::invalid_argument, message);
   }
 }
 

@@ -64,7 +64,7 @@ const ForeignLauncher* present_launcher() {
 }  // namespace
 
 std::string name_of_foreign_launcher() {
-  const ForeignLauncher* launcher = present_launcher();
+  const ForeignLauncher* launcher = variable(kRanksVariable).has_value() ? nullptr : present_launcher();
   return launcher == nullptr ? "" : launcher->name;
 }
 

@@ -12,7 +12,8 @@ namespace tessera::distribute {
 // or where it is the only rank. Throws as rendezvous_of_environment() does.
 std::optional<Rendezvous> rendezvous_of_foreign_launcher();
 
-// "mpirun" or "srun"; "" where neither has started this process as one of several ranks.
+// "mpirun" or "srun"; "" where neither has started this process as one of several ranks, or a launcher of
+// ours did so in its place.
 std::string name_of_foreign_launcher();
 
 }  // namespace tessera::distribute

@@ -69,7 +69,7 @@ bool is_restarted() {
 
 std::string program_on_ranks(int64_t ranks) {
   if (ranks == 1) return "tessera";
-  const std::string foreign = variable(kRanksVariable).has_value() ? "" : name_of_foreign_launcher();
+  const std::string foreign = name_of_foreign_launcher();
   return foreign.empty() ? fmt::format("tessera launch --ranks {} --", ranks)
                          : fmt::format("{} -n {} tessera", foreign, ranks);
 }

@@ -45,9 +45,12 @@ Recipe recipe_of_rank(const Recipe& recipe, Communicator* communicator) {
   Recipe own = with_device_of_rank(recipe, communicator);
   if (communicator == nullptr) return own;
   const int64_t batch = recipe.values.integer("train.batch");
-  require(batch % communicator->size() == 0, ErrorCode::invalid_argument,
-          "{} ranks cannot share a batch of {} evenly: choose train.batch as a multiple of {}",
-          communicator->size(), batch, communicator->size());
+  if (batch % communicator->size() != 0) {
+    distribute::fail_together(
+        *communicator, ErrorCode::invalid_argument,
+        fmt::format("{} ranks cannot share a batch of {} evenly: choose train.batch as a multiple of {}",
+                    communicator->size(), batch, communicator->size()));
+  }
   own.values.set("train.batch", batch / communicator->size());
   return own;
 }

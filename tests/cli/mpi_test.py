@@ -58,9 +58,9 @@ class MpiTest(ProgramTest):
 
     def check_ended(self, process, ranks, said):
         errors = process.communicate(timeout=BOUND)[1]
-        complaints = set(re.findall("tessera: .*", errors))
+        complaints = re.findall("tessera: .*", errors)
         self.assertEqual(len(complaints), 1, errors)
-        self.assertRegex(complaints.pop(), f"^tessera: {said}")
+        self.assertRegex(complaints[0], f"^tessera: {said}")
         for rank in ranks:
             self.assertFalse(pathlib.Path(f"/proc/{rank}").exists(), rank)
 
@@ -98,6 +98,11 @@ class FaultTest(MpiTest):
         process = self.start_mpirun("-n", 1, *self.train_words("run"), ":", "-n", 1, *self.train_words("run", "--set", "train.seed=2"))
         self.check_ended(process, (), "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
         self.assertFalse((self.root / "run" / "checkpoints").exists())
+
+    def test_a_batch_that_three_cannot_share_is_refused_once(self):
+        for communicator in ("mpi", "local"):
+            process = self.start_mpirun("-n", 3, *self.train_words("run"), communicator=communicator)
+            self.check_ended(process, (), r"3 ranks cannot share a batch of \d+ evenly")
 
     def test_a_rank_that_dies_ends_all(self):
         process, ranks = self.begin("run")

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/compile/communicator.h"
 #include "tessera/compile/feeds.h"
 
@@ -21,9 +22,24 @@ int64_t place_on_machine(Communicator& communicator);
 // Whether any rank says so.
 bool any_rank(Communicator& communicator, bool says);
 
+// An error that all ranks have at once, in the same words. Where a launcher shows what every rank tells
+// (mpirun, srun), it is for the first alone to tell it.
+class CommonError : public Error {
+ public:
+  CommonError(ErrorCode code, const std::string& message, bool told_elsewhere)
+      : Error(code, message), told_elsewhere_(told_elsewhere) {}
+  bool is_told_elsewhere() const { return told_elsewhere_; }
+
+ private:
+  bool told_elsewhere_;
+};
+
+// For all ranks to call: throws CommonError.
+[[noreturn]] void fail_together(const Communicator& communicator, ErrorCode code, const std::string& message);
+
 // Compares what all ranks must have alike with what rank 0 has, line by line. Throws
-// Error(invalid_argument) on all of them with the first rank that differs, the kind ("recipe") and the first
-// line that differs.
+// CommonError(invalid_argument) on all of them with the first rank that differs, the kind ("recipe") and the
+// first line that differs.
 void require_same(Communicator& communicator, const std::string& kind, const std::string& text);
 
 // Tells the others why this rank ends, so that they end too: for whoever catches an error that stops a run of
