@@ -16,6 +16,7 @@
 #include "cli/median.h"
 #include "cli/model_options.h"
 #include "cli/network_file.h"
+#include "cli/step_cycle.h"
 
 namespace tessera::cli {
 namespace {
@@ -46,15 +47,16 @@ std::map<std::string, Tensor> batch_by_formula(const models::Model& model, int64
 }
 
 std::vector<double> losses_of_steps(const BenchArguments& arguments, const models::Model& model,
-                                    Executable& executable) {
+                                    const StepCycle& cycle) {
   std::vector<std::map<std::string, Tensor>> batches;
   for (int64_t index = 0; index < std::min(arguments.batches, arguments.steps); ++index) {
     batches.push_back(batch_by_formula(model, arguments.model.batch, index));
     batches.back()["learning_rate"] = Tensor::scalar(DataType::fp32, arguments.learning_rate);
   }
   std::vector<double> losses;
-  for (size_t step = 0; step < static_cast<size_t>(arguments.steps); ++step) {
-    losses.push_back(train::mean_of(executable.run(batches[step % batches.size()]), "loss"));
+  for (int64_t step = 0; step < arguments.steps; ++step) {
+    const auto& batch = batches[static_cast<size_t>(step) % batches.size()];
+    losses.push_back(train::mean_of(cycle.at(step).run(batch), "loss"));
   }
   return losses;
 }
@@ -91,21 +93,21 @@ void run_check(const BenchArguments& arguments) {
   if (network_format_of(arguments.model.model) != nullptr)
     return print_check(arguments, "outputs", outputs_of_file(arguments));
   const models::Model model = make_model(arguments.model);
-  CompiledModel compiled = compile_model(arguments.model);
+  const StepCycle cycle(arguments.model);
   const std::map<std::string, Tensor> weights = models::formula::weights(models::build(model, 1).variables);
-  compiled.executable->load([&](const std::string& name) {
+  cycle.load([&](const std::string& name) {
     const auto found = weights.find(name);
-    return found != weights.end() ? found->second : starting_value(compiled, name);
+    return found != weights.end() ? found->second : starting_value(cycle.first(), name);
   });
   std::string name = "outputs";
   std::vector<double> values;
   if (arguments.model.train) {
     name = "losses";
-    values = losses_of_steps(arguments, model, *compiled.executable);
+    values = losses_of_steps(arguments, model, cycle);
   } else {
     std::map<std::string, Tensor> inputs = batch_by_formula(model, arguments.model.batch, 0);
     inputs.erase("labels");
-    const Tensor logits = compiled.executable->run(inputs).at("logits");
+    const Tensor logits = cycle.at(0).run(inputs).at("logits");
     for (int64_t i = 0; i < std::min<int64_t>(10, model.options.classes); ++i) values.push_back(logits.at(i));
   }
   print_check(arguments, name, values);
@@ -148,26 +150,32 @@ class LoadedBatches {
 };
 
 // A training step's loss is read while the next step is under way, as a training loop reads it; a result of
-// inference is waited for.
-std::vector<double> time_runs(const BenchArguments& arguments, Executable& executable,
+// inference is waited for. Of a cycle of steps each time is the mean of one cycle: its last step alone
+// exchanges.
+std::vector<double> time_runs(const BenchArguments& arguments, const StepCycle& cycle,
                               const std::function<Feeds()>& next) {
-  for (int64_t i = 0; i < arguments.warmup; ++i) executable.run(next());
-  if (arguments.model.train) executable.submit(next());
+  int64_t submitted = 0;
+  int64_t received = 0;
+  for (int64_t i = 0; i < arguments.warmup * cycle.steps(); ++i) cycle.at(i).run(next());
+  if (arguments.model.train) cycle.at(submitted++).submit(next());
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
     const auto start = Clock::now();
-    executable.submit(next());
-    executable.receive();
-    milliseconds.push_back(seconds_since(start) * 1e3);
+    for (int64_t step = 0; step < cycle.steps(); ++step) {
+      cycle.at(submitted++).submit(next());
+      cycle.at(received++).receive();
+    }
+    milliseconds.push_back(seconds_since(start) * 1e3 / static_cast<double>(cycle.steps()));
   }
-  executable.discard();
+  cycle.discard();
   return milliseconds;
 }
 
 void run_bench(const BenchArguments& arguments) {
   const int64_t ranks = arguments.model.ranks.count;
   std::optional<LongWork> preparing(std::in_place);
-  CompiledModel compiled = compile_model(arguments.model);
+  const StepCycle cycle(arguments.model);
+  const CompiledModel& compiled = cycle.first();
   const DeviceDescription device = compiled.device->description();
   const MemoryPlan& plan = compiled.executable->memory_plan();
   if (!arguments.json) {
@@ -175,12 +183,12 @@ void run_bench(const BenchArguments& arguments) {
                memory_summary(plan, device.memory_bytes));
     std::fflush(stdout);  // before what may fail for want of it
   }
-  make_ready(arguments.model, compiled);
+  cycle.make_ready(arguments.model);
   std::optional<LoadedBatches> loaded;
   if (arguments.loader_workers > 0) loaded.emplace(arguments, compiled.device);
   preparing.reset();
-  const std::vector<double> milliseconds = time_runs(
-      arguments, *compiled.executable, [&] { return loaded.has_value() ? loaded->next() : Feeds{}; });
+  const std::vector<double> milliseconds =
+      time_runs(arguments, cycle, [&] { return loaded.has_value() ? loaded->next() : Feeds{}; });
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(ranks * compiled.batch) / time * 1e3);
   if (arguments.json) {
@@ -198,17 +206,20 @@ void run_bench(const BenchArguments& arguments) {
                            {"variable_bytes", plan.variable_bytes},
                            {"persistent_bytes", plan.persistent_bytes},
                            {"packed_bytes", plan.packed_bytes},
-                           {"compile_seconds", compiled.executable->compile_seconds()}};
+                           {"local_steps", cycle.steps()},
+                           {"compile_seconds", cycle.compile_seconds()}};
     if (!compiled.fallback.empty()) json["device_fallback"] = compiled.fallback;
     if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;
     fmt::print("{}\n", dump_json(json));
     return;
   }
-  fmt::print("{} {} batch {}{} on {}: {:.1f} {}/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
+  fmt::print("{} {} batch {}{}{} on {}: {:.1f} {}/s, {:.2f} ms (median of {}), compiled in {:.2f} s\n",
              arguments.model.model, arguments.model.train ? "training" : "inference", compiled.batch,
-             ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "", device.name, median(rates),
+             ranks > 1 ? fmt::format(" on each of {} ranks", ranks) : "",
+             cycle.steps() > 1 ? fmt::format(", averaged after every {} steps", cycle.steps()) : "",
+             device.name, median(rates),
              network_format_of(arguments.model.model) == nullptr ? "images" : "samples", median(milliseconds),
-             arguments.iterations, compiled.executable->compile_seconds());
+             arguments.iterations, cycle.compile_seconds());
 }
 
 void add_bench(CLI::App* command) {
@@ -232,6 +243,13 @@ void add_bench(CLI::App* command) {
               "otherwise the images lie on the device")
           ->check(CLI::Range(1, 256))
           ->needs("--train");
+  command
+      ->add_option(
+          "--local-steps", arguments->model.local_steps,
+          "Of several ranks: how many steps each trains by itself before all average; an iteration is as "
+          "many, and its time their mean")
+      ->check(CLI::PositiveNumber)
+      ->needs("--train");
   command->add_flag("--json", arguments->json, "Print every sample as JSON");
   CLI::Option* check = command->add_flag(
       "--check", arguments->check,

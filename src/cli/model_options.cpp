@@ -193,7 +193,9 @@ CompiledModel compile_model(const ModelArguments& arguments, std::shared_ptr<Wor
                                               .ranks = arguments.ranks,
                                               .shard_optimizer = arguments.shard_optimizer,
                                               .reduce_type = parse_data_type(arguments.reduce_type),
-                                              .gradient_delay = arguments.delays_gradients ? 1 : 0});
+                                              .gradient_delay = arguments.delays_gradients ? 1 : 0,
+                                              .local_steps = arguments.local_steps},
+                                             arguments.kind);
   } else {
     models::Network network = models::build(make_model(arguments), arguments.batch);
     result.step = {std::move(network.graph), std::move(network.variables)};
@@ -232,12 +234,16 @@ void load_variables(const ModelArguments& arguments, const CompiledModel& compil
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
 }
 
-void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
-  load_variables(arguments, compiled);
+void stage_inputs(const ModelArguments& arguments, const CompiledModel& compiled) {
   const bool is_file = network_format_of(arguments.model) != nullptr;
   // 0 and 1 are indices into whatever a network looks up.
   const int64_t classes = is_file ? 2 : make_model(arguments).options.classes;
   compiled.executable->stage(synthetic_inputs(*compiled.step.graph, classes));
+}
+
+void make_ready(const ModelArguments& arguments, const CompiledModel& compiled) {
+  load_variables(arguments, compiled);
+  stage_inputs(arguments, compiled);
 }
 
 }  // namespace tessera::cli

@@ -34,12 +34,14 @@ struct ModelArguments {
   bool bytes = false;                  // a training step's images, as loaders give them
   // Of a training step that several ranks make together, each with a batch like this one.
   nn::Ranks ranks = {};
-  std::shared_ptr<Communicator> communicator = {};  // none: the step is planned and not run
-  std::optional<double> bucket_mib = {};            // PassOptions::bucket_bytes
-  bool shard_optimizer = false;                     // StepOptions::shard_optimizer
-  std::string reduce_type = "fp32";                 // StepOptions::reduce_type
-  bool delays_gradients = false;                    // StepOptions::gradient_delay of 1
-  int64_t collective_blocks = 0;                    // CompileOptions::most_collective_blocks
+  std::shared_ptr<Communicator> communicator = {};   // none: the step is planned and not run
+  std::optional<double> bucket_mib = {};             // PassOptions::bucket_bytes
+  bool shard_optimizer = false;                      // StepOptions::shard_optimizer
+  std::string reduce_type = "fp32";                  // StepOptions::reduce_type
+  bool delays_gradients = false;                     // StepOptions::gradient_delay of 1
+  int64_t local_steps = 1;                           // StepOptions::local_steps, and of those
+  train::StepKind kind = train::StepKind::updating;  // this one
+  int64_t collective_blocks = 0;                     // CompileOptions::most_collective_blocks
 };
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
@@ -79,8 +81,11 @@ std::map<std::string, Tensor> make_inputs(
 // Starting values, or a file's. Throws Error(invalid_argument) where a file lacks some.
 void load_variables(const ModelArguments& arguments, const CompiledModel& compiled);
 
-// Loads the variables' starting values, and stages random images, labels and a learning rate: as the peers of
-// bench/compare have theirs, the images lie where the device reads them. Runs need no inputs then.
+// Random images, labels and a learning rate: as the peers of bench/compare have theirs, the images lie where
+// the device reads them. Runs need no inputs then.
+void stage_inputs(const ModelArguments& arguments, const CompiledModel& compiled);
+
+// Loads variables and stages inputs.
 void make_ready(const ModelArguments& arguments, const CompiledModel& compiled);
 
 }  // namespace tessera::cli

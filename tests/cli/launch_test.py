@@ -78,6 +78,17 @@ class BenchTest(LaunchTest):
         for rate, milliseconds in zip(timed["samples_per_second"], timed["milliseconds"]):
             self.assertAlmostEqual(rate, 16 / milliseconds * 1e3, delta=1e-3 * rate)
 
+    def test_local_steps_are_timed_with_their_average(self):
+        words = ("bench", "mlp", "--batch", 8, "--train", "--device", "cpu", "--json")
+        local = ("launch", "--ranks", 2, "--", *words, "--local-steps", 3)
+        timed = json.loads(self.call(*local, "--iterations", 4))
+        self.assertEqual((timed["local_steps"], len(timed["milliseconds"])), (3, 4))
+        self.assertEqual(json.loads(self.call(*words, "--iterations", 1, "--local-steps", 3))["local_steps"], 1)
+        # Both kinds of steps train the same variables: ranks with the same images have the losses of one.
+        check = ("--check", "--steps", 7, "--learning-rate", 0.01)
+        self.assertEqual(json.loads(self.call(*local, *check)), json.loads(self.call(*words, *check)))
+        self.refuses([*local, "--shard-optimizer"], 2, "local_steps and shard_optimizer exclude each other")
+
     def test_inference_is_none_of_several_ranks(self):
         self.refuses(["launch", "--ranks", 2, "--", "bench", "mlp", "--device", "cpu"], 2, "several ranks make a training step")
         self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, eval, profile, train")
