@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "tessera/compile/variables.h"
+
 namespace tessera::cli {
 
 StepCycle::StepCycle(const ModelArguments& arguments) {

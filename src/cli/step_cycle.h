@@ -1,10 +1,10 @@
 // What `bench` repeats: a run, or of local SGD all steps up to an average over the ranks.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
-
-#include "tessera/compile/variables.h"
 
 #include "cli/model_options.h"
 
