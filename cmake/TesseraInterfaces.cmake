@@ -71,8 +71,10 @@ set(TESSERA_USER_HEADERS
     tessera/graph/field.h
     tessera/models/bert.h
     tessera/models/bert_files.h
+    tessera/models/decoder.h
     tessera/models/model.h
     tessera/models/registry.h
+    tessera/nn/attention_parts.h
     tessera/nn/augmentation.h
     tessera/nn/context.h
     tessera/nn/images.h

@@ -21,20 +21,19 @@ void run_generate(const GenerateArguments& arguments) {
   require(run.workload.continuation != nullptr, ErrorCode::invalid_argument,
           "networks of the task '{}' do not go on with text", run.workload.task.name);
   const train::TextContinuation continuation = run.workload.continuation();
-  const std::shared_ptr<Executable> network = run.trainer.served({{"batch", 1}});
+  const auto serve = [&run](const nn::Task& task) { return run.trainer.serve(task); };
   // As it comes: a text is read while the rest of it is made.
   const auto print = [](std::string_view piece) {
     fmt::print("{}", piece);
     return std::fflush(stdout) == 0;
   };
   print(arguments.prompt);
-  train::continue_text(*network, continuation, arguments.prompt, arguments.options, print);
+  train::continue_text(serve, continuation, arguments.prompt, arguments.options, print);
   fmt::print("\n");
 }
 
 void add_generate(CLI::App* command) {
   command->footer(
-      "Each token costs a run over as many as a row of the training has.\n"
       "Examples: tessera generate runs/decoder --prompt 'The trouble with ' --temperature 0.7\n"
       "          tessera generate runs/decoder --tokens 400 --top-p 0.9 --stop % --seed 3");
   auto arguments = std::make_shared<GenerateArguments>();

@@ -1,5 +1,8 @@
 #include "tessera/base/error.h"
+#include "tessera/nn/attention_parts.h"
 #include "tessera/nn/layers.h"
+
+#include "nn/hidden_scores.h"
 
 namespace tessera::nn {
 namespace {
@@ -28,29 +31,25 @@ Value* self_attention(Context& context, const std::string& name, Value* x, int64
   const int64_t width = x->shape().back().value();
   require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
           "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
-  const Dimension& images = x->shape()[0];
-  const Dimension& tokens = x->shape()[1];
   Value* projected =
       ops::matmul(x, joined_variables(context, name, width, options, false), {.transpose_b = true});
   if (options.bias) projected = ops::add(projected, joined_variables(context, name, width, options, true));
   // Each token's row holds q, k and v of all heads.
-  const SymbolicShape parts{images, tokens, 3, heads, width / heads};
-  Value* by_head = ops::transpose(ops::reshape(projected, parts), {2, 0, 3, 1, 4});
-  std::vector<Value*> operands;
-  for (Value* part : ops::split(by_head, {1, 1, 1}, 0))
-    operands.push_back(ops::reshape(part, {images, heads, tokens, width / heads}));
+  const std::vector<Value*> operands = split_heads(projected, 3, heads);
   const ops::AttentionOptions attention{.causal = options.causal, .bias = options.scores};
-  Value* y = ops::attention(operands[0], operands[1], operands[2], attention).y;
-  Value* joined = ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {images, tokens, width});
+  Value* joined = join_heads(ops::attention(operands[0], operands[1], operands[2], attention).y);
   return linear(
       context, name + "." + (options.names ? options.names->output : "out_proj"), joined, width,
       {.bias = options.bias, .weight = options.weight.value_or(fan_in_uniform()), .bias_start = zeros()});
 }
 
+Value* hidden_scores(Value* hides) {
+  return ops::multiply(ops::cast(hides, DataType::fp32), kHidden);
+}
+
 Value* hidden_keys(Value* shown) {
   const SymbolicShape& shape = shown->shape();
-  Value* hides = ops::equal(shown, ops::constant_like(shown, 0));
-  Value* scores = ops::multiply(ops::cast(hides, DataType::fp32), kHidden);
+  Value* scores = hidden_scores(ops::equal(shown, ops::constant_like(shown, 0)));
   return ops::broadcast_to(ops::reshape(scores, {shape[0], 1, 1, shape[1]}),
                            {shape[0], 1, shape[1], shape[1]});
 }

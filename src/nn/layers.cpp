@@ -55,6 +55,10 @@ Value* linear(Context& context, const std::string& name, Value* x, int64_t outpu
     weight.file_view = {outputs, from[2], from[0], from[1]};
     weight.permutation = {0, 2, 3, 1};
   }
+  if (options.transposed_in_files) {
+    weight.file_shape = weight.file_view = {inputs, outputs};
+    weight.permutation = {1, 0};
+  }
   Value* y =
       ops::apply("matmul", {x, context.variable(std::move(weight))}, {{"transpose_b", true}}, name)->output();
   if (!options.bias) return y;
@@ -174,6 +178,13 @@ Value* batch_norm(Context& context, const std::string& name, Value* x, const Bat
 Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {
   const auto [scale, bias] = affine(context, name, channels_of(x));
   return ops::layer_norm(x, scale, bias, 1, epsilon);
+}
+
+Value* rms_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+  const int64_t last = x->type().rank() - 1;
+  Value* mean_square = ops::reduce_mean(ops::square(x), {.axes = {last}, .keep_dimensions = true});
+  Value* normalized = ops::multiply(x, ops::rsqrt(ops::add(mean_square, epsilon)));
+  return ops::multiply(normalized, context.parameter(name + ".weight", {channels_of(x)}, ones(), false));
 }
 
 Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon) {

@@ -111,7 +111,8 @@ Tensor TextData::tokens_to_look_at() const {
 }
 
 train::TextContinuation TextData::continuation() const {
-  train::TextContinuation result{.row = settings_.integer("data.tokens")};
+  // Of the token after a row's last it has learned nothing.
+  train::TextContinuation result{.window = settings_.integer("data.tokens") - 1};
   if (tokens_ == nullptr) {
     result.start = {'\n'};
     result.tokens = [](std::string_view text) {

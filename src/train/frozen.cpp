@@ -1,5 +1,9 @@
 // What of a network is read that is not trained.
+#include <set>
+#include <utility>
+
 #include "tessera/base/error.h"
+#include "tessera/train/checkpoint.h"
 #include "tessera/train/step.h"
 
 namespace tessera::train {
@@ -36,6 +40,35 @@ StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindin
     frozen.graph->rename(input, variable.name);
   }
   return frozen;
+}
+
+SymbolBindings all_sizes(const nn::Task& task, SymbolBindings sizes) {
+  for (const Field& field : task.inputs) {
+    std::set<std::string> symbols;
+    for (const Dimension& extent : field.type.shape) extent.collect_symbols(symbols);
+    for (const std::string& symbol : symbols) sizes.emplace(symbol, 1);
+  }
+  return sizes;
+}
+
+ExecutableFamily serve(const nn::Task& task, const std::shared_ptr<Variables>& variables,
+                       CompileOptions options, const std::function<bool(const nn::Variable&)>& averaged) {
+  for (const nn::Variable& variable :
+       build_frozen(task, Reading::inference, all_sizes(task), averaged).variables) {
+    if (variable.role != InputRole::state) continue;
+    if (variables->contains(variable.name)) {
+      if (variables->shape(variable.name) == variable.shape) continue;
+      variables->erase(variable.name);
+    }
+    variables->set(variable.name, starting_value(variable, 0));
+  }
+  options.passes.frozen = true;
+  const auto build = [task, averaged](const SymbolBindings& sizes) {
+    return build_frozen(task, Reading::inference, sizes, averaged).graph;
+  };
+  ExecutableFamily family(variables->shared_device(), build, std::move(options));
+  family.bind(variables);
+  return family;
 }
 
 StepGraph build_served(const nn::Task& task) {

@@ -21,6 +21,23 @@ void check(std::span<const float> logits, const Sampling& sampling) {
           "tokens of a probability of {}: it is above 0 and at most 1", sampling.top_p);
 }
 
+// The tokens that one is drawn from before top_p: in order where that is asked for.
+std::vector<int64_t> candidates(std::span<const float> logits, const Sampling& sampling) {
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Of equal ones the first is the likelier.
+  const auto is_likelier = [&](int64_t a, int64_t b) {
+    const float first = logits[static_cast<size_t>(a)], second = logits[static_cast<size_t>(b)];
+    return first > second || (first == second && a < b);
+  };
+  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
+    std::nth_element(order.begin(), order.begin() + sampling.top_k, order.end(), is_likelier);
+    order.resize(static_cast<size_t>(sampling.top_k));
+  }
+  if (sampling.top_p < 1) std::sort(order.begin(), order.end(), is_likelier);
+  return order;
+}
+
 // The text so far, and how much of it has been given away.
 class Told {
  public:
@@ -84,14 +101,7 @@ int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int6
   const auto likeliest = std::max_element(logits.begin(), logits.end());
   require(*likeliest > -INFINITY, ErrorCode::not_finite, "no token can come next");
   if (sampling.temperature == 0) return likeliest - logits.begin();
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Of equal ones the first is the likelier.
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order))
-    order.resize(static_cast<size_t>(sampling.top_k));
+  const std::vector<int64_t> order = candidates(logits, sampling);
   std::vector<double> weights;
   for (const int64_t token : order) {
     const float logit = logits[static_cast<size_t>(token)];
@@ -111,30 +121,29 @@ int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int6
   return order[count - 1];
 }
 
-int64_t continue_text(Executable& network, const TextContinuation& continuation, std::string_view prompt,
+int64_t continue_text(const Serving& serve, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,
                       const std::function<bool(std::string_view piece)>& receive) {
   std::vector<int32_t> tokens = continuation.tokens(prompt);
   if (tokens.empty()) tokens = continuation.start;
   require(!tokens.empty(), ErrorCode::invalid_argument, "there is no text to go on from: give a prompt");
-  const size_t before = tokens.size();
-  require(continuation.row > 1, ErrorCode::invalid_argument, "rows of {} tokens have no next one",
-          continuation.row);
-  const auto window = static_cast<size_t>(continuation.row - 1);
+  const int64_t window = continuation.window;
+  require(window > 0, ErrorCode::invalid_argument, "a network that sees {} tokens goes on with none", window);
+  const auto before = std::ssize(tokens);
+  // The token that is drawn last is not read.
+  TextReader reader(continuation, serve, std::min(window, before + options.tokens - 1));
   Told told(continuation, options);
-  int64_t drawn = 0;
+  int64_t unread = std::min(before, window), drawn = 0;
   while (drawn < options.tokens) {
-    // Nothing that stands after a place changes what is said there.
-    const size_t seen = std::min(tokens.size(), window);
-    Tensor row(DataType::int32, {1, continuation.row});
-    std::copy(tokens.end() - static_cast<std::ptrdiff_t>(seen), tokens.end(), row.data<int32_t>().begin());
-    const Tensor logits = network.run({{"tokens", row}}).at("logits");
-    const auto vocabulary = static_cast<size_t>(logits.shape().back());
-    const std::span<const float> last =
-        std::span(logits.data<float>()).subspan((seen - 1) * vocabulary, vocabulary);
-    tokens.push_back(static_cast<int32_t>(draw_token(last, options.sampling, drawn)));
+    const Tensor logits = reader.read(std::span(tokens).last(static_cast<size_t>(unread)));
+    tokens.push_back(static_cast<int32_t>(draw_token(logits.data<float>(), options.sampling, drawn)));
     ++drawn;
-    if (!told.tell(std::span(tokens).subspan(before), drawn == options.tokens, receive)) break;
+    unread = 1;
+    const std::span<const int32_t> after = std::span(tokens).subspan(static_cast<size_t>(before));
+    if (!told.tell(after, drawn == options.tokens, receive)) break;
+    if (reader.size() < window) continue;
+    reader.forget();
+    unread = window - window / 2;
   }
   return drawn;
 }

@@ -1,7 +1,6 @@
 #include "tessera/train/trainer.h"
 
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -13,16 +12,6 @@
 
 namespace tessera::train {
 namespace {
-
-// Every symbol of the task's inputs, with its size or 1.
-SymbolBindings complete(const nn::Task& task, SymbolBindings sizes) {
-  for (const Field& field : task.inputs) {
-    std::set<std::string> symbols;
-    for (const Dimension& extent : field.type.shape) extent.collect_symbols(symbols);
-    for (const std::string& symbol : symbols) sizes.emplace(symbol, 1);
-  }
-  return sizes;
-}
 
 // Of a task of which nothing is served.
 std::vector<nn::Variable> network_variables(const nn::Task& task, const SymbolBindings& sizes) {
@@ -84,7 +73,7 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
       batch_memory_(std::make_shared<BatchMemory>(device_)) {
   require(static_cast<bool>(task_.training), ErrorCode::invalid_argument,
           "the task '{}' says not how it is trained", task_.name);
-  declare(complete(task_, options_.sizes));
+  declare(all_sizes(task_, options_.sizes));
 }
 
 Phase Trainer::phase(size_t index) const {
@@ -299,6 +288,10 @@ std::shared_ptr<Executable> Trainer::served(const SymbolBindings& sizes) {
   const LongWork compiling;
   family.bind(variables_);
   return family.at(sizes);
+}
+
+ExecutableFamily Trainer::serve(const nn::Task& task) {
+  return train::serve(task, variables_, compile_options(), is_averaged());
 }
 
 int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputReceiver& receive_outputs,

@@ -11,10 +11,11 @@ RECIPE = '[task]\nname = "{task}"\n[data]\npath = "{path}"\nkind = "{kind}"\n[tr
 
 
 class GenerateTest(ProgramTest):
-    def train_on(self, path, kind="bytes", task="language_model"):
-        recipe, run = self.root / "recipe.toml", self.root / f"run-{kind}-{task}"
+    def train_on(self, path, kind="bytes", task="language_model", changes=()):
+        recipe, run = self.root / "recipe.toml", self.root / f"run-{kind}-{task}-{len(changes)}"
         recipe.write_text(RECIPE.format(task=task, path=path, kind=kind))
-        self.call("train", recipe, "--out", run, "--quiet", *(word for value in SMALL for word in ("--set", value)))
+        self.call("train", recipe, "--out", run, "--quiet", 
+                  *(word for value in [*SMALL, *changes] for word in ("--set", value)))
         return run
 
     def texts(self):
@@ -39,6 +40,12 @@ class GenerateTest(ProgramTest):
         self.assertEqual(stopped, "two three\n")
         # Without a prompt, and beyond what a row of the training holds.
         self.assertEqual(len(self.call("generate", run, "--tokens", 40)), 41)
+
+    def test_the_form_of_llama(self):
+        run = self.train_on(self.texts(), changes=["model.form=llama", "model.key_heads=1"])
+        # Beyond what a row of the training holds.
+        surely = self.call("generate", run, "--prompt", "one two three four five one two thr", "--temperature", 0, "--tokens", 30)
+        self.assertIn(" three ", surely)
 
     def test_tokens(self):
         texts = self.texts() / "numbers"

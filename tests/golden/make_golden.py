@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 import click_through
 import gan
-import language_model
 import masked_language_model
 import networks
 import optimizers
@@ -145,10 +144,6 @@ def make_masked_language_model():
     make_curves(masked_language_model, "masked_language_model", "masked", 0.1)
 
 
-def make_language_model():
-    make_curves(language_model, "language_model", "loss", 0.02)
-
-
 def make_click_through():
     make_curves(click_through, "click_through", "loss", 0.02)
 
@@ -167,7 +162,6 @@ FILES = {
     "resnet50": lambda: make_training("resnet50"),
     "optimizers": make_optimizers,
     "gan": make_gan,
-    "language_model": make_language_model,
     "masked_language_model": make_masked_language_model,
     "click_through": make_click_through,
     "torchvision_parameters": make_torchvision_parameters,

@@ -13,11 +13,10 @@ STEPS, BATCH, TOKENS, VOCABULARY, WIDTH, HEADS, LAYERS, MASKED, SEED = 20, 8, 12
 
 
 class Layer(nn.Module):
-    """Attention, of a decoder to what stands before alone, and two linear layers, each after a normalization."""
+    """Attention and two linear layers, each after a normalization."""
 
-    def __init__(self, causal=False, gelu="none"):
+    def __init__(self):
         super().__init__()
-        self.causal, self.gelu = causal, gelu
         self.norm0 = nn.LayerNorm(WIDTH)
         self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
         self.norm1 = nn.LayerNorm(WIDTH)
@@ -26,9 +25,8 @@ class Layer(nn.Module):
 
     def forward(self, x):
         y = self.norm0(x)
-        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1) if self.causal else None
-        x = x + self.attention(y, y, y, attn_mask=hidden, need_weights=False)[0]
-        return x + self.fc1(functional.gelu(self.fc0(self.norm1(x)), approximate=self.gelu))
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.fc1(functional.gelu(self.fc0(self.norm1(x))))
 
 
 class Network(nn.Module):

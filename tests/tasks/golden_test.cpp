@@ -42,12 +42,15 @@ train::Trainer make_trainer(const nn::Task& task, train::TrainerOptions options,
   return trainer;
 }
 
-// Trains on the batches, whose losses are in the file. `roundings`: how many times as far from float64 as
-// PyTorch's own float32 ours may be.
-void expect_curves(const std::string& file, const nn::Task& task, const train::TrainerOptions& options,
-                   const std::vector<Feeds>& fields, int64_t batch, double roundings) {
+nlohmann::json read_golden(const std::string& file) {
   std::ifstream stream(std::string(TESSERA_TEST_FOLDER) + "/../golden/" + file);
-  const nlohmann::json golden = nlohmann::json::parse(stream);
+  return nlohmann::json::parse(stream);
+}
+
+// Trains on the batches, whose losses are golden. `roundings`: how many times as far from float64 as
+// PyTorch's own float32 ours may be.
+void expect_curves(const nlohmann::json& golden, const nn::Task& task, const train::TrainerOptions& options,
+                   const std::vector<Feeds>& fields, int64_t batch, double roundings) {
   std::vector<data::Batch> batches;
   for (const Feeds& feeds : fields)
     batches.push_back({.fields = feeds, .sizes = {{"batch", batch}}, .samples = batch});
@@ -83,7 +86,7 @@ TEST(Golden, GanTrainsAsInPyTorch) {
   for (size_t step = 0; step < kSteps; ++step)
     fields.push_back({{"images", formula::images(numbered("gan.", step), {kBatch, kSize, kSize, 1})}});
   // Ours has sums in another order, and noise and logarithms that are off by some units in the last place.
-  expect_curves("gan.json",
+  expect_curves(read_golden("gan.json"),
                 tasks::gan({.image_size = kSize, .noise = 8, .width = 4, .images = {.type = DataType::fp32}}),
                 {.phases = tasks::gan_phases(optim::adam({.learning_rate = 2e-3, .beta1 = 0.5}))}, fields,
                 kBatch, 40);
@@ -94,18 +97,18 @@ constexpr int64_t kTokens = 12;
 constexpr int64_t kVocabulary = 29;
 
 // Of rows of tokens. Sums in another order; Adam's first steps divide by the roots of small gradients.
-void expect_curves_of_tokens(const std::string& file, const char* prefix, const nn::Task& task) {
+void expect_curves_of_tokens(const nlohmann::json& golden, const char* prefix, const nn::Task& task) {
   std::vector<Feeds> fields;
   for (size_t step = 0; step < kSteps; ++step) {
     const Tensor tokens = formula::labels(numbered(prefix, step), kRows * kTokens, kVocabulary);
     fields.push_back({{"tokens", tokens.reshape({kRows, kTokens})}});
   }
-  expect_curves(file, task, {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields,
-                kRows, 20);
+  expect_curves(golden, task, {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})},
+                fields, kRows, 20);
 }
 
 TEST(Golden, MaskedLanguageModelTrainsAsInPyTorch) {
-  expect_curves_of_tokens("masked_language_model.json", "masked.",
+  expect_curves_of_tokens(read_golden("masked_language_model.json"), "masked.",
                           tasks::masked_language_model({.tokens = kTokens,
                                                         .vocabulary = kVocabulary,
                                                         .width = 16,
@@ -114,11 +117,20 @@ TEST(Golden, MaskedLanguageModelTrainsAsInPyTorch) {
                                                         .masked = 0.25}));
 }
 
-TEST(Golden, LanguageModelTrainsAsInPyTorch) {
-  expect_curves_of_tokens(
-      "language_model.json", "language.",
-      tasks::language_model(
-          {.tokens = kTokens, .vocabulary = kVocabulary, .width = 16, .heads = 2, .layers = 2}));
+TEST(Golden, LanguageModelsTrainAsInTransformers) {
+  const nlohmann::json golden = read_golden("language_model.json");
+  models::DecoderConfig network{
+      .vocabulary = kVocabulary, .width = 16, .layers = 2, .heads = 2, .inner = 64, .positions = kTokens};
+  expect_curves_of_tokens(golden.at("gpt2"), "language.",
+                          tasks::language_model({.network = network, .tokens = kTokens}));
+  network.form = models::DecoderForm::llama;
+  network.heads = 4;
+  network.key_heads = 2;
+  network.inner = 24;
+  network.epsilon = 1e-6;
+  network.tied = false;
+  expect_curves_of_tokens(golden.at("llama"), "language.",
+                          tasks::language_model({.network = network, .tokens = kTokens}));
 }
 
 TEST(Golden, BertPretrainsAsInTransformers) {
@@ -150,7 +162,7 @@ TEST(Golden, BertPretrainsAsInTransformers) {
                                                  .kept = {2, 3},
                                                  .masked = 0.25});
   // Sums in another order; Adam's first steps divide by the roots of small gradients.
-  expect_curves("bert_pretraining.json", task,
+  expect_curves(read_golden("bert_pretraining.json"), task,
                 {.optimizer = optim::adamw({.learning_rate = 2e-3, .weight_decay = 0.1})}, fields, kBatch,
                 20);
 }
@@ -183,7 +195,7 @@ TEST(Golden, ClickThroughTrainsAsInPyTorch) {
   }
   // Sums in another order.
   expect_curves(
-      "click_through.json",
+      read_golden("click_through.json"),
       tasks::click_through({.entries = entries, .numbers = kNumbers, .width = 8, .hidden = {12, 6}}),
       {.optimizer = optim::adam({.learning_rate = 1e-2, .epsilon = 1e-12})}, fields, kBatch, 20);
 }

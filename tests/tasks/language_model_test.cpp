@@ -29,12 +29,14 @@ Feeds counting(int64_t rows) {
 }
 
 nn::Task small_task(double dropout = 0) {
-  return tasks::language_model({.tokens = kTokens,
-                                .vocabulary = kVocabulary,
-                                .width = 32,
-                                .heads = 2,
-                                .layers = 2,
-                                .dropout = dropout});
+  return tasks::language_model({.network = {.vocabulary = kVocabulary,
+                                            .width = 32,
+                                            .layers = 2,
+                                            .heads = 2,
+                                            .inner = 128,
+                                            .positions = kTokens,
+                                            .dropout = dropout},
+                                .tokens = kTokens});
 }
 
 train::TrainerOptions small_training() {

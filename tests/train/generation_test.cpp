@@ -91,21 +91,26 @@ TEST(DrawToken, RefusesWhatMeansNothing) {
 constexpr int64_t kRow = 6;
 constexpr int64_t kVocabulary = 10;
 
+const models::DecoderConfig kNetwork{
+    .vocabulary = kVocabulary, .width = 32, .layers = 1, .heads = 2, .inner = 128, .positions = kRow};
+
 // Digits that count up, from anywhere.
 train::Trainer counting_trainer() {
   Tensor tokens(DataType::int32, {200, kRow});
   for (int64_t i = 0; i < tokens.size(); ++i)
     tokens.set(i, static_cast<double>((i / kRow + i % kRow) % kVocabulary));
-  train::Trainer trainer(
-      tasks::language_model(
-          {.tokens = kRow, .vocabulary = kVocabulary, .width = 32, .heads = 2, .layers = 1}),
-      {.optimizer = optim::adamw({.learning_rate = 1e-2}), .device = Device::cpu()});
+  train::Trainer trainer(tasks::language_model({.network = kNetwork, .tokens = kRow}),
+                         {.optimizer = optim::adamw({.learning_rate = 1e-2}), .device = Device::cpu()});
   trainer.fit(data::Rows({{"tokens", tokens}}, {.batch_size = 20}), {.epochs = 20});
   return trainer;
 }
 
+train::Serving serving(train::Trainer& trainer) {
+  return [&trainer](const nn::Task& task) { return trainer.serve(task); };
+}
+
 train::TextContinuation digits() {
-  return {.row = kRow,
+  return {.window = kRow - 1,
           .start = {4},
           .tokens =
               [](std::string_view text) {
@@ -118,13 +123,14 @@ train::TextContinuation digits() {
                 std::string text;
                 for (const int32_t token : tokens) text += static_cast<char>('0' + token);
                 return text;
-              }};
+              },
+          .passes = [](int64_t capacity) { return tasks::language_model_passes(kNetwork, capacity); }};
 }
 
 // From less than a row, from more, and from nothing.
 TEST(ContinueText, GoesOnPastARow) {
   train::Trainer trainer = counting_trainer();
-  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
+  const train::Serving serve = serving(trainer);
   const auto text_after = [&](std::string_view prompt, train::GenerationOptions options) {
     std::string text;
     options.sampling.temperature = 0;
@@ -132,7 +138,7 @@ TEST(ContinueText, GoesOnPastARow) {
       text += piece;
       return true;
     };
-    const int64_t drawn = train::continue_text(*network, digits(), prompt, options, keep);
+    const int64_t drawn = train::continue_text(serve, digits(), prompt, options, keep);
     return text + " " + std::to_string(drawn);
   };
   EXPECT_EQ(text_after("78", {.tokens = 15}), "901234567890123 15");
@@ -145,27 +151,27 @@ TEST(ContinueText, GoesOnPastARow) {
 
 TEST(ContinueText, EndsWhereNoMoreIsWanted) {
   train::Trainer trainer = counting_trainer();
-  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
+  const train::Serving serve = serving(trainer);
   int pieces = 0;
   const auto three = [&](std::string_view) { return ++pieces < 3; };
-  EXPECT_EQ(train::continue_text(*network, digits(), "1", {.tokens = 50}, three), 3);
+  EXPECT_EQ(train::continue_text(serve, digits(), "1", {.tokens = 50}, three), 3);
   EXPECT_EQ(pieces, 3);
 }
 
 TEST(ContinueText, NeedsSomethingToGoOnFrom) {
   train::Trainer trainer = counting_trainer();
-  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
+  const train::Serving serve = serving(trainer);
   train::TextContinuation without_start = digits();
   without_start.start.clear();
   const auto ignore = [](std::string_view) { return true; };
-  EXPECT_ERROR(train::continue_text(*network, without_start, "", {}, ignore), ErrorCode::invalid_argument,
+  EXPECT_ERROR(train::continue_text(serve, without_start, "", {}, ignore), ErrorCode::invalid_argument,
                "give a prompt");
 }
 
 // Bytes of one character come together.
 TEST(ContinueText, GivesWholeCharacters) {
   train::Trainer trainer = counting_trainer();
-  const std::shared_ptr<Executable> network = trainer.served({{"batch", 1}});
+  const train::Serving serve = serving(trainer);
   train::TextContinuation euros = digits();
   euros.text = [](std::span<const int32_t> tokens) {
     constexpr std::string_view kEuro = "\xe2\x82\xac";
@@ -178,7 +184,7 @@ TEST(ContinueText, GivesWholeCharacters) {
     pieces.emplace_back(piece);
     return true;
   };
-  train::continue_text(*network, euros, "1", {.tokens = 6}, keep);
+  train::continue_text(serve, euros, "1", {.tokens = 6}, keep);
   EXPECT_EQ(pieces, (std::vector<std::string>(2, "\xe2\x82\xac")));
 }
 

@@ -39,6 +39,7 @@ class Variables {
   const Shape& shape(const std::string& name) const;
   int64_t bytes() const;
   Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
 
   // What executables make of variables once (folded, packed, in another precision) they keep here for each
   // other, as long as one of them does: `derived` under a text that says what it is made of, null where there

@@ -16,6 +16,8 @@ struct LinearOptions {
   // The input is a flattened [height, width, channels] of this shape; files store it as channels, height,
   // width.
   Shape flattened_from;
+  // Files store it as [features, outputs]; not with flattened_from.
+  bool transposed_in_files = false;
   Initializer weight = fan_in_uniform();
   std::optional<Initializer> bias_start = {};  // none: uniform as torch's, by the number of inputs
 };
@@ -55,6 +57,9 @@ struct BatchNormOptions {
 Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options = {});
 
 Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+// x / sqrt(mean of x² + epsilon), times a weight, along the last axis (Zhang and Sennrich 2019,
+// arXiv:1910.07467).
+Value* rms_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon = 1e-5);
 Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 

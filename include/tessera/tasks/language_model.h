@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "tessera/models/decoder.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/prediction.h"
@@ -12,22 +13,22 @@
 namespace tessera::tasks {
 
 struct LanguageModelOptions {
-  int64_t tokens = 64;       // of a row, two or more
-  int64_t vocabulary = 256;  // tokens are below it
-  int64_t width = 64;
-  int64_t heads = 4;
-  int64_t layers = 2;
-  double dropout = 0;  // of the embeddings and of what each layer adds
+  models::DecoderConfig network = {
+      .vocabulary = 256, .width = 64, .layers = 2, .heads = 4, .inner = 256, .positions = 64};
+  int64_t tokens = 64;  // of a row, two or more, and no more than there are positions
 };
 
-// The decoder of GPT-2 (Radford et al. 2019): layers that norm first and attend to what stands before, a
-// position's embedding beside the word's, and the words' embeddings as the output's weights.
+// A decoder (models/decoder.h) that is trained on rows of tokens.
 //   inputs:    tokens int32 [batch, tokens]
 //   objective: loss, the mean cross-entropy in nats of every token but a row's first
 //   served:    logits fp32 [batch, tokens, vocabulary], of the token after each place; of the one after a
 //              row's last it has learned nothing
 // Throws Error(invalid_argument) where a row has nothing to foretell.
 nn::Task language_model(const LanguageModelOptions& options = {});
+
+// train::TextContinuation::passes of such a network. Throws Error(invalid_argument) where it is built, for a
+// capacity that is more than the positions.
+nn::Task language_model_passes(const models::DecoderConfig& network, int64_t capacity);
 
 // "bits_per_token", the cross-entropy to the base 2, and "next_accuracy", how many tokens are the likeliest
 // ones.

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/compile/executable.h"
+#include "tessera/compile/executable_family.h"
+#include "tessera/nn/task.h"
 
 namespace tessera::train {
 
@@ -24,13 +25,45 @@ struct Sampling {
 // a sampling out of range or no logits, Error(not_finite) where a logit is NaN or all are minus infinity.
 int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int64_t step);
 
-// What text is to a network that serves "logits" [batch, tokens, vocabulary] of "tokens" [batch, tokens], at
-// each place for the token after it.
+// What computes what a task serves: serve() or Trainer::serve().
+using Serving = std::function<ExecutableFamily(const nn::Task& task)>;
+
+// What text is to a network that goes on with it.
 struct TextContinuation {
-  int64_t row = 0;  // tokens of a row that the network is given; after the last it has never foretold one
+  int64_t window = 0;          // tokens that it sees at most
   std::vector<int32_t> start;  // what a text without a prompt goes on from; empty: it needs one
   std::function<std::vector<int32_t>(std::string_view text)> tokens;
   std::function<std::string(std::span<const int32_t> tokens)> text;
+  // The network's passes over one row of text, with room for so many tokens in states that advance.
+  //   inputs: tokens int32 [1, tokens]; places int32 [tokens], where in the row each stands, negative for
+  //   what
+  //           fills up; last int32 [1], which of the tokens is the last
+  //   served: logits fp32 [1, vocabulary] of the token after that
+  std::function<nn::Task(int64_t capacity)> passes;
+};
+
+// One row of text as a network reads it: in passes, each of which goes on where the one before it ended. What
+// the network keeps of the tokens stays on the device. One thread at a time uses it.
+class TextReader {
+ public:
+  // Compiles a pass over a block of tokens and one over a single token. Throws as compile().
+  TextReader(const TextContinuation& continuation, const Serving& serve, int64_t capacity);
+
+  // fp32 [1, vocabulary]: logits of the token after these, which stand after all that was read before. Throws
+  // Error(invalid_argument) for none, or where there is no room for them.
+  Tensor read(std::span<const int32_t> tokens);
+  // What is read next begins a row.
+  void forget() { size_ = 0; }
+  int64_t size() const { return size_; }  // tokens that were read
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  Tensor pass(std::span<const int32_t> tokens);
+
+  int64_t capacity_;
+  int64_t block_;
+  ExecutableFamily passes_;
+  int64_t size_ = 0;
 };
 
 struct GenerationOptions {
@@ -38,10 +71,11 @@ struct GenerationOptions {
   Sampling sampling = {};
   std::vector<std::string> stops = {};  // the text ends before the first of them
 };
-// `network`: of one row (Trainer::served()). Gives `receive` the text after the prompt, piece by piece; it
-// returns false to have no more. Each token costs a run over a whole row. Returns how many tokens were drawn.
-// Throws as draw_token(), and Error(invalid_argument) where there is nothing to go on from.
-int64_t continue_text(Executable& network, const TextContinuation& continuation, std::string_view prompt,
+// Gives `receive` the text after the prompt, piece by piece; it returns false to have no more. The network
+// sees the last TextContinuation::window tokens of the prompt and those after them; where there is no room
+// for one more, the older half is forgotten. Returns how many tokens were drawn. Throws as draw_token() and
+// TextReader, and Error(invalid_argument) where there is nothing to go on from.
+int64_t continue_text(const Serving& serve, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,
                       const std::function<bool(std::string_view piece)>& receive);
 

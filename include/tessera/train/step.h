@@ -1,10 +1,12 @@
 // The graphs that training runs: the whole step of a phase as one graph, and evaluation.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tessera/compile/executable_family.h"
 #include "tessera/compile/feeds.h"
 #include "tessera/passes/pass.h"
 #include "tessera/train/phase.h"
@@ -65,6 +67,9 @@ inline constexpr const char* kDelayedStepsState = "delayed_steps";
 bool is_accumulated(const std::string& name);
 bool is_delayed(const std::string& name);
 
+// Every symbol of the task's inputs, with its size or 1.
+SymbolBindings all_sizes(const nn::Task& task, SymbolBindings sizes = {});
+
 // A graph, and the variables it reads, with their starting values and file layouts.
 struct StepGraph {
   std::unique_ptr<Graph> graph;
@@ -123,6 +128,13 @@ enum class Reading { evaluation, inference };
 StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
                        const std::function<bool(const nn::Variable&)>& averaged = {},
                        const nn::Ranks& ranks = {});
+
+// What computes the inference of a task at any sizes, on variables that hold its parameters, with
+// PassOptions::frozen. Its states are made, or made anew where they have another shape: what was compiled for
+// them before must not run any more.
+ExecutableFamily serve(const nn::Task& task, const std::shared_ptr<Variables>& variables,
+                       CompileOptions options = {},
+                       const std::function<bool(const nn::Variable&)>& averaged = {});
 
 // The inference of build_frozen() at any size: the symbols of the task's inputs stay. For those who hand it
 // on.

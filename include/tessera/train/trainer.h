@@ -147,6 +147,9 @@ class Trainer {
   // What computes it for batches of these extents, with the weights as they are now; for runs one after
   // another, until the trainer does something else.
   std::shared_ptr<Executable> served(const SymbolBindings& sizes);
+  // train::serve() of another task of this network, such as its passes over a row of text, with the weights
+  // as they are now.
+  ExecutableFamily serve(const nn::Task& task);
 
   // Parameters and running statistics, or their moving averages, in torchvision's layout: for inference and
   // exchange.

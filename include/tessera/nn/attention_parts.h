@@ -1,0 +1,56 @@
+// Parts of attention, for networks whose layers are not those of nn::self_attention().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/nn/context.h"
+
+namespace tessera::nn {
+
+// [N, tokens, parts * heads * width], each token's parts one after another (queries, keys, values), into so
+// many [N, heads, tokens, width].
+std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads);
+// [N, heads, tokens, width] -> [N, tokens, heads * width].
+Value* join_heads(Value* x);
+
+// Each query attends to the keys of its own place and of those before it. q: [N, heads, tokens, width], k and
+// v: [N, key heads, tokens, width], of which each serves as many neighboring heads (Ainslie et al. 2023,
+// arXiv:2305.13245) -> [N, heads, tokens, width].
+Value* causal_attention(Value* q, Value* k, Value* v);
+
+// Keys and values of the tokens of one row of text, which come in several passes: what a pass computes of its
+// tokens is kept on the device, and the next one attends to it.
+class AttentionCache {
+ public:
+  // places: int32 [tokens], where in the text the tokens of this pass stand, from 0 and below `capacity`.
+  // What has a negative place fills up: it is kept nowhere, and what is computed of it means nothing. A pass
+  // may begin anywhere: what was kept of its first place and of those after it is forgotten.
+  AttentionCache(Value* places, int64_t capacity);
+
+  Value* places() const { return places_; }
+  int64_t capacity() const { return capacity_; }
+  // As causal_attention(), of N = 1, with the keys and values of all places so far. They are two states that
+  // advance, "keys" and "values" in the present scope, fp32 [key heads * capacity, width].
+  Value* attend(Context& context, Value* q, Value* k, Value* v) const;
+
+ private:
+  Value* keep(Context& context, const std::string& name, Value* x) const;
+
+  Value* places_;
+  int64_t capacity_;
+  Value* hidden_;  // fp32 [1, 1, tokens, capacity], added to scores
+};
+
+// By how much rotary positions (Su et al. 2021, arXiv:2104.09864) rotate: fp32 [tokens, width / 2] each.
+struct RotaryAngles {
+  Value* cosines;
+  Value* sines;
+};
+// places: int32 [tokens]. Pair i of a head's numbers rotates by place * base^(-2i / width).
+RotaryAngles rotary_angles(Value* places, int64_t width, double base);
+// x: [N, heads, tokens, width], an even width, whose number i is paired with number width / 2 + i.
+Value* rotate(Value* x, const RotaryAngles& angles);
+
+}  // namespace tessera::nn

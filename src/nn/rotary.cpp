@@ -1,0 +1,30 @@
+#include <cmath>
+
+#include "tessera/base/error.h"
+#include "tessera/nn/attention_parts.h"
+#include "tessera/ops/expression.h"
+
+namespace tessera::nn {
+
+RotaryAngles rotary_angles(Value* places, int64_t width, double base) {
+  require(width > 0 && width % 2 == 0, ErrorCode::invalid_argument,
+          "rotary positions of heads of {} numbers: they go in pairs", width);
+  Graph& graph = places->graph();
+  const Dimension& tokens = places->shape()[0];
+  Tensor frequencies(DataType::fp32, {1, width / 2});
+  for (int64_t i = 0; i < width / 2; ++i)
+    frequencies.set(i, std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+  Value* angles = ops::multiply(ops::reshape(ops::cast(places, DataType::fp32), {tokens, 1}),
+                                ops::constant(graph, std::move(frequencies)));
+  return {ops::cos(angles), ops::sin(angles)};
+}
+
+Value* rotate(Value* x, const RotaryAngles& angles) {
+  const int64_t half = x->shape()[3].value() / 2;
+  const std::vector<Value*> halves = ops::split(x, {half, half}, 3);
+  const ops::Expression first = halves[0], second = halves[1];
+  return ops::concat(
+      {first * angles.cosines - second * angles.sines, second * angles.cosines + first * angles.sines}, 3);
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,148 @@
+// Passes with kept keys and values beside those over whole rows.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tessera/models/formula.h"
+#include "tessera/tasks/language_model.h"
+#include "tessera/train/generation.h"
+#include "tessera/train/step.h"
+
+#include "models/golden_network.h"
+#include "models/small_decoders.h"
+#include "support/compare.h"
+#include "support/devices.h"
+#include "support/expect_error.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kPositions = 170;  // of which a prompt takes several blocks
+
+models::DecoderConfig with_positions(models::DecoderConfig config) {
+  config.positions = kPositions;
+  return config;
+}
+
+// A network on a device, with weights by the formula.
+class Network {
+ public:
+  Network(const models::DecoderConfig& config, const std::shared_ptr<Device>& device)
+      : config_(config),
+        variables_(formula_variables(device, models::decoder_variables(config))),
+        whole_(serve()(tasks::language_model({.network = config, .tokens = config.positions}))) {}
+
+  train::Serving serve() const {
+    return [variables = variables_](const nn::Task& task) { return train::serve(task, variables, {}); };
+  }
+  train::TextContinuation continuation(int64_t window) const {
+    return {.window = window,
+            .start = {},
+            .tokens = [](std::string_view text) { return std::vector<int32_t>(text.begin(), text.end()); },
+            .text =
+                [](std::span<const int32_t> tokens) {
+                  std::string text;
+                  for (const int32_t token : tokens) text += static_cast<char>(token);
+                  return text;
+                },
+            .passes = [config = config_](
+                          int64_t capacity) { return tasks::language_model_passes(config, capacity); }};
+  }
+  // By a pass over the whole row, of which these tokens are the beginning.
+  std::vector<double> logits_after(std::span<const int32_t> tokens) {
+    Tensor row(DataType::int32, {1, kPositions});
+    std::copy(tokens.begin(), tokens.end(), row.data<int32_t>().begin());
+    const Tensor logits = whole_.at({{"batch", 1}})->run({{"tokens", row}}).at("logits");
+    const std::vector<double> all = logits.to_doubles();
+    const auto end = all.begin() + std::ssize(tokens) * config_.vocabulary;
+    return {end - config_.vocabulary, end};
+  }
+
+ private:
+  models::DecoderConfig config_;
+  std::shared_ptr<Variables> variables_;
+  ExecutableFamily whole_;
+};
+
+// 1e-5 are a hundred and sixty roundings to fp32, of logits of a few layers of numbers of about one; sums are
+// of other parts, as attention looks at places that hold nothing yet.
+constexpr Tolerance kRounding{.absolute = 1e-5, .relative = 1e-5};
+
+// In parts of all sizes: single tokens, less than a block, a block, and more than one; then from the
+// beginning, over what is left of the row before.
+TEST(TextReader, SaysWhatPassesOverWholeRowsSay) {
+  const Tensor labels = models::formula::labels("text", kPositions, 29);
+  const std::span<const int32_t> tokens = std::as_const(labels).data<int32_t>();
+  for (const auto& device : available_devices()) {
+    for (const auto& [name, config] : small_decoders()) {
+      Network network(with_positions(config), device);
+      train::TextReader reader(network.continuation(kPositions), network.serve(), kPositions);
+      for (const std::vector<size_t>& parts : {std::vector<size_t>{1, 1, 20, 64, 1, 66, 17}, {150, 1, 1}}) {
+        SCOPED_TRACE(name + " on " + device->description().name);
+        reader.forget();
+        size_t end = 0;
+        for (const size_t part : parts) {
+          const Tensor logits = reader.read(tokens.subspan(end, part));
+          end += part;
+          ASSERT_EQ(logits.shape(), (Shape{1, 29}));
+          expect_close(logits, network.logits_after(tokens.first(end)), kRounding,
+                       "after " + std::to_string(end));
+        }
+        EXPECT_EQ(reader.size(), static_cast<int64_t>(end));
+      }
+    }
+  }
+}
+
+TEST(TextReader, RefusesMoreThanThereIsRoomFor) {
+  Network network(with_positions(small_decoders().front().config), Device::cpu());
+  train::TextReader reader(network.continuation(8), network.serve(), 8);
+  const std::vector<int32_t> tokens(9, 1);
+  EXPECT_ERROR(reader.read(tokens), ErrorCode::invalid_argument, "9 tokens after 0", "room for 8");
+  reader.read(std::span(tokens).first(8));
+  EXPECT_ERROR(reader.read(std::span(tokens).first(1)), ErrorCode::invalid_argument, "1 tokens after 8");
+  EXPECT_ERROR(reader.read({}), ErrorCode::invalid_argument, "no tokens");
+  EXPECT_ERROR(train::TextReader(network.continuation(8), network.serve(), kPositions + 1),
+               ErrorCode::invalid_argument, "171 tokens", "170 positions");
+}
+
+// The likeliest tokens are those of passes over whole rows, of which the older half is forgotten when there
+// is no room for one more.
+TEST(ContinueText, TakesTheTokensThatPassesOverWholeRowsGive) {
+  for (const auto& [name, config] : small_decoders()) {
+    Network network(with_positions(config), Device::cpu());
+    for (const int64_t window : {int64_t{7}, int64_t{100}}) {
+      for (const size_t prompt : {size_t{1}, size_t{5}, size_t{130}}) {
+        SCOPED_TRACE(name + ", " + std::to_string(prompt) + " tokens seen by " + std::to_string(window));
+        std::vector<int32_t> tokens(prompt);
+        for (size_t i = 0; i < prompt; ++i)
+          tokens[i] = static_cast<int32_t>(1 + models::formula::label("prompt", i, 28));
+        const std::string given(tokens.begin(), tokens.end());
+        constexpr int64_t kDrawn = 30;
+        std::string expected;
+        auto seen = std::min(window, std::ssize(tokens));
+        for (int64_t drawn = 0; drawn < kDrawn; ++drawn) {
+          if (seen > window) seen = window - window / 2;
+          const std::vector<double> logits =
+              network.logits_after(std::span(tokens).last(static_cast<size_t>(seen)));
+          tokens.push_back(
+              static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+          ++seen;
+          expected += static_cast<char>(tokens.back());
+        }
+        std::string text;
+        const auto keep = [&](std::string_view piece) {
+          text += piece;
+          return true;
+        };
+        const train::GenerationOptions options{.tokens = kDrawn, .sampling = {.temperature = 0}};
+        EXPECT_EQ(train::continue_text(network.serve(), network.continuation(window), given, options, keep),
+                  kDrawn);
+        EXPECT_EQ(text, expected);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing
