@@ -62,6 +62,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/registry.h
     tessera/data/rows.h
     tessera/data/safetensors.h
+    tessera/data/safetensors_parts.h
     tessera/data/shards.h
     tessera/data/source.h
     tessera/data/text.h
@@ -72,6 +73,7 @@ set(TESSERA_USER_HEADERS
     tessera/models/bert.h
     tessera/models/bert_files.h
     tessera/models/decoder.h
+    tessera/models/decoder_files.h
     tessera/models/model.h
     tessera/models/registry.h
     tessera/nn/attention_parts.h
@@ -93,6 +95,7 @@ set(TESSERA_USER_HEADERS
     tessera/report/sections.h
     tessera/tasks/bert_pretraining.h
     tessera/tasks/click_through.h
+    tessera/tasks/decoder_folder.h
     tessera/tasks/gan.h
     tessera/tasks/image_classification.h
     tessera/tasks/language_model.h

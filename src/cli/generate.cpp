@@ -1,9 +1,12 @@
 #include <cstdio>
+#include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
 #include "tessera/recipe/run.h"
+#include "tessera/tasks/decoder_folder.h"
 
 #include "cli/run_options.h"
 
@@ -16,19 +19,37 @@ struct GenerateArguments {
   train::GenerationOptions options;
 };
 
+// What a training left has a recipe; what transformers left has none.
+bool is_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / "recipe.toml", ignored) ||
+         !std::filesystem::exists(folder / "config.json", ignored);
+}
+
+tasks::TextNetwork open_network(const RunArguments& arguments) {
+  if (!is_run(arguments.folder)) {
+    require(arguments.data.empty(), ErrorCode::invalid_argument, "{} has no recipe that --data could change",
+            arguments.folder);
+    const std::string device = arguments.device.empty() ? "auto" : arguments.device;
+    return tasks::open_decoder_folder(arguments.folder, Device::open(device));
+  }
+  const auto run =
+      std::make_shared<recipe::FinishedRun>(recipe::open_run(arguments.folder, overrides_of(arguments)));
+  require(run->workload.continuation != nullptr, ErrorCode::invalid_argument,
+          "networks of the task '{}' do not go on with text", run->workload.task.name);
+  return {.continuation = run->workload.continuation(),
+          .serve = [run](const nn::Task& task) { return run->trainer.serve(task); }};
+}
+
 void run_generate(const GenerateArguments& arguments) {
-  recipe::FinishedRun run = recipe::open_run(arguments.run.folder, overrides_of(arguments.run));
-  require(run.workload.continuation != nullptr, ErrorCode::invalid_argument,
-          "networks of the task '{}' do not go on with text", run.workload.task.name);
-  const train::TextContinuation continuation = run.workload.continuation();
-  const auto serve = [&run](const nn::Task& task) { return run.trainer.serve(task); };
+  const tasks::TextNetwork network = open_network(arguments.run);
   // As it comes: a text is read while the rest of it is made.
   const auto print = [](std::string_view piece) {
     fmt::print("{}", piece);
     return std::fflush(stdout) == 0;
   };
   print(arguments.prompt);
-  train::continue_text(serve, continuation, arguments.prompt, arguments.options, print);
+  train::continue_text(network.serve, network.continuation, arguments.prompt, arguments.options, print);
   fmt::print("\n");
 }
 
@@ -38,6 +59,8 @@ void add_generate(CLI::App* command) {
       "          tessera generate runs/decoder --tokens 400 --top-p 0.9 --stop % --seed 3");
   auto arguments = std::make_shared<GenerateArguments>();
   add_run_arguments(*command, arguments->run);
+  command->get_option("run")->description(
+      "Folder that `tessera train --out` filled, or transformers with a network of GPT-2's or Llama's form");
   train::GenerationOptions& options = arguments->options;
   command->add_option("--prompt", arguments->prompt, "What to go on from");
   command->add_option("--tokens", options.tokens, "How many at most")

@@ -1,6 +1,9 @@
 // Language models as recipes ask for them: on the bytes of texts, or on token shards.
+#include <filesystem>
+
 #include <fmt/format.h>
 
+#include "tessera/models/decoder_files.h"
 #include "tessera/tasks/language_model.h"
 #include "tessera/train/task_registry.h"
 
@@ -61,6 +64,9 @@ train::Workload create(const Options& settings) {
   workload.predictions = [text, settings]() -> train::PredictionSet {
     return {rows_in_order({{"tokens", text->tokens_to_look_at()}}, settings),
             language_model_text(text->shown())};
+  };
+  workload.write_beside_weights = [network = options.network](const std::filesystem::path& folder) {
+    models::write_decoder_config(folder / "config.json", network);
   };
   workload.continuation = [text, network = options.network] {
     train::TextContinuation continuation = text->continuation();

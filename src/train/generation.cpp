@@ -136,11 +136,15 @@ int64_t continue_text(const Serving& serve, const TextContinuation& continuation
   int64_t unread = std::min(before, window), drawn = 0;
   while (drawn < options.tokens) {
     const Tensor logits = reader.read(std::span(tokens).last(static_cast<size_t>(unread)));
-    tokens.push_back(static_cast<int32_t>(draw_token(logits.data<float>(), options.sampling, drawn)));
-    ++drawn;
+    const auto token = static_cast<int32_t>(draw_token(logits.data<float>(), options.sampling, drawn));
+    const bool ends = std::ranges::find(continuation.ends, token) != continuation.ends.end();
+    if (!ends) {
+      tokens.push_back(token);
+      ++drawn;
+    }
     unread = 1;
     const std::span<const int32_t> after = std::span(tokens).subspan(static_cast<size_t>(before));
-    if (!told.tell(after, drawn == options.tokens, receive)) break;
+    if (!told.tell(after, ends || drawn == options.tokens, receive) || ends) break;
     if (reader.size() < window) continue;
     reader.forget();
     unread = window - window / 2;

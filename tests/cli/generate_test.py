@@ -1,5 +1,6 @@
 """`tessera generate`: going on with text, of bytes and of tokens."""
 
+import shutil
 import unittest
 
 from program import ProgramTest
@@ -54,6 +55,16 @@ class GenerateTest(ProgramTest):
         run = self.train_on(self.root / "shards", "tokens")
         told = self.call("generate", run, "--prompt", "one two", "--temperature", 0, "--tokens", 20)
         self.assertTrue(told.startswith("one two "), told)
+        # As transformers would leave it.
+        folder = self.root / "folder"
+        shutil.copytree(self.root / "shards" / "tokenizer", folder)
+        for name in ("config.json", "model.safetensors"):
+            shutil.copy(run / name, folder)
+        few = ("--prompt", "one two", "--temperature", 0, "--tokens", 8)
+        self.assertEqual(self.call("generate", folder, *few), self.call("generate", run, *few))
+        self.refuses(("generate", folder, "--data", "texts"), 2, "no recipe")
+        (folder / "model.safetensors").unlink()
+        self.refuses(("generate", folder, "--device", "cpu"), 5, "model.safetensors.index.json")
         # Of a vocabulary of all bytes and a few words: what it learned, not what it began with.
         self.assertLessEqual(set(told), set("onetwothreefourfive \n"), told)
 

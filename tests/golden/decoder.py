@@ -3,7 +3,7 @@ with logits, loss and gradients, their config.json and the names in their files,
 training. In the environment of bert.py:
 
     build/transformers/bin/python tests/golden/decoder.py              # writes decoder.safetensors and language_model.json
-    build/transformers/bin/python tests/golden/decoder.py compare FOLDER... # of transformers' files, by build/release
+    build/transformers/bin/python tests/golden/decoder.py compare TESSERA FOLDER... # the program, transformers' files
 
 `compare` lets transformers go on with a text, always by the likeliest token, and says where `tessera generate` differs.
 """
@@ -115,7 +115,7 @@ def make_curves():
     (FOLDER / "language_model.json").write_text(json.dumps(golden, indent=1) + "\n")
 
 
-def compare(*folders):
+def compare(program, *folders):
     prompt = "The trouble with"
     for folder in folders:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -123,7 +123,7 @@ def compare(*folders):
         given = tokenizer(prompt, return_tensors="pt")
         said = model.generate(**given, max_new_tokens=40, do_sample=False, eos_token_id=None, pad_token_id=0)
         expected = tokenizer.decode(said[0], skip_special_tokens=True)
-        own = subprocess.run([FOLDER.parents[1] / "build/release/bin/tessera", "generate", folder, "--prompt", prompt, "--tokens", "40",
+        own = subprocess.run([program, "generate", folder, "--prompt", prompt, "--tokens", "40",
                               "--temperature", "0"], capture_output=True, text=True, check=True).stdout.removesuffix("\n")
         print(folder, "equal" if own == expected else f"differs:\n  {expected!r}\n  {own!r}")
 

@@ -149,6 +149,21 @@ TEST(ContinueText, GoesOnPastARow) {
   EXPECT_EQ(text_after("0", {.tokens = 5, .stops = {"59"}}), "12345 5");
 }
 
+TEST(ContinueText, EndsBeforeATokenThatEndsIt) {
+  train::Trainer trainer = counting_trainer();
+  train::TextContinuation ending = digits();
+  ending.ends = {9, 7};
+  std::string text;
+  const auto keep = [&](std::string_view piece) {
+    text += piece;
+    return true;
+  };
+  // What may be the beginning of a stop is given then.
+  const train::GenerationOptions options{.tokens = 20, .sampling = {.temperature = 0}, .stops = {"67"}};
+  EXPECT_EQ(train::continue_text(serving(trainer), ending, "23", options, keep), 3);
+  EXPECT_EQ(text, "456");
+}
+
 TEST(ContinueText, EndsWhereNoMoreIsWanted) {
   train::Trainer trainer = counting_trainer();
   const train::Serving serve = serving(trainer);

@@ -10,7 +10,8 @@
 
 namespace tessera::models {
 
-// The weights of a file by the names of bert_variables(config, form), fp32. The names of BertModel, with or
+// The weights of a file, of several with an index, or of a folder that holds either (data::SafetensorsParts),
+// by the names of bert_variables(config, form), fp32. The names of BertModel, with or
 // without `bert.` before them, are known, and so are older files: a LayerNorm's gamma and beta, places that
 // are numbered (position_ids), and copies of the words' table and its bias (cls.predictions.decoder), which
 // must be equal to what they are copies of. Throws Error(io), and Error(invalid_file) naming the tensor that

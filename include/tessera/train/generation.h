@@ -30,8 +30,9 @@ using Serving = std::function<ExecutableFamily(const nn::Task& task)>;
 
 // What text is to a network that goes on with it.
 struct TextContinuation {
-  int64_t window = 0;          // tokens that it sees at most
-  std::vector<int32_t> start;  // what a text without a prompt goes on from; empty: it needs one
+  int64_t window = 0;              // tokens that it sees at most
+  std::vector<int32_t> start;      // what a text without a prompt goes on from; empty: it needs one
+  std::vector<int32_t> ends = {};  // the text ends before the first of them
   std::function<std::vector<int32_t>(std::string_view text)> tokens;
   std::function<std::string(std::span<const int32_t> tokens)> text;
   // The network's passes over one row of text, with room for so many tokens in states that advance.
@@ -73,8 +74,9 @@ struct GenerationOptions {
 };
 // Gives `receive` the text after the prompt, piece by piece; it returns false to have no more. The network
 // sees the last TextContinuation::window tokens of the prompt and those after them; where there is no room
-// for one more, the older half is forgotten. Returns how many tokens were drawn. Throws as draw_token() and
-// TextReader, and Error(invalid_argument) where there is nothing to go on from.
+// for one more, the older half is forgotten. Returns how many tokens were drawn, without one that ends the
+// text. Throws as draw_token() and TextReader, and Error(invalid_argument) where there is nothing to go on
+// from.
 int64_t continue_text(const Serving& serve, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,
                       const std::function<bool(std::string_view piece)>& receive);
