@@ -57,21 +57,29 @@ DecoderConfig read_gpt2(const ConfigFile& file) {
   return config;
 }
 
+template <typename Scaling, typename Each>
+void visit_scaling(Scaling& scaling, const Each& each) {
+  each("factor", scaling.factor);
+  each("low_freq_factor", scaling.low);
+  each("high_freq_factor", scaling.high);
+  each("original_max_position_embeddings", scaling.positions);
+}
+
 // Newer files have the base among what they say of positions.
 void read_positions(const ConfigFile& file, DecoderConfig& config) {
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const Json parameters = file.value(key);
-    if (parameters.is_null()) continue;
-    require(parameters.is_object(), ErrorCode::invalid_file, "{}: '{}' is {}, expected an object",
-            file.name(), key, parameters.dump());
-    const Json kind = parameters.value("rope_type", parameters.value("type", Json("default")));
-    require(kind == "default", ErrorCode::unsupported,
-            "{}: positions of '{}' are scaled by {}, only 'default' is supported", file.name(), key,
+    if (!file.has(key)) continue;
+    const ConfigFile positions = file.part(key);
+    const Json kind = positions.has("rope_type") ? positions.value("rope_type") : positions.value("type");
+    require(kind.is_null() || kind == "default" || kind == "llama3", ErrorCode::unsupported,
+            "{}: positions are scaled by {}, only \"default\" and \"llama3\" are supported", positions.name(),
             kind.dump());
-    const Json base = parameters.value("rope_theta", Json(config.rotary_base));
-    require(base.is_number(), ErrorCode::invalid_file, "{}: 'rope_theta' is {}, expected a number",
-            file.name(), base.dump());
-    config.rotary_base = base.get<double>();
+    positions.expect({{"partial_rotary_factor", 1.0}});
+    positions.read_if_there("rope_theta", config.rotary_base);
+    if (kind != "llama3") continue;
+    config.rotary_scaling.emplace();
+    visit_scaling(*config.rotary_scaling,
+                  [&](const char* name, auto& value) { positions.read(name, value); });
   }
 }
 
@@ -140,6 +148,11 @@ void write_decoder_config(const std::filesystem::path& path, const DecoderConfig
     if (whole.key_heads == 0) whole.key_heads = whole.heads;
     if (whole.head_width == 0) whole.head_width = whole.width / whole.heads;
     visit_llama(whole, put, put);
+    if (config.rotary_scaling) {
+      Json& scaling = json["rope_scaling"] = {{"rope_type", "llama3"}};
+      visit_scaling(*config.rotary_scaling,
+                    [&](const char* key, const auto& value) { scaling[key] = value; });
+    }
   }
   // transformers takes tokens for these of its own, which our vocabularies need not have.
   json["bos_token_id"] = nullptr;

@@ -44,7 +44,8 @@ Value* inner_layers(nn::Context& context, const DecoderConfig& config, Value* x)
 
 Value* llama_decoder(nn::Context& context, const DecoderConfig& config, Value* tokens,
                      const DecoderPass& pass) {
-  const nn::RotaryAngles angles = nn::rotary_angles(pass.places, head_width(config), config.rotary_base);
+  const nn::RotaryAngles angles =
+      nn::rotary_angles(pass.places, head_width(config), config.rotary_base, config.rotary_scaling);
   ops::Expression x = nn::embedding(context, "embed_tokens", tokens, config.vocabulary, config.width,
                                     {.weight = nn::normal(config.deviation)});
   const auto added = [&](Value* part) { return nn::dropout(context, part, config.dropout); };

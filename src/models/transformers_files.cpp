@@ -56,8 +56,15 @@ void save_stored(const std::filesystem::path& path, const std::map<std::string, 
 }
 
 ConfigFile::ConfigFile(const std::filesystem::path& path)
-    : name_(path.string()), json_(nlohmann::json::parse(read_text_file(path), nullptr, false)) {
+    : ConfigFile(path.string(), nlohmann::json::parse(read_text_file(path), nullptr, false)) {}
+
+ConfigFile::ConfigFile(std::string name, nlohmann::json json)
+    : name_(std::move(name)), json_(std::move(json)) {
   require(json_.is_object(), ErrorCode::invalid_file, "{}: no JSON object", name_);
+}
+
+ConfigFile ConfigFile::part(const char* key) const {
+  return {fmt::format("{}: '{}'", name_, key), value(key)};
 }
 
 nlohmann::json ConfigFile::value(const char* key) const {
@@ -76,9 +83,12 @@ void ConfigFile::read_if_there(const char* key, int64_t& value, int64_t least) c
 }
 
 void ConfigFile::read_if_there(const char* key, double& value) const {
-  if (!has(key)) return;
-  require(json_.at(key).is_number(), ErrorCode::invalid_file, "{}: '{}' is {}, expected a number", name_, key,
-          json_.at(key).dump());
+  if (has(key)) read(key, value);
+}
+
+void ConfigFile::read(const char* key, double& value) const {
+  require(has(key) && json_.at(key).is_number(), ErrorCode::invalid_file, "{}: '{}' is {}, expected a number",
+          name_, key, this->value(key).dump());
   value = json_.at(key).get<double>();
 }
 

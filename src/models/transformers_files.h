@@ -41,12 +41,15 @@ class ConfigFile {
   explicit ConfigFile(const std::filesystem::path& path);
 
   const std::string& name() const { return name_; }
+  // An object in it. Throws Error(invalid_file) where it is none.
+  ConfigFile part(const char* key) const;
   bool has(const char* key) const { return json_.contains(key) && !json_.at(key).is_null(); }
   // Null where there is none.
   nlohmann::json value(const char* key) const;
   // Throw Error(invalid_file) naming the key: where it is missing or no whole number of at least `least`;
   // and, of what may be left out and stays as it is, where it is no number or boolean.
   void read(const char* key, int64_t& value, int64_t least = 1) const;
+  void read(const char* key, double& value) const;
   void read_if_there(const char* key, int64_t& value, int64_t least = 1) const;
   void read_if_there(const char* key, double& value) const;
   void read_if_there(const char* key, bool& value) const;
@@ -55,6 +58,8 @@ class ConfigFile {
   void expect(const nlohmann::json& known) const;
 
  private:
+  ConfigFile(std::string name, nlohmann::json json);
+
   std::string name_;
   nlohmann::json json_;
 };

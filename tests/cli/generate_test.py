@@ -39,6 +39,8 @@ class GenerateTest(ProgramTest):
         self.assertNotEqual(drawn, other)
         stopped = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--stop", " ")
         self.assertEqual(stopped, "two three\n")
+        first = self.call("generate", run, "--prompt", "two thr", "--top-k", 1, "--tokens", 30)
+        self.assertEqual(first, surely)
         # Without a prompt, and beyond what a row of the training holds.
         self.assertEqual(len(self.call("generate", run, "--tokens", 40)), 41)
 

@@ -36,6 +36,10 @@ CASES = {
     "llama_tied": lambda: transformers.LlamaConfig(
         **LLAMA, head_dim=6, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 300.0}),
+    # Of four pairs one rotates as before, one by something between, and two by a sixth.
+    "llama_scaled": lambda: transformers.LlamaConfig(
+        **LLAMA, head_dim=8, rope_parameters={"rope_type": "llama3", "rope_theta": 300.0, "factor": 6.0, "low_freq_factor": 1.0,
+                                              "high_freq_factor": 4.0, "original_max_position_embeddings": 64}),
 }
 
 

@@ -53,10 +53,8 @@ TEST(DecoderConfigFile, IsWhatTransformersWrites) {
   const TemporaryFolder folder;
   const auto path = folder / "config.json";
   for (const auto& [name, config] : small_decoders()) {
-    DecoderConfig expected = config;
-    // The default of transformers' configurations of GPT-2 and ours.
     write_file(path, golden_files(name).at("config").dump());
-    EXPECT_EQ(models::read_decoder_config(path), expected) << name;
+    EXPECT_EQ(models::read_decoder_config(path), config) << name;
     models::write_decoder_config(path, config);
     EXPECT_EQ(models::read_decoder_config(path), config) << name;
     // Each key that it writes says what transformers says.
@@ -89,6 +87,8 @@ TEST(DecoderConfigFile, SaysWhatIsNotSupported) {
   expect("llama", "rope_parameters", {{"rope_type", "yarn"}, {"rope_theta", 1e4}}, ErrorCode::unsupported);
   expect("llama", "rope_scaling", {{"type", "linear"}, {"factor", 2.0}}, ErrorCode::unsupported);
   expect("llama", "rope_scaling", "linear", ErrorCode::invalid_file);
+  expect("llama", "rope_parameters", {{"partial_rotary_factor", 0.5}}, ErrorCode::unsupported);
+  expect("llama", "rope_scaling", {{"rope_type", "llama3"}, {"factor", 2.0}}, ErrorCode::invalid_file);
   expect("llama", "rms_norm_eps", "small", ErrorCode::invalid_file);
   write_file(path, "[]");
   EXPECT_ERROR(models::read_decoder_config(path), ErrorCode::invalid_file, "no JSON object");

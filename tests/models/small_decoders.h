@@ -37,7 +37,15 @@ inline std::vector<SmallDecoder> small_decoders() {
   tied.rotary_base = 300;
   tied.attention_bias = true;
   tied.inner_bias = true;
-  return {{"gpt2", gpt2}, {"gpt2_untied", untied}, {"llama", llama}, {"llama_tied", tied}};
+  models::DecoderConfig scaled = llama;
+  scaled.head_width = 8;
+  scaled.rotary_base = 300;
+  scaled.rotary_scaling = nn::RotaryScaling{.factor = 6, .positions = 64};
+  return {{"gpt2", gpt2},
+          {"gpt2_untied", untied},
+          {"llama", llama},
+          {"llama_tied", tied},
+          {"llama_scaled", scaled}};
 }
 
 }  // namespace tessera::testing

@@ -38,7 +38,8 @@ struct DecoderConfig {
   // Of Llama's form alone.
   int64_t key_heads = 0;       // a divisor of the heads; 0: as many
   int64_t head_width = 0;      // an even number; 0: the heads divide the width
-  double rotary_base = 10000;  // rotary_angles()
+  double rotary_base = 10000;  // nn::rotary_angles()
+  std::optional<nn::RotaryScaling> rotary_scaling = {};
   bool attention_bias = false;
   bool inner_bias = false;
   bool operator==(const DecoderConfig&) const = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,19 @@ struct RotaryAngles {
   Value* cosines;
   Value* sines;
 };
-// places: int32 [tokens]. Pair i of a head's numbers rotates by place * base^(-2i / width).
-RotaryAngles rotary_angles(Value* places, int64_t width, double base);
+// For longer rows than a network was first trained on, as in Llama 3.1: pairs that turn around fewer than
+// `low` times in `positions` places rotate by a factor less, those that do so more than `high` times as
+// before, and those between by something between.
+struct RotaryScaling {
+  double factor = 8;
+  double low = 1;
+  double high = 4;
+  int64_t positions = 8192;
+  bool operator==(const RotaryScaling&) const = default;
+};
+// places: int32 [tokens]. Pair i of a head's numbers rotates by place * base^(-2i / width), unless scaled.
+RotaryAngles rotary_angles(Value* places, int64_t width, double base,
+                           const std::optional<RotaryScaling>& scaling = {});
 // x: [N, heads, tokens, width], an even width, whose number i is paired with number width / 2 + i.
 Value* rotate(Value* x, const RotaryAngles& angles);
 
