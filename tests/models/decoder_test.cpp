@@ -63,6 +63,7 @@ TEST(Decoder, GivesTransformersLogitsLossAndGradientsOnEachDevice) {
   for (const auto& [name, config] : small_decoders()) {
     for (const auto& device : devices) {
       SCOPED_TRACE(name + " on " + device->description().name);
+      const std::string prefix = name + "/";
       const std::unique_ptr<Pass> pass = golden_pass(config);
       CompileOptions options;
       options.pipeline.verify = true;
@@ -71,12 +72,12 @@ TEST(Decoder, GivesTransformersLogitsLossAndGradientsOnEachDevice) {
       const Feeds outputs = executable->run(feeds);
       // 1e-5 are a hundred and sixty roundings to fp32, of sums of a few layers of numbers of about one.
       for (const char* output : {"logits", "loss"})
-        expect_close(outputs.at(output), golden.read(name + "/" + output).to_doubles(),
+        expect_close(outputs.at(output), golden.read(prefix + output).to_doubles(),
                      {.absolute = 1e-5, .relative = 1e-5}, output);
       for (const nn::Variable& variable : pass->variables) {
         const std::string key = "gradient." + variable.name;
         const Tensor own = nn::to_file_layout(variable, outputs.at(key));
-        EXPECT_TRUE(digest_is_close(own.to_doubles(), golden.read(name + "/" + key).to_doubles())) << key;
+        EXPECT_TRUE(digest_is_close(own.to_doubles(), golden.read(prefix + key).to_doubles())) << key;
       }
     }
   }
