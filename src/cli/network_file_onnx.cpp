@@ -20,8 +20,9 @@ class InputTypes {
       if (!main.constants.contains(input.name)) types_[input.name] = type_of(input);
     }
     for (const auto& [name, size] : sizes.others) {
-      require(symbols_.contains(name), ErrorCode::invalid_argument, "--size: '{}' has no size '{}'{}", path,
-              name, did_you_mean(name, {symbols_.begin(), symbols_.end()}));
+      if (symbols_.contains(name)) continue;
+      fail(ErrorCode::invalid_argument, "--size: '{}' has no size '{}'{}", path, name,
+           did_you_mean(name, {symbols_.begin(), symbols_.end()}));
     }
   }
 

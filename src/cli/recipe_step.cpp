@@ -44,10 +44,10 @@ size_t phase_of(const std::vector<train::Phase>& phases, const std::string& name
   std::vector<std::string> names;
   for (const train::Phase& phase : phases) names.push_back(phase.name.empty() ? phase.objective : phase.name);
   const auto found = std::ranges::find(names, name);
-  require(found != names.end(), ErrorCode::invalid_argument, "--phase: there is no phase '{}'{} (phases: {})",
-          name, did_you_mean(name, names),
-          names.empty() ? "one, without a name" : fmt::format("{}", fmt::join(names, ", ")));
-  return static_cast<size_t>(found - names.begin());
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  fail(ErrorCode::invalid_argument, "--phase: there is no phase '{}'{} (phases: {})", name,
+       did_you_mean(name, names),
+       names.empty() ? "one, without a name" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -51,10 +51,9 @@ std::shared_ptr<Device> Device::open(const std::string& name, std::string* fallb
   if (backend == "null") return null();
   if (backend == "auto") return fastest(options, fallback);
   const std::vector<std::string> backends{"auto", "cpu", "cuda", "null", "reference"};
-  require(backend == "cpu" || backend == "cuda" || has_plugin(backend), ErrorCode::invalid_argument,
-          "there is no device '{}'{} (devices: {})", name, did_you_mean(backend, backends),
-          fmt::join(backends, ", "));
-  return load_backend(backend, options);
+  if (backend == "cpu" || backend == "cuda" || has_plugin(backend)) return load_backend(backend, options);
+  fail(ErrorCode::invalid_argument, "there is no device '{}'{} (devices: {})", name,
+       did_you_mean(backend, backends), fmt::join(backends, ", "));
 }
 
 bool Device::has_plugin(const std::string& backend) {

@@ -97,8 +97,10 @@ class Reader {
     places_.assign(header_.size(), kUnread);
     for (size_t column = 0; column < columns_.size(); ++column) {
       const auto found = std::find(header_.begin(), header_.end(), columns_[column]);
-      require(found != header_.end(), ErrorCode::invalid_argument, "{}: there is no column '{}'{}", name_,
-              columns_[column], did_you_mean(columns_[column], header_));
+      if (found == header_.end()) {
+        fail(ErrorCode::invalid_argument, "{}: there is no column '{}'{}", name_, columns_[column],
+             did_you_mean(columns_[column], header_));
+      }
       size_t& place = places_[static_cast<size_t>(found - header_.begin())];
       require(place == kUnread, ErrorCode::invalid_argument, "{}: the column '{}' is asked for twice", name_,
               columns_[column]);

@@ -245,8 +245,8 @@ std::map<std::string, Item> Runner::run(const std::map<std::string, Item>& input
   std::vector<std::string> names;
   for (const Declaration& input : main.inputs) names.push_back(input.name);
   for (const auto& [name, item] : inputs) {
-    require(std::find(names.begin(), names.end(), name) != names.end(), ErrorCode::invalid_argument,
-            "there is no input '{}'{}", name, did_you_mean(name, names));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    fail(ErrorCode::invalid_argument, "there is no input '{}'{}", name, did_you_mean(name, names));
   }
   Frame frame(main);
   for (const Declaration& input : main.inputs) {

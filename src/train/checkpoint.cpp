@@ -52,8 +52,10 @@ void write_variables(Variables& variables, const std::vector<nn::Variable>& list
   std::map<std::string, Tensor> values;  // all are checked before the first is set
   for (const nn::Variable& variable : list) {
     const auto found = tensors.find(variable.name);
-    require(found != tensors.end(), ErrorCode::invalid_file, "{}: the tensor '{}' is missing{}", source,
-            variable.name, did_you_mean(variable.name, stored));
+    if (found == tensors.end()) {
+      fail(ErrorCode::invalid_file, "{}: the tensor '{}' is missing{}", source, variable.name,
+           did_you_mean(variable.name, stored));
+    }
     try {
       values.emplace(variable.name, nn::from_file_layout(variable, found->second));
     } catch (const Error& error) {

@@ -33,10 +33,8 @@ class Registry {
   }
   // Throws Error(invalid_argument) with the nearest name.
   const Entry& get(const std::string& name) const {
-    const Entry* entry = find(name);
-    require(entry != nullptr, ErrorCode::invalid_argument, "there is no {} '{}'{}", kind_, name,
-            did_you_mean(name, names()));
-    return *entry;
+    if (const Entry* entry = find(name)) return *entry;
+    fail(ErrorCode::invalid_argument, "there is no {} '{}'{}", kind_, name, did_you_mean(name, names()));
   }
   std::vector<std::string> names() const {  // sorted
     std::vector<std::string> names;

@@ -31,7 +31,8 @@ std::optional<double> parse_real(std::string_view text);
 // The candidate with the smallest edit distance to `name`, or "" when there is none within half its length.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
-// ", did you mean 'x'?" or "".
+// ", did you mean 'x'?" or "". For fail(), not for require(), which would compare all candidates where
+// nothing is wrong.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 // "1.5 GiB", "312 KiB", "17 B".
