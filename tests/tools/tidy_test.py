@@ -25,11 +25,12 @@ class TidyTest(TreeTest):
                                      "  auto moved = std::move(value);\n  return *moved + *value;\n}\n")
         self.assert_fails("check_tidy", "bugprone-use-after-move")
 
-    def test_precompiled_header_of_another_compiler(self):
+    def test_precompiled_header_and_memory_of_another_compiler(self):
         source = str(self.root / "src/base/a.cpp")
         self.write("build/cmake_pch.hxx", "#include <vector>\n")
         self.write("build/cmake_pch.hxx.gch", "of another compiler")
-        words = ["c++", "-std=c++20", "-Winvalid-pch", "-include", f"{self.root}/build/cmake_pch.hxx", "-c", source]
+        words = ["c++", "-std=c++20", "--param=ggc-min-heapsize=1048576", "-Winvalid-pch", "-include",
+                 f"{self.root}/build/cmake_pch.hxx", "-c", source]
         entry = {"directory": str(self.root), "file": source, "arguments": words}
         self.write("build/dev/compile_commands.json", json.dumps([entry]))
         self.write("src/base/a.cpp", "#include <vector>\nstd::vector<int> numbers() { return {1, 2}; }\n")
