@@ -7,12 +7,12 @@
 namespace tessera::testing {
 namespace {
 
-TEST(Growth, OfCompilationIsNearLinear) {
+TEST(Compilation, GrowsNearlyLinearlyWithTheGraph) {
   expect_near_linear_compilation(Device::null());
 }
 
 // As GPUs ask for it.
-TEST(Growth, OfCompilationWithGroupedClustersIsNearLinear) {
+TEST(Compilation, GrowsNearlyLinearlyWithGroupedClusters) {
   PassTarget target = Device::null()->pass_target({});
   target.reductions_per_cluster = 4;
   target.values_per_group = 100;
