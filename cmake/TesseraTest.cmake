@@ -66,13 +66,14 @@ function(tessera_test_program NAME)
 endfunction()
 
 # All tests of a program in a few processes, NAME.shardN, which is what runs where no test is asked for by name: one takes as
-# long to start as most tests do, under sanitizers longer. There what checks the bounds of other tests, or compares times, is
-# left out; under that of threads too what repeats a kernel for each type and shape, and random plans of one thread.
+# long to start as most tests do, under sanitizers longer. There what checks the bounds of other tests, compares times, or asks
+# NVRTC whether the source of a GPU compiles, is left out; under that of threads too what repeats a kernel for each type and
+# shape, and random plans of one thread.
 function(tessera_add_shards NAME LIBRARY_THREADS)
   set(SHARDS 6)
   set(LEFT_OUT "")
   if(TESSERA_SANITIZE)
-    set(LEFT_OUT "--gtest_filter=-*GraphFuzzBound*:*GrowsNearlyLinearly*")
+    set(LEFT_OUT "--gtest_filter=-*GraphFuzzBound*:*GrowsNearlyLinearly*:*GeneratedKernelsCompile*:*.CudaCompile/*")
     if(TESSERA_SANITIZE STREQUAL "thread")
       string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*")
     endif()

@@ -21,8 +21,6 @@ namespace tessera::passes {
 namespace {
 
 constexpr int64_t kSmallShare = 8;  // of a bucket, the first and the last one
-// Of a value that waits for the last bucket: an exchange costs more than what it holds.
-constexpr int64_t kSmallBytes = 64 << 10;
 
 // Of inputs of a collective, by their numbers.
 using Bucket = std::vector<size_t>;
@@ -33,14 +31,11 @@ int64_t bytes_of(const Node& node, const Bucket& bucket) {
   return bytes;
 }
 
-// From the one that is ready first on, the small ones last. None holds more than `bytes`, but for inputs that
-// do themselves.
+// From the one that is ready first on. None holds more than `bytes`, but for inputs that do themselves.
 std::vector<Bucket> buckets_of(const Node& node, int64_t bytes, const Readiness& readiness) {
   Bucket order;
   for (size_t i = 0; i < node.inputs().size(); ++i) order.push_back(i);
-  const auto is_small = [&](size_t i) { return node.input(i)->type().bytes() < kSmallBytes; };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (is_small(a) != is_small(b)) return is_small(b);
     return readiness.of(*node.input(a)) < readiness.of(*node.input(b));
   });
   // From the end, so that what is left over makes the first one smaller.

@@ -210,24 +210,26 @@ class StepBuilder {
     for (ParameterGradient& entry : gradients_) entry.gradient = ops::multiply(entry.gradient, factor);
   }
 
-  // The means of all gradients, and all that ranks tell each other in one exchange: they meet once a step.
+  // The means of all gradients, and what else ranks know together. It is made long before the last gradient,
+  // and both can go on beside the backward pass.
   void exchange() {
-    Exchange exchange(ranks_);
+    Exchange of_batch(ranks_), of_gradients(ranks_);
     Value* steps = nullptr;
     if (options_.accumulate > 1) sums_.take_accumulated(gradients_, weight_);
     if (delays()) {
       steps = sums_.delay(gradients_, weight_);
-      exchange.add(steps);
+      of_gradients.add(steps);
     } else {
-      add_batch(exchange);
+      add_batch(of_batch);
     }
+    (delays() ? of_gradients : of_batch).add(weight_);
     const Narrowing narrowing(options_, guard_.loss_scale());
     for (ParameterGradient& entry : gradients_) {
       if (entry.rows == nullptr) entry.gradient = narrowing.narrowed(entry.variable, entry.gradient);
     }
-    add_gradients(exchange);
-    exchange.add(weight_);
-    exchange.make();
+    add_gradients(of_gradients);
+    of_batch.make();
+    of_gradients.make();
     for (ParameterGradient& entry : gradients_) {
       if (entry.rows == nullptr) entry.gradient = narrowing.widened(entry.variable, entry.gradient);
     }

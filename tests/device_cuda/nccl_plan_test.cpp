@@ -53,8 +53,8 @@ TEST(NcclPlan, ExchangesGradientsWhileOthersAreMade) {
       EXPECT_EQ(node.lane.empty(), !is_all_reduce(node)) << node.name;
     }
     const Places places = places_of(*executable);
-    // 97 MiB of gradients in buckets of 25 MiB, small ones at both ends, with the measures and the states.
-    ASSERT_GE(places.collectives.size(), 8u);
+    // 97 MiB of gradients in buckets of 25 MiB, small ones at both ends, and one of measures and states.
+    ASSERT_GE(places.collectives.size(), 7u);
     // All but the last bucket are under way before the last gradient of a weight is begun.
     const auto begun = std::count_if(places.collectives.begin(), places.collectives.end(),
                                      [&](size_t place) { return place < places.last_product; });
@@ -64,7 +64,7 @@ TEST(NcclPlan, ExchangesGradientsWhileOthersAreMade) {
 
 TEST(NcclPlan, ExchangesAllAtOnceWhereItIsTold) {
   const auto executable = planned_step("resnet50", 2, Precision::fp16, 0);
-  EXPECT_EQ(places_of(*executable).collectives.size(), 3u);
+  EXPECT_EQ(places_of(*executable).collectives.size(), 2u);
 }
 
 TEST(NcclPlan, IsNoneOfOneRank) {
@@ -81,8 +81,12 @@ TEST(NcclPlan, ScalesTheGradientsOfABucketTogetherInOnePiece) {
   const auto alone = planned_step("resnet50", 1, Precision::fp16);
   const auto of_two = planned_step("resnet50", 2, Precision::fp16);
   EXPECT_LT(count_nodes(*of_two, is_launched), count_nodes(*alone, is_launched) + 30);
-  EXPECT_EQ(count_nodes(*of_two, [&](const NodeReport& node) { return moves(node) && is_launched(node); }),
-            0u);
+  // But for the measures: scalars, and the weight of the objective.
+  for (const NodeReport& node : of_two->nodes()) {
+    if (moves(node) && is_launched(node)) {
+      EXPECT_LT(node.bytes, 64) << node.name;
+    }
+  }
   EXPECT_GT(count_nodes(*of_two, [](const NodeReport& node) { return node.operator_name == "concat"; }), 4u);
 }
 

@@ -105,12 +105,6 @@ TEST(BucketReductions, AreSmallAtBothEnds) {
   EXPECT_EQ(sizes_of_buckets({50, 1, 1}, 16), (std::vector<size_t>{1, 2}));
 }
 
-// An exchange of their own would take longer than they do.
-TEST(BucketReductions, LetWhatIsSmallWaitForTheLast) {
-  const int64_t large = int64_t{1} << 20;
-  EXPECT_EQ(sizes_of_buckets({1, 2, large, 3, large, large}, large), (std::vector<size_t>{1, 1, 1, 3}));
-}
-
 // Parts of 256 bytes, summed over two ranks, and their squares gathered.
 TEST(BucketReductions, AreOfPartsToo) {
   EXPECT_EQ(rewritten(R"(graph g(input %x: fp32[8, 16]) {
