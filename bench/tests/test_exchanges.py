@@ -6,11 +6,11 @@ import json
 import os
 import pathlib
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from stand_ins import StandInTest  # noqa: E402
 from tessera_bench import exchanges, ours  # noqa: E402
 
 # Two milliseconds for a run of any graph, which is kept.
@@ -27,18 +27,7 @@ echo '{"milliseconds": [4, 8]}'
 """
 
 
-class ExchangesTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-
-    def write_program(self, name, text):
-        path = self.root / name
-        path.write_text(text)
-        path.chmod(0o755)
-        return path
-
+class ExchangesTest(StandInTest):
     def measure(self, *words, code=0):
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):

@@ -5,11 +5,11 @@ import io
 import json
 import pathlib
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from stand_ins import StandInTest  # noqa: E402
 from tessera_bench import several_gpus  # noqa: E402
 
 # A GPU alone takes 100 or 125 ms for a batch, both together 128 ms for two; the commands are kept.
@@ -34,18 +34,7 @@ esac
 """
 
 
-class ScalingTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-
-    def write_program(self, name, text):
-        path = self.root / name
-        path.write_text(text)
-        path.chmod(0o755)
-        return str(path)
-
+class ScalingTest(StandInTest):
     def run_scaling(self, second, code, *words, case="resnet50-train-b256-fp16", peers=""):
         program = self.write_program("program", PROGRAM % second)
         output, errors = io.StringIO(), io.StringIO()

@@ -26,7 +26,8 @@ fs::path file_in(const fs::path& path) {
 // Tensor -> file.
 std::map<std::string, std::string> read_index(const fs::path& path) {
   const nlohmann::json json = nlohmann::json::parse(read_text_file(path), nullptr, false);
-  const bool is_index = json.is_object() && json.contains("weight_map") && json.at("weight_map").is_object();
+  const bool is_index = json.is_object() && json.contains("weight_map") &&
+                        json.at("weight_map").is_object() && !json.at("weight_map").empty();
   require(is_index, ErrorCode::invalid_file, "{}: no index of tensors: there is no 'weight_map'",
           path.string());
   std::map<std::string, std::string> result;

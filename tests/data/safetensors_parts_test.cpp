@@ -61,6 +61,8 @@ TEST_F(SafetensorsPartsTest, NameTheirFaults) {
   }
   write_index(R"({"a": 1})");
   EXPECT_ERROR(open(), ErrorCode::invalid_file, "expected a file's name");
+  write_index("{}");
+  EXPECT_ERROR(open(), ErrorCode::invalid_file, "weight_map");
   write_file(folder_ / kIndexName, "{");
   EXPECT_ERROR(open(), ErrorCode::invalid_file, "weight_map");
   EXPECT_ERROR(data::SafetensorsParts::open(folder_ / "none"), ErrorCode::io, "none");

@@ -8,7 +8,6 @@
 #include "tessera/compile/feeds.h"
 #include "tessera/models/bert_files.h"
 #include "tessera/nn/layers.h"
-#include "tessera/passes/differentiate.h"
 
 #include "models/golden_network.h"
 #include "support/compare.h"
@@ -79,12 +78,7 @@ std::unique_ptr<Pass> golden_pass() {
   graph.add_output("logits", models::bert_token_logits(context, config, encoded));
   graph.add_output("next_sentence", next);
   graph.add_output("loss", ops::reshape(loss, {1}));
-  std::vector<Value*> parameters;
-  for (const nn::Variable& variable : context.variables())
-    parameters.push_back(graph.find_input(variable.name));
-  const std::vector<Value*> gradients = differentiate(graph, loss, parameters);
-  for (size_t i = 0; i < parameters.size(); ++i)
-    graph.add_output("gradient." + parameters[i]->name(), gradients[i]);
+  add_gradient_outputs(graph, context, loss);
   pass->variables = context.variables();
   return pass;
 }

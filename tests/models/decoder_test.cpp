@@ -5,7 +5,6 @@
 
 #include "tessera/compile/feeds.h"
 #include "tessera/ops/functions.h"
-#include "tessera/passes/differentiate.h"
 
 #include "models/golden_network.h"
 #include "models/small_decoders.h"
@@ -43,12 +42,7 @@ std::unique_ptr<Pass> golden_pass(const DecoderConfig& config) {
   Value* loss = ops::reduce_mean(losses, {});
   graph.add_output("logits", logits);
   graph.add_output("loss", ops::reshape(loss, {1}));
-  std::vector<Value*> parameters;
-  for (const nn::Variable& variable : context.variables())
-    parameters.push_back(graph.find_input(variable.name));
-  const std::vector<Value*> gradients = differentiate(graph, loss, parameters);
-  for (size_t i = 0; i < parameters.size(); ++i)
-    graph.add_output("gradient." + parameters[i]->name(), gradients[i]);
+  add_gradient_outputs(graph, context, loss);
   pass->variables = context.variables();
   return pass;
 }

@@ -36,9 +36,8 @@ struct TextContinuation {
   std::function<std::vector<int32_t>(std::string_view text)> tokens;
   std::function<std::string(std::span<const int32_t> tokens)> text;
   // The network's passes over one row of text, with room for so many tokens in states that advance.
-  //   inputs: tokens int32 [1, tokens]; places int32 [tokens], where in the row each stands, negative for
-  //   what
-  //           fills up; last int32 [1], which of the tokens is the last
+  //   inputs: tokens int32 [1, tokens]; places int32 [tokens], where in the row each stands, negative where
+  //           one fills up; last int32 [1], which of the tokens is the last
   //   served: logits fp32 [1, vocabulary] of the token after that
   std::function<nn::Task(int64_t capacity)> passes;
 };
