@@ -141,7 +141,7 @@ def versions(options):
         found = {"tessera": doctor["version"]}
         for device in doctor["devices"]:
             found |= device["versions"] if device["found"] else {}
-            if device["found"] and "driver" in device["versions"]:
+            if device["found"] and device["name"] == "cuda":
                 found["gpu"] = device["detail"].partition(",")[0]
         return found
     except (OursError, OSError, ValueError, KeyError, TypeError) as error:

@@ -18,9 +18,10 @@ from tessera_bench import cases, machine, onnx_files, report  # noqa: E402
 DOCTOR = {
     "version": "0.1",
     "devices": [
-        {"found": True, "detail": "a processor", "versions": {"onednn": "3.2"}},
-        {"found": True, "detail": "NVIDIA H200, compute capability 9.0", "versions": {"driver": "13.0"}},
-        {"found": False, "detail": "/somewhere/libtessera_cuda.so cannot be loaded", "versions": {"cudnn": "9"}},
+        {"name": "cpu", "found": True, "detail": "a processor", "versions": {"onednn": "3.2"}},
+        {"name": "cuda", "found": True, "detail": "NVIDIA H200, compute capability 9.0", "versions": {"driver": "13.0"}},
+        {"name": "auto", "found": True, "detail": "device: cuda, NVIDIA H200", "versions": {"driver": "13.0"}},
+        {"name": "other", "found": False, "detail": "/somewhere/libtessera_cuda.so cannot be loaded", "versions": {"cudnn": "9"}},
     ],
     "environment": {"TESSERA_CUDA_CACHE": "/somewhere/else"},
 }
