@@ -13,11 +13,9 @@ if(TESSERA_SANITIZE)
   if(TESSERA_SANITIZE MATCHES "address.*undefined")
     # The address sanitizer reports these too, and they are a quarter of the time to compile.
     add_compile_options(-fno-sanitize=null,vptr,object-size)
-    # Another quarter, for pointers that containers give almost everywhere. The kernels of the CPU keep them
-    # (tessera_check_pointers), and so do the fuzzers, whose parsers look at foreign bytes.
-    if(NOT TESSERA_BUILD_FUZZERS)
-      add_compile_options(-fno-sanitize=alignment,pointer-overflow)
-    endif()
+    # Another quarter, for pointers that containers give almost everywhere. The kernels of the CPU keep them, and so do
+    # the rooms that look at foreign bytes (tessera_check_pointers).
+    add_compile_options(-fno-sanitize=alignment,pointer-overflow)
   endif()
 endif()
 # tessera_check_pointers(TARGET): alignment and overflow of its pointers too, where sanitizers look at such things.
@@ -27,10 +25,23 @@ function(tessera_check_pointers TARGET)
   endif()
 endfunction()
 
-if(TESSERA_BUILD_FUZZERS)
-  # Coverage for libFuzzer; tests/fuzz links its main().
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
+# tessera_steers(TARGET): it decides what others compute and has no loops over data of its own, so that what would make it
+# faster is only longer to compile.
+function(tessera_steers TARGET)
+  if(TESSERA_SANITIZE)
+    target_compile_options(${TARGET} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${TARGET} PRIVATE -O1)
+  endif()
+endfunction()
+
+# tessera_cover(TARGET): tells fuzzers which of its blocks an input reaches, and what it compares. As g++ knows it, so that
+# tests and fuzzers share one build; tests/fuzz/coverage.cpp gives it to libFuzzer.
+function(tessera_cover TARGET)
+  if(TESSERA_BUILD_FUZZERS)
+    target_compile_options(${TARGET} PRIVATE -fsanitize-coverage=trace-pc,trace-cmp)
+  endif()
+endfunction()
 
 # g++ looks for what it can free each time that its memory has grown, which is a tenth of its time; where the processors
 # have enough, not before a gigabyte, and then each time that it is three times as much.

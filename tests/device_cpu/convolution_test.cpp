@@ -76,7 +76,14 @@ std::vector<ConvolutionCase> cases() {
 
 class Convolution : public ::testing::TestWithParam<std::tuple<ConvolutionCase, DataType>> {
  protected:
-  const ConvolutionCase& problem() const { return std::get<0>(GetParam()); }
+  // Of fp16 few images: without instructions for it oneDNN computes one number after the other, seconds for
+  // each case, and large shapes are about tiles, not types.
+  ConvolutionCase problem() const {
+    auto [problem, type] = GetParam();
+    const int64_t products = element_count(problem.x) * element_count(problem.weight) / problem.x.back();
+    if (type == DataType::fp16 && products > 20'000'000) problem.x[0] = 1;
+    return problem;
+  }
 
   Value* input(const std::string& name, const Shape& shape) {
     return graph_.add_input(InputRole::input, name, {std::get<1>(GetParam()), to_symbolic(shape)});

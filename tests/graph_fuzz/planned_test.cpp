@@ -29,7 +29,7 @@ std::string check_seed(uint64_t seed, TextCompiler& compiler) {
 
 TEST(GraphFuzz, IsPlannedForGpus) {
   TextCompiler compiler(0.5);
-  try_seeds("GraphFuzz.IsPlannedForGpus", 20, [&](uint64_t seed) { return check_seed(seed, compiler); });
+  try_seeds("GraphFuzz.IsPlannedForGpus", 10, [&](uint64_t seed) { return check_seed(seed, compiler); });
   RecordProperty("texts", static_cast<int>(compiler.texts()));
   RecordProperty("compiled", static_cast<int>(compiler.compiled()));
   EXPECT_GE(compiler.texts(), 1U);

@@ -56,7 +56,7 @@ TEST(CudaKernelFuzz, EveryKernelComputesWhatTheReferenceDoes) {
 }
 
 TEST(CudaKernelFuzz, TextOfEveryKernelCompilesForCardsThatAreNotThere) {
-  constexpr double kSeconds = 20;
+  constexpr double kSeconds = 10;
   constexpr int kMostFailures = 20;  // seeds
   const EagerDevice h100("plan-h100"), a100("plan-a100"), b200("plan-b200");
   TextCompiler compiler;

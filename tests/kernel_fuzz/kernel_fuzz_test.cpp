@@ -11,7 +11,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr double kSeconds = 20;
+constexpr double kSeconds = 10;
 
 TEST(KernelFuzz, EveryKernelOfTheCpuComputesWhatTheReferenceDoes) {
   const std::shared_ptr<Device> device = Device::cpu();
