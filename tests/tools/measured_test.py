@@ -60,6 +60,28 @@ class MeasuredTest(TreeTest):
         self.results("2026-01-01-gpu-tests", line)
         self.assertIn("| H200 | all of `./test --gpu` | 7 | 1: a.b | 1 | 9 | - | 2026-01-01 |", self.page())
 
+    def test_several_gpus(self):
+        common = {"time": "2026-01-01", "commit": None, "versions": {"gpu": "NVIDIA H200"}, "machine": MACHINE}
+        sides = {"tessera": {"alone": [100.0, 110.0], "together": 200.0, "scaling": 0.952},
+                 "ddp": {"alone": [50.0, 50.0], "together": 98.0, "scaling": 0.98}}
+        for words in ([], ["--bucket-mib", "10"]):
+            self.results(f"2026-01-01-{len(words)}", common | {"case": "cuda-x2/a", "words": words, "sides": sides})
+        points = [{"bytes": 2**21, "milliseconds": 0.03, "bus_gigabytes_per_second": 74.6}]
+        self.results("2026-01-01-exchanges", common | {"case": "cuda-x2/all-reduce-fp32", "sides": {"torch": points}})
+        page = self.page()
+        self.assertIn("| H200 | `cuda-x2/a` |  | tessera | 200 | 100 + 110 | 95.2 % | - | 2026-01-01 |", page)
+        self.assertIn("| H200 | `cuda-x2/a` | --bucket-mib 10 | ddp | 98 | 50 + 50 | 98.0 % | - | 2026-01-01 |", page)
+        self.assertIn("| H200 | `cuda-x2/all-reduce-fp32` | torch | 2 | 0.030 | 75 | - | 2026-01-01 |", page)
+
+    def test_going_on_with_a_text(self):
+        line = {"kind": "generation", "case": "cpu/generate-a-fp32", "parameters": 2e6, "tokens": 40, "time": "2026-01-01", "commit": None,
+                "versions": {}, "machine": MACHINE,
+                "sides": {"tessera": {"tokens_per_second": 300.0}, "transformers": {"tokens_per_second": 100.0, "shared_tokens": 40}}}
+        self.results("2026-01-01-generation", line)
+        page = self.page()
+        self.assertIn("| Some CPU | `cpu/generate-a-fp32` | 2 | tessera | 300 |  | - | 2026-01-01 |", page)
+        self.assertIn("| Some CPU | `cpu/generate-a-fp32` | 2 | transformers | 100 | 40 of 40 | - | 2026-01-01 |", page)
+
     def test_trained_recipes(self):
         bounds = [{"number": "test_mean_distance", "reached": 0.04, "value": 0.1, "less_is_better": True},
                   {"number": "test_spread", "reached": 0.9, "value": 0.8, "less_is_better": False}]
