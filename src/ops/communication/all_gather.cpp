@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_all_gather(const InferenceCall& call) {
   check_ranks(call);
   std::vector<TensorType> types(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < types.size(); ++i)
@@ -11,19 +11,19 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return types;
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_all_gather(const GradientCall& call) {
   return results_of("reduce_scatter", gradients_or_zeros(call), group_of(call.node.attributes()));
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_all_gather() {
   OperatorSchema schema =
       collective("all_gather",
                  "Of each input the rows of all ranks, one rank's after the other's; all ranks get all. The "
                  "inputs travel together.",
                  kComputedTypes);
   take_several(schema);
-  schema.infer = infer;
-  schema.gradient = gradient;
+  schema.infer = infer_all_gather;
+  schema.gradient = gradient_all_gather;
   schema.examples = {collective_example({3, 5}, DataType::fp32),
                      collective_example({7}, DataType::fp32, {{"group", "row"}}),
                      collective_example({0, 3}, DataType::fp32)};
@@ -34,7 +34,7 @@ OperatorSchema schema() {
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_all_gather()};
 
 }  // namespace
 }  // namespace tessera::ops

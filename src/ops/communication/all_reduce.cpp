@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_all_reduce(const InferenceCall& call) {
   check_ranks(call);
   check_reduction(call, {"sum", "mean", "maximum", "minimum"});
   return {call.inputs.begin(), call.inputs.end()};
@@ -19,7 +19,7 @@ Value* share_of_extremum(const GradientCall& call, size_t i, Value* dy, const Ra
 
 // Every rank's results depend on every rank's inputs: what is differentiated is the sum of what the ranks
 // differentiate.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_all_reduce(const GradientCall& call) {
   const RankGroup group = group_of(call.node.attributes());
   const std::string& reduction = call.node.attributes().text("reduction");
   std::vector<Value*> dy = gradients_or_zeros(call);
@@ -28,7 +28,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return dy;
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_all_reduce() {
   OperatorSchema schema = collective(
       "all_reduce",
       "Of each input the sum (mean, maximum, minimum) over all ranks, element by element; all ranks get the "
@@ -37,8 +37,8 @@ OperatorSchema schema() {
       kNumericTypes);
   take_several(schema);
   schema.attributes.push_back(reduction_attribute("`sum`, `mean`, `maximum` or `minimum`"));
-  schema.infer = infer;
-  schema.gradient = gradient;
+  schema.infer = infer_all_reduce;
+  schema.gradient = gradient_all_reduce;
   schema.examples = {collective_example({3, 5}, DataType::fp32),
                      collective_example({}, DataType::fp32, {{"reduction", "mean"}}),
                      collective_example({37}, DataType::fp32, {{"reduction", "maximum"}}),
@@ -49,7 +49,7 @@ OperatorSchema schema() {
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_all_reduce()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_reduce_scatter(const InferenceCall& call) {
   check_ranks(call);
   check_reduction(call, {"sum", "mean"});
   const int64_t ranks = call.attributes.integer("ranks");
@@ -20,7 +20,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return types;
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_reduce_scatter(const GradientCall& call) {
   const RankGroup group = group_of(call.node.attributes());
   const bool is_mean = call.node.attributes().text("reduction") == "mean";
   std::vector<Value*> dy = gradients_or_zeros(call);
@@ -28,7 +28,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return results_of("all_gather", dy, group);
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_reduce_scatter() {
   OperatorSchema schema =
       collective("reduce_scatter",
                  "The rows of each input are as many parts, one after the other, as there are ranks; rank r "
@@ -37,8 +37,8 @@ OperatorSchema schema() {
                  kNumericTypes);
   take_several(schema);
   schema.attributes.push_back(reduction_attribute("`sum` or `mean`"));
-  schema.infer = infer;
-  schema.gradient = gradient;
+  schema.infer = infer_reduce_scatter;
+  schema.gradient = gradient_reduce_scatter;
   schema.examples = {collective_example({3, 5}, DataType::fp32),
                      collective_example({7}, DataType::fp32, {{"reduction", "mean"}, {"group", "row"}}),
                      collective_example({0, 3}, DataType::fp32)};
@@ -48,7 +48,7 @@ OperatorSchema schema() {
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_reduce_scatter()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -10,7 +10,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_attention(const InferenceCall& call) {
   const AttentionInputs inputs = attention_inputs(call, 0, 3);
   check_attention(call, inputs);
   return {attention_result(inputs), attention_log_sum(inputs)};
@@ -60,7 +60,7 @@ Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) 
   return cast(reduce_to_shape(multiply(weights, score_gradient), bias->shape()), bias->data_type());
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_attention(const GradientCall& call) {
   const AttentionOptions options = attention_options(call.node, call.node.inputs(), 3);
   const QueryAndKey rest = through_log_sum(call, options);
   AttentionGradients gradients{nullptr, nullptr, nullptr};
@@ -73,7 +73,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return result;
 }
 
-void reference(const ReferenceCall& call) {
+void reference_attention(const ReferenceCall& call) {
   const AttentionRows rows(*call.inputs[0], *call.inputs[1], *call.inputs[2], call.operand(3),
                            call.attributes());
   for (int64_t head = 0; head < rows.heads(); ++head) {
@@ -100,8 +100,8 @@ void reference(const ReferenceCall& call) {
 }
 
 // k is [q[0], q[1], keys, q[3]], v has its own width.
-OperatorExample example(const Shape& q, int64_t keys, int64_t value_width, bool causal,
-                        const Shape& bias = {}) {
+OperatorExample example_attention(const Shape& q, int64_t keys, int64_t value_width, bool causal,
+                                  const Shape& bias = {}) {
   OperatorExample result{
       .inputs = {{q, -2, 2}, {{q[0], q[1], keys, q[3]}, -2, 2}, {{q[0], q[1], keys, value_width}, -2, 2}},
       .attributes = {{"scale", 0.4}, {"causal", causal}}};
@@ -123,18 +123,20 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "q"}, {.name = "k"}, {.name = "v"}, {.name = "bias", .optional = true}},
     .attributes = attention_attributes(),
     .outputs = {"y", "log_sum"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_attention,
+    .gradient = gradient_attention,
     .flops =
         [](const Node& node) {
           const double widths = static_cast<double>(node.input(0)->type().static_shape()[3] +
                                                     node.input(2)->type().static_shape()[3]);
           return attention_flops(node, 0, 1, widths);
         },
-    .reference = reference,
-    .examples = {example({2, 3, 5, 4}, 7, 6, false), example({1, 2, 6, 5}, 6, 3, true),
-                 example({1, 1, 9, 3}, 4, 3, true), example({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
-                 example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}), example({1, 1, 1, 1}, 1, 1, false)},
+    .reference = reference_attention,
+    .examples = {example_attention({2, 3, 5, 4}, 7, 6, false), example_attention({1, 2, 6, 5}, 6, 3, true),
+                 example_attention({1, 1, 9, 3}, 4, 3, true),
+                 example_attention({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
+                 example_attention({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
+                 example_attention({1, 1, 1, 1}, 1, 1, false)},
 });
 
 }  // namespace

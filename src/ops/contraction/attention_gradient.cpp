@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_attention_gradient(const InferenceCall& call) {
   const AttentionInputs inputs = attention_inputs(call, 1, 6);
   check_attention(call, inputs);
   const TensorType y = attention_result(inputs);
@@ -17,7 +17,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 
 // With the weights P = exp(scores - log_sum) and D = the sum of dy y along each row: dv = P^T dy,
 // dS = P (dy v^T - D), dq = scale dS k, dk = scale dS^T q.
-void reference(const ReferenceCall& call) {
+void reference_attention_gradient(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   const AttentionRows rows(*call.inputs[1], *call.inputs[2], *call.inputs[3], call.operand(6),
                            call.attributes());
@@ -54,8 +54,8 @@ void reference(const ReferenceCall& call) {
   }
 }
 
-OperatorExample example(const Shape& q, int64_t keys, int64_t value_width, bool causal,
-                        const Shape& bias = {}) {
+OperatorExample example_attention_gradient(const Shape& q, int64_t keys, int64_t value_width, bool causal,
+                                           const Shape& bias = {}) {
   const Shape y{q[0], q[1], q[2], value_width};
   const Shape log_sum{q[0], q[1], q[2]};
   OperatorExample result{
@@ -80,17 +80,19 @@ const OperatorRegistration kRegistration({
                {.name = "bias", .optional = true}},
     .attributes = attention_attributes(),
     .outputs = {"q_gradient", "k_gradient", "v_gradient"},
-    .infer = infer,
+    .infer = infer_attention_gradient,
     .flops =
         [](const Node& node) {
           const double width = static_cast<double>(node.input(1)->type().static_shape()[3]);
           const double value_width = static_cast<double>(node.input(3)->type().static_shape()[3]);
           return attention_flops(node, 1, 2, 3 * width + 2 * value_width);
         },
-    .reference = reference,
-    .examples = {example({2, 3, 5, 4}, 7, 6, false), example({1, 2, 6, 5}, 6, 3, true),
-                 example({1, 1, 9, 3}, 4, 3, true), example({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
-                 example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33})},
+    .reference = reference_attention_gradient,
+    .examples = {example_attention_gradient({2, 3, 5, 4}, 7, 6, false),
+                 example_attention_gradient({1, 2, 6, 5}, 6, 3, true),
+                 example_attention_gradient({1, 1, 9, 3}, 4, 3, true),
+                 example_attention_gradient({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
+                 example_attention_gradient({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33})},
 });
 
 }  // namespace

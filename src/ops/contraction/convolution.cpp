@@ -3,14 +3,14 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_convolution(const InferenceCall& call) {
   SymbolicShape shape = convolution_result(call.input(0).shape, call.input(1).shape, call.attributes);
   if (call.inputs.size() > 2)
     call.require(call.input(2).shape == SymbolicShape{shape.back()}, "bias must be [K]");
   return {{call.input(0).data_type, std::move(shape)}};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_convolution(const GradientCall& call) {
   Value* x = call.input(0);
   Value* weight = call.input(1);
   Value* dy = call.gradient();
@@ -25,7 +25,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return gradients;
 }
 
-void reference(const ReferenceCall& call) {
+void reference_convolution(const ReferenceCall& call) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const std::vector<double> weight = call.inputs[1]->to_doubles();
   Tensor& y = *call.outputs[0];
@@ -39,7 +39,7 @@ void reference(const ReferenceCall& call) {
   y = Tensor::from_doubles(y.data_type(), y.shape(), sums);
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_convolution() {
   std::vector<OperatorExample> result;
   for (const ConvolutionCase& c : convolution_cases())
     result.push_back({.inputs = {{c.x}, {c.weight}}, .attributes = c.attributes});
@@ -60,15 +60,15 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "x"}, {.name = "weight"}, {.name = "bias", .optional = true}},
     .attributes = convolution_attribute_list(),
     .outputs = {"y"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_convolution,
+    .gradient = gradient_convolution,
     .flops =
         [](const Node& node) {
           return convolution_flops(node.input(1)->type().static_shape(),
                                    node.output()->type().static_shape());
         },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_convolution,
+    .examples = examples_convolution(),
 });
 
 }  // namespace

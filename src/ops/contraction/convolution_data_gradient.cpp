@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_convolution_data_gradient(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("input_shape");
   const SymbolicShape result = convolution_result(shape, call.input(1).shape, call.attributes);
   call.require(call.input(0).shape == result, "the convolution of input_shape " + to_string(shape) +
@@ -13,7 +13,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 }
 
 // dx is linear in dy and in the weight: <g, dx> = <convolution(g, weight), dy>.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_convolution_data_gradient(const GradientCall& call) {
   Value* dy = call.input(0);
   Value* weight = call.input(1);
   const ConvolutionOptions options = convolution_options(call.node.attributes());
@@ -21,7 +21,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
           convolution_weight_gradient(call.gradient(), dy, weight->shape(), options)};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_convolution_data_gradient(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   const std::vector<double> weight = call.inputs[1]->to_doubles();
   Tensor& dx = *call.outputs[0];
@@ -38,7 +38,7 @@ std::vector<AttributeSpecification> attributes() {
   return list;
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_convolution_data_gradient() {
   std::vector<OperatorExample> result;
   for (const ConvolutionCase& c : convolution_cases()) {
     Attributes attributes = c.attributes;
@@ -57,15 +57,15 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "output_gradient"}, {.name = "weight"}},
     .attributes = attributes(),
     .outputs = {"input_gradient"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_convolution_data_gradient,
+    .gradient = gradient_convolution_data_gradient,
     .flops =
         [](const Node& node) {
           return convolution_flops(node.input(1)->type().static_shape(),
                                    node.input(0)->type().static_shape());
         },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_convolution_data_gradient,
+    .examples = examples_convolution_data_gradient(),
 });
 
 }  // namespace

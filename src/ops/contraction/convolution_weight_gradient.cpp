@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_convolution_weight_gradient(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("weight_shape");
   const SymbolicShape result = convolution_result(call.input(0).shape, shape, call.attributes);
   call.require(call.input(1).shape == result, "the convolution with weight_shape " + to_string(shape) +
@@ -13,7 +13,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 }
 
 // dw is linear in x and in dy: <g, dw> = <convolution(x, g), dy>.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_convolution_weight_gradient(const GradientCall& call) {
   Value* x = call.input(0);
   Value* dy = call.input(1);
   const ConvolutionOptions options = convolution_options(call.node.attributes());
@@ -21,7 +21,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
           convolution(x, call.gradient(), options)};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_convolution_weight_gradient(const ReferenceCall& call) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const std::vector<double> dy = call.inputs[1]->to_doubles();
   Tensor& dw = *call.outputs[0];
@@ -37,7 +37,7 @@ std::vector<AttributeSpecification> attributes() {
   return list;
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_convolution_weight_gradient() {
   std::vector<OperatorExample> result;
   for (const ConvolutionCase& c : convolution_cases()) {
     Attributes attributes = c.attributes;
@@ -55,15 +55,15 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "x"}, {.name = "output_gradient"}},
     .attributes = attributes(),
     .outputs = {"weight_gradient"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_convolution_weight_gradient,
+    .gradient = gradient_convolution_weight_gradient,
     .flops =
         [](const Node& node) {
           return convolution_flops(node.output()->type().static_shape(),
                                    node.input(1)->type().static_shape());
         },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_convolution_weight_gradient,
+    .examples = examples_convolution_weight_gradient(),
 });
 
 }  // namespace

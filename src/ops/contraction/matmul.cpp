@@ -31,7 +31,7 @@ DataType result_type(const InferenceCall& call) {
   return a;
 }
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_matmul(const InferenceCall& call) {
   const TensorType& a = call.input(0);
   const TensorType& b = call.input(1);
   call.require(a.rank() >= 2 && b.rank() >= 2, "both operands need at least two axes");
@@ -53,7 +53,7 @@ Value* flattened(Value* x) {
 
 // Gradients of y = A B: dA = dy B^T and dB = A^T dy, transposed once more where an operand is stored so, and
 // summed over the axes along which it was broadcast.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_matmul(const GradientCall& call) {
   const bool transpose_a = call.node.attributes().boolean("transpose_a");
   const bool transpose_b = call.node.attributes().boolean("transpose_b");
   Value* a = call.input(0);
@@ -99,7 +99,7 @@ std::vector<int64_t> matrix_offsets(const Shape& operand, const Shape& result) {
   return offsets;
 }
 
-void reference(const ReferenceCall& call) {
+void reference_matmul(const ReferenceCall& call) {
   const Tensor& a = *call.inputs[0];
   const Tensor& b = *call.inputs[1];
   Tensor& y = *call.outputs[0];
@@ -131,7 +131,7 @@ OperatorExample example_of_bytes(DataType a, DataType b) {
   return {.inputs = {{{3, 21}, -9, 9, a}, {{7, 21}, -9, 9, b}}, .attributes = {{"transpose_b", true}}};
 }
 
-OperatorExample example(Shape a, Shape b, bool transpose_a = false, bool transpose_b = false) {
+OperatorExample example_matmul(Shape a, Shape b, bool transpose_a = false, bool transpose_b = false) {
   return {.inputs = {{std::move(a)}, {std::move(b)}},
           .attributes = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}};
 }
@@ -148,16 +148,17 @@ const OperatorRegistration kRegistration({
     .attributes = {{"transpose_a", AttributeKind::boolean, false, "a is stored as [..., K, M]."},
                    {"transpose_b", AttributeKind::boolean, false, "b is stored as [..., N, K]."}},
     .outputs = {"y"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_matmul,
+    .gradient = gradient_matmul,
     .flops = flops,
-    .reference = reference,
-    .examples = {example({3, 5}, {5, 7}), example({5, 3}, {5, 7}, true), example({3, 5}, {7, 5}, false, true),
-                 example({5, 3}, {7, 5}, true, true), example({1, 33}, {33, 1}), example({17, 1}, {1, 9}),
-                 example({2, 3, 4}, {2, 4, 5}), example({2, 3, 4}, {4, 5}),
-                 example({2, 3, 4}, {5, 4}, false, true), example({2, 4, 3}, {4, 5}, true),
-                 example({3, 4}, {2, 4, 5}), example({2, 1, 3, 4}, {3, 5, 4}, false, true),
-                 example({1, 4, 3}, {2, 3, 5, 4}, true, true),
+    .reference = reference_matmul,
+    .examples = {example_matmul({3, 5}, {5, 7}), example_matmul({5, 3}, {5, 7}, true),
+                 example_matmul({3, 5}, {7, 5}, false, true), example_matmul({5, 3}, {7, 5}, true, true),
+                 example_matmul({1, 33}, {33, 1}), example_matmul({17, 1}, {1, 9}),
+                 example_matmul({2, 3, 4}, {2, 4, 5}), example_matmul({2, 3, 4}, {4, 5}),
+                 example_matmul({2, 3, 4}, {5, 4}, false, true), example_matmul({2, 4, 3}, {4, 5}, true),
+                 example_matmul({3, 4}, {2, 4, 5}), example_matmul({2, 1, 3, 4}, {3, 5, 4}, false, true),
+                 example_matmul({1, 4, 3}, {2, 3, 5, 4}, true, true),
                  example_of_bytes(DataType::uint8, DataType::int8),
                  example_of_bytes(DataType::int8, DataType::uint8),
                  example_of_bytes(DataType::uint8, DataType::uint8)},

@@ -16,7 +16,7 @@ SymbolicShape image_shape(const SymbolicShape& x, const SymbolicShape& weight, c
   return result;
 }
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_transposed_convolution(const InferenceCall& call) {
   const SymbolicShape& x = call.input(0).shape;
   const SymbolicShape& weight = call.input(1).shape;
   call.require(x.size() >= 3 && x.size() <= 5, "x must be [N, spatial..., K] with one to three spatial axes");
@@ -39,7 +39,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {{call.input(0).data_type, std::move(result)}};
 }
 
-std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) {
+std::vector<Value*> decompose_transposed_convolution(const Node& node, std::span<Value* const> inputs) {
   return {convolution_data_gradient(inputs[0], inputs[1],
                                     image_shape(inputs[0]->shape(), inputs[1]->shape(), node.attributes()),
                                     convolution_options(node.attributes()))};
@@ -54,8 +54,9 @@ std::vector<AttributeSpecification> attributes() {
   return list;
 }
 
-OperatorExample example(Shape x, Shape weight, std::vector<int64_t> strides, std::vector<int64_t> padding,
-                        std::vector<int64_t> dilations, std::vector<int64_t> output_padding, int64_t groups) {
+OperatorExample example_transposed_convolution(Shape x, Shape weight, std::vector<int64_t> strides,
+                                               std::vector<int64_t> padding, std::vector<int64_t> dilations,
+                                               std::vector<int64_t> output_padding, int64_t groups) {
   return {.inputs = {{std::move(x)}, {std::move(weight)}},
           .attributes = {{"strides", std::move(strides)},
                          {"padding_low", padding},
@@ -75,17 +76,20 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "x"}, {.name = "weight"}},
     .attributes = attributes(),
     .outputs = {"y"},
-    .infer = infer,
+    .infer = infer_transposed_convolution,
     .flops =
         [](const Node& node) {
           return convolution_flops(node.input(1)->type().static_shape(),
                                    node.input(0)->type().static_shape());
         },
-    .examples = {example({2, 3, 4, 3}, {3, 3, 3, 2}, {2, 2}, {1, 1}, {1, 1}, {1, 0}, 1),
-                 example({1, 3, 3, 4}, {4, 2, 2, 3}, {2, 2}, {0, 0}, {1, 1}, {0, 0}, 2),
-                 example({2, 5, 2}, {2, 3, 3}, {3}, {2}, {2}, {2}, 1),
-                 example({1, 2, 3, 2, 2}, {2, 2, 2, 3, 1}, {1, 2, 2}, {0, 1, 0}, {1, 1, 1}, {0, 1, 1}, 1)},
-    .decompose = decompose,
+    .examples = {example_transposed_convolution({2, 3, 4, 3}, {3, 3, 3, 2}, {2, 2}, {1, 1}, {1, 1}, {1, 0},
+                                                1),
+                 example_transposed_convolution({1, 3, 3, 4}, {4, 2, 2, 3}, {2, 2}, {0, 0}, {1, 1}, {0, 0},
+                                                2),
+                 example_transposed_convolution({2, 5, 2}, {2, 3, 3}, {3}, {2}, {2}, {2}, 1),
+                 example_transposed_convolution({1, 2, 3, 2, 2}, {2, 2, 2, 3, 1}, {1, 2, 2}, {0, 1, 0},
+                                                {1, 1, 1}, {0, 1, 1}, 1)},
+    .decompose = decompose_transposed_convolution,
 });
 
 }  // namespace

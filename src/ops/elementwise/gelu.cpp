@@ -23,7 +23,7 @@ Value* formula(Value* x, const Attributes& attributes) {
 }
 
 // F(x) + x F'(x)
-Value* gradient(Value* x, Value*, Value* dy, const Attributes& attributes) {
+Value* gradient_gelu(Value* x, Value*, Value* dy, const Attributes& attributes) {
   if (!attributes.boolean("approximate")) {
     Value* density = multiply(exp(multiply(square(x), -0.5)), kScale / 2);  // of the normal distribution
     return multiply(dy, add(multiply(add(erf_part(x), 1), 0.5), multiply(x, density)));
@@ -43,7 +43,7 @@ const OperatorRegistration kRegistration{unary_composite({
                     .default_value = false,
                     .documentation = "the tanh form"}},
     .formula = formula,
-    .gradient = gradient,
+    .gradient = gradient_gelu,
     .examples = {{}, {{"approximate", true}}},
     .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};

@@ -6,7 +6,7 @@
 namespace tessera::ops {
 namespace {
 
-void reference(const ReferenceCall& call) {
+void reference_select(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const Shape& shape = output.shape();
   const auto condition = call.inputs[0]->data<bool>();
@@ -21,13 +21,13 @@ void reference(const ReferenceCall& call) {
        });
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_select(const GradientCall& call) {
   Value* condition = call.input(0);
   return {nullptr, reduce_to_shape(select_or_zero(condition, call.gradient()), call.input(1)->shape()),
           reduce_to_shape(zero_or_select(condition, call.gradient()), call.input(2)->shape())};
 }
 
-OperatorExample example(Shape condition, Shape a, Shape b, DataType type = DataType::fp32) {
+OperatorExample example_select(Shape condition, Shape a, Shape b, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(condition), 0, 1, DataType::boolean},
                      {std::move(a), -2, 2, type},
                      {std::move(b), -2, 2, type}},
@@ -48,11 +48,12 @@ const OperatorRegistration kRegistration{{
     .attributes = {},
     .outputs = {"y"},
     .infer = [](const InferenceCall& call) { return infer_broadcast(call, call.input(1).data_type); },
-    .gradient = gradient,
+    .gradient = gradient_select,
     .flops = {},
-    .reference = reference,
-    .examples = {example({3, 5}, {3, 5}, {3, 5}), example({7}, {4, 7}, {}), example({2, 1, 3}, {1}, {5, 1}),
-                 example({}, {}, {}), example({9}, {9}, {}, DataType::int64)},
+    .reference = reference_select,
+    .examples = {example_select({3, 5}, {3, 5}, {3, 5}), example_select({7}, {4, 7}, {}),
+                 example_select({2, 1, 3}, {1}, {5, 1}), example_select({}, {}, {}),
+                 example_select({9}, {9}, {}, DataType::int64)},
     // For devices that evaluate clusters of primitives.
     .scalar = [](std::span<const double> x, const Attributes&) { return x[0] != 0 ? x[1] : x[2]; },
     .decompose = {},

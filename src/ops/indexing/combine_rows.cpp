@@ -6,7 +6,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_combine_rows(const InferenceCall& call) {
   const TensorType& indices = call.input(0);
   const TensorType& rows = call.input(1);
   call.require(indices.rank() == 1, "the indices must have one axis, got " + to_string(indices.shape));
@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {indices, rows};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_combine_rows(const ReferenceCall& call) {
   const Tensor& indices = *call.inputs[0];
   const Tensor& rows = *call.inputs[1];
   const int64_t count = indices.size();
@@ -33,11 +33,11 @@ void reference(const ReferenceCall& call) {
   *call.outputs[1] = Tensor::from_doubles(rows.data_type(), rows.shape(), sums);
 }
 
-OperatorExample example(Shape rows, int64_t last, DataType index_type) {
+OperatorExample example_combine_rows(Shape rows, int64_t last, DataType index_type) {
   return {.inputs = {{{rows[0]}, 0, static_cast<double>(last), index_type}, {rows, -2, 2}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_combine_rows() {
   OperatorSchema schema;
   schema.name = "combine_rows";
   schema.documentation =
@@ -48,16 +48,17 @@ OperatorSchema schema() {
   schema.inputs = {{.name = "indices", .types = kIndexTypes, .type_variable = "I"},
                    {.name = "rows", .types = kFloatingTypes}};
   schema.outputs = {"first", "sums"};
-  schema.infer = infer;
+  schema.infer = infer_combine_rows;
   schema.flops = [](const Node& node) { return static_cast<double>(node.input(1)->type().element_count()); };
-  schema.reference = reference;
-  schema.examples = {example({9, 3}, 3, DataType::int32), example({5, 2, 3}, 6, DataType::int64),
-                     example({7}, 2, DataType::int32), example({1, 4}, 0, DataType::int64),
-                     example({0, 3}, 3, DataType::int32)};
+  schema.reference = reference_combine_rows;
+  schema.examples = {
+      example_combine_rows({9, 3}, 3, DataType::int32), example_combine_rows({5, 2, 3}, 6, DataType::int64),
+      example_combine_rows({7}, 2, DataType::int32), example_combine_rows({1, 4}, 0, DataType::int64),
+      example_combine_rows({0, 3}, 3, DataType::int32)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_combine_rows()};
 
 }  // namespace
 }  // namespace tessera::ops

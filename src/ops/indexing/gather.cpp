@@ -9,7 +9,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_gather(const InferenceCall& call) {
   const TensorType& table = call.input(0);
   const SymbolicShape& indices = call.input(1).shape;
   const int64_t axis = normalized_axis(call.attributes.integer("axis"), table.rank());
@@ -19,7 +19,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_gather(const ReferenceCall& call) {
   const Tensor& table = *call.inputs[0];
   Tensor& output = *call.outputs[0];
   const auto axis = static_cast<size_t>(
@@ -39,7 +39,7 @@ void reference(const ReferenceCall& call) {
 }
 
 // Rows are summed along the first axis, so that the gathered axes come there and go back.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_gather(const GradientCall& call) {
   Value* table = call.input(0);
   Value* indices = call.input(1);
   const int64_t axis = normalized_axis(call.node.attributes().integer("axis"), table->type().rank());
@@ -63,14 +63,14 @@ double bytes(const Node& node) {
   return std::min(size(node.input(0)), rows) + size(node.input(1)) + rows;
 }
 
-OperatorExample example(Shape table, Shape indices, int axis, int64_t last, DataType index_type,
-                        DataType type = DataType::fp32) {
+OperatorExample example_gather(Shape table, Shape indices, int axis, int64_t last, DataType index_type,
+                               DataType type = DataType::fp32) {
   return {.inputs = {{std::move(table), -2, 2, type},
                      {std::move(indices), 0, static_cast<double>(last), index_type}},
           .attributes = {{"axis", axis}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_gather() {
   OperatorSchema schema;
   schema.name = "gather";
   schema.documentation =
@@ -85,21 +85,21 @@ OperatorSchema schema() {
                         .default_value = 0,
                         .documentation = "of the table; negative from the end"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
+  schema.infer = infer_gather;
+  schema.gradient = gradient_gather;
   schema.bytes = bytes;
-  schema.reference = reference;
-  schema.examples = {example({7, 3}, {5}, 0, 6, DataType::int32),
-                     example({7, 3}, {2, 4}, 0, 6, DataType::int64),
-                     example({2, 5, 3}, {4}, 1, 4, DataType::int32),
-                     example({2, 5, 3}, {2, 2}, -1, 2, DataType::int64),
-                     example({7}, {}, 0, 6, DataType::int32),
-                     example({7, 3}, {0}, 0, 6, DataType::int32),
-                     example({4, 3}, {6}, 0, 3, DataType::int32, DataType::int64)};
+  schema.reference = reference_gather;
+  schema.examples = {example_gather({7, 3}, {5}, 0, 6, DataType::int32),
+                     example_gather({7, 3}, {2, 4}, 0, 6, DataType::int64),
+                     example_gather({2, 5, 3}, {4}, 1, 4, DataType::int32),
+                     example_gather({2, 5, 3}, {2, 2}, -1, 2, DataType::int64),
+                     example_gather({7}, {}, 0, 6, DataType::int32),
+                     example_gather({7, 3}, {0}, 0, 6, DataType::int32),
+                     example_gather({4, 3}, {6}, 0, 3, DataType::int32, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_gather()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -4,7 +4,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_one_hot(const InferenceCall& call) {
   const int64_t depth = call.attributes.integer("depth");
   call.require(depth >= 1, "the depth must be at least 1, got " + std::to_string(depth));
   TensorType y{call.attributes.data_type("type"), call.input(0).shape};
@@ -12,7 +12,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) {
+std::vector<Value*> decompose_one_hot(const Node& node, std::span<Value* const> inputs) {
   Value* indices = inputs[0];
   SymbolicShape column = indices->shape();
   column.emplace_back(1);
@@ -20,12 +20,12 @@ std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) 
   return {cast(equal(reshape(indices, column), places), node.attributes().data_type("type"))};
 }
 
-OperatorExample example(Shape shape, int depth, DataType index_type, DataType type) {
+OperatorExample example_one_hot(Shape shape, int depth, DataType index_type, DataType type) {
   return {.inputs = {{std::move(shape), 0, depth - 1.0, index_type}},
           .attributes = {{"depth", depth}, {"type", type}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_one_hot() {
   OperatorSchema schema;
   schema.name = "one_hot";
   schema.documentation =
@@ -43,16 +43,17 @@ OperatorSchema schema() {
                         .default_value = DataType::fp32,
                         .documentation = "of the result"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
+  schema.infer = infer_one_hot;
   schema.gradient = [](const GradientCall&) -> std::vector<Value*> { return {nullptr}; };
-  schema.decompose = decompose;
-  schema.examples = {
-      example({5}, 4, DataType::int32, DataType::fp32), example({2, 3}, 7, DataType::int64, DataType::fp16),
-      example({}, 3, DataType::int64, DataType::boolean), example({0}, 3, DataType::int32, DataType::int64)};
+  schema.decompose = decompose_one_hot;
+  schema.examples = {example_one_hot({5}, 4, DataType::int32, DataType::fp32),
+                     example_one_hot({2, 3}, 7, DataType::int64, DataType::fp16),
+                     example_one_hot({}, 3, DataType::int64, DataType::boolean),
+                     example_one_hot({0}, 3, DataType::int32, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_one_hot()};
 
 }  // namespace
 }  // namespace tessera::ops

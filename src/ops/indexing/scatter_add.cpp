@@ -7,7 +7,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_scatter_add(const InferenceCall& call) {
   const SymbolicShape& indices = call.input(0).shape;
   const TensorType& updates = call.input(1);
   const SymbolicShape& extent = call.attributes.shape("extent");
@@ -21,7 +21,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_scatter_add(const ReferenceCall& call) {
   const Tensor& updates = *call.inputs[1];
   Tensor& output = *call.outputs[0];
   const int64_t extent = output.shape()[0];
@@ -36,17 +36,17 @@ void reference(const ReferenceCall& call) {
   output = Tensor::from_doubles(output.data_type(), output.shape(), sums);
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_scatter_add(const GradientCall& call) {
   return {nullptr, gather(call.gradient(), call.input(0))};
 }
 
-OperatorExample example(Shape indices, Shape updates, int64_t extent, DataType index_type) {
+OperatorExample example_scatter_add(Shape indices, Shape updates, int64_t extent, DataType index_type) {
   return {.inputs = {{std::move(indices), 0, static_cast<double>(extent - 1), index_type},
                      {std::move(updates), -2, 2}},
           .attributes = {{"extent", SymbolicShape{extent}}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_scatter_add() {
   OperatorSchema schema;
   schema.name = "scatter_add";
   schema.documentation =
@@ -61,18 +61,20 @@ OperatorSchema schema() {
                         .default_value = {},
                         .documentation = "how many rows y has, as a shape of one axis"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
+  schema.infer = infer_scatter_add;
+  schema.gradient = gradient_scatter_add;
   // One addition for each element of the updates.
   schema.flops = [](const Node& node) { return static_cast<double>(node.input(1)->type().element_count()); };
-  schema.reference = reference;
-  schema.examples = {example({5}, {5, 3}, 4, DataType::int32), example({2, 3}, {2, 3, 5}, 7, DataType::int64),
-                     example({9}, {9}, 3, DataType::int32), example({}, {3}, 2, DataType::int32),
-                     example({0}, {0, 3}, 2, DataType::int64)};
+  schema.reference = reference_scatter_add;
+  schema.examples = {example_scatter_add({5}, {5, 3}, 4, DataType::int32),
+                     example_scatter_add({2, 3}, {2, 3, 5}, 7, DataType::int64),
+                     example_scatter_add({9}, {9}, 3, DataType::int32),
+                     example_scatter_add({}, {3}, 2, DataType::int32),
+                     example_scatter_add({0}, {0, 3}, 2, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_scatter_add()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -6,7 +6,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_set_rows(const InferenceCall& call) {
   const TensorType& table = call.input(0);
   const TensorType& indices = call.input(1);
   call.require(table.rank() >= 1, "a scalar has no rows");
@@ -18,7 +18,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {table};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_set_rows(const ReferenceCall& call) {
   const Tensor& indices = *call.inputs[1];
   Tensor& output = *call.outputs[0];
   output = call.inputs[0]->clone();
@@ -39,14 +39,15 @@ double bytes(const Node& node) {
   return static_cast<double>(node.input(1)->type().bytes() + 2 * node.input(2)->type().bytes());
 }
 
-OperatorExample example(Shape table, int64_t count, DataType index_type, DataType type = DataType::fp32) {
+OperatorExample example_set_rows(Shape table, int64_t count, DataType index_type,
+                                 DataType type = DataType::fp32) {
   Shape rows = table;
   rows[0] = count;
   const auto last = static_cast<double>(table[0] - 1);
   return {.inputs = {{table, -2, 2, type}, {{count}, -1, last, index_type}, {rows, -2, 2, type}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_set_rows() {
   OperatorSchema schema;
   schema.name = "set_rows";
   schema.documentation =
@@ -59,16 +60,17 @@ OperatorSchema schema() {
                    {.name = "indices", .types = kIndexTypes, .type_variable = ""},
                    {.name = "rows", .types = kAnyTypes}};
   schema.outputs = {"y"};
-  schema.infer = infer;
+  schema.infer = infer_set_rows;
   schema.bytes = bytes;
-  schema.reference = reference;
-  schema.examples = {example({7, 3}, 5, DataType::int32), example({4, 2, 3}, 1, DataType::int64),
-                     example({5}, 9, DataType::int32), example({3, 2}, 0, DataType::int64),
-                     example({6, 2}, 4, DataType::int64, DataType::int64)};
+  schema.reference = reference_set_rows;
+  schema.examples = {example_set_rows({7, 3}, 5, DataType::int32),
+                     example_set_rows({4, 2, 3}, 1, DataType::int64),
+                     example_set_rows({5}, 9, DataType::int32), example_set_rows({3, 2}, 0, DataType::int64),
+                     example_set_rows({6, 2}, 4, DataType::int64, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_set_rows()};
 
 }  // namespace
 }  // namespace tessera::ops

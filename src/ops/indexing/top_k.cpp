@@ -8,7 +8,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_top_k(const InferenceCall& call) {
   const int64_t k = call.attributes.integer("k");
   TensorType y = call.input(0);
   call.require(y.rank() >= 1, "a scalar has no last axis");
@@ -51,12 +51,12 @@ void run(const ReferenceCall& call) {
   }
 }
 
-void reference(const ReferenceCall& call) {
+void reference_top_k(const ReferenceCall& call) {
   dispatch(call.inputs[0]->data_type(), [&]<typename T>() { run<T>(call); });
 }
 
 // One scatter into x laid out flat: element (row, i) goes to row * extent + indices[row, i].
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_top_k(const GradientCall& call) {
   Value* x = call.input(0);
   if (call.gradient(0) == nullptr) return {nullptr};
   const SymbolicShape& chosen = call.output()->shape();
@@ -69,11 +69,11 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {reshape(flat, x->shape())};
 }
 
-OperatorExample example(Shape shape, int k, DataType type = DataType::fp32) {
+OperatorExample example_top_k(Shape shape, int k, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(shape), -20, 20, type}}, .attributes = {{"k", k}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_top_k() {
   OperatorSchema schema;
   schema.name = "top_k";
   schema.documentation =
@@ -84,15 +84,15 @@ OperatorSchema schema() {
   schema.attributes = {
       {.name = "k", .kind = AttributeKind::integer, .default_value = {}, .documentation = "how many"}};
   schema.outputs = {"values", "indices"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
-  schema.examples = {example({3, 7}, 2), example({5}, 5), example({2, 3, 9}, 4), example({0, 4}, 2),
-                     example({2, 6}, 3, DataType::int64)};
+  schema.infer = infer_top_k;
+  schema.gradient = gradient_top_k;
+  schema.reference = reference_top_k;
+  schema.examples = {example_top_k({3, 7}, 2), example_top_k({5}, 5), example_top_k({2, 3, 9}, 4),
+                     example_top_k({0, 4}, 2), example_top_k({2, 6}, 3, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_top_k()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -5,19 +5,19 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_cross_entropy(const InferenceCall& call) {
   check_cross_entropy(call);
   return {row_losses(call)};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_cross_entropy(const GradientCall& call) {
   const Attributes& attributes = call.node.attributes();
   const CrossEntropyOptions options{.smoothing = attributes.real("smoothing"),
                                     .ignored_label = attributes.integer("ignored_label")};
   return {cross_entropy_gradient(call.input(0), call.input(1), call.gradient(), options), nullptr};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_cross_entropy(const ReferenceCall& call) {
   const std::vector<double> logits = call.inputs[0]->to_doubles();
   const int64_t rows = call.inputs[0]->shape()[0];
   const int64_t classes = call.inputs[0]->shape()[1];
@@ -47,11 +47,11 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "logits"}, {.name = "labels", .types = kIndexTypes, .type_variable = ""}},
     .attributes = cross_entropy_attributes(),
     .outputs = {"loss"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_cross_entropy,
+    .gradient = gradient_cross_entropy,
     .flops =
         [](const Node& node) { return 4.0 * static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
+    .reference = reference_cross_entropy,
     .examples = {{.inputs = {{{5, 7}, -3, 3}, {{5}, 0, 6, DataType::int32}}},
                  {.inputs = {{{5, 7}, -3, 3}, {{5}, 0, 6, DataType::int64}},
                   .attributes = {{"smoothing", 0.1}}},

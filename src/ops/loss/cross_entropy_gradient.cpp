@@ -5,13 +5,13 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_cross_entropy_gradient(const InferenceCall& call) {
   check_cross_entropy(call);
   call.require(call.input(2) == row_losses(call), "loss_gradient must be " + to_string(row_losses(call)));
   return {call.input(0)};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_cross_entropy_gradient(const ReferenceCall& call) {
   const std::vector<double> logits = call.inputs[0]->to_doubles();
   const int64_t rows = call.inputs[0]->shape()[0];
   const int64_t classes = call.inputs[0]->shape()[1];
@@ -41,10 +41,10 @@ const OperatorRegistration kRegistration({
                {.name = "loss_gradient", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = cross_entropy_attributes(),
     .outputs = {"logits_gradient"},
-    .infer = infer,
+    .infer = infer_cross_entropy_gradient,
     .flops =
         [](const Node& node) { return 5.0 * static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
+    .reference = reference_cross_entropy_gradient,
     .examples = {{.inputs = {{{5, 7}, -3, 3}, {{5}, 0, 6, DataType::int32}, {{5}}}},
                  {.inputs = {{{33, 3}, -9, 9}, {{33}, 0, 2, DataType::int64}, {{33}}},
                   .attributes = {{"smoothing", 0.1}, {"ignored_label", 1}}},

@@ -6,13 +6,13 @@
 namespace tessera::ops {
 namespace {
 
-void reference(const ReferenceCall& call) {
+void reference_broadcast_to(const ReferenceCall& call) {
   const Shape& shape = call.outputs[0]->shape();
   copy_elements(*call.inputs[0], {0, broadcast_strides(call.inputs[0]->shape(), shape)}, *call.outputs[0],
                 {0, row_major_strides(shape)}, shape);
 }
 
-OperatorExample example(Shape from, const Shape& to, DataType type = DataType::fp32) {
+OperatorExample example_broadcast_to(Shape from, const Shape& to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 
@@ -38,10 +38,10 @@ const OperatorRegistration kRegistration{{
       return {reduce_to_shape(call.gradient(), call.input(0)->shape())};
     },
     .flops = {},
-    .reference = reference,
-    .examples = {example({5}, {3, 5}), example({3, 1}, {3, 5}), example({}, {4}),
-                 example({2, 1, 3}, {4, 2, 7, 3}), example({1, 3}, {0, 3}),
-                 example({3}, {2, 3}, DataType::int64)},
+    .reference = reference_broadcast_to,
+    .examples = {example_broadcast_to({5}, {3, 5}), example_broadcast_to({3, 1}, {3, 5}),
+                 example_broadcast_to({}, {4}), example_broadcast_to({2, 1, 3}, {4, 2, 7, 3}),
+                 example_broadcast_to({1, 3}, {0, 3}), example_broadcast_to({3}, {2, 3}, DataType::int64)},
     .scalar = {},
     .decompose = {},
 }};

@@ -8,7 +8,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_concat(const InferenceCall& call) {
   TensorType y = call.input(0);
   const auto axis = static_cast<size_t>(normalized_axis(call.attributes.integer("axis"), y.rank()));
   for (const TensorType& input : call.inputs.subspan(1)) {
@@ -22,7 +22,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_concat(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const auto axis = static_cast<size_t>(
       normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(output.shape().size())));
@@ -42,7 +42,7 @@ std::vector<int64_t> operand_offsets(const Node& node) {
 }
 
 // Each input's part of the gradient. Only the last part may have a symbolic extent along the axis.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_concat(const GradientCall& call) {
   Value* dy = call.gradient();
   const int64_t rank = dy->type().rank();
   const auto axis = static_cast<size_t>(normalized_axis(call.node.attributes().integer("axis"), rank));
@@ -58,13 +58,13 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return gradients;
 }
 
-OperatorExample example(const std::vector<Shape>& shapes, int axis, DataType type = DataType::fp32) {
+OperatorExample example_concat(const std::vector<Shape>& shapes, int axis, DataType type = DataType::fp32) {
   OperatorExample result{.inputs = {}, .attributes = {{"axis", axis}}};
   for (const Shape& shape : shapes) result.inputs.push_back({shape, -2, 2, type});
   return result;
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_concat() {
   OperatorSchema schema;
   schema.name = "concat";
   schema.documentation = "The inputs one after the other along an axis; they agree in all other extents.";
@@ -76,17 +76,18 @@ OperatorSchema schema() {
                         .default_value = {},
                         .documentation = "negative from the end"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
+  schema.infer = infer_concat;
+  schema.gradient = gradient_concat;
+  schema.reference = reference_concat;
   schema.operand_offsets = operand_offsets;
-  schema.examples = {example({{3, 5}, {3, 2}}, 1), example({{2, 3, 5}, {1, 3, 5}, {4, 3, 5}}, 0),
-                     example({{3, 5}}, 0), example({{2, 3}, {2, 0}, {2, 4}}, -1),
-                     example({{3}, {4}}, 0, DataType::int64)};
+  schema.examples = {example_concat({{3, 5}, {3, 2}}, 1),
+                     example_concat({{2, 3, 5}, {1, 3, 5}, {4, 3, 5}}, 0), example_concat({{3, 5}}, 0),
+                     example_concat({{2, 3}, {2, 0}, {2, 4}}, -1),
+                     example_concat({{3}, {4}}, 0, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_concat()};
 
 }  // namespace
 }  // namespace tessera::ops

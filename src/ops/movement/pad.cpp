@@ -13,7 +13,7 @@ Dimension spread(const Dimension& extent, int64_t interior) {
   return extent == Dimension(0) ? extent : extent + (extent - 1) * interior;
 }
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_pad(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   for (const char* name : {"low", "high", "interior"}) {
     const size_t given = call.attributes.integers(name).size();
@@ -43,7 +43,7 @@ int64_t ceil_quotient(int64_t value, int64_t divisor) {
   return value <= 0 ? 0 : (value + divisor - 1) / divisor;
 }
 
-void reference(const ReferenceCall& call) {
+void reference_pad(const ReferenceCall& call) {
   const Tensor& input = *call.inputs[0];
   Tensor& output = *call.outputs[0];
   const double value = call.attributes().real("value");
@@ -67,7 +67,7 @@ void reference(const ReferenceCall& call) {
 }
 
 // Pads where this one cropped and crops where it padded, then picks the elements between the interior ones.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_pad(const GradientCall& call) {
   Value* dx = call.gradient();
   std::vector<int64_t> low = call.node.attributes().integers("low");
   std::vector<int64_t> high = call.node.attributes().integers("high");
@@ -89,8 +89,8 @@ std::vector<Value*> gradient(const GradientCall& call) {
 
 using Integers = std::initializer_list<int64_t>;
 
-OperatorExample example(Shape shape, Integers low, Integers high, Integers interior, double value = 0,
-                        DataType type = DataType::fp32) {
+OperatorExample example_pad(Shape shape, Integers low, Integers high, Integers interior, double value = 0,
+                            DataType type = DataType::fp32) {
   return {.inputs = {{std::move(shape), -2, 2, type}},
           .attributes = {{"low", low}, {"high", high}, {"interior", interior}, {"value", value}}};
 }
@@ -99,7 +99,7 @@ AttributeSpecification list(const std::string& name, const std::string& document
   return {.name = name, .kind = AttributeKind::integers, .default_value = {}, .documentation = documentation};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_pad() {
   OperatorSchema schema;
   schema.name = "pad";
   schema.documentation =
@@ -116,20 +116,20 @@ OperatorSchema schema() {
                         .default_value = 0.0,
                         .documentation = "what is added, rounded to the type of x"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
-  schema.examples = {example({3, 5}, {1, 0}, {2, 3}, {0, 0}),
-                     example({3, 5}, {0, 2}, {1, 0}, {2, 1}, 0.5),
-                     example({7}, {-2}, {-1}, {0}),
-                     example({5}, {-3}, {2}, {1}),
-                     example({0, 2}, {1, 0}, {0, 0}, {3, 0}, 1),
-                     example({}, {}, {}, {}),
-                     example({4}, {1}, {1}, {0}, -7, DataType::int64)};
+  schema.infer = infer_pad;
+  schema.gradient = gradient_pad;
+  schema.reference = reference_pad;
+  schema.examples = {example_pad({3, 5}, {1, 0}, {2, 3}, {0, 0}),
+                     example_pad({3, 5}, {0, 2}, {1, 0}, {2, 1}, 0.5),
+                     example_pad({7}, {-2}, {-1}, {0}),
+                     example_pad({5}, {-3}, {2}, {1}),
+                     example_pad({0, 2}, {1, 0}, {0, 0}, {3, 0}, 1),
+                     example_pad({}, {}, {}, {}),
+                     example_pad({4}, {1}, {1}, {0}, -7, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_pad()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -4,7 +4,7 @@
 namespace tessera::ops {
 namespace {
 
-OperatorExample example(Shape from, const Shape& to, DataType type = DataType::fp32) {
+OperatorExample example_reshape(Shape from, const Shape& to, DataType type = DataType::fp32) {
   return {.inputs = {{std::move(from), -2, 2, type}}, .attributes = {{"shape", to_symbolic(to)}}};
 }
 
@@ -35,8 +35,9 @@ const OperatorRegistration kRegistration{{
         [](const ReferenceCall& call) {
           *call.outputs[0] = call.inputs[0]->clone().reshape(call.outputs[0]->shape());
         },
-    .examples = {example({3, 5}, {5, 3}), example({2, 3, 4}, {6, 4}), example({1}, {}),
-                 example({0, 3}, {2, 0}), example({6}, {2, 3}, DataType::int64)},
+    .examples = {example_reshape({3, 5}, {5, 3}), example_reshape({2, 3, 4}, {6, 4}),
+                 example_reshape({1}, {}), example_reshape({0, 3}, {2, 0}),
+                 example_reshape({6}, {2, 3}, DataType::int64)},
     .scalar = {},
     .decompose = {},
 }};

@@ -40,7 +40,7 @@ std::vector<Range> ranges_of(const SymbolicShape& shape, const Attributes& attri
   return ranges;
 }
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_slice(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   for (const char* name : {"starts", "limits", "strides"}) {
     const size_t given = call.attributes.integers(name).size();
@@ -64,7 +64,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_slice(const ReferenceCall& call) {
   const Tensor& input = *call.inputs[0];
   const std::vector<Range> ranges = ranges_of(to_symbolic(input.shape()), call.attributes());
   StridedView from{0, row_major_strides(input.shape())};
@@ -94,7 +94,7 @@ std::vector<int64_t> result_offsets(const Node& node) {
 }
 
 // Zeros around and between the elements of the gradient.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_slice(const GradientCall& call) {
   const SymbolicShape& shape = call.input(0)->shape();
   std::vector<int64_t> low;
   std::vector<int64_t> high;
@@ -113,8 +113,8 @@ std::vector<Value*> gradient(const GradientCall& call) {
 
 using Integers = std::initializer_list<int64_t>;
 
-OperatorExample example(Shape shape, Integers starts, Integers limits, Integers strides,
-                        DataType type = DataType::fp32) {
+OperatorExample example_slice(Shape shape, Integers starts, Integers limits, Integers strides,
+                              DataType type = DataType::fp32) {
   return {.inputs = {{std::move(shape), -2, 2, type}},
           .attributes = {{"starts", starts}, {"limits", limits}, {"strides", strides}}};
 }
@@ -123,7 +123,7 @@ AttributeSpecification list(const std::string& name, const std::string& document
   return {.name = name, .kind = AttributeKind::integers, .default_value = {}, .documentation = documentation};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_slice() {
   OperatorSchema schema;
   schema.name = "slice";
   schema.documentation =
@@ -137,21 +137,21 @@ OperatorSchema schema() {
                        list("limits", "one past the last index of each axis"),
                        list("strides", "the step of each axis, positive")};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
+  schema.infer = infer_slice;
+  schema.gradient = gradient_slice;
+  schema.reference = reference_slice;
   schema.result_offsets = result_offsets;
-  schema.examples = {example({5, 7}, {1, 2}, {4, 7}, {1, 1}),
-                     example({5, 7}, {0, 1}, {kWholeAxis, 100}, {2, 3}),
-                     example({2, 9, 3}, {0, -4, 0}, {2, -1, 2}, {1, 1, 1}),
-                     example({8}, {1}, {8}, {3}),
-                     example({4, 3}, {2, 0}, {2, 3}, {2, 1}),
-                     example({}, {}, {}, {}),
-                     example({9}, {2}, {8}, {2}, DataType::int64)};
+  schema.examples = {example_slice({5, 7}, {1, 2}, {4, 7}, {1, 1}),
+                     example_slice({5, 7}, {0, 1}, {kWholeAxis, 100}, {2, 3}),
+                     example_slice({2, 9, 3}, {0, -4, 0}, {2, -1, 2}, {1, 1, 1}),
+                     example_slice({8}, {1}, {8}, {3}),
+                     example_slice({4, 3}, {2, 0}, {2, 3}, {2, 1}),
+                     example_slice({}, {}, {}, {}),
+                     example_slice({9}, {2}, {8}, {2}, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_slice()};
 
 }  // namespace
 }  // namespace tessera::ops

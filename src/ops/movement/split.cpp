@@ -11,7 +11,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_split(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   const int64_t axis = normalized_axis(call.attributes.integer("axis"), x.rank());
   const Dimension& extent = x.shape[static_cast<size_t>(axis)];
@@ -26,7 +26,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return parts;
 }
 
-void reference(const ReferenceCall& call) {
+void reference_split(const ReferenceCall& call) {
   const Tensor& input = *call.inputs[0];
   const auto axis = static_cast<size_t>(
       normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(input.shape().size())));
@@ -44,7 +44,7 @@ std::vector<int64_t> result_offsets(const Node& node) {
                           node.attributes().integers("sizes"));
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_split(const GradientCall& call) {
   std::vector<Value*> parts;
   for (size_t i = 0; i < call.node.outputs().size(); ++i) {
     parts.push_back(call.gradient(i) != nullptr ? call.gradient(i) : zeros_like(call.output(i)));
@@ -52,12 +52,12 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {concat(parts, call.node.attributes().integer("axis"))};
 }
 
-OperatorExample example(Shape shape, std::initializer_list<int64_t> sizes, int axis,
-                        DataType type = DataType::fp32) {
+OperatorExample example_split(Shape shape, std::initializer_list<int64_t> sizes, int axis,
+                              DataType type = DataType::fp32) {
   return {.inputs = {{std::move(shape), -2, 2, type}}, .attributes = {{"sizes", sizes}, {"axis", axis}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_split() {
   OperatorSchema schema;
   schema.name = "split";
   schema.documentation = "Consecutive parts of x along an axis, one output for each size.";
@@ -73,16 +73,17 @@ OperatorSchema schema() {
                         .default_value = {},
                         .documentation = "negative from the end"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
+  schema.infer = infer_split;
+  schema.gradient = gradient_split;
+  schema.reference = reference_split;
   schema.result_offsets = result_offsets;
-  schema.examples = {example({3, 7}, {5, 2}, 1), example({6, 2, 3}, {1, 2, 3}, 0), example({4}, {4}, 0),
-                     example({2, 5}, {2, 0, 3}, -1), example({7}, {3, 4}, 0, DataType::int64)};
+  schema.examples = {example_split({3, 7}, {5, 2}, 1), example_split({6, 2, 3}, {1, 2, 3}, 0),
+                     example_split({4}, {4}, 0), example_split({2, 5}, {2, 0, 3}, -1),
+                     example_split({7}, {3, 4}, 0, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_split()};
 
 }  // namespace
 }  // namespace tessera::ops

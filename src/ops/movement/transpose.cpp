@@ -6,7 +6,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_transpose(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   const std::vector<int64_t>& permutation = call.attributes.integers("permutation");
   std::vector<bool> seen(x.shape.size(), false);
@@ -22,7 +22,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {y};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_transpose(const ReferenceCall& call) {
   const std::vector<int64_t> source = row_major_strides(call.inputs[0]->shape());
   const Shape& shape = call.outputs[0]->shape();
   StridedView from;
@@ -32,7 +32,7 @@ void reference(const ReferenceCall& call) {
   copy_elements(*call.inputs[0], from, *call.outputs[0], {0, row_major_strides(shape)}, shape);
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_transpose(const GradientCall& call) {
   const std::vector<int64_t>& permutation = call.node.attributes().integers("permutation");
   std::vector<int64_t> inverse(permutation.size());
   for (size_t i = 0; i < permutation.size(); ++i) {
@@ -41,12 +41,12 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {transpose(call.gradient(), inverse)};
 }
 
-OperatorExample example(Shape shape, std::initializer_list<int64_t> permutation,
-                        DataType type = DataType::fp32) {
+OperatorExample example_transpose(Shape shape, std::initializer_list<int64_t> permutation,
+                                  DataType type = DataType::fp32) {
   return {.inputs = {{std::move(shape), -2, 2, type}}, .attributes = {{"permutation", permutation}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_transpose() {
   OperatorSchema schema;
   schema.name = "transpose";
   schema.documentation = "Axis i of y is axis permutation[i] of x.";
@@ -57,16 +57,17 @@ OperatorSchema schema() {
                         .default_value = {},
                         .documentation = "each axis of x once"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.gradient = gradient;
-  schema.reference = reference;
-  schema.examples = {example({3, 5}, {1, 0}),       example({2, 3, 4, 5}, {0, 2, 3, 1}),
-                     example({2, 3, 5}, {2, 0, 1}), example({7}, {0}),
-                     example({0, 3}, {1, 0}),       example({3, 5}, {1, 0}, DataType::int64)};
+  schema.infer = infer_transpose;
+  schema.gradient = gradient_transpose;
+  schema.reference = reference_transpose;
+  schema.examples = {
+      example_transpose({3, 5}, {1, 0}),       example_transpose({2, 3, 4, 5}, {0, 2, 3, 1}),
+      example_transpose({2, 3, 5}, {2, 0, 1}), example_transpose({7}, {0}),
+      example_transpose({0, 3}, {1, 0}),       example_transpose({3, 5}, {1, 0}, DataType::int64)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_transpose()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_batch_norm_gradient(const InferenceCall& call) {
   const TensorType& x = call.input(1);
   call.require(x.rank() >= 2, "x must be [N, ..., C]");
   call.require(call.input(0).shape == x.shape, "output_gradient must be as x");
@@ -16,14 +16,14 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, scale, scale};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_batch_norm_gradient(const ReferenceCall& call) {
   std::vector<double> inverse = call.inputs[4]->to_doubles();
   for (double& value : inverse) value = 1 / std::sqrt(value + call.attributes().real("epsilon"));
   run_normalization_gradient(call, batch_norm_groups(call.inputs[1]->shape()), call.inputs[3]->to_doubles(),
                              inverse);
 }
 
-OperatorExample example(Shape x) {
+OperatorExample example_batch_norm_gradient(Shape x) {
   const int64_t channels = x.back();
   return {.inputs = {{x}, {x, -2, 2}, {{channels}, 0.5, 2}, {{channels}}, {{channels}, 0.5, 2}}};
 }
@@ -41,11 +41,12 @@ const OperatorRegistration kRegistration({
                {.name = "variance", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {epsilon_attribute()},
     .outputs = {"input_gradient", "scale_gradient", "bias_gradient"},
-    .infer = infer,
+    .infer = infer_batch_norm_gradient,
     .flops =
         [](const Node& node) { return 11.0 * static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
-    .examples = {example({4, 3, 5, 7}), example({13, 5}), example({2, 2, 3, 2, 33})},
+    .reference = reference_batch_norm_gradient,
+    .examples = {example_batch_norm_gradient({4, 3, 5, 7}), example_batch_norm_gradient({13, 5}),
+                 example_batch_norm_gradient({2, 2, 3, 2, 33})},
 });
 
 }  // namespace

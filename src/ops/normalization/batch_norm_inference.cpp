@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_batch_norm_inference(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   call.require(x.rank() >= 2, "x must be [N, ..., C]");
   const SymbolicShape channels{x.shape.back()};
@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 }
 
 // Two numbers per channel first, then one multiplication and one addition per element.
-std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) {
+std::vector<Value*> decompose_batch_norm_inference(const Node& node, std::span<Value* const> inputs) {
   Value* deviation = sqrt(add(inputs[4], node.attributes().real("epsilon")));
   Value* factor = divide(inputs[1], deviation);
   Value* offset = subtract(inputs[2], multiply(inputs[3], factor));
@@ -24,7 +24,7 @@ std::vector<Value*> decompose(const Node& node, std::span<Value* const> inputs) 
   return {cast(y, inputs[0]->data_type())};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_batch_norm_inference(const ReferenceCall& call) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const int64_t channels = call.inputs[0]->shape().back();
   const double epsilon = call.attributes().real("epsilon");
@@ -37,7 +37,7 @@ void reference(const ReferenceCall& call) {
   }
 }
 
-OperatorExample example(Shape x) {
+OperatorExample example_batch_norm_inference(Shape x) {
   const int64_t channels = x.back();
   return {.inputs = {
               {std::move(x), -2, 2}, {{channels}, 0.5, 2}, {{channels}}, {{channels}}, {{channels}, 0.5, 2}}};
@@ -56,12 +56,13 @@ const OperatorRegistration kRegistration({
                {.name = "variance", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {epsilon_attribute()},
     .outputs = {"y"},
-    .infer = infer,
+    .infer = infer_batch_norm_inference,
     .flops =
         [](const Node& node) { return 2.0 * static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
-    .examples = {example({4, 3, 5, 7}), example({13, 5}), example({2, 2, 3, 2, 33})},
-    .decompose = decompose,
+    .reference = reference_batch_norm_inference,
+    .examples = {example_batch_norm_inference({4, 3, 5, 7}), example_batch_norm_inference({13, 5}),
+                 example_batch_norm_inference({2, 2, 3, 2, 33})},
+    .decompose = decompose_batch_norm_inference,
 });
 
 }  // namespace

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_batch_norm_training(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   call.require(x.rank() >= 2, "x must be [N, ..., C]");
   const SymbolicShape channels{x.shape.back()};
@@ -13,7 +13,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, statistics, statistics};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_batch_norm_training(const GradientCall& call) {
   Value* x = call.input(0);
   // Running statistics send nothing back; a loss that reads the batch's mean or variance does.
   Value* rest = through_statistics(x, {call.output(1), call.gradient(1), call.gradient(2)},
@@ -24,7 +24,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
 }
 
-OperatorExample example(Shape x, double epsilon = 1e-5) {
+OperatorExample example_batch_norm_training(Shape x, double epsilon = 1e-5) {
   const int64_t channels = x.back();
   return {.inputs = {{std::move(x), -2, 3}, {{channels}, 0.5, 2}, {{channels}}},
           .attributes = {{"epsilon", epsilon}}};
@@ -43,16 +43,16 @@ const OperatorRegistration kRegistration({
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {epsilon_attribute()},
     .outputs = {"y", "mean", "variance"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_batch_norm_training,
+    .gradient = gradient_batch_norm_training,
     .flops =
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
           run_normalization(call, batch_norm_groups(call.inputs[0]->shape()), false);
         },
-    .examples = {example({4, 3, 5, 7}), example({13, 5}, 1e-3), example({3, 11, 2}),
-                 example({2, 2, 3, 2, 33})},
+    .examples = {example_batch_norm_training({4, 3, 5, 7}), example_batch_norm_training({13, 5}, 1e-3),
+                 example_batch_norm_training({3, 11, 2}), example_batch_norm_training({2, 2, 3, 2, 33})},
 });
 
 }  // namespace

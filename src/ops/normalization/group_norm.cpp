@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_group_norm(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   const TensorType statistics = group_norm_statistics(call, x);
   check_scale(call, x, call.input(1), {x.shape.back()}, "one number per channel");
@@ -35,7 +35,7 @@ Value* through_group_statistics(const GradientCall& call, int64_t groups) {
   return reshape(result, x->shape());
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_group_norm(const GradientCall& call) {
   const int64_t groups = call.node.attributes().integer("groups");
   Value* rest = through_group_statistics(call, groups);
   if (call.gradient() == nullptr) return {rest, nullptr, nullptr};
@@ -44,7 +44,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
 }
 
-OperatorExample example(Shape x, int64_t groups) {
+OperatorExample example_group_norm(Shape x, int64_t groups) {
   const int64_t channels = x.back();
   return {.inputs = {{std::move(x), -2, 3}, {{channels}, 0.5, 2}, {{channels}}},
           .attributes = {{"groups", groups}}};
@@ -64,8 +64,8 @@ const OperatorRegistration kRegistration({
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {group_norm_groups_attribute(), epsilon_attribute()},
     .outputs = {"y", "mean", "inverse_deviation"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_group_norm,
+    .gradient = gradient_group_norm,
     .flops =
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
@@ -73,8 +73,8 @@ const OperatorRegistration kRegistration({
           run_normalization(
               call, group_norm_groups(call.inputs[0]->shape(), call.attributes().integer("groups")), true);
         },
-    .examples = {example({2, 3, 5, 6}, 3), example({2, 5, 4}, 4), example({3, 8}, 2),
-                 example({1, 2, 3, 3, 4}, 1)},
+    .examples = {example_group_norm({2, 3, 5, 6}, 3), example_group_norm({2, 5, 4}, 4),
+                 example_group_norm({3, 8}, 2), example_group_norm({1, 2, 3, 3, 4}, 1)},
 });
 
 }  // namespace

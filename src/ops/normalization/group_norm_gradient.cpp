@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_group_norm_gradient(const InferenceCall& call) {
   const TensorType& x = call.input(1);
   const TensorType& scale = call.input(2);
   const TensorType statistics = group_norm_statistics(call, x);
@@ -14,7 +14,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, scale, scale};
 }
 
-OperatorExample example(Shape x, int64_t groups) {
+OperatorExample example_group_norm_gradient(Shape x, int64_t groups) {
   const Shape channels{x.back()};
   const Shape statistics{x.front(), groups};
   return {.inputs = {{x}, {x, -2, 2}, {channels, 0.5, 2}, {statistics}, {statistics, 0.5, 2}},
@@ -34,7 +34,7 @@ const OperatorRegistration kRegistration({
                {.name = "inverse_deviation", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {group_norm_groups_attribute()},
     .outputs = {"input_gradient", "scale_gradient", "bias_gradient"},
-    .infer = infer,
+    .infer = infer_group_norm_gradient,
     .flops =
         [](const Node& node) { return 11.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
@@ -43,7 +43,8 @@ const OperatorRegistration kRegistration({
               call, group_norm_groups(call.inputs[1]->shape(), call.attributes().integer("groups")),
               call.inputs[3]->to_doubles(), call.inputs[4]->to_doubles());
         },
-    .examples = {example({2, 3, 5, 6}, 3), example({2, 5, 4}, 4), example({3, 8}, 2)},
+    .examples = {example_group_norm_gradient({2, 3, 5, 6}, 3), example_group_norm_gradient({2, 5, 4}, 4),
+                 example_group_norm_gradient({3, 8}, 2)},
 });
 
 }  // namespace

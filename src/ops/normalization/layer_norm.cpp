@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_layer_norm(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   const TensorType statistics = layer_norm_statistics(call, x);
   check_scale(call, x, call.input(1), layer_norm_row(call, x), "one number per element of a row");
@@ -11,7 +11,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, statistics, statistics};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_layer_norm(const GradientCall& call) {
   Value* x = call.input(0);
   const int64_t axes = call.node.attributes().integer("axes");
   // Statistics with the normalized axes as ones.
@@ -31,7 +31,7 @@ std::vector<Value*> gradient(const GradientCall& call) {
   return {sum_of(gradients.x, rest), gradients.scale, gradients.bias};
 }
 
-OperatorExample example(Shape x, int64_t axes) {
+OperatorExample example_layer_norm(Shape x, int64_t axes) {
   Shape row(x.end() - axes, x.end());
   return {.inputs = {{std::move(x), -2, 3}, {row, 0.5, 2}, {row}}, .attributes = {{"axes", axes}}};
 }
@@ -49,8 +49,8 @@ const OperatorRegistration kRegistration({
                {.name = "bias", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {layer_norm_axes(), epsilon_attribute()},
     .outputs = {"y", "mean", "inverse_deviation"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_layer_norm,
+    .gradient = gradient_layer_norm,
     .flops =
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
@@ -58,7 +58,8 @@ const OperatorRegistration kRegistration({
           run_normalization(
               call, layer_norm_groups(call.inputs[0]->shape(), call.attributes().integer("axes")), true);
         },
-    .examples = {example({4, 7}, 1), example({2, 3, 33}, 1), example({5, 3, 4}, 2), example({6}, 1)},
+    .examples = {example_layer_norm({4, 7}, 1), example_layer_norm({2, 3, 33}, 1),
+                 example_layer_norm({5, 3, 4}, 2), example_layer_norm({6}, 1)},
 });
 
 }  // namespace

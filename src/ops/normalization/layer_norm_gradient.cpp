@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_layer_norm_gradient(const InferenceCall& call) {
   const TensorType& x = call.input(1);
   const TensorType& scale = call.input(2);
   const TensorType statistics = layer_norm_statistics(call, x);
@@ -14,7 +14,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {x, scale, scale};
 }
 
-OperatorExample example(Shape x, int64_t axes) {
+OperatorExample example_layer_norm_gradient(Shape x, int64_t axes) {
   const Shape row(x.end() - axes, x.end());
   const Shape rows(x.begin(), x.end() - axes);
   return {.inputs = {{x}, {x, -2, 2}, {row, 0.5, 2}, {rows}, {rows, 0.5, 2}}, .attributes = {{"axes", axes}}};
@@ -33,7 +33,7 @@ const OperatorRegistration kRegistration({
                {.name = "inverse_deviation", .types = kStatisticsTypes, .type_variable = "S"}},
     .attributes = {layer_norm_axes()},
     .outputs = {"input_gradient", "scale_gradient", "bias_gradient"},
-    .infer = infer,
+    .infer = infer_layer_norm_gradient,
     .flops =
         [](const Node& node) { return 11.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
@@ -42,7 +42,8 @@ const OperatorRegistration kRegistration({
               call, layer_norm_groups(call.inputs[1]->shape(), call.attributes().integer("axes")),
               call.inputs[3]->to_doubles(), call.inputs[4]->to_doubles());
         },
-    .examples = {example({4, 7}, 1), example({2, 3, 33}, 1), example({5, 3, 4}, 2)},
+    .examples = {example_layer_norm_gradient({4, 7}, 1), example_layer_norm_gradient({2, 3, 33}, 1),
+                 example_layer_norm_gradient({5, 3, 4}, 2)},
 });
 
 }  // namespace

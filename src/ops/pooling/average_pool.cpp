@@ -3,16 +3,16 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_average_pool(const InferenceCall& call) {
   return {{call.input(0).data_type, pool_result(call.input(0).shape, call.attributes)}};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_average_pool(const GradientCall& call) {
   return {
       average_pool_gradient(call.gradient(), call.input(0)->shape(), pool_options(call.node.attributes()))};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_average_pool(const ReferenceCall& call) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const Shape& shape = call.outputs[0]->shape();
   const std::vector<double> divisors =
@@ -31,7 +31,7 @@ std::vector<AttributeSpecification> attributes() {
   return list;
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_average_pool() {
   std::vector<OperatorExample> result;
   for (const bool count_padding : {true, false}) {
     for (const PoolCase& c : pool_cases()) {
@@ -52,12 +52,12 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "x"}},
     .attributes = attributes(),
     .outputs = {"y"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_average_pool,
+    .gradient = gradient_average_pool,
     .flops =
         [](const Node& node) { return pool_flops(node.output()->type().static_shape(), node.attributes()); },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_average_pool,
+    .examples = examples_average_pool(),
 });
 
 }  // namespace

@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_average_pool_gradient(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("input_shape");
   const SymbolicShape result = pool_result(shape, call.attributes);
   call.require(call.input(0).shape == result, "pooling input_shape " + to_string(shape) + " makes " +
@@ -12,11 +12,11 @@ std::vector<TensorType> infer(const InferenceCall& call) {
 }
 
 // The transpose of a linear map has the map as its own gradient.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_average_pool_gradient(const GradientCall& call) {
   return {average_pool(call.gradient(), pool_options(call.node.attributes()))};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_average_pool_gradient(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   Tensor& dx = *call.outputs[0];
   const Shape& shape = call.inputs[0]->shape();
@@ -33,7 +33,7 @@ std::vector<AttributeSpecification> attributes() {
   return list;
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_average_pool_gradient() {
   std::vector<OperatorExample> result;
   for (const bool count_padding : {true, false}) {
     for (const PoolCase& c : pool_cases()) {
@@ -55,12 +55,12 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "output_gradient"}},
     .attributes = attributes(),
     .outputs = {"input_gradient"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_average_pool_gradient,
+    .gradient = gradient_average_pool_gradient,
     .flops =
         [](const Node& node) { return pool_flops(node.input(0)->type().static_shape(), node.attributes()); },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_average_pool_gradient,
+    .examples = examples_average_pool_gradient(),
 });
 
 }  // namespace

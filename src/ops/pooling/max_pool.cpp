@@ -5,19 +5,19 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_max_pool(const InferenceCall& call) {
   const SymbolicShape shape = pool_result(call.input(0).shape, call.attributes);
   call.require(element_count(call.attributes.integers("window")) <= 255,
                "the window must have at most 255 elements, so that a position fits in uint8");
   return {{call.input(0).data_type, shape}, {DataType::uint8, shape}};
 }
 
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_max_pool(const GradientCall& call) {
   return {max_pool_gradient(call.gradient(), call.output(1), call.input(0)->shape(),
                             pool_options(call.node.attributes()))};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_max_pool(const ReferenceCall& call) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const Shape& shape = call.outputs[0]->shape();
   std::vector<double> best(static_cast<size_t>(element_count(shape)));
@@ -32,7 +32,7 @@ void reference(const ReferenceCall& call) {
   *call.outputs[1] = Tensor::from_doubles(DataType::uint8, shape, position);
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_max_pool() {
   std::vector<OperatorExample> result;
   for (const PoolCase& c : pool_cases()) result.push_back({.inputs = {{c.x}}, .attributes = c.attributes});
   const PoolCase first = pool_cases().front();
@@ -51,12 +51,12 @@ const OperatorRegistration kRegistration({
     .inputs = {{.name = "x", .types = kNumericTypes}},
     .attributes = pool_attribute_list(),
     .outputs = {"y", "position"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_max_pool,
+    .gradient = gradient_max_pool,
     .flops =
         [](const Node& node) { return pool_flops(node.output()->type().static_shape(), node.attributes()); },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_max_pool,
+    .examples = examples_max_pool(),
 });
 
 }  // namespace

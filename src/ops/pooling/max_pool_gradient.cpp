@@ -3,7 +3,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_max_pool_gradient(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("input_shape");
   const SymbolicShape result = pool_result(shape, call.attributes);
   call.require(call.input(0).shape == result && call.input(1).shape == result,
@@ -12,7 +12,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {{call.input(0).data_type, shape}};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_max_pool_gradient(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   const auto position = call.inputs[1]->data<uint8_t>();
   Tensor& dx = *call.outputs[0];
@@ -23,7 +23,7 @@ void reference(const ReferenceCall& call) {
   dx = Tensor::from_doubles(dx.data_type(), dx.shape(), sums);
 }
 
-std::vector<OperatorExample> examples() {
+std::vector<OperatorExample> examples_max_pool_gradient() {
   std::vector<OperatorExample> result;
   for (const PoolCase& c : pool_cases()) {
     Attributes attributes = c.attributes;
@@ -46,10 +46,10 @@ const OperatorRegistration kRegistration({
                {.name = "position", .types = {DataType::uint8}, .type_variable = ""}},
     .attributes = pool_gradient_attribute_list(),
     .outputs = {"input_gradient"},
-    .infer = infer,
+    .infer = infer_max_pool_gradient,
     .flops = [](const Node& node) { return static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
-    .examples = examples(),
+    .reference = reference_max_pool_gradient,
+    .examples = examples_max_pool_gradient(),
 });
 
 }  // namespace

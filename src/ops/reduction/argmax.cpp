@@ -8,7 +8,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_argmax(const InferenceCall& call) {
   const TensorType& x = call.input(0);
   const int64_t axis = normalized_axis(call.attributes.integer("axis"), x.rank());
   const Dimension& extent = x.shape[static_cast<size_t>(axis)];
@@ -17,7 +17,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
                                                                        : dropped_shape(x.shape, {axis})}};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_argmax(const ReferenceCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor& y = *call.outputs[0];
   const int64_t axis =
@@ -47,10 +47,10 @@ const OperatorRegistration kRegistration({
     .attributes = {{"axis", AttributeKind::integer, -1, "Axis to search; negative from the end."},
                    {"keep_dimensions", AttributeKind::boolean, false, "Keep the axis with extent 1."}},
     .outputs = {"y"},
-    .infer = infer,
+    .infer = infer_argmax,
     .gradient = [](const GradientCall&) -> std::vector<Value*> { return {nullptr}; },
     .flops = [](const Node& node) { return static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
+    .reference = reference_argmax,
     .examples = {{.inputs = {{{5, 7}}}},
                  {.inputs = {{{5, 7, 3}}}, .attributes = {{"axis", 1}, {"keep_dimensions", true}}},
                  {.inputs = {{{4, 33}, -2, 2, DataType::int32}}, .attributes = {{"axis", 0}}},

@@ -5,20 +5,20 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_cumulative_sum(const InferenceCall& call) {
   normalized_axis(call.attributes.integer("axis"), call.input(0).rank());
   return {call.input(0)};
 }
 
 // What reaches x[i] is what its element was added to: the same sums from the other end.
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_cumulative_sum(const GradientCall& call) {
   const Attributes& attributes = call.node.attributes();
   return {cumulative_sum(call.gradient(), {.axis = attributes.integer("axis"),
                                            .exclusive = attributes.boolean("exclusive"),
                                            .reverse = !attributes.boolean("reverse")})};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_cumulative_sum(const ReferenceCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor& y = *call.outputs[0];
   if (x.size() == 0) return;
@@ -51,10 +51,10 @@ const OperatorRegistration kRegistration({
                    {"exclusive", AttributeKind::boolean, false, "Leave an element out of its own sum."},
                    {"reverse", AttributeKind::boolean, false, "Sum from the last element to the first."}},
     .outputs = {"y"},
-    .infer = infer,
-    .gradient = gradient,
+    .infer = infer_cumulative_sum,
+    .gradient = gradient_cumulative_sum,
     .flops = [](const Node& node) { return static_cast<double>(node.input(0)->type().element_count()); },
-    .reference = reference,
+    .reference = reference_cumulative_sum,
     .examples = {{.inputs = {{{5, 7}}}},
                  {.inputs = {{{5, 7, 3}}}, .attributes = {{"axis", 1}, {"exclusive", true}}},
                  {.inputs = {{{2, 1037}}}, .attributes = {{"reverse", true}}},

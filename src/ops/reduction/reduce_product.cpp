@@ -5,7 +5,7 @@ namespace {
 
 // dy times the product of the other elements. That is y / x only where x is not 0: the product is taken over
 // the elements that are not zero, and the zeros are counted, so that one zero gets the product of all others.
-Value* gradient(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
+Value* gradient_reduce_product(Value* x, Value*, Value* dy, const std::vector<int64_t>& axes) {
   const ReduceOptions options{.axes = axes, .keep_dimensions = true};
   const DataType type = x->data_type();
   const DataType wide = is_half(type) ? DataType::fp32 : type;
@@ -25,7 +25,7 @@ const OperatorRegistration kRegistration(reduction({
                      "of that gradient is not.",
     .start = 1,
     .combine = [](double product, double element) { return product * element; },
-    .gradient = gradient,
+    .gradient = gradient_reduce_product,
 }));
 
 }  // namespace

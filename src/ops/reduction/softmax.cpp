@@ -4,7 +4,7 @@ namespace tessera::ops {
 namespace {
 
 // dx = y (dy - sum(dy y))
-std::vector<Value*> gradient(const GradientCall& call) {
+std::vector<Value*> gradient_softmax(const GradientCall& call) {
   Value* y = call.output();
   Value* dy = call.gradient();
   const ReduceOptions along{.axes = {call.node.attributes().integer("axis")}, .keep_dimensions = true};
@@ -15,7 +15,7 @@ const OperatorRegistration kRegistration(softmax_schema({
     .name = "softmax",
     .documentation = "exp(x) / sum(exp(x)) along `axis`, safe from overflow.",
     .element = [](double x, double sum) { return std::exp(x) / sum; },
-    .gradient = gradient,
+    .gradient = gradient_softmax,
 }));
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_iota(const InferenceCall& call) {
   const SymbolicShape& shape = call.attributes.shape("shape");
   normalized_axis(call.attributes.integer("axis"), static_cast<int64_t>(shape.size()));
   const DataType type = call.attributes.data_type("type");
@@ -13,7 +13,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {{type, shape}};
 }
 
-void reference(const ReferenceCall& call) {
+void reference_iota(const ReferenceCall& call) {
   Tensor& output = *call.outputs[0];
   const Shape& shape = output.shape();
   const int64_t axis = normalized_axis(call.attributes().integer("axis"), static_cast<int64_t>(shape.size()));
@@ -22,11 +22,11 @@ void reference(const ReferenceCall& call) {
   for (int64_t i = 0; i < output.size(); ++i) output.set(i, static_cast<double>(i / stride % extent));
 }
 
-OperatorExample example(const Shape& shape, int axis, DataType type) {
+OperatorExample example_iota(const Shape& shape, int axis, DataType type) {
   return {.inputs = {}, .attributes = {{"shape", to_symbolic(shape)}, {"axis", axis}, {"type", type}}};
 }
 
-OperatorSchema schema() {
+OperatorSchema schema_iota() {
   OperatorSchema schema;
   schema.name = "iota";
   schema.documentation = "Each element is its own index along the axis: 0, 1, 2, ...";
@@ -42,14 +42,14 @@ OperatorSchema schema() {
        .default_value = {},
        .documentation = "of the result"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
-  schema.reference = reference;
-  schema.examples = {example({7}, 0, DataType::int32), example({2, 3, 5}, 1, DataType::int64),
-                     example({3, 5}, -1, DataType::fp32), example({0, 3}, 0, DataType::fp32)};
+  schema.infer = infer_iota;
+  schema.reference = reference_iota;
+  schema.examples = {example_iota({7}, 0, DataType::int32), example_iota({2, 3, 5}, 1, DataType::int64),
+                     example_iota({3, 5}, -1, DataType::fp32), example_iota({0, 3}, 0, DataType::fp32)};
   return schema;
 }
 
-const OperatorRegistration kRegistration{schema()};
+const OperatorRegistration kRegistration{schema_iota()};
 
 }  // namespace
 }  // namespace tessera::ops

@@ -5,7 +5,7 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer(const InferenceCall& call) {
+std::vector<TensorType> infer_random(const InferenceCall& call) {
   call.require(call.input(0).shape == SymbolicShape{2},
                "the counter must be [2]: seed and step, got " + to_string(call.input(0).shape));
   const int64_t stream = call.attributes.integer("stream");
@@ -17,7 +17,7 @@ std::vector<TensorType> infer(const InferenceCall& call) {
   return {{type, call.attributes.shape("shape")}};
 }
 
-OperatorExample example(const Shape& shape, int stream, DataType type) {
+OperatorExample example_random(const Shape& shape, int stream, DataType type) {
   return {.inputs = {{{2}, 0, 1000, DataType::int64}},
           .attributes = {{"shape", to_symbolic(shape)}, {"stream", stream}, {"type", type}}};
 }
@@ -42,7 +42,7 @@ OperatorSchema random_operator(const RandomOperator& description) {
        .default_value = DataType::fp32,
        .documentation = "of the result"}};
   schema.outputs = {"y"};
-  schema.infer = infer;
+  schema.infer = infer_random;
   schema.gradient = [](const GradientCall&) -> std::vector<Value*> { return {nullptr}; };
   schema.reference = [number = description.number](const ReferenceCall& call) {
     const auto counter = call.inputs[0]->data<int64_t>();
@@ -53,8 +53,8 @@ OperatorSchema random_operator(const RandomOperator& description) {
       output.set(i, number(random, static_cast<uint64_t>(i), output.data_type()));
     }
   };
-  schema.examples = {example({3, 5}, 0, DataType::fp32), example({}, 1, DataType::fp64),
-                     example({1037}, 2, DataType::bf16), example({0}, 3, DataType::fp16)};
+  schema.examples = {example_random({3, 5}, 0, DataType::fp32), example_random({}, 1, DataType::fp64),
+                     example_random({1037}, 2, DataType::bf16), example_random({0}, 3, DataType::fp16)};
   return schema;
 }
 
