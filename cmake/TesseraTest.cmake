@@ -67,13 +67,15 @@ endfunction()
 
 # All tests of a program in a few processes, NAME.shardN, which is what runs where no test is asked for by name: one takes as
 # long to start as most tests do, under sanitizers longer. There what checks the bounds of other tests, compares times, or asks
-# NVRTC whether the source of a GPU compiles, is left out; under that of threads too what repeats a kernel for each type and
+# NVRTC or nvcc whether the source of a GPU compiles, is left out; under that of threads too what repeats a kernel for each type and
 # shape, random plans and texts of one thread, and what stops a training after each of its steps, to go on with the same threads.
 function(tessera_add_shards NAME LIBRARY_THREADS)
   set(SHARDS 6)
   set(LEFT_OUT "")
   if(TESSERA_SANITIZE)
     set(LEFT_OUT "--gtest_filter=-*GraphFuzzBound*:*GrowsNearlyLinearly*:*GeneratedKernelsCompile*:*.CudaCompile/*")
+    string(APPEND LEFT_OUT ":*CudaPooledBatchNorm*.Compile*:CudaBatchNormKernels.Compile:CudaEncoderPlan.TextOfItsNormsCompiles"
+                           ":KernelSources.CompileWithNvcc*:CudaKernelFuzz.TextOfEveryKernelCompiles*")
     if(TESSERA_SANITIZE STREQUAL "thread")
       string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*:*Resuming.*:ContinueText.*:TextReader.*")
     endif()
