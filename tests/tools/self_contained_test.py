@@ -14,6 +14,18 @@ class SelfContainedTest(TreeTest):
         # Only passes are remembered.
         self.assert_fails("check_self_contained", "include/tessera/base/bad.h: does not compile alone")
 
+    def test_what_comes_precompiled_hides_nothing(self):
+        self.write("include/tessera/base/error.h", "#pragma once\n#include <string>\nstruct Error { std::string text; };\n")
+        self.write("include/tessera/base/good.h", '#pragma once\n#include "tessera/base/error.h"\nError name();\n')
+        self.assert_passes("check_self_contained")
+        self.write("include/tessera/base/bad.h", "#pragma once\nError name();\n")
+        self.assert_fails("check_self_contained", "include/tessera/base/bad.h: does not compile alone")
+        self.write("include/tessera/base/bad.h", '#pragma once\n#include "tessera/base/error.h"\nErro name();\n')
+        self.assert_fails("check_self_contained", "include/tessera/base/bad.h: does not compile alone")
+        self.write("include/tessera/base/bad.h", '#pragma once\n#include "tessera/base/error.h"\nError name();\n')
+        self.write("include/tessera/base/error.h", "#pragma once\nstruct Error { std::string text; };\n")
+        self.assert_fails("check_self_contained", "include/tessera/base/error.h: does not compile alone")
+
     def test_missing_guard(self):
         self.write("include/tessera/base/bad.h", "int count();\n")
         self.assert_fails("check_self_contained", "has no #pragma once")
