@@ -74,8 +74,8 @@ class SlurmTest(ProgramTest):
         steps = int(re.search(r"stopped after step (\d+)", said.read_text()).group(1))
         (self.root / "words").write_text(f"--max-steps {steps + 7}")
         self.slurm.wait_until(lambda: self.slurm.state_of(job) == "PENDING", "a job that is not begun anew")
-        # Slurm would wait two minutes.
-        self.slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
+        # Slurm would wait two minutes, and revokes what begins in the second in which the job before it ended.
+        self.slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now+3")
         self.slurm.wait_until(lambda: said.read_text().count("Go on with:") == 2, "a job that does not go on")
         self.assertEqual(self.state("run")[0]["step"], str(steps + 7))
         self.launch("straight", "--max-steps", steps + 7, *ENDLESS)
