@@ -17,15 +17,12 @@ import tempfile
 import time
 
 from . import machine, ours, report
+from .several_gpus import say
 
 NETWORKS = ("gpt2-small", "llama-1b")
 PEERS = {"transformers": False, "transformers-static": True}
 PROMPT = "def read(path):\n"
 LEAD = 1e-2  # of a standard deviation of the logits, which are sums of thousands of rounded products
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def call(words):
@@ -71,7 +68,7 @@ def run_case(network, options, folder):
     say(f"{line['case']} tessera: {own['tokens_per_second']:.0f} tokens/s")
     for name in filter(None, options.peers.split(",")):
         try:
-            told = peer(options, do="generate", folder=folder, device=options.device, precision="float32", compiled=PEERS[name],
+            told = peer(options, do="generate", folder=folder, device=options.device, compiled=PEERS[name],
                         prompt=PROMPT, tokens=options.tokens, rounds=options.rounds, other=text)
         except (RuntimeError, ValueError) as error:
             line["errors"].append(f"{name}: {error}")

@@ -50,9 +50,9 @@ def make(told):
 
 
 def generate(told):
-    """Tokens each second, the text, and by how much the likeliest token led where another text parts from it."""
+    """What each call takes, and where another text parts from this one."""
     tokenizer = Tokenizer.from_file(str(pathlib.Path(told["folder"], "tokenizer.json")))
-    model = transformers.AutoModelForCausalLM.from_pretrained(told["folder"]).to(told["device"], getattr(torch, told["precision"])).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(told["folder"]).to(told["device"]).float().eval()
     given = torch.tensor([tokenizer.encode(told["prompt"]).ids], device=told["device"])
     cache = {"cache_implementation": "static"} if told["compiled"] else {}
     seconds = []
@@ -61,9 +61,9 @@ def generate(told):
             begin = time.perf_counter()
             said = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=told["tokens"], min_new_tokens=told["tokens"],
                                   do_sample=False, pad_token_id=0, **cache)[0]
-            text = tokenizer.decode(said.tolist())
+            tokenizer.decode(said.tolist())  # as the program, whose tokens come as text
             seconds.append(time.perf_counter() - begin)
-        return {"seconds": seconds[1:], "text": text, **parting(model, tokenizer, said, told["other"])}
+        return {"seconds": seconds[1:], **parting(model, tokenizer, said, told["other"])}
 
 
 def parting(model, tokenizer, said, other):
