@@ -66,12 +66,12 @@ void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
 struct Activation {
   const Node* norm = nullptr;
   Value* y = nullptr;
-  std::vector<Node*> readers;  // late ones
+  std::vector<Node*> readers;  // late ones that get copies
 
   int64_t bytes_of_copies() const { return static_cast<int64_t>(readers.size()) * y->type().bytes(); }
 };
 
-std::vector<Activation> find_activations(const Graph& graph) {
+std::vector<Activation> find_activations(const Graph& graph, const PassTarget& target) {
   struct Candidate {
     const Node* gradient;
     ReluMask mask;
@@ -93,6 +93,9 @@ std::vector<Activation> find_activations(const Graph& graph) {
   std::vector<Activation> found;
   for (const auto& [gradient, mask, norm] : candidates) {
     Activation activation{norm, mask.greater->input(0), late_readers(dependence, *gradient, mask)};
+    if (target.recomputes_activation)
+      std::erase_if(activation.readers,
+                    [&](const Node* reader) { return target.recomputes_activation(*reader); });
     if (!activation.readers.empty()) found.push_back(std::move(activation));
   }
   return found;
@@ -121,9 +124,9 @@ void choose(const Graph& graph, int64_t limit, double share, std::vector<Activat
   });
 }
 
-bool recompute_normalizations(Graph& graph, int64_t limit, double share) {
-  std::vector<Activation> activations = find_activations(graph);
-  choose(graph, limit, share, activations);
+bool recompute_normalizations(Graph& graph, int64_t limit, const PassTarget& target) {
+  std::vector<Activation> activations = find_activations(graph, target);
+  choose(graph, limit, target.recompute_share, activations);
   for (const Activation& activation : activations) {
     for (Node* reader : activation.readers)
       recompute(graph, activation.y, reader,
@@ -164,7 +167,7 @@ bool recompute_activations(Graph& graph, const PassContext& context) {
   if (!context.options.recompute.value_or(true)) return false;
   const int64_t limit = context.options.recompute.has_value() ? std::numeric_limits<int64_t>::max()
                                                               : context.target.recompute_limit_bytes;
-  const bool normalizations = recompute_normalizations(graph, limit, context.target.recompute_share);
+  const bool normalizations = recompute_normalizations(graph, limit, context.target);
   return recompute_casts_of_inputs(graph, limit) || normalizations;
 }
 

@@ -271,6 +271,19 @@ TEST_P(NormalizedGradients, CudaCompile) {
   EXPECT_GT(compile_candidates(*fused_node(*graph, "normalized_gradients"), GetParam().tf32()), 0U);
 }
 
+// It is asked before the patterns are looked for, and must say what they find.
+TEST_P(NormalizedGradients, AreSaidToMakeTheirActivation) {
+  const std::unique_ptr<Graph> graph = gradients_of(GetParam());
+  const auto always = [](const Node&, size_t) { return true; };
+  const auto never = [](const Node&, size_t) { return false; };
+  const Node& late = *graph->find("dformer")->producer();
+  EXPECT_TRUE(backend::recomputes_activation(late, always, always));
+  EXPECT_FALSE(backend::recomputes_activation(late, never, always));
+  EXPECT_FALSE(backend::recomputes_activation(late, always, never));
+  // Its gradient is no normalization's.
+  EXPECT_FALSE(backend::recomputes_activation(*graph->find("dw")->producer(), always, always));
+}
+
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, NormalizedGradients, ::testing::ValuesIn(normalized_cases()), case_name);
 
 TEST(PointwiseGradients, CudaRefusesOthersAndSaysWhy) {

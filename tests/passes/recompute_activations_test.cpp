@@ -153,6 +153,17 @@ TEST(RecomputeActivations, MakesCopiesAgainThatAreTogetherAShareOfAll) {
   expect_kept(before, {.options = {.recompute = false}, .target = {.recompute_share = 1}});
 }
 
+TEST(RecomputeActivations, MakesNoCopyForAKernelThatMakesItsOwn) {
+  const std::string before = kInputs + kForward + kBackward + kLate + kMask + kGradient + kOutputs;
+  std::vector<std::string> asked;
+  const auto makes = [&](const Node& reader) {
+    asked.push_back(reader.output()->name());
+    return true;
+  };
+  expect_kept(before, {.target = {.recomputes_activation = makes}});
+  EXPECT_EQ(asked, std::vector<std::string>{"dw2"});
+}
+
 // The images, cast for the first layer and for its weight gradient.
 const std::string kCast = R"(
   graph g(input %images: fp32[2, 4, 4, 2], parameter %w: fp16[4, 1, 1, 2]) {

@@ -57,6 +57,9 @@ struct PassTarget {
   // the largest whose copies are together at most this share of all that the graph's nodes write.
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   double recompute_share = 0;
+  // Whether the kernel that a weight gradient becomes part of makes the activation it reads by itself, so
+  // that no copy is made for it. Unset: never.
+  std::function<bool(const Node& weight_gradient)> recomputes_activation = {};
   // Whether the device's clusters take a node beside those in whose types operators compute. Unset: no other.
   std::function<bool(const Node& node)> clusters_take = {};
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.

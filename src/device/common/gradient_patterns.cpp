@@ -286,7 +286,30 @@ std::vector<NormalizedTensor> read_recomputed(const Node& node) {
   return norms;
 }
 
+// The pointwise data gradient that reads the same gradient as the weight gradient, and nothing else does.
+const Node* data_gradient_beside(const Node& weight_gradient) {
+  const Value* dy = weight_gradient.input(1);
+  if (dy->uses().size() != 2 || dy->is_output_or_update()) return nullptr;
+  for (const Use& use : dy->uses()) {
+    if (use.node->operator_name() == "convolution_data_gradient" && is_pointwise(*use.node) &&
+        weight_gradient_beside(*use.node) == &weight_gradient)
+      return use.node;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+bool recomputes_activation(const Node& weight_gradient, const TakesGradients& takes_summed,
+                           const TakesGradients& takes_normalized) {
+  const Node* data = data_gradient_beside(weight_gradient);
+  const Node* norm = data == nullptr ? nullptr : producer_of(data->input(0), "batch_norm_gradient");
+  if (norm == nullptr || norm->output(0) != data->input(0) || !takes_normalized(*data, 1)) return false;
+  const std::optional<ReluMask> mask = find_relu_mask(norm->input(0));
+  if (!mask.has_value()) return false;
+  Node* sum = producer_of(mask->select->input(1), "add");
+  return sum != nullptr && match_summed(*sum, takes_summed, false).has_value();
+}
 
 FusionPattern masked_data_gradient_pattern() {
   return {.kind = "convolution_data_gradient",

@@ -104,6 +104,9 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   // lost in the noise.
   target.recompute_limit_bytes = 0;
   target.recompute_share = 0.003;
+  target.recomputes_activation = [options, context = context_](const Node& weight_gradient) {
+    return recomputes_activation(weight_gradient, options, context->traits());
+  };
   return target;
 }
 

@@ -20,6 +20,11 @@ bool is_worth_statistics_of_cudnn(const Node& convolution) {
   return is_half(y.data_type) && y.bytes() >= kLeastBytes;
 }
 
+// Whether products of fp32 may round their operands.
+bool rounds_to_tf32(const PassOptions& options) {
+  return options.precision == Precision::tf32 && tf32_allowed();
+}
+
 FusionPattern alternative(FusionPattern pattern) {
   pattern.alternative = true;
   return pattern;
@@ -28,7 +33,7 @@ FusionPattern alternative(FusionPattern pattern) {
 }  // namespace
 
 std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const GpuTraits& gpu) {
-  const bool tf32 = options.precision == Precision::tf32 && tf32_allowed();
+  const bool tf32 = rounds_to_tf32(options);
   const auto makes = [=](FusedGradients wanted) {
     return [=](const Node& data_gradient, size_t normalizations) {
       return takes_summed_gradients(data_gradient, normalizations, tf32, gpu) == wanted;
@@ -66,6 +71,18 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::residual_layer_norm_pattern(),
       backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
       backend::contraction_pattern("matmul", {.takes_activation = is_epilogue_of_cublaslt, .ordered = true})};
+}
+
+bool recomputes_activation(const Node& weight_gradient, const PassOptions& options, const GpuTraits& gpu) {
+  const bool tf32 = rounds_to_tf32(options);
+  return backend::recomputes_activation(
+      weight_gradient,
+      [&](const Node& data_gradient, size_t normalizations) {
+        return takes_summed_gradients(data_gradient, normalizations, tf32, gpu) != FusedGradients::none;
+      },
+      [&](const Node& data_gradient, size_t) {
+        return takes_normalized_gradients(data_gradient, tf32, gpu);
+      });
 }
 
 }  // namespace tessera::cuda

@@ -27,6 +27,10 @@ FusionPattern summed_data_gradient_pattern(TakesGradients takes);
 // "normalized_gradients": both gradients of the convolution before such a normalization. Their dy is that
 // elementwise rest, made where both read it.
 FusionPattern normalized_gradients_pattern(TakesGradients takes);
+// Whether a weight gradient, in a graph that is not fused yet, becomes part of that last one, which makes the
+// activation it reads from what the normalization read, so that nobody need keep it or copy it.
+bool recomputes_activation(const Node& weight_gradient, const TakesGradients& takes_summed,
+                           const TakesGradients& takes_normalized);
 
 // The statistics of a training normalization added up where the convolution before it makes its result and
 // the squares; the normalization becomes elementwise work, which fuses with what follows it.
