@@ -33,6 +33,7 @@ def parse(arguments):
     parser.add_argument("--no-ours", dest="ours", action="store_false", help="run the peers only")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="our program (build/release/bin/tessera)")
     parser.add_argument("--before", type=pathlib.Path, help="another build of our program, from before a change: one more peer")
+    parser.add_argument("--before-commit", help="what that build was made of, for the record")
     parser.add_argument("--python", type=pathlib.Path, default=peer.PYTHON, help="the peers' Python (bench/.venv, made on demand)")
     parser.add_argument("--bench-command", default=ours.BENCH, help="how to start it (%(default)s)")
     parser.add_argument("--check-command", default=ours.CHECK, help="how to ask for its outputs (%(default)s)")
@@ -45,6 +46,8 @@ def parse(arguments):
         parser.error(f"unknown peer '{unknown[0]}'; peers: {', '.join(PEERS)}")
     if options.threads < 0 or options.rounds < 1 or options.warmup < 0 or options.iterations < 0:
         parser.error("--rounds is at least 1, --threads, --warmup and --iterations are not negative")
+    if options.before and not options.before_commit:
+        parser.error("--before needs --before-commit, the commit that it was built from")
     if not options.list and not options.cases:
         parser.error("name a case, or --list")
     return parser, options

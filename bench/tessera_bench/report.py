@@ -94,6 +94,7 @@ def summarise(case, results, options, moment, busy):
         "check": compare_outputs(results, TOLERANCES[case.precision]) if case.kind == "throughput" else None,
         "versions": {name: value for name, value in versions.items() if value},
         "commit": machine.commit(),
+        "before_commit": options.before_commit,
         "machine": machine.describe(options.threads),
         "busy_before": busy,
         "settings": {key: getattr(options, key) for key in ("rounds", "turn_seconds", "iterations", "warmup")},

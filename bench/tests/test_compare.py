@@ -108,12 +108,13 @@ class CompareTest(unittest.TestCase):
         before = pathlib.Path(self.folder.name) / "before"
         before.write_text(PROGRAM.replace("64000", "32000").replace('"milliseconds": [2.0]', '"milliseconds": [4.0]'))
         before.chmod(0o755)
-        status, out, (record,) = self.compare(PROGRAM, "--before", str(before), "cpu/mlp-infer-b128-fp32")
+        status, out, (record,) = self.compare(PROGRAM, "--before", str(before), "--before-commit", "abc1234", "cpu/mlp-infer-b128-fp32")
         self.assertEqual(status, 0)
         self.assertEqual(out, "cpu/mlp-infer-b128-fp32 ratio 2.000 ours 64000 peer 32000 before\n")
         self.assertEqual(record["check"]["against"], "before")
+        self.assertEqual(record["before_commit"], "abc1234")
         before.write_text(PROGRAM.replace("[1, 2]", "[1, 3]"))
-        status, _, records = self.compare(PROGRAM, "--before", str(before), "cpu/mlp-infer-b128-fp32")
+        status, _, records = self.compare(PROGRAM, "--before", str(before), "--before-commit", "abc1234", "cpu/mlp-infer-b128-fp32")
         self.assertEqual(status, 1)
         self.assertFalse(records[-1]["check"]["tessera"]["ok"])
 

@@ -43,10 +43,12 @@ class MeasuredTest(TreeTest):
         self.assertNotIn("2026-01-01", page)
 
     def test_before_and_after_have_a_table_of_their_own(self):
-        self.results("2026-01-01", comparison(20.0, day=1), comparison(11.0, "before", day=2))
+        beside = comparison(11.0, "before", day=2) | {"before_commit": "abcdef0"}
+        beside["results"]["before"] = {"memory": {"peak_bytes": 4e6}}
+        self.results("2026-01-01", comparison(20.0, day=1), beside)
         page = self.page()
         self.assertIn("| 20 | 10 | torch-eager | 2.00 |", page)
-        self.assertIn("| Some CPU, 2 threads | `cpu/mlp-infer-b1-fp32` | 11 | 10 | 1.100 | 0123456+ | 2026-01-02 |", page)
+        self.assertIn("| Some CPU, 2 threads | `cpu/mlp-infer-b1-fp32` | 11 | 10 | 1.100 | 0.500 | abcdef0 | 0123456+ | 2026-01-02 |", page)
 
     def test_what_failed_is_no_result(self):
         broken = comparison(90.0, day=2)
