@@ -52,6 +52,16 @@ class DocsTest(TreeTest):
         self.write("README.md", "See [this](docs/none.md).\n")
         self.assert_fails("check_docs", "docs/none.md leads nowhere")
 
+    def test_page_that_no_index_names(self):
+        self.write("docs/cuda/a.md", "A page.\n")
+        self.assert_passes("check_docs")
+        self.write("docs/README.md", "Nothing.\n")
+        self.assert_fails("check_docs", "docs/README.md: docs/cuda/a.md is not in it")
+        self.write("docs/README.md", "[a](cuda/a.md)\n")
+        self.assert_passes("check_docs")
+        self.write("docs/cuda/README.md", "An index of its own.\n")
+        self.assert_fails("check_docs", "docs/cuda/README.md: docs/cuda/a.md is not in it")
+
 
 if __name__ == "__main__":
     unittest.main()
