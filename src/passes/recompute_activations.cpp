@@ -110,8 +110,11 @@ double written_bytes(const Graph& graph) {
 }
 
 // Leaves those of at most `limit` bytes and, of the others, the largest whose copies fit the share.
-void choose(const Graph& graph, int64_t limit, double share, std::vector<Activation>& activations) {
-  double room = share * written_bytes(graph);
+void choose(const Graph& graph, int64_t limit, const PassTarget& target,
+            std::vector<Activation>& activations) {
+  const double written = written_bytes(graph);
+  const bool large = written >= static_cast<double>(target.large_step_bytes);
+  double room = written * (large ? target.recompute_share_of_large_steps : target.recompute_share);
   std::stable_sort(activations.begin(), activations.end(), [](const Activation& a, const Activation& b) {
     return a.y->type().bytes() > b.y->type().bytes();
   });
@@ -126,7 +129,7 @@ void choose(const Graph& graph, int64_t limit, double share, std::vector<Activat
 
 bool recompute_normalizations(Graph& graph, int64_t limit, const PassTarget& target) {
   std::vector<Activation> activations = find_activations(graph, target);
-  choose(graph, limit, target.recompute_share, activations);
+  choose(graph, limit, target, activations);
   for (const Activation& activation : activations) {
     for (Node* reader : activation.readers)
       recompute(graph, activation.y, reader,

@@ -150,6 +150,16 @@ TEST(RecomputeActivations, MakesCopiesAgainThatAreTogetherAShareOfAll) {
   expect_pass("recompute_activations", with_window(before),
               with_window(kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs),
               {.target = {.recompute_limit_bytes = 0, .recompute_share = 1.01 * share}});
+  const auto of_large = [&](double large_step) {
+    return PassTarget{.recompute_limit_bytes = 0,
+                      .recompute_share = 0.99 * share,
+                      .recompute_share_of_large_steps = 1.01 * share,
+                      .large_step_bytes = static_cast<int64_t>(large_step)};
+  };
+  expect_kept(before, {.target = of_large(written + 1)});
+  expect_pass("recompute_activations", with_window(before),
+              with_window(kInputs + kForward + kBackward + kRecomputed + kMask + kGradient + kOutputs),
+              {.target = of_large(written)});
   expect_kept(before, {.options = {.recompute = false}, .target = {.recompute_share = 1}});
 }
 

@@ -54,9 +54,12 @@ struct PassTarget {
   // has. Unset: it has for all.
   std::function<GraphRule(const Node& node)> expansion = {};
   // Where nobody says whether to recompute activations: those of at most so many bytes are, and of the others
-  // the largest whose copies are together at most this share of all that the graph's nodes write.
+  // the largest whose copies are together at most a share of all that the graph's nodes write: the second one
+  // where they write so many bytes.
   int64_t recompute_limit_bytes = std::numeric_limits<int64_t>::max();
   double recompute_share = 0;
+  double recompute_share_of_large_steps = 0;
+  int64_t large_step_bytes = std::numeric_limits<int64_t>::max();
   // Whether the kernel that a weight gradient becomes part of makes the activation it reads by itself, so
   // that no copy is made for it. Unset: never.
   std::function<bool(const Node& weight_gradient)> recomputes_activation = {};

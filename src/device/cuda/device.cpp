@@ -100,10 +100,12 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   // Of gradients that NCCL exchanges beside the backward pass, as PyTorch has it.
   target.bucket_bytes = int64_t{25} << 20;
   target.joined_reduction_alignment = memory_alignment();
-  // Memory is not what is short on a GPU, and what is recomputed costs another pass over it: no more than is
-  // lost in the noise.
+  // What is recomputed costs another pass over memory. Memory is not what is short: no more than is lost in
+  // the noise, and some more in steps that, with a larger batch, might not fit.
   target.recompute_limit_bytes = 0;
   target.recompute_share = 0.003;
+  target.recompute_share_of_large_steps = 0.008;
+  target.large_step_bytes = context_->traits().memory_bytes / 4;
   target.recomputes_activation = [options, context = context_](const Node& weight_gradient) {
     return recomputes_activation(weight_gradient, options, context->traits());
   };
