@@ -27,19 +27,19 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
     return nn::embedding(context, name, indices, entries, config.width,
                          {.weight = nn::truncated_normal(config.deviation)});
   };
-  Value* x = table("word_embeddings", inputs.tokens, config.vocabulary);
+  ops::Expression x = table("word_embeddings", inputs.tokens, config.vocabulary);
   Value* places = ops::iota(context.graph(), {tokens}, 0, DataType::int32);
-  x = ops::add(x, table("position_embeddings", places, config.positions));
+  x = x + table("position_embeddings", places, config.positions);
   Value* segments = inputs.segments;
   if (segments == nullptr) segments = ops::constant(context.graph(), Tensor::from<int32_t>({1, 1}, {0}));
-  x = ops::add(x, table("token_type_embeddings", segments, config.segments));
+  x = x + table("token_type_embeddings", segments, config.segments);
   return nn::dropout(context, norm(context, config, "LayerNorm", x), config.dropout);
 }
 
 // Each half adds to what it was given, and norms the sum.
 Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hidden) {
   const auto half = [&](const std::string& name, Value* given, Value* added) {
-    return norm(context, config, name, ops::add(given, nn::dropout(context, added, config.dropout)));
+    return norm(context, config, name, given + nn::dropout(context, added, config.dropout));
   };
   Value* attended = nn::self_attention(
       context, "attention", x, config.heads,

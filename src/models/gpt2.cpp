@@ -1,5 +1,4 @@
 #include "tessera/nn/layers.h"
-#include "tessera/ops/expression.h"
 
 #include "models/decoder_forms.h"
 

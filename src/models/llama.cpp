@@ -1,13 +1,12 @@
 #include "tessera/nn/layers.h"
-#include "tessera/ops/expression.h"
 
 #include "models/decoder_forms.h"
 
 namespace tessera::models {
 namespace {
 
-Value* dense(nn::Context& context, const std::string& name, Value* x, int64_t outputs, double deviation,
-             bool bias) {
+ops::Expression dense(nn::Context& context, const std::string& name, Value* x, int64_t outputs,
+                      double deviation, bool bias) {
   return nn::linear(context, name, x, outputs,
                     {.bias = bias, .weight = nn::normal(deviation), .bias_start = nn::zeros()});
 }
@@ -36,7 +35,7 @@ Value* inner_layers(nn::Context& context, const DecoderConfig& config, Value* x)
   const auto scope = context.scope("mlp");
   const bool bias = config.inner_bias;
   Value* gate = ops::silu(dense(context, "gate_proj", x, config.inner, config.deviation, bias));
-  Value* inner = ops::multiply(gate, dense(context, "up_proj", x, config.inner, config.deviation, bias));
+  Value* inner = gate * dense(context, "up_proj", x, config.inner, config.deviation, bias);
   return dense(context, "down_proj", inner, config.width, outward_deviation(config), bias);
 }
 

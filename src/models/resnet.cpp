@@ -26,7 +26,8 @@ struct BlockOptions {
   int64_t groups = 1;
 };
 
-Value* residual(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
+ops::Expression residual(nn::Context& context, const std::string& prefix, Value* x,
+                         const BlockOptions& options) {
   if (options.stride == 1 && x->shape().back() == Dimension(options.outputs)) return x;
   return normalized_convolution(context, prefix + "downsample.0", prefix + "downsample.1", x, options.outputs,
                                 1, options.stride);
@@ -36,7 +37,7 @@ Value* basic_block(nn::Context& context, const std::string& prefix, Value* x, co
   Value* y =
       normalized_convolution(context, prefix + "conv1", prefix + "bn1", x, options.width, 3, options.stride);
   y = normalized_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.outputs, 3, 1);
-  return ops::relu(ops::add(y, residual(context, prefix, x, options)));
+  return ops::relu(y + residual(context, prefix, x, options));
 }
 
 Value* bottleneck(nn::Context& context, const std::string& prefix, Value* x, const BlockOptions& options) {
@@ -44,7 +45,7 @@ Value* bottleneck(nn::Context& context, const std::string& prefix, Value* x, con
   y = normalized_convolution(context, prefix + "conv2", prefix + "bn2", ops::relu(y), options.width, 3,
                              options.stride, options.groups);
   y = normalized_convolution(context, prefix + "conv3", prefix + "bn3", ops::relu(y), options.outputs, 1, 1);
-  return ops::relu(ops::add(y, residual(context, prefix, x, options)));
+  return ops::relu(y + residual(context, prefix, x, options));
 }
 
 struct ResNetLayout {

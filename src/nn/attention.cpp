@@ -26,8 +26,8 @@ Value* joined_variables(Context& context, const std::string& name, int64_t width
 
 }  // namespace
 
-Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
-                      const SelfAttentionOptions& options) {
+ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
+                               const SelfAttentionOptions& options) {
   const int64_t width = x->shape().back().value();
   require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
           "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
@@ -47,14 +47,14 @@ Value* hidden_scores(Value* hides) {
   return ops::multiply(ops::cast(hides, DataType::fp32), kHidden);
 }
 
-Value* hidden_keys(Value* shown) {
+ops::Expression hidden_keys(Value* shown) {
   const SymbolicShape& shape = shown->shape();
   Value* scores = hidden_scores(ops::equal(shown, ops::constant_like(shown, 0)));
   return ops::broadcast_to(ops::reshape(scores, {shape[0], 1, 1, shape[1]}),
                            {shape[0], 1, shape[1], shape[1]});
 }
 
-Value* within_lengths(Value* lengths, const Dimension& tokens) {
+ops::Expression within_lengths(Value* lengths, const Dimension& tokens) {
   const Dimension& rows = lengths->shape()[0];
   Value* places = ops::iota(lengths->graph(), {1, tokens}, 1, lengths->data_type());
   return ops::cast(ops::less(places, ops::reshape(lengths, {rows, 1})), DataType::int32);

@@ -38,12 +38,12 @@ std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads) {
   return result;
 }
 
-Value* join_heads(Value* x) {
+ops::Expression join_heads(Value* x) {
   const SymbolicShape& s = x->shape();
   return ops::reshape(ops::transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-Value* causal_attention(Value* q, Value* k, Value* v) {
+ops::Expression causal_attention(Value* q, Value* k, Value* v) {
   const int64_t group = group_of(q, k);
   return ops::attention(q, repeat_heads(k, group), repeat_heads(v, group), {.causal = true}).y;
 }
@@ -75,7 +75,7 @@ Value* AttentionCache::keep(Context& context, const std::string& name, Value* x)
   return ops::reshape(next, {1, heads, capacity_, width});
 }
 
-Value* AttentionCache::attend(Context& context, Value* q, Value* k, Value* v) const {
+ops::Expression AttentionCache::attend(Context& context, Value* q, Value* k, Value* v) const {
   const int64_t group = group_of(q, k);
   const SymbolicShape& s = q->shape();
   const int64_t key_heads = k->shape()[1].value(), tokens = s[2].value();

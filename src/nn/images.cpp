@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "tessera/base/error.h"
-#include "tessera/ops/functions.h"
 
 #include "nn/channels.h"
 
@@ -23,7 +22,7 @@ bool all_are(const std::vector<float>& values, float number) {
 
 }  // namespace
 
-Value* normalize_images(Value* images, const ImageInput& input) {
+ops::Expression normalize_images(Value* images, const ImageInput& input) {
   check_channels(images, "mean", input.mean);
   check_channels(images, "deviation", input.deviation);
   for (const float deviation : input.deviation) {

@@ -43,8 +43,8 @@ Variable kernel_weight(const std::string& name, const std::array<int64_t, 2>& en
 
 }  // namespace
 
-Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
-              const LinearOptions& options) {
+ops::Expression linear(Context& context, const std::string& name, Value* x, int64_t outputs,
+                       const LinearOptions& options) {
   const int64_t inputs = channels_of(x);
   Variable weight{.name = name + ".weight", .shape = {outputs, inputs}, .initializer = options.weight};
   if (!options.flattened_from.empty()) {
@@ -66,8 +66,8 @@ Value* linear(Context& context, const std::string& name, Value* x, int64_t outpu
   return ops::add(y, context.parameter(name + ".bias", {outputs}, start, false));
 }
 
-Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
-                   const ConvolutionLayerOptions& options) {
+ops::Expression convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                            int64_t kernel, const ConvolutionLayerOptions& options) {
   const auto spatial = static_cast<size_t>(x->type().rank() - 2);
   const int64_t inputs = channels_of(x);
   require(inputs % options.groups == 0 && outputs % options.groups == 0, ErrorCode::invalid_argument,
@@ -89,8 +89,8 @@ Value* convolution(Context& context, const std::string& name, Value* x, int64_t 
   return ops::add(y, context.parameter(name + ".bias", {outputs}, fan_in_uniform(fan_in), false));
 }
 
-Value* transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
-                              int64_t kernel, const TransposedConvolutionOptions& options) {
+ops::Expression transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                                       int64_t kernel, const TransposedConvolutionOptions& options) {
   const auto spatial = static_cast<size_t>(x->type().rank() - 2);
   Variable weight =
       kernel_weight(name + ".weight", {channels_of(x), outputs}, kernel, spatial, options.weight);
@@ -155,7 +155,8 @@ NormalizedBatch normalize_over_ranks(const Context& context, Value* x, Value* sc
 
 }  // namespace
 
-Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options) {
+ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
+                           const BatchNormOptions& options) {
   const int64_t channels = channels_of(x);
   const auto [scale, bias] = affine(context, name, channels, options.scale);
   Value* mean = context.state(name + ".running_mean", {channels}, zeros());
@@ -175,29 +176,30 @@ Value* batch_norm(Context& context, const std::string& name, Value* x, const Bat
   return batch.y;
 }
 
-Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+ops::Expression layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {
   const auto [scale, bias] = affine(context, name, channels_of(x));
   return ops::layer_norm(x, scale, bias, 1, epsilon);
 }
 
-Value* rms_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+ops::Expression rms_norm(Context& context, const std::string& name, Value* x, double epsilon) {
   const int64_t last = x->type().rank() - 1;
   Value* mean_square = ops::reduce_mean(ops::square(x), {.axes = {last}, .keep_dimensions = true});
   Value* normalized = ops::multiply(x, ops::rsqrt(ops::add(mean_square, epsilon)));
   return ops::multiply(normalized, context.parameter(name + ".weight", {channels_of(x)}, ones(), false));
 }
 
-Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon) {
+ops::Expression group_norm(Context& context, const std::string& name, Value* x, int64_t groups,
+                           double epsilon) {
   const auto [scale, bias] = affine(context, name, channels_of(x));
   return ops::group_norm(x, scale, bias, groups, epsilon);
 }
 
-Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon) {
+ops::Expression instance_norm(Context& context, const std::string& name, Value* x, double epsilon) {
   return group_norm(context, name, x, channels_of(x), epsilon);
 }
 
-Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width,
-                 const EmbeddingOptions& options) {
+ops::Expression embedding(Context& context, const std::string& name, Value* indices, int64_t entries,
+                          int64_t width, const EmbeddingOptions& options) {
   return ops::gather(context.variable({.name = name + ".weight",
                                        .shape = {entries, width},
                                        .initializer = options.weight,
@@ -205,7 +207,7 @@ Value* embedding(Context& context, const std::string& name, Value* indices, int6
                      indices);
 }
 
-Value* dropout(Context& context, Value* x, double rate) {
+ops::Expression dropout(Context& context, Value* x, double rate) {
   if (!context.training() || rate == 0) return x;
   Value* counter = context.random_counter();
   const int64_t stream = context.next_random_stream();
@@ -216,13 +218,13 @@ Value* dropout(Context& context, Value* x, double rate) {
   return ops::select(kept, scaled, ops::constant_like(scaled, 0));
 }
 
-Value* flatten(Value* x) {
+ops::Expression flatten(Value* x) {
   Dimension features(1);
   for (size_t axis = 1; axis < x->shape().size(); ++axis) features = features * x->shape()[axis];
   return ops::reshape(x, {x->shape()[0], features});
 }
 
-Value* adaptive_average_pool(Value* x, int64_t size) {
+ops::Expression adaptive_average_pool(Value* x, int64_t size) {
   std::vector<int64_t> window;
   for (size_t axis = 1; axis + 1 < x->shape().size(); ++axis) {
     const int64_t extent = x->shape()[axis].value();

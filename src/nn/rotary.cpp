@@ -4,7 +4,6 @@
 
 #include "tessera/base/error.h"
 #include "tessera/nn/attention_parts.h"
-#include "tessera/ops/expression.h"
 
 namespace tessera::nn {
 
@@ -34,7 +33,7 @@ RotaryAngles rotary_angles(Value* places, int64_t width, double base,
   return {ops::cos(angles), ops::sin(angles)};
 }
 
-Value* rotate(Value* x, const RotaryAngles& angles) {
+ops::Expression rotate(Value* x, const RotaryAngles& angles) {
   const int64_t half = x->shape()[3].value() / 2;
   const std::vector<Value*> halves = ops::split(x, {half, half}, 3);
   const ops::Expression first = halves[0], second = halves[1];

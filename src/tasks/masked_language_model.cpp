@@ -2,7 +2,6 @@
 
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
-#include "tessera/ops/expression.h"
 
 #include "tasks/masking.h"
 #include "tasks/share_evaluator.h"
@@ -50,8 +49,7 @@ Value* encoder(const Options& options, nn::Context& context, Value* tokens) {
   x = x + positions;
   // Neighbors, which attention would find by their positions much later.
   const int64_t beside = kNeighbors / 2;
-  x = ops::add(
-      x, ops::gelu(nn::convolution(context, "neighbors", x, options.width, kNeighbors, {.padding = beside})));
+  x = x + ops::gelu(nn::convolution(context, "neighbors", x, options.width, kNeighbors, {.padding = beside}));
   const nn::LinearOptions start{.weight = nn::xavier_uniform()};
   for (int64_t layer = 0; layer < options.layers; ++layer) {
     const auto scope = context.scope("layer" + std::to_string(layer));

@@ -40,7 +40,7 @@ models::Model channels_first_lenet(bool flattens) {
   return {"channels_first_lenet", options, [flattens](nn::Context& context, Value* x) {
             x = channels_first_layer(context, "conv1", channels_first(x), 6);
             x = channels_first_layer(context, "conv2", x, 8);
-            x = flattens ? nn::flatten(x) : ops::reduce_mean(x, {.axes = {2, 3}});
+            x = flattens ? nn::flatten(x) : ops::Expression(ops::reduce_mean(x, {.axes = {2, 3}}));
             return nn::linear(context, "fc", x, 10);
           }};
 }

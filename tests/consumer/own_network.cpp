@@ -14,7 +14,7 @@ ts::models::Model gated(const ts::models::ClassifierOptions& options, const ts::
   return {"gated", options, [classes = options.classes, units](ts::nn::Context& context, ts::Value* x) {
             x = ts::nn::flatten(x);
             ts::Value* gate = ts::ops::sigmoid(ts::nn::linear(context, "gate", x, units));
-            ts::Value* inner = ts::ops::multiply(gate, ts::nn::linear(context, "inner", x, units));
+            ts::Value* inner = gate * ts::nn::linear(context, "inner", x, units);
             return ts::nn::linear(context, "outer", inner, classes);
           }};
 }

@@ -72,7 +72,7 @@ ts::train::Workload line(const ts::Options& settings) {
   ts::nn::Task task{.name = "line", .network = "line", .inputs = points->fields(), .samples = "points"};
   task.metrics = {{.name = "largest_error"}, {.name = "error"}};
   task.training = [=](ts::nn::Context& context, const ts::nn::Values& in) -> ts::nn::Training {
-    ts::Value* difference = ts::ops::subtract(height(context, in), in["y"]);
+    ts::Value* difference = height(context, in) - in["y"];
     return {.objectives = {ts::nn::mean_of("error", ts::ops::square(difference))}};
   };
   task.inference = [=](ts::nn::Context& context, const ts::nn::Values& in) -> ts::nn::Values {

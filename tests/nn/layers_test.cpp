@@ -186,6 +186,17 @@ TEST(Layers, DropoutIsForTrainingOnly) {
   EXPECT_EQ(training.names(), std::vector<std::string>{"random_counter"});
 }
 
+TEST(Layers, AddToValuesBySigns) {
+  Fixture f(nn::Mode::training);
+  Value* x = f.input({2, 4});
+  Value* y = x + nn::dropout(f.context, nn::linear(f.context, "fc", x, 4, {.bias = false}), 0.5);
+  EXPECT_EQ(y->producer()->operator_name(), "add");
+  EXPECT_EQ(y->producer()->operand(0), x);
+  const auto gated = nn::layer_norm(f.context, "norm", y) * x - 1;
+  EXPECT_EQ(gated->type(), x->type());
+  verify(f.graph);
+}
+
 TEST(Layers, AdaptivePoolingShrinksRepeatsAndPasses) {
   const auto pool = [](int64_t extent, int64_t size) {
     Fixture f;

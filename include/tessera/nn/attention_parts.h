@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/nn/context.h"
+#include "tessera/ops/expression.h"
 
 namespace tessera::nn {
 
@@ -14,12 +15,12 @@ namespace tessera::nn {
 // many [N, heads, tokens, width].
 std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads);
 // [N, heads, tokens, width] -> [N, tokens, heads * width].
-Value* join_heads(Value* x);
+ops::Expression join_heads(Value* x);
 
 // Each query attends to the keys of its own place and of those before it. q: [N, heads, tokens, width], k and
 // v: [N, key heads, tokens, width], of which each serves as many neighboring heads (Ainslie et al. 2023,
 // arXiv:2305.13245) -> [N, heads, tokens, width].
-Value* causal_attention(Value* q, Value* k, Value* v);
+ops::Expression causal_attention(Value* q, Value* k, Value* v);
 
 // Keys and values of the tokens of one row of text, which come in several passes: what a pass computes of its
 // tokens is kept on the device, and the next one attends to it.
@@ -34,7 +35,7 @@ class AttentionCache {
   int64_t capacity() const { return capacity_; }
   // As causal_attention(), of N = 1, with the keys and values of all places so far. They are two states that
   // advance, "keys" and "values" in the present scope, fp32 [key heads * capacity, width].
-  Value* attend(Context& context, Value* q, Value* k, Value* v) const;
+  ops::Expression attend(Context& context, Value* q, Value* k, Value* v) const;
 
  private:
   Value* keep(Context& context, const std::string& name, Value* x) const;
@@ -63,6 +64,6 @@ struct RotaryScaling {
 RotaryAngles rotary_angles(Value* places, int64_t width, double base,
                            const std::optional<RotaryScaling>& scaling = {});
 // x: [N, heads, tokens, width], an even width, whose number i is paired with number width / 2 + i.
-Value* rotate(Value* x, const RotaryAngles& angles);
+ops::Expression rotate(Value* x, const RotaryAngles& angles);
 
 }  // namespace tessera::nn

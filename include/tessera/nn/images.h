@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/ops/expression.h"
 
 namespace tessera::nn {
 
@@ -17,6 +18,6 @@ struct ImageInput {
 
 // images: [batch, ..., C] of input.type; returns fp32 of the same shape. Throws Error(invalid_argument)
 // naming the numbers that do not fit the channels.
-Value* normalize_images(Value* images, const ImageInput& input);
+ops::Expression normalize_images(Value* images, const ImageInput& input);
 
 }  // namespace tessera::nn

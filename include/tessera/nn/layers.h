@@ -1,5 +1,6 @@
 // Layers: functions that ask the context for their variables and append their operators. `name` is the
-// layer's name in files, such as "layer1.0.conv1"; activations are channels-last.
+// layer's name in files, such as "layer1.0.conv1"; activations are channels-last. They return expressions,
+// which are values that + - * / apply to: x + nn::dropout(context, y, 0.1).
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "tessera/nn/context.h"
-#include "tessera/ops/functions.h"
+#include "tessera/ops/expression.h"
 
 namespace tessera::nn {
 
@@ -22,8 +23,8 @@ struct LinearOptions {
   std::optional<Initializer> bias_start = {};  // none: uniform as torch's, by the number of inputs
 };
 // [..., features] -> [..., outputs]; weight [outputs, features].
-Value* linear(Context& context, const std::string& name, Value* x, int64_t outputs,
-              const LinearOptions& options = {});
+ops::Expression linear(Context& context, const std::string& name, Value* x, int64_t outputs,
+                       const LinearOptions& options = {});
 
 struct ConvolutionLayerOptions {
   int64_t stride = 1;
@@ -34,8 +35,8 @@ struct ConvolutionLayerOptions {
   Initializer weight = fan_in_uniform();
 };
 // [N, spatial..., C] -> [N, spatial..., outputs] with a cubic kernel; weight [outputs, kernel..., C/groups].
-Value* convolution(Context& context, const std::string& name, Value* x, int64_t outputs, int64_t kernel,
-                   const ConvolutionLayerOptions& options = {});
+ops::Expression convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                            int64_t kernel, const ConvolutionLayerOptions& options = {});
 
 struct TransposedConvolutionOptions {
   int64_t stride = 1;
@@ -46,30 +47,32 @@ struct TransposedConvolutionOptions {
 };
 // [N, spatial..., C] -> [N, (spatial - 1) * stride + kernel + output_padding - 2 * padding..., outputs];
 // weight [C, kernel..., outputs]; torch's ConvTranspose in files.
-Value* transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
-                              int64_t kernel, const TransposedConvolutionOptions& options = {});
+ops::Expression transposed_convolution(Context& context, const std::string& name, Value* x, int64_t outputs,
+                                       int64_t kernel, const TransposedConvolutionOptions& options = {});
 
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;  // weight of the new batch in the running statistics
   Initializer scale = ones();
 };
-Value* batch_norm(Context& context, const std::string& name, Value* x, const BatchNormOptions& options = {});
+ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
+                           const BatchNormOptions& options = {});
 
-Value* layer_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+ops::Expression layer_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 // x / sqrt(mean of x² + epsilon), times a weight, along the last axis (Zhang and Sennrich 2019,
 // arXiv:1910.07467).
-Value* rms_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
-Value* group_norm(Context& context, const std::string& name, Value* x, int64_t groups, double epsilon = 1e-5);
-Value* instance_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+ops::Expression rms_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
+ops::Expression group_norm(Context& context, const std::string& name, Value* x, int64_t groups,
+                           double epsilon = 1e-5);
+ops::Expression instance_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 
 struct EmbeddingOptions {
   bool updates_rows = false;  // training changes the rows that a batch reads, as torch's sparse embeddings
   Initializer weight = normal(1);
 };
 // indices [...] -> [..., width]; weight [entries, width].
-Value* embedding(Context& context, const std::string& name, Value* indices, int64_t entries, int64_t width,
-                 const EmbeddingOptions& options = {});
+ops::Expression embedding(Context& context, const std::string& name, Value* indices, int64_t entries,
+                          int64_t width, const EmbeddingOptions& options = {});
 
 // What the linear layers of an attention are called below its own name.
 struct AttentionNames {
@@ -88,21 +91,21 @@ struct SelfAttentionOptions {
   std::optional<AttentionNames> names = {};
   std::optional<Initializer> weight = {};  // none: as torch starts each
 };
-Value* self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
-                      const SelfAttentionOptions& options = {});
+ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
+                               const SelfAttentionOptions& options = {});
 // What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
 // [N, 1, tokens, tokens]. Finite, so that a row of which all is hidden attends to all of it.
-Value* hidden_keys(Value* shown);
+ops::Expression hidden_keys(Value* shown);
 // [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 after them. lengths: int32 [N].
-Value* within_lengths(Value* lengths, const Dimension& tokens);
+ops::Expression within_lengths(Value* lengths, const Dimension& tokens);
 
 // The identity in inference and at rate 0.
-Value* dropout(Context& context, Value* x, double rate);
+ops::Expression dropout(Context& context, Value* x, double rate);
 
 // [N, ...] -> [N, product].
-Value* flatten(Value* x);
+ops::Expression flatten(Value* x);
 
 // torchvision's adaptive average pooling for extents that are a multiple or a divisor of the wanted size.
-Value* adaptive_average_pool(Value* x, int64_t size);
+ops::Expression adaptive_average_pool(Value* x, int64_t size);
 
 }  // namespace tessera::nn
