@@ -98,7 +98,7 @@ void Fitting::prepare() {
     std::vector<StepKind> kinds{StepKind::updating};
     if (trainer_.options_.accumulate > 1) kinds.push_back(StepKind::accumulating);
     if (trainer_.is_local()) kinds.push_back(StepKind::averaging);
-    for (const StepKind kind : kinds) trainer_.steps(phase, kind).family.prepare(sizes);
+    for (const StepKind kind : kinds) trainer_.prepare_steps(phase, kind, sizes);
   }
 }
 

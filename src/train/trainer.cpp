@@ -148,6 +148,17 @@ Trainer::Steps& Trainer::steps(size_t index, StepKind kind) {
   return steps_.emplace(key, std::move(steps)).first->second;
 }
 
+// Compiles them, which is when passes add states.
+void Trainer::prepare_steps(size_t index, StepKind kind, const std::vector<SymbolBindings>& sizes) {
+  ExecutableFamily& family = steps(index, kind).family;
+  family.prepare(sizes);
+  for (const SymbolBindings& one : family.sizes()) {
+    for (const auto& input : family.at(one)->graph().inputs()) {
+      if (input->initial() != nullptr) added_states_.insert(input->name());
+    }
+  }
+}
+
 const Executable& Trainer::step(const SymbolBindings& sizes) {
   return *steps(0, StepKind::updating).family.at(sizes);
 }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* kFormat = "tessera training state";
 constexpr const char* kVersion = "1";
+// What names of states that passes added to the steps begin with: the builder of these knows none of them.
+const std::string kAdded = "added/";
 
 int64_t read_integer(const Checkpoint& state, const std::string& key, const std::string& source) {
   const auto found = state.metadata.find(key);
@@ -97,6 +99,16 @@ Summed summed(const Variables& variables, const nn::Variable& variable, Communic
                    }}};
 }
 
+// Takes the states that passes added out of the tensors of a file.
+std::map<std::string, Tensor> take_added(std::map<std::string, Tensor>& tensors) {
+  std::map<std::string, Tensor> added;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(kAdded)) added.emplace(name.substr(kAdded.size()), tensor);
+  }
+  std::erase_if(tensors, [](const auto& one) { return one.first.starts_with(kAdded); });
+  return added;
+}
+
 CheckpointPart own_part(const Variables& variables, const nn::Variable& variable) {
   return {variable.shard->first(), [&variables, &variable] {
             const Tensor part = variables.get(variable.name);
@@ -168,6 +180,11 @@ CheckpointSource Trainer::training_state_source() const {
       state.tensors.emplace(variable.name, source_of(*variables_, variable, variable.name));
     }
   }
+  for (const std::string& name : added_states_) {
+    state.tensors.emplace(kAdded + name,
+                          data::SafetensorsSource{variables_->data_type(name), variables_->shape(name),
+                                                  [this, name] { return variables_->get(name); }});
+  }
   if (!position_.source.empty()) state.metadata["source"] = position_.source;
   if (best_.has_value()) state.metadata["best"] = fmt::format("{}", *best_);
   return state;
@@ -199,6 +216,15 @@ void Trainer::clear_sums() {
   }
 }
 
+// Those that are missing begin anew when the steps are next bound, which also says what does not fit them.
+void Trainer::restore_added_states(const std::map<std::string, Tensor>& states) {
+  for (const std::string& name : std::exchange(added_states_, {})) variables_->erase(name);
+  for (const auto& [name, tensor] : states) {
+    variables_->set(name, tensor);
+    added_states_.insert(name);
+  }
+}
+
 void Trainer::restore(const Checkpoint& state, const std::string& source) {
   const auto expect = [&](const char* key, const std::string& value) {
     const auto found = state.metadata.find(key);
@@ -219,7 +245,10 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
     history = history_from_json(found->second, source);
   }
-  write_variables(*variables_, variables_list_, tensors_of(state, position), source);
+  std::map<std::string, Tensor> tensors = tensors_of(state, position);
+  const std::map<std::string, Tensor> added = take_added(tensors);
+  write_variables(*variables_, variables_list_, tensors, source);
+  restore_added_states(added);
   if (rank() > 0) clear_sums();
   bind_again();
   position_ = std::move(position);

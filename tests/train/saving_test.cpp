@@ -9,6 +9,8 @@
 #include "support/detached_device.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+#include "train/list_source.h"
+#include "train/regression.h"
 #include "train/tiny.h"
 
 namespace tessera::testing {
@@ -230,6 +232,57 @@ TEST(Saving, StatesOfOtherTypesStartAndComeBack) {
   Trainer other(task, training_on(Device::cpu()));
   other.restore(state, "last");
   EXPECT_EQ(other.training_state().tensors.at("calls").at(0), 46);
+}
+
+// Whose passes make the first difference of a step count the steps, and grow with them.
+class CountingDevice : public HostMemoryDevice {
+ public:
+  DeviceDescription description() const override { return {.name = "counting", .versions = {}}; }
+  std::vector<KernelCandidate> candidates(const Node&) const override { return {reference_candidate()}; }
+  PassTarget pass_target(const PassOptions&) const override {
+    return {.expansion = [](const Node& node) -> GraphRule {
+      const bool counts = node.operator_name() == "subtract" && node.graph().find("differences") == nullptr;
+      return counts ? grown_difference : GraphRule();
+    }};
+  }
+
+ private:
+  static std::vector<Value*> grown_difference(const Node&, const std::vector<Value*>& inputs) {
+    Graph& graph = inputs[0]->graph();
+    const ops::Expression count = graph.add_input(InputRole::state, "differences", {DataType::fp32, {}},
+                                                  Tensor::full(DataType::fp32, {}, 3));
+    graph.add_update(count, count + 1);
+    return {(ops::Expression(inputs[0]) + ops::negate(inputs[1])) * count};
+  }
+};
+
+TEST(Saving, StatesThatPassesAddComeBack) {
+  const auto trainer = [] { return Trainer(regression(), training_on(std::make_shared<CountingDevice>())); };
+  const ListSource source(row_fields(), {rows_of(0, 8, 8), rows_of(8, 8, 8)});
+  Trainer whole = trainer();
+  whole.fit(source, {.epochs = 2});
+  Trainer half = trainer();
+  half.fit(source, {.epochs = 2, .max_steps = 3});
+  const Checkpoint state = half.training_state();
+  EXPECT_EQ(state.tensors.at("added/differences").at(0), 6);
+
+  // Before anything was compiled, and after another run.
+  Trainer fresh = trainer(), used = trainer();
+  used.fit(source, {.epochs = 1});
+  for (Trainer* resumed : {&fresh, &used}) {
+    resumed->restore(state, "last");
+    EXPECT_EQ(different_tensors(resumed->training_state().tensors, state.tensors),
+              std::vector<std::string>{});
+    resumed->fit(source, {.epochs = 2});
+    EXPECT_EQ(different_tensors(resumed->training_state().tensors, whole.training_state().tensors),
+              std::vector<std::string>{});
+  }
+  // A state of before the pass was written.
+  Checkpoint before = state;
+  before.tensors.erase("added/differences");
+  used.restore(before, "last");
+  used.fit(source, {.epochs = 2, .max_steps = 4});
+  EXPECT_EQ(used.training_state().tensors.at("added/differences").at(0), 4);
 }
 
 // Of data that it is trained on, without dropout and batch norm, the evaluation shows the loss that is

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -203,12 +204,14 @@ class Trainer {
   StepOptions step_options(size_t index, const SymbolBindings& sizes) const;
   CompileOptions compile_options() const;
   Steps& steps(size_t index, StepKind kind);
+  void prepare_steps(size_t index, StepKind kind, const std::vector<SymbolBindings>& sizes);
   ExecutableFamily& frozen(Reading reading);
   int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
                const EvaluationLimits& limits, Communicator* communicator = nullptr);
   Feeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
+  void restore_added_states(const std::map<std::string, Tensor>& states);
   void bind_again();
   void clear_sums();
   std::string optimizer_names() const;
@@ -223,6 +226,7 @@ class Trainer {
   Precision precision_;
   std::vector<nn::Variable> variables_list_;  // of the training steps
   std::vector<nn::Variable> network_list_;    // of the network alone
+  std::set<std::string> added_states_;        // that passes added to the steps, with values to start from
   std::shared_ptr<Variables> variables_;
   std::shared_ptr<Workspace> workspace_;  // of all that is compiled here: the trainer runs one at a time
   std::shared_ptr<BatchMemory> batch_memory_;
