@@ -24,8 +24,8 @@ def parse(arguments):
     parser.add_argument("parts", nargs="*", metavar="PART", help="graph, table (both)")
     parser.add_argument("--runs", type=int, default=5, help="%(default)s")
     parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM, help="build/release/bin/tessera unless said")
-    parser.add_argument("--printer", type=pathlib.Path, default=machine.ROOT / "build/dev/bin/large_graph",
-                        help="prints the graph (build/dev/bin/large_graph)")
+    parser.add_argument("--printer", type=pathlib.Path, default=machine.ROOT / "build/release/bin/large_graph",
+                        help="prints the graph (build/release/bin/large_graph, which ./test builds)")
     parser.add_argument("--results", type=pathlib.Path, help="file to append to (bench/results/DATE-scaling.jsonl)")
     options = parser.parse_args(arguments)
     for part in options.parts:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/log.h"
 #include "tessera/base/progress.h"
 #include "tessera/distribute/exchange.h"
 
@@ -37,6 +38,17 @@ nn::Ranks ranks_of(const TrainerOptions& options) {
   require(options.batch_norm_ranks == 0 || count % options.batch_norm_ranks == 0, ErrorCode::invalid_argument,
           "{} ranks cannot normalize in groups of {}", count, options.batch_norm_ranks);
   return {options.communicator->rank(), count, options.batch_norm_ranks};
+}
+
+// An average moves where no batch reads, too: a row that keeps its value comes nearer to it at every step.
+void warn_of_averaged_tables(const std::vector<nn::Variable>& variables) {
+  for (const nn::Variable& variable : variables) {
+    if (variable.role != InputRole::parameter || !variable.updates_rows) continue;
+    log_warning(
+        "the moving average of '{}' is updated whole at every step, all of its {} rows, where training updates "
+        "those that a batch reads: ema_decay 0 spares it",
+        variable.name, variable.shape.front());
+  }
 }
 
 // Steps are submitted before the one ahead of them was looked at.
@@ -74,6 +86,7 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
   require(static_cast<bool>(task_.training), ErrorCode::invalid_argument,
           "the task '{}' says not how it is trained", task_.name);
   declare(all_sizes(task_, options_.sizes));
+  if (options_.ema_decay > 0 && rank() == 0) warn_of_averaged_tables(variables_list_);
 }
 
 Phase Trainer::phase(size_t index) const {

@@ -159,6 +159,20 @@ TEST(Rows, AreClippedAveragedAndScaled) {
     expect_close(rows.get(name), whole.get(name), {kRounding, kRounding});
 }
 
+TEST(Rows, ThatAreAveragedWholeAreTold) {
+  const auto told = [](double decay, bool by_rows) {
+    ::testing::internal::CaptureStderr();
+    const train::Trainer trainer(table_task({.entries = 77, .by_rows = by_rows}),
+                                 {.device = Device::cpu(), .ema_decay = decay});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string warning = told(0.5, true);
+  for (const char* words : {"'table'", "77 rows", "ema_decay"})
+    EXPECT_NE(warning.find(words), std::string::npos) << warning;
+  EXPECT_EQ(told(0, true), "");
+  EXPECT_EQ(told(0.5, false), "");
+}
+
 TEST(Rows, MayBeOfSixteenBits) {
   const train::StepOptions options = step_with(optim::sgd({.learning_rate = 0.1, .momentum = 0}));
   TableTraining rows({.by_rows = true, .type = DataType::bf16}, options);
