@@ -26,6 +26,8 @@ constexpr EnvironmentVariable kEnvironment[] = {
     {"TESSERA_CUDA_PATH",
      "folder that is searched first for libcudnn, libcublasLt, libnvrtc, libcudart and libnccl"},
     {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
+    {"TESSERA_SYNCHRONIZE",
+     "1: each node is waited for, so that a GPU's fault names the node at which it came"},
     {"NVIDIA_TF32_OVERRIDE", "0 forbids TF32 arithmetic, whatever the precision asked for"},
     {"TESSERA_RANK", "which of several ranks this process is; set by `tessera launch`, as what follows"},
     {"TESSERA_RANKS", "how many ranks run together"},

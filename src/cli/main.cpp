@@ -1,14 +1,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <system_error>
+#include <new>
 #include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tessera/base/error.h"
+#include "tessera/base/foreign_error.h"
 #include "tessera/base/text.h"
 #include "tessera/distribute/exchange.h"
 
@@ -42,9 +42,9 @@ void fill_standard_descriptors() {
 
 // One line on standard error, if that can be written: what could not be told is no reason for another exit
 // code.
-void complain(const char* message, const char* prefix = "", const char* suffix = "") noexcept {
+void complain(const char* message, const char* suffix = "") noexcept {
   std::signal(SIGPIPE, SIG_IGN);
-  std::fprintf(stderr, "tessera: %s%s%s\n", prefix, message, suffix);
+  std::fprintf(stderr, "tessera: %s%s\n", message, suffix);
   std::fflush(stderr);
 }
 
@@ -85,7 +85,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return program.exit(version);
   } catch (const CLI::ParseError& error) {
-    complain(error.what(), "", " (see --help)");
+    complain(error.what(), " (see --help)");
     return 2;
   }
   return 0;
@@ -156,20 +156,13 @@ static int guarded_run(int argc, char** argv) {
   } catch (const distribute::CommonError& error) {
     complain_together(error);
     return exit_code(error.code());
-  } catch (const Error& error) {
-    complain(error.what());
-    return exit_code(error.code());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc&) {  // without memory for an Error
     complain("out of memory");
     return exit_code(ErrorCode::out_of_memory);
-  } catch (const std::system_error& error) {  // of printing, of the file system, or of starting a thread
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
     complain(error.what());
-    const bool scarce = error.code() == std::errc::resource_unavailable_try_again ||
-                        error.code() == std::errc::not_enough_memory;
-    return exit_code(scarce ? ErrorCode::out_of_memory : ErrorCode::io);
-  } catch (const std::exception& error) {
-    complain(error.what(), "internal fault: ");
-    return exit_code(ErrorCode::internal);
+    return exit_code(error.code());
   }
 }
 

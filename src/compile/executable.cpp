@@ -242,7 +242,7 @@ class PlannedExecutable : public Executable {
         if (step.kernel->workspace_bytes() > 0) workspace = device_->allocate(step.kernel->workspace_bytes());
         const QueueWork done(*queue_);
         step.workspace = workspace.get();
-        step.run(*queue_);
+        step.run(*queue_, waits_for_each_);
       }
       variables_->after_once(*step.node);
     }
@@ -325,8 +325,8 @@ class PlannedExecutable : public Executable {
     variables_->before_run();
   }
 
-  // True where the host wants to see what each node made.
-  bool looks_after_nodes() const { return options_.check_finite || options_.poison_freed; }
+  // True where the host wants to see what each node made, or that it was made.
+  bool looks_after_nodes() const { return options_.check_finite || options_.poison_freed || waits_for_each_; }
 
   // Enqueues a run, or runs where the device is the host. The second run is recorded and then launched, as
   // are all later ones: the first one lets kernels load what they load once. Returns whether it was launched;
@@ -359,7 +359,7 @@ class PlannedExecutable : public Executable {
       Queue& queue = lane.begin(index);
       const bool is_timed = lane_timer != nullptr && lanes_.on_lane[index];
       if (is_timed) lane_timer->mark();
-      steps_[index].run(queue);
+      steps_[index].run(queue, waits_for_each_);
       if (is_timed) lane_timer->mark();
       lane.end(index);
       if (steps_[index].kernel != nullptr) mark();
@@ -383,6 +383,7 @@ class PlannedExecutable : public Executable {
   std::shared_ptr<const WorkspaceUse> use_;
   std::shared_ptr<Queue> queue_;  // the workspace's; what it makes comes after it
   CompileOptions options_;
+  const bool waits_for_each_ = waits_for_each_node();
   std::unique_ptr<Graph> graph_;
   std::vector<PassReport> passes_;
   Schedule schedule_;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tessera/base/error.h"
+#include "tessera/base/foreign_error.h"
 #include "tessera/graph/graph.h"
 
 namespace tessera {
@@ -14,13 +14,13 @@ std::string operator_name_with_kind(const Node& node);
 // The same error, of the kernel and the node.
 [[noreturn]] void fail_in_kernel(const Error& error, const std::string& kernel, const Node& node);
 
-// What `work` returns; an Error that it throws names the kernel and the node.
+// What `work` returns. Whatever it throws becomes an Error that names the kernel and the node.
 template <typename Work>
 decltype(auto) naming_kernel(const std::string& kernel, const Node& node, const Work& work) {
   try {
     return work();
-  } catch (const Error& error) {
-    fail_in_kernel(error, kernel, node);
+  } catch (const std::exception& exception) {
+    fail_in_kernel(as_error(exception), kernel, node);
   }
 }
 

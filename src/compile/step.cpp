@@ -1,5 +1,8 @@
 #include "compile/step.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "tessera/base/progress.h"
 #include "tessera/graph/operator.h"
 
@@ -7,10 +10,19 @@
 #include "compile/kernel_failure.h"
 
 namespace tessera {
-void Step::run(Queue& queue) {
+
+void Step::run(Queue& queue, bool waits) {
   if (kernel == nullptr) return;
-  naming_kernel(kernel_name, *node, [&] { kernel->run({inputs, outputs, workspace, queue, packed}); });
+  naming_kernel(kernel_name, *node, [&] {
+    kernel->run({inputs, outputs, workspace, queue, packed});
+    if (waits) queue.synchronize();
+  });
   note_progress();
+}
+
+bool waits_for_each_node() {
+  const char* value = std::getenv("TESSERA_SYNCHRONIZE");
+  return value != nullptr && std::string_view(value) == "1";
 }
 
 std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps) {

@@ -19,9 +19,13 @@ struct Step {
   std::vector<void*> outputs;
   void* workspace = nullptr;
 
-  // What a kernel throws says of which node it is.
-  void run(Queue& queue);
+  // What a kernel throws says of which node it is; so does what it comes to later on the device, where the
+  // host `waits` for it.
+  void run(Queue& queue, bool waits);
 };
+
+// Whether TESSERA_SYNCHRONIZE is 1: the host waits for each node, and nothing is recorded.
+bool waits_for_each_node();
 
 std::vector<Kernel*> kernel_pointers(const std::vector<Step>& steps);
 

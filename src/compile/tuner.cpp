@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <utility>
 
 #include "tessera/base/clock.h"
@@ -192,16 +191,13 @@ TuningResult Tuner::choose(const KernelRequest& request, const std::vector<Willi
 
 std::optional<TuningResult> Tuner::measure(const KernelRequest& request,
                                            const std::vector<WillingCandidate>& candidates) {
-  std::string lacking;
   try {
     return measure(request, candidates, Buffers(request.node, device_, *queue_, samples_));
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
     if (error.code() != ErrorCode::out_of_memory) throw;
-    lacking = error.what();
-  } catch (const std::bad_alloc&) {
-    lacking = "the machine has no memory left";
+    log_warning("'{}' is not tuned: {}", request.node.name(), error.what());
   }
-  log_warning("'{}' is not tuned: {}", request.node.name(), lacking);
   return std::nullopt;
 }
 
@@ -228,12 +224,9 @@ TuningResult Tuner::measure(const KernelRequest& request, const std::vector<Will
         best = *median;
         result.winner = candidate.name();
       }
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       // Nothing of this node is remembered.
-      const auto* own = dynamic_cast<const Error*>(&error);
-      if (own != nullptr && is_of_the_machine(own->code())) throw;
+      if (is_of_the_machine(error.code())) throw;
       log_warning("kernel {} is left out: {}", candidate.name(), error.what());
     }
   }

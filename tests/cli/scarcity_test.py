@@ -75,7 +75,7 @@ class FullDiskTest(ProgramTest):
                 process = self.start(*words, stdout=full)
                 errors = process.communicate(timeout=60)[1]
             self.assertEqual(process.returncode, 5, f"{words}: {errors}")
-            self.assertRegex(errors, r"^tessera: [^\n]*\n$")
+            self.assertRegex(errors, r"^tessera: [^\n]*(\n  in kernel [^\n]*)?\n$")
 
 
 class MemoryTest(ProgramTest):
@@ -93,7 +93,7 @@ class MemoryTest(ProgramTest):
             output, errors = process.communicate(timeout=60)
             # A library that finds no room for itself makes the device unsupported.
             self.assertIn(process.returncode, (6, 7) if words is train else (6,), f"{megabytes}: {output}{errors}")
-            self.assertRegex(errors, r"^tessera: [^\n]*\n$")
+            self.assertRegex(errors, r"^tessera: [^\n]*(\n  in kernel [^\n]*)?\n$")
             self.assertFalse([name for name in tree(self.root) if "partial" in name or "model.safe" in name])
 
 

@@ -225,37 +225,6 @@ TEST(MemoryPlanOfNetworks, ResNet50TrainingIsWithinATenthOfTheBound) {
                "plans");
 }
 
-// Fails as soon as it runs.
-class FailingDevice : public HostMemoryDevice {
- public:
-  DeviceDescription description() const override { return {.name = "failing", .versions = {}}; }
-  std::vector<KernelCandidate> candidates(const Node&) const override {
-    class Failing : public Kernel {
-      void run(const KernelArguments&) override {
-        fail(ErrorCode::out_of_memory, "the kernel found no memory");
-      }
-    };
-    return {{.name = "loops.failing", .plan = [](const KernelRequest&) -> KernelMaker {
-               return [] { return std::make_unique<Failing>(); };
-             }}};
-  }
-};
-
-TEST(Executable, SaysWhichNodeAKernelFailedAt) {
-  const auto graph = parse_graph(R"(graph g(input %x: fp32[2, 3], input %w: fp32[3, 4]) {
-    %product = matmul(%x, %w)
-    output y = %product
-  })");
-  const auto executable = compile(*graph, std::make_shared<FailingDevice>());
-  executable->load({});
-  const auto run = [&] {
-    executable->run({{"x", Tensor(DataType::fp32, {2, 3})}, {"w", Tensor(DataType::fp32, {3, 4})}});
-  };
-  EXPECT_ERROR(run(), ErrorCode::out_of_memory, "the kernel found no memory");
-  EXPECT_ERROR(run(), ErrorCode::out_of_memory,
-               "in kernel loops.failing of node 'product': matmul of fp32[2, 3], fp32[3, 4]");
-}
-
 TEST(MemoryPlanOfNetworks, RecomputedActivationsAreNotKeptThroughResNet50) {
   const models::Model model = models::create("resnet50");
   const auto step = testing::training_step(model, {.batch = 32});

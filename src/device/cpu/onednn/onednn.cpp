@@ -7,6 +7,7 @@
 #include "tessera/device/common/workspace_layout.h"
 
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/onednn/onednn_status.h"
 
 namespace tessera::cpu {
 namespace {
@@ -67,33 +68,16 @@ class OnednnKernel : public Kernel {
   void pack(size_t index, const void* source, void* packed) const override {
     const auto operand = std::find_if(operands_.begin(), operands_.end(),
                                       [&](const Operand& one) { return one.packing == index; });
-    const memory from(operand->stored.get_desc(), onednn_engine(), const_cast<void*>(source));
-    memory to(operand->used.get_desc(), onednn_engine(), packed);
-    dnnl::reorder(from, to).execute(onednn_stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
-    onednn_stream().wait();
+    calling_onednn([&] {
+      const memory from(operand->stored.get_desc(), onednn_engine(), const_cast<void*>(source));
+      memory to(operand->used.get_desc(), onednn_engine(), packed);
+      dnnl::reorder(from, to).execute(onednn_stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+      onednn_stream().wait();
+    });
   }
 
   void run(const KernelArguments& arguments) override {
-    void* workspace = arguments.workspace;
-    scratchpad_.set_data_handle(scratchpad_place_.in(workspace));
-    for (Operand& operand : operands_) {
-      void* pointer = operand.is_output ? arguments.outputs[operand.index]
-                                        : const_cast<void*>(arguments.inputs[operand.index]);
-      if (operand.packing.has_value()) {
-        operand.used.set_data_handle(const_cast<void*>(arguments.packed[*operand.packing]));
-      } else if (operand.reorder) {
-        operand.stored.set_data_handle(pointer);
-        operand.used.set_data_handle(operand.place.in(workspace));
-        if (!operand.is_output) operand.execute_reorder(workspace);
-      } else {
-        operand.used.set_data_handle(pointer);
-      }
-    }
-    primitive_.execute(onednn_stream(), arguments_);
-    for (Operand& operand : operands_) {
-      if (operand.is_output && operand.reorder) operand.execute_reorder(workspace);
-    }
-    onednn_stream().wait();
+    calling_onednn([&] { run_primitive(arguments); });
   }
 
  private:
@@ -115,6 +99,29 @@ class OnednnKernel : public Kernel {
                                         {DNNL_ARG_SCRATCHPAD, scratchpad}});
     }
   };
+
+  void run_primitive(const KernelArguments& arguments) {
+    void* workspace = arguments.workspace;
+    scratchpad_.set_data_handle(scratchpad_place_.in(workspace));
+    for (Operand& operand : operands_) {
+      void* pointer = operand.is_output ? arguments.outputs[operand.index]
+                                        : const_cast<void*>(arguments.inputs[operand.index]);
+      if (operand.packing.has_value()) {
+        operand.used.set_data_handle(const_cast<void*>(arguments.packed[*operand.packing]));
+      } else if (operand.reorder) {
+        operand.stored.set_data_handle(pointer);
+        operand.used.set_data_handle(operand.place.in(workspace));
+        if (!operand.is_output) operand.execute_reorder(workspace);
+      } else {
+        operand.used.set_data_handle(pointer);
+      }
+    }
+    primitive_.execute(onednn_stream(), arguments_);
+    for (Operand& operand : operands_) {
+      if (operand.is_output && operand.reorder) operand.execute_reorder(workspace);
+    }
+    onednn_stream().wait();
+  }
 
   Operand make_operand(const OnednnOperand& plan, bool frozen) {
     Operand operand;
@@ -188,8 +195,11 @@ memory::data_type onednn_type(DataType type) {
 memory::data_type compute_type(DataType type) {
   const auto computes = [](memory::data_type candidate) {
     const memory::desc square = dense({16, 16}, candidate);
-    return static_cast<bool>(dnnl::matmul::primitive_desc(onednn_engine(), square, square, square,
-                                                          dnnl::primitive_attr(), /*allow_empty=*/true));
+    const auto described = backend::unless_refused([&] {
+      return describing_to_onednn(
+          [&] { return dnnl::matmul::primitive_desc(onednn_engine(), square, square, square); });
+    });
+    return described.has_value();
   };
   static const bool half = computes(memory::data_type::f16);
   static const bool brain = computes(memory::data_type::bf16);
@@ -218,21 +228,10 @@ dnnl::primitive_attr default_attributes() {
   return attributes;
 }
 
-// Lack of memory is no refusal: another kernel would not find more, and would give other bits.
-template <typename Work>
-static auto refusing(const Work& work) {
-  try {
-    return work();
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_out_of_memory) backend::refuse("oneDNN: {}", error.what());
-    fail(ErrorCode::out_of_memory, "oneDNN: {}", error.what());
-  }
-}
-
 KernelCandidate onednn_candidate(const std::string& name, const OnednnPlanner& planner) {
   return checked_candidate(name, [planner](const KernelRequest& request) -> KernelMaker {
-    return [plan = refusing([&] { return planner(request); }), &request] {
-      return refusing([&] { return std::make_unique<OnednnKernel>(plan, request); });
+    return [plan = describing_to_onednn([&] { return planner(request); }), &request] {
+      return calling_onednn([&] { return std::make_unique<OnednnKernel>(plan, request); });
     };
   });
 }

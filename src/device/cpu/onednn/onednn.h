@@ -60,11 +60,4 @@ inline bool is_frozen_input(const KernelRequest& request, size_t index) {
   return index < request.frozen_inputs.size() && request.frozen_inputs[index];
 }
 
-// The descriptor itself; refuses when oneDNN has no implementation and left it empty.
-template <typename Descriptor>
-Descriptor implemented(Descriptor descriptor) {
-  refuse_unless(static_cast<bool>(descriptor), "oneDNN has no implementation for these shapes and types");
-  return descriptor;
-}
-
 }  // namespace tessera::cpu

@@ -53,13 +53,10 @@ OnednnPlan plan_direct(const KernelRequest& request, bool blocked) {
   append_post_operations(node, forward.chain, result, 1, attributes, plan.operands);
   memory::desc bias;
   if (forward.chain.bias != nullptr) bias = dense({problem.output_channels()}, type);
-  const dnnl::convolution_forward::primitive_desc descriptor =
-      implemented(dnnl::convolution_forward::primitive_desc(
-          onednn_engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-          activations(problem.source), any_layout(problem.weight, type), bias,
-          activations(problem.destination), problem.strides, problem.dilations, problem.padding_low,
-          problem.padding_high, attributes,
-          /*allow_empty=*/true));
+  const dnnl::convolution_forward::primitive_desc descriptor(
+      onednn_engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+      activations(problem.source), any_layout(problem.weight, type), bias, activations(problem.destination),
+      problem.strides, problem.dilations, problem.padding_low, problem.padding_high, attributes);
   const Node& main = *forward.chain.main;
   const memory::data_type stored = forward.stored_type;
   plan.descriptor = descriptor;
@@ -97,10 +94,10 @@ OnednnPlan plan_pointwise(const KernelRequest& request) {
   const memory::dims weight_dims{inputs, outputs};
   const memory::dims transposed{1, inputs};
   const bool pack = is_frozen_input(request, input_index(node, forward.chain.main->input(1)));
-  const dnnl::matmul::primitive_desc descriptor = implemented(dnnl::matmul::primitive_desc(
+  const dnnl::matmul::primitive_desc descriptor(
       onednn_engine(), dense({pixels, inputs}, type),
-      pack ? any_layout(weight_dims, type) : strided(weight_dims, type, transposed), bias, result, attributes,
-      /*allow_empty=*/true));
+      pack ? any_layout(weight_dims, type) : strided(weight_dims, type, transposed), bias, result,
+      attributes);
   const Node& main = *forward.chain.main;
   plan.descriptor = descriptor;
   plan.operands.push_back(input_operand(DNNL_ARG_SRC, node, main.input(0), dense({pixels, inputs}, stored),

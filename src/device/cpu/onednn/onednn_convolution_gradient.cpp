@@ -19,10 +19,17 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 dnnl::convolution_forward::primitive_desc forward_hint(const ConvolutionProblem& problem,
                                                        const memory::desc& source, const memory::desc& weight,
                                                        const memory::desc& destination) {
-  return implemented(dnnl::convolution_forward::primitive_desc(
-      onednn_engine(), dnnl::prop_kind::forward_training, kDirect, source, weight, destination,
-      problem.strides, problem.dilations, problem.padding_low, problem.padding_high, default_attributes(),
-      /*allow_empty=*/true));
+  return {onednn_engine(),
+          dnnl::prop_kind::forward_training,
+          kDirect,
+          source,
+          weight,
+          destination,
+          problem.strides,
+          problem.dilations,
+          problem.padding_low,
+          problem.padding_high,
+          default_attributes()};
 }
 
 struct GradientRequest {
@@ -71,11 +78,10 @@ OnednnPlan plan_data(const KernelRequest& kernel, bool blocked) {
   const GradientRequest request = data_request(kernel.node, blocked);
   const ConvolutionProblem& problem = request.problem;
   refuse_beside_image(problem, request.type);
-  const auto descriptor = implemented(dnnl::convolution_backward_data::primitive_desc(
+  const dnnl::convolution_backward_data::primitive_desc descriptor(
       onednn_engine(), kDirect, request.source, request.weight, request.destination, problem.strides,
       problem.dilations, problem.padding_low, problem.padding_high,
-      forward_hint(problem, request.source, request.weight, request.destination), default_attributes(),
-      /*allow_empty=*/true));
+      forward_hint(problem, request.source, request.weight, request.destination), default_attributes());
   return {
       descriptor,
       {{DNNL_ARG_DIFF_DST, false, 0, problem.destination_stored(request.stored), descriptor.diff_dst_desc()},
@@ -109,11 +115,10 @@ OnednnPlan plan_weight(const KernelRequest& kernel, bool blocked) {
   const GradientRequest request = weight_request(kernel.node, blocked);
   const ConvolutionProblem& problem = request.problem;
   if (!blocked) refuse_faulty(problem, request.type);
-  const auto descriptor = implemented(dnnl::convolution_backward_weights::primitive_desc(
+  const dnnl::convolution_backward_weights::primitive_desc descriptor(
       onednn_engine(), kDirect, request.source, request.weight, request.destination, problem.strides,
       problem.dilations, problem.padding_low, problem.padding_high,
-      forward_hint(problem, request.source, request.weight, request.destination), default_attributes(),
-      /*allow_empty=*/true));
+      forward_hint(problem, request.source, request.weight, request.destination), default_attributes());
   const memory::data_type result = onednn_type(kernel.node.output()->data_type());
   return {
       descriptor,
@@ -135,9 +140,8 @@ OnednnPlan plan_data_pointwise(const KernelRequest& kernel) {
   const memory::dims dy{pixels, problem.output_channels()};
   const memory::dims w{problem.output_channels(), problem.input_channels()};
   const memory::dims dx{pixels, problem.input_channels()};
-  const auto descriptor =
-      implemented(dnnl::matmul::primitive_desc(onednn_engine(), dense(dy, type), dense(w, type),
-                                               dense(dx, type), default_attributes(), /*allow_empty=*/true));
+  const dnnl::matmul::primitive_desc descriptor(onednn_engine(), dense(dy, type), dense(w, type),
+                                                dense(dx, type), default_attributes());
   return {descriptor,
           {{DNNL_ARG_SRC, false, 0, dense(dy, stored), descriptor.src_desc()},
            {DNNL_ARG_WEIGHTS, false, 1, dense(w, stored), descriptor.weights_desc()},
@@ -153,9 +157,8 @@ OnednnPlan plan_weight_pointwise(const KernelRequest& kernel) {
   const memory::dims transposed{1, problem.output_channels()};
   const memory::dims x{pixels, problem.input_channels()};
   const memory::dims dw{problem.output_channels(), problem.input_channels()};
-  const auto descriptor = implemented(dnnl::matmul::primitive_desc(
-      onednn_engine(), strided(dy, type, transposed), dense(x, type), dense(dw, type), default_attributes(),
-      /*allow_empty=*/true));
+  const dnnl::matmul::primitive_desc descriptor(onednn_engine(), strided(dy, type, transposed),
+                                                dense(x, type), dense(dw, type), default_attributes());
   const memory::data_type result = onednn_type(kernel.node.output()->data_type());
   return {descriptor,
           {{DNNL_ARG_SRC, false, 1, strided(dy, stored, transposed), descriptor.src_desc()},

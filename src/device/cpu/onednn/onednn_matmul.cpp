@@ -88,11 +88,10 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
   if (chain.bias != nullptr) bias = dense(bias_dims, type);
   const size_t right_index = input_index(node, main.input(1));
   const bool pack = is_frozen_input(request, right_index);
-  const auto descriptor = implemented(dnnl::matmul::primitive_desc(
+  const dnnl::matmul::primitive_desc descriptor(
       onednn_engine(), strided(left.dims, left_type, left.strides),
       pack ? any_layout(right.dims, right_type) : strided(right.dims, right_type, right.strides), bias,
-      result, attributes,
-      /*allow_empty=*/true));
+      result, attributes);
   plan.descriptor = descriptor;
   plan.operands.push_back({DNNL_ARG_SRC, false, input_index(node, main.input(0)),
                            strided(left.dims, left_stored, left.strides), descriptor.src_desc()});

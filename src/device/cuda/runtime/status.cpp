@@ -16,8 +16,8 @@ constexpr std::string_view kFullMemory =
     "the GPU's memory is full: choose a smaller batch, or end what else uses it";
 constexpr std::string_view kOldDriver = "the driver is too old for CUDA 13: update it";
 constexpr std::string_view kLostContext =
-    "a kernel failed and the GPU's context is lost: start the process again; compute-sanitizer finds the "
-    "kernel";
+    "a kernel failed and the GPU's context is lost: start the process again; with TESSERA_SYNCHRONIZE=1 its "
+    "error names the node, and compute-sanitizer finds the kernel's line";
 constexpr std::string_view kBrokenGpu =
     "the GPU reports a hardware fault: start the process again on another one";
 
