@@ -49,11 +49,12 @@ TEST(CublasStatus, RefusesOnlyWhatItDoesNotDo) {
 
 TEST(CudnnStatus, IsReadFromMessages) {
   const auto code = [](const char* text) { return cudnn_error_code(text); };
-  for (const char* text : {"No valid engine configs for Conv_",
-                           "x failed with message: , and code: CUDNN_STATUS_NOT_SUPPORTED_SHAPE",
-                           "finalize cudnn_status: CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER",
-                           "cudnn_status: CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED",
-                           "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"})
+  for (const char* text :
+       {"x failed with message: , and code: CUDNN_STATUS_NOT_SUPPORTED_SHAPE",
+        "CUDNN_STATUS_NOT_SUPPORTED_AS_A_LATER_VERSION_SAYS", "CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH",
+        "finalize cudnn_status: CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER",
+        "cudnn_status: CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED",
+        "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"})
     EXPECT_EQ(code(text), ErrorCode::unsupported) << text;
   for (const char* text :
        {"and code: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
@@ -64,6 +65,20 @@ TEST(CudnnStatus, IsReadFromMessages) {
                            "CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER", "CUDNN_STATUS_NOT_INITIALIZED",
                            "CUDNN_STATUS_ALLOC_FAILED after CUDNN_STATUS_EXECUTION_FAILED_CUDART"})
     EXPECT_EQ(code(text), ErrorCode::device_fault) << text;
+}
+
+TEST(CudnnStatus, WhatIsNotKnownIsAFault) {
+  for (const char* text : {"x failed with message: , and code: CUDNN_STATUS_OF_A_LATER_VERSION",
+                           "finalize cudnn_status: CUDNN_UNKNOWN_STATUS", "CUDNN_STATUS_RUNTIME_IN_PROGRESS",
+                           "CUDNN_STATUS_NOT_SUPPORTED\nCUDNN_STATUS_OF_A_LATER_VERSION"})
+    EXPECT_EQ(cudnn_error_code(text), ErrorCode::device_fault) << text;
+}
+
+// The caller knows which of its calls it was.
+TEST(CudnnStatus, IsNoneWhereTheMessageNamesNone) {
+  for (const char* text : {"No valid engine configs for Conv_", "execute of CUDNN_BACKEND_ENGINE_DESCRIPTOR",
+                           "Warning: CUDNN_STATUS_SUCCESS"})
+    EXPECT_EQ(cudnn_error_code(text), std::nullopt) << text;
 }
 
 // As cuDNN 9 words the refusal of a grouped convolution in bf16; it gives conditions of its source for

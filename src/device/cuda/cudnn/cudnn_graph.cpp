@@ -26,16 +26,36 @@ void* cudnn_dlhandle = nullptr;
 namespace tessera::cuda {
 namespace {
 
-// cuDNN gives one reason of several, and takes a GPU that has failed for a plan that does not suit it.
-[[noreturn]] void fail_by_cudnn(const Context& context, std::string_view what, std::string_view message) {
+// What it is that cudnn-frontend says itself, without a status: a graph that it cannot describe or find a
+// plan for, or for which cuDNN is too old; else a fault.
+ErrorCode own_code(fe::error_code_t code) {
+  switch (code) {
+    case fe::error_code_t::ATTRIBUTE_NOT_SET:
+    case fe::error_code_t::SHAPE_DEDUCTION_FAILED:
+    case fe::error_code_t::GRAPH_NOT_SUPPORTED:
+    case fe::error_code_t::GRAPH_EXECUTION_PLAN_CREATION_FAILED:
+    case fe::error_code_t::HEURISTIC_QUERY_FAILED:
+    case fe::error_code_t::UNSUPPORTED_GRAPH_FORMAT:
+    case fe::error_code_t::CUDNN_BACKEND_API_FAILED:
+    case fe::error_code_t::INVALID_VALUE:
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::device_fault;
+  }
+}
+
+// cuDNN gives one reason of several, and takes a GPU that has failed for a plan that does not suit it. `own`
+// is the code of a message without a status.
+[[noreturn]] void fail_by_cudnn(const Context& context, std::string_view what, std::string_view message,
+                                ErrorCode own) {
   context.check_sound();
-  const ErrorCode code = cudnn_error_code(message);
+  const ErrorCode code = cudnn_error_code(message).value_or(own);
   if (code == ErrorCode::unsupported) backend::refuse("cuDNN {}: {}", what, message);
   fail(code, "cuDNN {}: {}", what, message);
 }
 
 void require_good(const Context& context, const fe::error_t& status, std::string_view what) {
-  if (status.is_bad()) fail_by_cudnn(context, what, status.err_msg);
+  if (status.is_bad()) fail_by_cudnn(context, what, status.err_msg, own_code(status.code));
 }
 
 cudnnHandle_t new_handle(const Context& context) {
@@ -46,7 +66,8 @@ cudnnHandle_t new_handle(const Context& context) {
   if (status == CUDNN_STATUS_SUCCESS) return handle;
   context.check_sound();
   const std::string name = fe::detail::get_error_string(status);
-  fail(cudnn_error_code(name), "cuDNN cannot be started on {}: {}", context.traits().model, name);
+  fail(cudnn_error_code(name).value_or(ErrorCode::device_fault), "cuDNN cannot be started on {}: {}",
+       context.traits().model, name);
 }
 
 // Handles that nobody uses: kept for the next user, as they are slow to make.
@@ -171,10 +192,9 @@ class BuiltPlan : public CudnnPlan {
     // Null stays null: cuDNN takes no address where it needs no memory.
     void* rest = space == nullptr ? nullptr : space + tensor_bytes();
     const fe::error_t status = fe::detail::execute(handle, plan_.get(), pointers, numbers, rest);
-    if (status.is_bad())
-      fail_by_cudnn(context_,
-                    fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)),
-                    status.err_msg);
+    if (status.is_good()) return;
+    require_good(context_, status,
+                 fmt::format("execution of {} {}", plan_->getTag(), description(numbers, pointers, rest)));
   }
 
  private:
@@ -289,7 +309,7 @@ static std::shared_ptr<CudnnPlan> made_by_cudnn(const Context& context, const Ma
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    fail_by_cudnn(context, "has no plan", error.what());
+    fail_by_cudnn(context, "has no plan", error.what(), ErrorCode::unsupported);
   }
 }
 

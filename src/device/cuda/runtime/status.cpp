@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace tessera::cuda {
 namespace {
@@ -121,18 +122,71 @@ static std::string without_reasons(std::string_view message) {
   return kept;
 }
 
-ErrorCode cudnn_error_code(std::string_view message) {
-  const std::string statuses = without_reasons(message);
-  const auto names = [&](std::initializer_list<std::string_view> texts) {
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](std::string_view text) { return statuses.find(text) != std::string::npos; });
-  };
-  if (names({"CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_NOT_INITIALIZED"}))
-    return ErrorCode::device_fault;
-  if (names({"ALLOCATION_FAILED", "ALLOC_FAILED", "out of memory", "CUDA_ERROR_OUT_OF_MEMORY",
-             "cudaErrorMemoryAllocation"}))
-    return ErrorCode::out_of_memory;
-  return ErrorCode::unsupported;
+// What a status of cuDNN is, by what its name begins with: families get new members. All others are faults.
+struct CudnnMeaning {
+  std::string_view prefix;
+  ErrorCode code;
+};
+
+// The first that fits counts.
+static constexpr CudnnMeaning kCudnnMeanings[] = {
+    {"CUDNN_STATUS_ALLOC_FAILED", ErrorCode::out_of_memory},
+    {"CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED", ErrorCode::out_of_memory},
+    {"CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED", ErrorCode::out_of_memory},
+
+    {"CUDNN_STATUS_NOT_SUPPORTED", ErrorCode::unsupported},
+    {"CUDNN_STATUS_ARCH_MISMATCH", ErrorCode::unsupported},
+    {"CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING", ErrorCode::unsupported},
+
+    // Of a graph that it has no words for, and of a plan that another version has saved.
+    {"CUDNN_STATUS_BAD_PARAM", ErrorCode::unsupported},
+    {"CUDNN_STATUS_INVALID_VALUE", ErrorCode::unsupported},
+    {"CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH", ErrorCode::unsupported},
+
+    // Of an installation that is not whole.
+    {"CUDNN_STATUS_SUBLIBRARY_", ErrorCode::unsupported},
+    {"CUDNN_STATUS_VERSION_MISMATCH", ErrorCode::unsupported},
+    {"CUDNN_STATUS_LICENSE_ERROR", ErrorCode::unsupported},
+
+    // Of an engine whose code cannot be made for this graph, where the next one's can (cudnn-frontend's issue
+    // 1084). Whoever asks has asked the driver first whether the GPU is lost.
+    {"CUDNN_STATUS_INTERNAL_ERROR", ErrorCode::unsupported},
+    {"CUDNN_STATUS_MAPPING_ERROR", ErrorCode::unsupported},
+};
+
+static ErrorCode cudnn_status_code(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kCudnnMeanings), std::end(kCudnnMeanings),
+                                   [&](const CudnnMeaning& one) { return name.starts_with(one.prefix); });
+  return found == std::end(kCudnnMeanings) ? ErrorCode::device_fault : found->code;
+}
+
+// The code of each status that the text names.
+static std::vector<ErrorCode> cudnn_status_codes(std::string_view text) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  std::vector<ErrorCode> codes;
+  for (size_t begin = text.find("CUDNN_"); begin != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_not_of(kLetters, begin), text.size());
+    const std::string_view name = text.substr(begin, end - begin);
+    // Its own word for one that it does not know is the latter.
+    if (name == "CUDNN_UNKNOWN_STATUS" ||
+        (name.starts_with("CUDNN_STATUS_") && name != "CUDNN_STATUS_SUCCESS"))
+      codes.push_back(cudnn_status_code(name));
+    begin = text.find("CUDNN_", end);
+  }
+  return codes;
+}
+
+std::optional<ErrorCode> cudnn_error_code(std::string_view message) {
+  const std::string text = without_reasons(message);
+  std::vector<ErrorCode> codes = cudnn_status_codes(text);
+  // As CUDA words it.
+  for (const char* lack : {"out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"}) {
+    if (text.find(lack) != std::string::npos) codes.push_back(ErrorCode::out_of_memory);
+  }
+  for (const ErrorCode code : {ErrorCode::device_fault, ErrorCode::out_of_memory, ErrorCode::unsupported}) {
+    if (std::find(codes.begin(), codes.end(), code) != codes.end()) return code;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tessera::cuda

@@ -1,6 +1,7 @@
 // What kind of error a status of NVIDIA's libraries is: the one place that knows.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "tessera/base/error.h"
@@ -14,8 +15,9 @@ namespace tessera::cuda {
 ErrorCode error_code(CUresult status);
 ErrorCode error_code(nvrtcResult status);
 ErrorCode error_code(cublasStatus_t status);
-// cuDNN's frontend gives statuses by name, within its messages. Of several the gravest.
-ErrorCode cudnn_error_code(std::string_view message);
+// cuDNN's frontend gives statuses by name, within its messages. Of several the gravest; none where the
+// message names none, which is then the frontend's own.
+std::optional<ErrorCode> cudnn_error_code(std::string_view message);
 
 // What to do about it; "" where nothing is known.
 std::string_view advice_for(CUresult status);
