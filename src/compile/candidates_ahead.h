@@ -25,6 +25,7 @@ namespace tessera {
 struct KernelQuestion {
   KernelRequest request;
   Tuner* tuner = nullptr;  // null: the first candidate that does not refuse is taken
+  bool expands = true;     // the graph of the candidate taken is wanted, where it has one, and not its kernel
 };
 
 // The threads of a device with ThreadedKernels plan all questions in their order, and then make every kernel

@@ -1,6 +1,7 @@
 #include "tessera/compile/executable.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "tessera/base/error.h"
@@ -59,6 +60,7 @@ class PlannedExecutable : public Executable {
     steps_ = std::move(planned.every_run);
     reports_ = std::move(planned.reports);
     replaced_ = std::move(planned.replaced);
+    std::move(planned.passes.begin(), planned.passes.end(), std::back_inserter(passes_));
     groups_ = groups_of(schedule_.on_lane, options_);
     lanes_ = plan_lanes(*graph_, schedule_, planned.views);
     // After those that run once come those of every run.

@@ -92,7 +92,7 @@ ChosenKernel choose_kernel(const KernelQuestion& question, size_t place, Candida
   }
   report.kernel = winner->name();
   if (device.executes() || device.plans_kernels()) {
-    choice.graph = graph_to_place(*winner->candidate, request);
+    if (question.expands) choice.graph = graph_to_place(*winner->candidate, request);
     if (choice.graph == nullptr) choice.kernel = naming_kernel(winner->name(), node, winner->make);
   }
   report.choice = {begin, Clock::now()};

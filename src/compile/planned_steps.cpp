@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/passes/decompose.h"
+#include "tessera/passes/run_pass.h"
 
 #include "compile/communication_kernel.h"
 #include "compile/kernel_choice.h"
@@ -25,7 +26,7 @@ class StepPlanner {
       planned_.schedule = schedule(graph_, options_.passes.frozen, lane_of(device_, options_));
       planned_.views = find_views(graph_, planned_.schedule, storage_);
       choose();
-    } while (put_graphs_in_place());
+    } while (expand());
     if (tuner_ != nullptr) tuner_->save();
     for (const Node* node : planned_.schedule.once) {
       planned_.once.push_back(step_of(*node));
@@ -44,13 +45,23 @@ class StepPlanner {
         if (planned_.views.is_alias(*node) || chosen_.contains(node)) continue;
         const bool tuned =
             tuner_ != nullptr && nodes == &planned_.schedule.every_run && device_.tunable(*node);
-        questions.push_back(
-            {request_for(*node, planned_.schedule, options_), tuned ? tuner_.get() : nullptr});
+        questions.push_back({.request = request_for(*node, planned_.schedule, options_),
+                             .tuner = tuned ? tuner_.get() : nullptr,
+                             .expands = !options_.pipeline.disabled.contains(kExpandKernels)});
       }
     }
     CandidatesAhead ahead(device_, questions);
     for (size_t i = 0; i < questions.size(); ++i)
       chosen_.emplace(&questions[i].request.node, choose_kernel(questions[i], i, ahead, device_));
+  }
+
+  // Whether there is anything to choose anew.
+  bool expand() {
+    PassReport report =
+        run_pass(graph_, expand_kernels_, {.options = options_.passes, .target = {}}, options_.pipeline);
+    if (!report.changed) return false;
+    planned_.passes.push_back(std::move(report));
+    return true;
   }
 
   bool put_graphs_in_place() {
@@ -63,7 +74,7 @@ class StepPlanner {
       // Another node may come to lie at its address.
       ChosenKernel choice = std::move(chosen_.extract(node).mapped());
       planned_.replaced.push_back(std::move(choice.report));
-      expand(graph_, node, *choice.graph);
+      tessera::expand(graph_, node, *choice.graph);
     }
     return !composites.empty();
   }
@@ -93,6 +104,9 @@ class StepPlanner {
   std::unique_ptr<Tuner> tuner_;
   std::unordered_map<const Node*, ChosenKernel> chosen_;
   PlannedSteps planned_;
+  const Pass expand_kernels_{.name = kExpandKernels,
+                             .documentation = "what the device composes of other kernels, in its place",
+                             .run = [this](Graph&, const PassContext&) { return put_graphs_in_place(); }};
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/passes/run_pass.h"
 
 namespace tessera {
 
@@ -56,9 +57,27 @@ void check_order(const std::vector<Pass>& passes) {
   }
 }
 
+PassReport run_pass(Graph& graph, const Pass& pass, const PassContext& context,
+                    const PipelineOptions& options) {
+  PassReport report{.name = pass.name, .time = {}, .nodes_before = graph.nodes().size()};
+  report.time.begin = Clock::now();
+  report.changed = pass.run(graph, context);
+  report.time.end = Clock::now();
+  report.nodes_after = graph.nodes().size();
+  if (report.changed && options.verify) {
+    try {
+      verify(graph);
+    } catch (const Error& error) {
+      fail(ErrorCode::invalid_graph, "after pass '{}': {}", pass.name, error.what());
+    }
+  }
+  if (report.changed && options.dump) options.dump(pass.name, graph);
+  return report;
+}
+
 std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& passes,
                                      const PassContext& context, const PipelineOptions& pipeline_options) {
-  std::vector<std::string> names;
+  std::vector<std::string> names{kExpandKernels};
   for (const Pass& pass : passes) names.push_back(pass.name);
   for (const FusionPattern& pattern : context.target.patterns) names.push_back(name_of(pattern));
   for (const std::string& disabled : pipeline_options.disabled) {
@@ -72,21 +91,8 @@ std::vector<PassReport> run_pipeline(Graph& graph, const std::vector<Pass>& pass
   });
   std::vector<PassReport> reports;
   for (const Pass& pass : passes) {
-    if (pipeline_options.disabled.contains(pass.name)) continue;
-    PassReport report{.name = pass.name, .time = {}, .nodes_before = graph.nodes().size()};
-    report.time.begin = Clock::now();
-    report.changed = pass.run(graph, enabled);
-    report.time.end = Clock::now();
-    report.nodes_after = graph.nodes().size();
-    if (report.changed && pipeline_options.verify) {
-      try {
-        verify(graph);
-      } catch (const Error& error) {
-        fail(ErrorCode::invalid_graph, "after pass '{}': {}", pass.name, error.what());
-      }
-    }
-    if (report.changed && pipeline_options.dump) pipeline_options.dump(pass.name, graph);
-    reports.push_back(std::move(report));
+    if (!pipeline_options.disabled.contains(pass.name))
+      reports.push_back(run_pass(graph, pass, enabled, pipeline_options));
   }
   return reports;
 }

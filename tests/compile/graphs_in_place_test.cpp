@@ -5,29 +5,31 @@
 #include "tessera/compile/host_memory.h"
 #include "tessera/compile/reference_kernel.h"
 
+#include "support/expect_error.h"
+
 namespace tessera::testing {
 namespace {
+
+using Graphs = std::map<std::string, std::shared_ptr<const Graph>>;  // by operator
 
 // Of mish it knows a graph, of softplus inside it another one, and of the rest the reference's loops.
 class ComposingDevice : public HostMemoryDevice {
  public:
-  explicit ComposingDevice(std::map<std::string, std::string> graphs) : graphs_(std::move(graphs)) {}
+  explicit ComposingDevice(Graphs graphs) : graphs_(std::move(graphs)) {}
   DeviceDescription description() const override { return {.name = "composing"}; }
   std::vector<KernelCandidate> candidates(const Node& node) const override {
     const auto own = graphs_.find(node.operator_name());
     if (own == graphs_.end()) return {reference_candidate()};
     KernelCandidate composed = reference_candidate();
     composed.name = "composed";
-    composed.graph = [text = own->second](const KernelRequest&) {
-      return std::shared_ptr<const Graph>(parse_graph(text));
-    };
+    composed.graph = [graph = own->second](const KernelRequest&) { return graph; };
     return {{.name = "none", .plan = [](const KernelRequest&) { return Refusal{"not today"}; }},
             composed,
             reference_candidate()};
   }
 
  private:
-  std::map<std::string, std::string> graphs_;
+  Graphs graphs_;
 };
 
 struct Composed {
@@ -36,12 +38,18 @@ struct Composed {
   std::vector<std::string> nodes;  // by name and operator
 };
 
-Composed run_composed(const std::string& text, const std::map<std::string, std::string>& graphs) {
-  const auto device = std::make_shared<ComposingDevice>(graphs);
-  Composed composed;
+CompileOptions without_passes() {
   CompileOptions options;
   options.poison_freed = true;
+  options.pipeline.verify = true;
   for (const Pass& pass : pipeline({})) options.pipeline.disabled.insert(pass.name);
+  return options;
+}
+
+Composed run_composed(const std::string& text, const Graphs& graphs,
+                      const CompileOptions& options = without_passes()) {
+  const auto device = std::make_shared<ComposingDevice>(graphs);
+  Composed composed;
   composed.executable = compile(*parse_graph(text), device, options);
   composed.executable->bind(std::make_shared<Variables>(device));
   Tensor x(DataType::fp32, {4});
@@ -56,10 +64,12 @@ const std::string kActivation =
     "graph g(input %x: fp32[4]) {\n  %h = exp(%x)\n  %y = mish(%h)\n  %z = negate(%y)\n  output y = %y\n  "
     "output "
     "z = %z\n}";
-const std::map<std::string, std::string> kMish{{"mish",
-                                                "graph mish(input %x: fp32[4]) {\n  %soft = softplus(%x)\n  "
-                                                "%t = tanh(%soft)\n  %y = multiply(%x, %t)\n  "
-                                                "output y = %y\n}"}};
+const Graphs kMish{{"mish", parse_graph(R"(graph mish(input %x: fp32[4]) {
+  %soft = softplus(%x)
+  %t = tanh(%soft)
+  %y = multiply(%x, %t)
+  output y = %y
+})")}};
 
 TEST(GraphsInPlace, ArePartsOfTheWhole) {
   const Composed composed = run_composed(kActivation, kMish);
@@ -80,10 +90,14 @@ TEST(GraphsInPlace, ArePartsOfTheWhole) {
 }
 
 TEST(GraphsInPlace, MayHoldOthers) {
-  std::map<std::string, std::string> graphs = kMish;
-  graphs["softplus"] =
-      "graph softplus(input %x: fp32[4]) {\n  %e = exp(%x)\n  %one = constant() {value = fp32[] (1)}\n  "
-      "%more = add(%e, %one)\n  %y = log(%more)\n  output y = %y\n}";
+  Graphs graphs = kMish;
+  graphs["softplus"] = parse_graph(R"(graph softplus(input %x: fp32[4]) {
+  %e = exp(%x)
+  %one = constant() {value = fp32[] (1)}
+  %more = add(%e, %one)
+  %y = log(%more)
+  output y = %y
+})");
   const Composed composed = run_composed(kActivation, graphs);
   // What is constant comes first: it is made once.
   EXPECT_EQ(composed.nodes,
@@ -92,10 +106,62 @@ TEST(GraphsInPlace, MayHoldOthers) {
   EXPECT_EQ(composed.executable->replaced().size(), 2u);
 }
 
+// One report for each round that found any.
+TEST(GraphsInPlace, AreAPass) {
+  Graphs graphs = kMish;
+  graphs["softplus"] = parse_graph(R"(graph softplus(input %x: fp32[4]) {
+  %e = exp(%x)
+  %y = sqrt(%e)
+  output y = %y
+})");
+  CompileOptions options = without_passes();
+  std::vector<std::string> dumped;
+  options.pipeline.dump = [&](const std::string& pass, const Graph& graph) {
+    dumped.push_back(fmt::format("{} {}", pass, graph.nodes().size()));
+  };
+  const Composed composed = run_composed(kActivation, graphs, options);
+  const std::vector<PassReport>& passes = composed.executable->passes();
+  ASSERT_EQ(passes.size(), 2u);
+  for (const PassReport& pass : passes) {
+    EXPECT_EQ(pass.name, "expand_kernels");
+    EXPECT_TRUE(pass.changed);
+    EXPECT_GT(pass.time.microseconds(), 0);
+  }
+  EXPECT_EQ(passes[0].nodes_before, 3u);
+  EXPECT_EQ(passes[0].nodes_after, 5u);
+  EXPECT_EQ(passes[1].nodes_after, 6u);
+  EXPECT_EQ(dumped, (std::vector<std::string>{"expand_kernels 5", "expand_kernels 6"}));
+  EXPECT_TRUE(run_composed(kActivation, {}, options).executable->passes().empty());
+}
+
+TEST(GraphsInPlace, AreVerified) {
+  const std::shared_ptr<Graph> graph = parse_graph(R"(graph mish(input %x: fp32[4]) {
+  %soft = softplus(%x)
+  %y = multiply(%x, %soft)
+  output y = %y
+})");
+  graph->rename(graph->find("soft"), "no name");
+  EXPECT_ERROR(run_composed(kActivation, {{"mish", graph}}), ErrorCode::invalid_graph,
+               "after pass 'expand_kernels'", "'y/no name' is no legal name");
+  CompileOptions options = without_passes();
+  options.pipeline.verify = false;
+  EXPECT_EQ(run_composed(kActivation, {{"mish", graph}}, options).nodes[1], "y/no name: softplus");
+}
+
+TEST(GraphsInPlace, AreKernelsWhereThePassIsDisabled) {
+  CompileOptions options = without_passes();
+  options.pipeline.disabled.insert("expand_kernels");
+  const Composed composed = run_composed(kActivation, kMish, options);
+  EXPECT_EQ(composed.nodes, (std::vector<std::string>{"h: exp", "y: mish", "z: negate"}));
+  EXPECT_EQ(composed.executable->nodes()[1].kernel, "composed");
+  EXPECT_TRUE(composed.executable->replaced().empty());
+  EXPECT_TRUE(composed.executable->passes().empty());
+}
+
 // What a kernel copies is no value of the graph.
 TEST(GraphsInPlace, AreKernelsWhereAnOutputIsAnInput) {
-  const Composed composed =
-      run_composed(kActivation, {{"mish", "graph mish(input %x: fp32[4]) {\n  output y = %x\n}"}});
+  const Composed composed = run_composed(
+      kActivation, {{"mish", parse_graph("graph mish(input %x: fp32[4]) {\n  output y = %x\n}")}});
   EXPECT_EQ(composed.nodes, (std::vector<std::string>{"h: exp", "y: mish", "z: negate"}));
   EXPECT_EQ(composed.executable->nodes()[1].kernel, "composed");
   EXPECT_TRUE(composed.executable->replaced().empty());
