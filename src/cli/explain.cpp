@@ -8,14 +8,13 @@
 #include "tessera/compile/limit.h"
 
 #include "cli/json.h"
-#include "cli/recipe_step.h"
+#include "cli/subject.h"
 
 namespace tessera::cli {
 namespace {
 
 struct ExplainArguments {
   ModelArguments model;
-  RecipeArguments recipe;
   bool json = false;
   bool dot = false;
   bool text = false;
@@ -308,16 +307,9 @@ void print_text(const Explanation& explained) {
   fmt::print("Compiled in {:.2f} s\n", executable.compile_seconds());
 }
 
-CompiledModel compile_explained(const ExplainArguments& arguments, const ModelArguments& model,
-                                std::shared_ptr<Workspace> workspace = nullptr) {
-  if (is_recipe_file(model.model)) return compile_recipe(model, arguments.recipe, std::move(workspace));
-  require(arguments.recipe.changes.empty() && arguments.recipe.phase.empty(), ErrorCode::invalid_argument,
-          "--set and --phase are of a recipe, and '{}' is none", model.model);
-  return compile_model(model, std::move(workspace));
-}
-
 void explain(const ExplainArguments& arguments) {
-  const CompiledModel compiled = compile_explained(arguments, arguments.model);
+  const std::unique_ptr<Subject> subject = open_subject(arguments.model);
+  const CompiledModel compiled = subject->compile();
   if (arguments.dot) {
     fmt::print("{}", to_dot(compiled.executable->graph()));
     return;
@@ -336,15 +328,12 @@ void explain(const ExplainArguments& arguments) {
     ModelArguments other = arguments.model;
     other.batch = batch;
     other.batch_given = true;
-    others.push_back(compile_explained(arguments, other, compiled.executable->workspace()));
+    others.push_back(
+        open_subject(other)->compile(train::StepKind::updating, compiled.executable->workspace()));
     explained.batches.push_back(batch);
   }
   if (arguments.times) {
-    if (is_recipe_file(arguments.model.model)) {
-      make_recipe_ready(arguments.model, arguments.recipe, compiled);
-    } else {
-      make_ready(arguments.model, compiled);
-    }
+    make_ready(*subject, compiled);
     explained.times = compiled.executable->profile({});
   }
   arguments.json ? print_json(explained) : print_text(explained);
@@ -375,13 +364,6 @@ void add_explain(CLI::App* command) {
                    "Further batch sizes, as 1,8,64: what their executables need in the same workspace")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--set", arguments->recipe.changes,
-                   "Change a value of the recipe: --set train.accumulate=2 (may be repeated)")
-      ->allow_extra_args(false);
-  command->add_option(
-      "--phase", arguments->recipe.phase,
-      "Of a recipe whose task trains in several: which one --train shows, the first unless said");
   command->add_flag("--times", arguments->times,
                     "Run it, and add each node's time, rates and share of its limit");
   command->callback([arguments] { explain(*arguments); });

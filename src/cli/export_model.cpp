@@ -7,10 +7,10 @@
 #include "tessera/models/registry.h"
 #include "tessera/onnx/save.h"
 #include "tessera/recipe/run.h"
-#include "tessera/tasks/image_classification.h"
 #include "tessera/train/step.h"
 
 #include "cli/json.h"
+#include "cli/named_network.h"
 #include "cli/run_options.h"
 
 namespace tessera::cli {
@@ -45,9 +45,7 @@ void export_run(const ExportArguments& arguments) {
 void export_untrained(const ExportArguments& arguments) {
   require(arguments.checkpoint.empty(), ErrorCode::invalid_argument,
           "--checkpoint: '{}' is a network's name and no run's folder", arguments.run.folder);
-  const models::Model model = models::create(arguments.run.folder);
-  const train::StepGraph served =
-      train::build_served(tasks::image_classification(model, {.images = {.type = DataType::fp32}}));
+  const train::StepGraph served = train::build_served(task_of_network(arguments.run.folder));
   std::map<std::string, Tensor> weights;
   for (const nn::Variable& variable : served.variables)
     weights[variable.name] = train::starting_value(variable, 1);
@@ -73,7 +71,7 @@ void add_export(CLI::App* command) {
   add_run_arguments(*command, arguments->run);
   command->get_option("run")->description(
       "Folder that `tessera train --out` filled, or a network's name: that one with starting weights, for "
-      "images in fp32");
+      "inputs in fp32");
   command->add_option("--checkpoint", arguments->checkpoint,
                       "Weights of this checkpoint of the run, rather than those that it ended with");
   command->add_option("--output", arguments->output, "The file to write, NAME.onnx")->required();

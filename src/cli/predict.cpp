@@ -54,7 +54,9 @@ void add_predict(CLI::App* command) {
       "          tessera predict runs/resnet50 photo.jpg");
   auto arguments = std::make_shared<PredictArguments>();
   add_run_arguments(*command, arguments->run);
-  command->add_option("files", arguments->files, "Images of your own: JPEG, PNG or WebP; else test data");
+  command->add_option(
+      "files", arguments->files,
+      "Files of your own where the task takes any, such as JPEG, PNG or WebP; else test data");
   CLI::Option* count = command->add_option("--count", arguments->count, "How many examples, the first ones")
                            ->capture_default_str()
                            ->check(CLI::PositiveNumber);

@@ -9,8 +9,8 @@
 
 #include "cli/chrome_trace.h"
 #include "cli/median.h"
-#include "cli/model_options.h"
 #include "cli/runs_at_once.h"
+#include "cli/subject.h"
 
 namespace tessera::cli {
 namespace {
@@ -199,15 +199,18 @@ void run_profile(const ProfileArguments& arguments) {
   AtomicFile file(arguments.out);  // first, so that nothing is measured for a file that cannot be written
   const LongWork profiling;
   Measurements measured{.start = Clock::now()};
-  const CompiledModel compiled = compile_model(arguments.model);
+  const std::unique_ptr<Subject> subject = open_subject(arguments.model);
+  const CompiledModel compiled = subject->compile();
   std::vector<CompiledModel> others;
-  while (others.size() + 1 < arguments.copies)
-    others.push_back(compile_model(arguments.model, std::make_shared<Workspace>(compiled.device)));
+  while (others.size() + 1 < arguments.copies) {
+    others.push_back(
+        subject->compile(train::StepKind::updating, std::make_shared<Workspace>(compiled.device)));
+  }
   measured.binding.begin = Clock::now();
-  make_ready(arguments.model, compiled);
+  make_ready(*subject, compiled);
   std::vector<Executable*> copies = {compiled.executable.get()};
   for (const CompiledModel& other : others) {
-    make_ready(arguments.model, other);
+    make_ready(*subject, other);
     copies.push_back(other.executable.get());
   }
   measured.binding.end = Clock::now();
@@ -226,6 +229,7 @@ void add_profile(CLI::App* command) {
       "use.\n"
       "Examples:\n"
       "  tessera profile lenet --train --batch 8\n"
+      "  tessera profile recipes/gan.toml --train --phase generator\n"
       "  tessera profile resnet50 --train --batch 256 --precision fp16 --device cuda --out resnet50.json");
   auto arguments = std::make_shared<ProfileArguments>();
   add_model_arguments(*command, arguments->model);
@@ -235,7 +239,7 @@ void add_profile(CLI::App* command) {
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--copies", arguments->copies,
-                   "Executables of the network that run at once on the device, each from a thread of its own")
+                   "Executables of it that run at once on the device, each from a thread of its own")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   command->callback([arguments] {
@@ -250,7 +254,8 @@ void add_profile(CLI::App* command) {
 
 const CommandRegistration kRegistration(
     {.name = "profile",
-     .documentation = "Run a network and write when what ran, as a trace for Perfetto or chrome://tracing",
+     .documentation = "Run a network or a recipe's step and write when what ran, as a trace for Perfetto or "
+                      "chrome://tracing",
      .add = add_profile});
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""The commands that only look: help, models, doctor, explain, bench."""
+"""The commands that only look: help, models, doctor, explain."""
 
 import json
 import os
@@ -272,7 +272,6 @@ class LookTest(ProgramTest):
         self.refuses(["explain", "lenet", "--set", "train.batch=3"], 2, "lenet")
         # How many embeddings there are the table says.
         self.refuses(["explain", ROOT / "recipes/flights.toml", "--set", "data.path=nowhere.csv"], 5, "nowhere.csv")
-        self.refuses(["bench", gan], 2, "gan.toml")
 
     def test_explain_a_graph_from_a_file(self):
         file = self.root / "sum.graph"
@@ -308,33 +307,6 @@ class LookTest(ProgramTest):
         text = self.call("explain", "mlp", "--batch", 2, "--disable-pass", "fuse_elementwise")
         self.assertIn("Passes", text)
         self.assertIn("mlp", self.call("explain", "mlp", "--batch", 2, "--dot", "--device", "null"))
-
-    def test_bench(self):
-        for words in ((), ("--train",)):
-            timed = json.loads(self.call("bench", "mlp", "--batch", 4, "--iterations", 3, "--warmup", 1, "--json", *words))
-            self.assertEqual(len(timed["milliseconds"]), 3)
-            self.assertEqual(len(timed["samples_per_second"]), 3)
-            self.assertGreater(timed["peak_memory_bytes"], 0)
-            self.assertGreater(timed["compile_seconds"], 0)
-        self.assertRegex(self.call("bench", "mlp", "--batch", 4, "--iterations", 2), r"device: cpu, .*\nmemory: .* of .*\n.*images/s")
-
-    def test_bench_check(self):
-        answers = {}
-        for device in ("cpu", "reference"):
-            words = ("bench", "mlp", "--batch", 4, "--json", "--check", "--device", device)
-            answers[device] = json.loads(self.call(*words))["outputs"] + json.loads(self.call(*words, "--train"))["losses"]
-        steps = ("bench", "mlp", "--batch", 4, "--json", "--check", "--train", "--steps", 5, "--batches", 2)
-        losses = json.loads(self.call(*steps))["losses"]
-        self.assertEqual(losses[0], answers["cpu"][10])  # batch 0 is that of --check alone
-        self.assertNotAlmostEqual(losses[1], losses[0], places=2)  # and batch 1 another
-        self.assertLess(losses[4], losses[2])
-        frozen = json.loads(self.call(*steps, "--learning-rate", 0))["losses"]
-        self.assertEqual(frozen[0::2], [frozen[0]] * 3)
-        self.assertEqual(len(answers["cpu"]), 12)
-        self.assertLess(answers["cpu"][11], answers["cpu"][10])  # the second loss is the smaller one
-        # Losses and logits of about one, rounded some hundreds of times to fp32 in another order.
-        for a, b in zip(answers["cpu"], answers["reference"]):
-            self.assertAlmostEqual(a, b, delta=1e-5 + 1e-5 * abs(b))
 
     def test_refusals(self):
         self.refuses(["bench", "resnet51"], 2, "resnet51", "resnet50")

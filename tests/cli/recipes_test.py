@@ -1,6 +1,8 @@
-"""Every recipe of recipes/ trains twenty steps on small data of its kind; ./test --long trains them to their quality."""
+"""Every recipe of recipes/ trains twenty steps on small data of its kind, and is timed; ./test --long trains them to
+their quality."""
 
 import itertools
+import json
 import tomllib
 import unittest
 
@@ -45,20 +47,39 @@ class RecipesTest(ProgramTest):
         self.call("data", "tokenize", "--train", "wordpiece", "--vocabulary", 60, text, "-o", tokenizer)
         self.call("data", "tokenize", "--tokenizer", tokenizer, text, "-o", folder, "--quiet")
 
+    def small_values(self, file):
+        return [*SMALL, *self.small_data(tomllib.loads(file.read_text())), *LARGE.get(file.stem, ())]
+
     def run_steps(self, file):
-        recipe = tomllib.loads(file.read_text())
-        values = [*SMALL, *self.small_data(recipe), *LARGE.get(file.stem, ())]
+        values = self.small_values(file)
         out = self.root / "run"
         told = self.call("train", file, "--out", out, "--quiet", "--max-steps", STEPS,
-                         *(word for value in values for word in ("--set", value)))
+                         *words_of(values))
         self.assertIn(f"stopped after step {STEPS} ", told)
         self.assertTrue((out / "checkpoints/last.safetensors").exists())
 
+    def time_steps(self, file):
+        """What each trains, and what it serves unless that is the same at every run."""
+        words = [file, "--device", "cpu", "--iterations", 1, *words_of(self.small_values(file))]
+        timed = json.loads(self.call("bench", *words, "--train", "--warmup", 1, "--json"))
+        self.assertEqual((timed["batch"], len(timed["samples_per_second"])), (4, 1))
+        if file.stem != "gan":
+            self.assertGreater(json.loads(self.call("bench", *words, "--json"))["samples_per_second"][0], 0)
+        self.call("profile", *words, "--train", "--out", self.root / "trace.json")
+        rows = {event["args"]["name"] for event in json.loads((self.root / "trace.json").read_text())["traceEvents"]
+                if event["name"] == "thread_name"}
+        self.assertLessEqual({"compiler", "runs", "nodes"}, rows)
+
+
+def words_of(values):
+    return [word for value in values for word in ("--set", value)]
+
 
 def add_tests():
-    """A test for each recipe, so that a failure names it."""
+    """Two for each recipe, so that a failure names it."""
     for file in sorted((ROOT / "recipes").glob("*.toml")):
         setattr(RecipesTest, f"test_{file.stem}", lambda self, file=file: self.run_steps(file))
+        setattr(RecipesTest, f"test_times_of_{file.stem}", lambda self, file=file: self.time_steps(file))
 
 
 add_tests()

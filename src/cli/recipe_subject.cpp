@@ -1,0 +1,176 @@
+#include "cli/recipe_subject.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.h"
+#include "tessera/base/file.h"
+#include "tessera/base/text.h"
+#include "tessera/compile/batch_memory.h"
+#include "tessera/recipe/run.h"
+
+namespace tessera::cli {
+namespace {
+
+// The command's options in the recipe's words.
+std::vector<std::string> changes_of(const ModelArguments& arguments) {
+  std::vector<std::string> changes = arguments.recipe.changes;
+  const auto set = [&](const char* key, const auto& value) {
+    changes.push_back(fmt::format("{}={}", key, value));
+  };
+  if (arguments.batch_given) set("train.batch", arguments.batch);
+  if (arguments.loader_workers > 0) set("data.workers", arguments.loader_workers);
+  if (arguments.recompute.has_value()) set("train.recompute", *arguments.recompute);
+  if (arguments.bucket_mib.has_value()) set("train.bucket_mib", *arguments.bucket_mib);
+  if (arguments.shard_optimizer) set("train.shard_optimizer", true);
+  if (arguments.reduce_type.has_value()) set("train.reduce_type", *arguments.reduce_type);
+  if (arguments.delays_gradients) set("train.gradient_delay", 1);
+  if (arguments.local_steps > 1) set("train.local_steps", arguments.local_steps);
+  if (arguments.collective_blocks > 0) set("train.collective_blocks", arguments.collective_blocks);
+  return changes;
+}
+
+size_t phase_of(const std::vector<train::Phase>& phases, const std::string& name) {
+  if (name.empty()) return 0;
+  std::vector<std::string> names;
+  for (const train::Phase& phase : phases) names.push_back(phase.name.empty() ? phase.objective : phase.name);
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  fail(ErrorCode::invalid_argument, "--phase: there is no phase '{}'{} (phases: {})", name,
+       did_you_mean(name, names),
+       names.empty() ? "one, without a name" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
+// The recipe's batches of those sizes, epoch after epoch.
+class RecipeBatches {
+ public:
+  RecipeBatches(const ModelArguments& arguments, std::shared_ptr<const data::Source> source,
+                SymbolBindings sizes, const std::shared_ptr<Device>& device)
+      : model_(arguments.model),
+        partition_{arguments.ranks.rank, arguments.ranks.count},
+        source_(std::move(source)),
+        sizes_(std::move(sizes)),
+        memory_(std::make_shared<BatchMemory>(device)),
+        stream_(source_->open_into(memory_, {}, partition_)) {}
+
+  // What the graph reads of the next one.
+  Feeds next(const Graph& graph) {
+    const data::Batch batch = next_batch();
+    Feeds fields;
+    for (const auto& input : graph.inputs()) {
+      const auto field = batch.fields.find(input->name());
+      if (input->role() == InputRole::input && field != batch.fields.end()) fields.insert(*field);
+    }
+    return fields;
+  }
+
+ private:
+  data::Batch next_batch() {
+    for (;;) {
+      while (std::optional<data::Batch> batch = stream_->next()) {
+        if (batch->sizes != sizes_) continue;
+        found_ = true;
+        return std::move(*batch);
+      }
+      require(found_, ErrorCode::invalid_argument, "{}: the data has not one batch", model_);
+      found_ = false;
+      stream_ = source_->open_into(memory_, {.epoch = ++epoch_}, partition_);
+    }
+  }
+
+  std::string model_;
+  data::Partition partition_;
+  std::shared_ptr<const data::Source> source_;
+  SymbolBindings sizes_;
+  std::shared_ptr<const BatchMemory> memory_;
+  std::unique_ptr<data::Stream> stream_;
+  int64_t epoch_ = 0;
+  bool found_ = false;  // one in this epoch
+};
+
+class RecipeSubject : public Subject {
+ public:
+  explicit RecipeSubject(const ModelArguments& arguments)
+      : Subject(arguments),
+        recipe_(
+            recipe::parse_recipe(read_text_file(arguments.model), arguments.model, changes_of(arguments))),
+        workload_(recipe::make_workload(recipe_)),
+        training_(recipe::plan_training(recipe_, workload_)) {
+    require(arguments.train || arguments.recipe.phase.empty(), ErrorCode::invalid_argument,
+            "--phase is of a training step: --train");
+  }
+
+  std::string samples() const override { return workload_.task.samples; }
+  int64_t accumulated_batches() const override { return training_.accumulate; }
+  int64_t local_steps() const override { return training_.local_steps; }
+
+  CompiledModel compile(train::StepKind kind, std::shared_ptr<Workspace> workspace) const override {
+    CompileOptions options = compile_options_of(arguments());
+    CompiledModel result;
+    result.batch = recipe_.values.integer("train.batch");
+    open_device(result, workspace);
+    if (arguments().train) {
+      train::TrainerOptions training = training_;
+      training.precision = options.passes.precision;
+      options.passes.deterministic = options.passes.deterministic && training.deterministic;
+      options.passes.recompute = training.recompute;
+      if (training.bucket_bytes.has_value()) options.passes.bucket_bytes = training.bucket_bytes;
+      options.most_collective_blocks = training.most_collective_blocks;
+      const size_t phase = phase_of(training.phases, arguments().recipe.phase);
+      train::StepOptions step = train::step_options(training, *result.device, phase, sizes());
+      step.ranks = arguments().ranks;
+      step.ranks.batch_norm_ranks = training.batch_norm_ranks;
+      result.step = train::build_training_step(workload_.task, step, kind);
+    } else {
+      result.step = train::build_frozen(workload_.task, train::Reading::inference, sizes());
+    }
+    compile_graph(result, std::move(options), std::move(workspace));
+    return result;
+  }
+
+  Feeds inputs(const CompiledModel& compiled) const override {
+    const Graph& graph = *compiled.step.graph;
+    Feeds inputs = RecipeBatches(arguments(), workload_.training(), sizes(), compiled.device).next(graph);
+    for (const auto& input : graph.inputs()) {
+      // What is no field of a batch is a learning rate.
+      if (input->role() == InputRole::input)
+        inputs.try_emplace(input->name(), Tensor::scalar(DataType::fp32, kLearningRate));
+    }
+    return inputs;
+  }
+
+  std::function<Feeds()> loader(const CompiledModel& compiled) const override {
+    const auto batches =
+        std::make_shared<RecipeBatches>(arguments(), workload_.training(), sizes(), compiled.device);
+    return [batches, &graph = *compiled.step.graph] { return batches->next(graph); };
+  }
+
+ private:
+  // As the data gives them; where only the batch's size is open the recipe says it, and no data is needed.
+  SymbolBindings sizes() const {
+    std::set<std::string> symbols;
+    for (const Field& field : workload_.task.inputs) {
+      for (const Dimension& extent : field.type.shape) extent.collect_symbols(symbols);
+    }
+    if (symbols == std::set<std::string>{"batch"}) return {{"batch", recipe_.values.integer("train.batch")}};
+    return workload_.training()->sizes().front();
+  }
+
+  recipe::Recipe recipe_;
+  train::Workload workload_;
+  train::TrainerOptions training_;
+};
+
+}  // namespace
+
+bool is_recipe_file(const std::string& model) {
+  return model.ends_with(".toml");
+}
+
+std::unique_ptr<Subject> open_recipe(const ModelArguments& arguments) {
+  return std::make_unique<RecipeSubject>(arguments);
+}
+
+}  // namespace tessera::cli
