@@ -92,8 +92,10 @@ set(TESSERA_USER_HEADERS
     tessera/passes/differentiate.h
     tessera/recipe/recipe.h
     tessera/recipe/run.h
+    tessera/report/pictures.h
     tessera/report/sections.h
     tessera/tasks/bert_pretraining.h
+    tessera/tasks/classification_sections.h
     tessera/tasks/click_through.h
     tessera/tasks/decoder_folder.h
     tessera/tasks/gan.h

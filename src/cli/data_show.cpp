@@ -5,8 +5,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/data/crop.h"
+#include "tessera/report/pictures.h"
 #include "tessera/report/report.h"
-#include "tessera/report/sections.h"
 
 #include "cli/data_commands.h"
 #include "cli/data_parts.h"

@@ -23,12 +23,12 @@ struct ExportArguments {
 };
 
 // Names are of use to people alone: without the data that has them the network is written all the same.
-std::vector<std::string> class_names(const train::Workload& workload) {
-  if (!workload.class_names) return {};
+std::vector<std::string> output_names(const train::Workload& workload) {
+  if (!workload.output_names) return {};
   try {
-    return workload.class_names();
+    return workload.output_names();
   } catch (const Error& error) {
-    log_warning("the classes have no names in the model: {}", error.what());
+    log_warning("the outputs have no names in the model: {}", error.what());
     return {};
   }
 }
@@ -37,8 +37,8 @@ void export_run(const ExportArguments& arguments) {
   const recipe::FinishedRun run =
       recipe::open_run(arguments.run.folder, overrides_of(arguments.run), arguments.checkpoint);
   onnx::SaveOptions options{.metadata = {{"task", run.workload.task.name}, {"data", run.workload.data}}};
-  const std::vector<std::string> classes = class_names(run.workload);
-  if (!classes.empty()) options.metadata["classes"] = nlohmann::json(classes).dump();
+  const std::vector<std::string> names = output_names(run.workload);
+  if (!names.empty()) options.metadata["classes"] = nlohmann::json(names).dump();
   onnx::save(run.workload.task, run.trainer.checkpoint().tensors, arguments.output, options);
 }
 

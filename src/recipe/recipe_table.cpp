@@ -15,7 +15,7 @@ namespace {
 
 std::vector<Option> task_options() {
   return {{.key = "name",
-           .value = std::string(kDefaultTask),
+           .value = train::default_task().name,
            .documentation = "What the network is trained for",
            .choices = train::tasks().names(),
            .resuming = Resuming::fixed}};
@@ -300,7 +300,7 @@ std::string RecipeTable::choice(const Recipe& recipe, const RecipeField& field) 
 const RecipeTable& recipe_table(const std::string& task) {
   static std::mutex mutex;
   static std::map<std::string, RecipeTable> tables;
-  const std::string known = train::tasks().find(task) != nullptr ? task : kDefaultTask;
+  const std::string known = train::tasks().find(task) != nullptr ? task : train::default_task().name;
   const std::lock_guard lock(mutex);
   return tables.try_emplace(known, known).first->second;
 }

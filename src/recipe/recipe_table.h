@@ -53,9 +53,8 @@ class RecipeTable {
   std::vector<RecipeField> fields_;
 };
 
-// Of a task; where there is none of that name, of a recipe's default one.
+// Of a task; where there is none of that name, of the default one.
 const RecipeTable& recipe_table(const std::string& task);
-inline constexpr const char* kDefaultTask = "image_classification";
 
 // A TOML basic string: quoted, with quotes, backslashes and control characters escaped.
 std::string quote_toml(std::string_view text);

@@ -43,7 +43,7 @@ std::string code_list(const std::vector<std::string>& names) {
 
 // But for those that name the default task.
 std::vector<std::string> sorted_lines(std::string_view text) {
-  const std::string default_task = fmt::format("name = {}", quote_toml(kDefaultTask));
+  const std::string default_task = fmt::format("name = {}", quote_toml(train::default_task().name));
   std::vector<std::string> lines;
   std::istringstream stream{std::string(text)};
   for (std::string line; std::getline(stream, line);) {
@@ -154,8 +154,9 @@ bool is_spelled_out(std::string_view text, const Recipe& recipe) {
 
 std::string recipe_reference() {
   std::vector<const RecipeField*> common;
-  for (const RecipeField& field : recipe_table(kDefaultTask).fields()) {
-    if (!is_of_task(train::tasks().get(kDefaultTask), field)) common.push_back(&field);
+  const train::TaskDescription& any = train::default_task();
+  for (const RecipeField& field : recipe_table(any.name).fields()) {
+    if (!is_of_task(any, field)) common.push_back(&field);
   }
   std::string text = "### Of every recipe\n\n" + reference_table(common);
   for (const train::TaskDescription* task : train::tasks().all()) {

@@ -10,6 +10,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
 #include "tessera/report/progress.h"
+#include "tessera/report/sections.h"
 
 #include "report/report_assets.h"
 #include "report/report_chart.h"

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tessera/report/sections.h"
+
 namespace tessera::report {
 namespace {
 
@@ -167,32 +169,6 @@ std::vector<double> round_ticks(double low, double high, int most) {
     return ticks;
   }
   return {low, high};
-}
-
-std::string escape_html(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
 }
 
 std::string render_chart(const Chart& chart) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace tessera::report {
@@ -33,8 +32,5 @@ std::string render_chart(const Chart& chart);
 // At most `most` round numbers (1, 2 or 5 times a power of ten apart) whose first is at most `low` and whose
 // last is at least `high`.
 std::vector<double> round_ticks(double low, double high, int most);
-
-// The text with what HTML gives a meaning replaced by entities, for element contents and quoted attributes.
-std::string escape_html(std::string_view text);
 
 }  // namespace tessera::report

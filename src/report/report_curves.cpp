@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tessera/report/progress.h"
+#include "tessera/report/sections.h"
 
 #include "report/report_chart.h"
 #include "report/report_parts.h"

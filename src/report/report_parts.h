@@ -5,7 +5,6 @@
 #include <string>
 
 #include "tessera/report/report.h"
-#include "tessera/report/sections.h"
 
 namespace tessera::report {
 
@@ -17,8 +16,5 @@ std::string heading(std::string_view name);
 
 std::string curves_part(const Report& report);
 std::string epochs_part(const Report& report);
-
-// For the `src` of an <img>.
-std::string picture_source(const Picture& picture);
 
 }  // namespace tessera::report

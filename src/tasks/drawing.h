@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tessera/report/sections.h"
+#include "tessera/report/pictures.h"
 
 namespace tessera::tasks {
 

@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
-#include "tessera/report/sections.h"
+#include "tessera/report/pictures.h"
 
 #include "tasks/drawing.h"
 

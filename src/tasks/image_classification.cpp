@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
-#include "tessera/report/sections.h"
+#include "tessera/tasks/classification_sections.h"
 
 namespace tessera::tasks {
 namespace {
@@ -193,18 +193,18 @@ std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
   if (predictions_.empty()) return {};
   const std::vector<std::string> classes =
       dataset_ != nullptr ? dataset_->class_names() : std::vector<std::string>{};
-  report::Confusion confusion;
+  Confusion confusion;
   std::vector<Prediction> wrong;
   for (const Prediction& prediction : predictions_) {
     ++confusion[{prediction.label, prediction.predicted}];
     if (prediction.label != prediction.predicted) wrong.push_back(prediction);
   }
-  std::vector<train::ReportSection> sections{report::confusion_section(classes, confusion)};
+  std::vector<train::ReportSection> sections{confusion_section(classes, confusion)};
   if (dataset_ == nullptr || wrong.empty()) return sections;
   std::stable_sort(wrong.begin(), wrong.end(),
                    [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
   wrong.resize(std::min(wrong.size(), kMistakes));
-  std::vector<report::Mistake> mistakes;
+  std::vector<Mistake> mistakes;
   for (const Prediction& prediction : wrong) {
     mistakes.push_back({.picture = picture_of(*dataset_, prediction.index),
                         .index = prediction.index,
@@ -212,7 +212,7 @@ std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
                         .prediction = prediction.predicted,
                         .confidence = prediction.confidence});
   }
-  sections.push_back(report::mistakes_section(classes, mistakes));
+  sections.push_back(mistakes_section(classes, mistakes));
   return sections;
 }
 

@@ -84,7 +84,7 @@ train::Workload create(const Options& settings) {
           .predictions = [settings] { return make_predictions(settings); },
           .file_predictions =
               [settings](const std::vector<std::string>& files) { return predict_files(settings, files); },
-          .class_names = [settings] { return labeled_dataset(settings, data::Split::test)->class_names(); }};
+          .output_names = [settings] { return labeled_dataset(settings, data::Split::test)->class_names(); }};
 }
 
 void complete(Options& settings) {
@@ -172,7 +172,8 @@ const train::TaskRegistration kRegistration(
                   {"train", train_options()}},
      .complete = complete,
      .check = check,
-     .create = create});
+     .create = create,
+     .is_default = true});
 
 }  // namespace
 }  // namespace tessera::tasks

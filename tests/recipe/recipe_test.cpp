@@ -7,6 +7,7 @@
 
 #include "tessera/optim/registry.h"
 #include "tessera/recipe/run.h"
+#include "tessera/train/task_registry.h"
 
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -284,6 +285,19 @@ TEST(Recipe, WarnsOfKeysWithoutEffect) {
                           "r.toml:5: 'optimizer.momentum' has no effect with optimizer.name = \"adam\"",
                           "--set schedule.gamma=0.5: 'schedule.gamma' has no effect with schedule.name = "
                           "\"constant\""}));
+}
+
+// Which one that is, it says itself; recipes of runs from before tasks had names depend on it.
+TEST(Recipe, IsOfTheDefaultTaskUnlessItNamesOne) {
+  EXPECT_EQ(parse("").task(), train::default_task().name);
+  EXPECT_EQ(train::default_task().name, "image_classification");
+  Registry<train::TaskDescription> tasks("task");
+  tasks.add({.name = "first"});
+  EXPECT_ERROR(train::default_task(tasks), ErrorCode::internal, "no task is the default one");
+  tasks.add({.name = "second", .is_default = true});
+  EXPECT_EQ(train::default_task(tasks).name, "second");
+  tasks.add({.name = "third", .is_default = true});
+  EXPECT_ERROR(train::default_task(tasks), ErrorCode::internal, "'second'", "'third'");
 }
 
 // As they were spelled out before tasks had names: other keys first, and all of them.

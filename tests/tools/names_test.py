@@ -37,7 +37,14 @@ class NamesTest(TreeTest):
         self.write("include/tessera/train/a.h", "// Mean over the images of a batch.\n")
         self.assert_fails("check_names", "include/tessera/train/a.h:1: 'images' where no task is known")
         self.write("include/tessera/train/a.h", "// Mean over a batch.\n")
+        for place in ("src/recipe/a.cpp", "src/report/a.h", "src/cli/bench.cpp"):
+            for text, word in (('auto task = "image_classification";', "image"), ("int image_size = 0;", "image"),
+                               ("nn::ImageInput input;", "Image"), ("int best_accuracy;", "accuracy")):
+                self.write(place, text + "\n")
+                self.assert_fails("check_names", f"{place}:1: '{word}' where no task is known")
+            self.write(place, "int imagined = relabeled;\n")
         self.write("src/tasks/a.cpp", "// Mean over the images of a batch.\n")
+        self.write("src/cli/named_network.cpp", "int image_size = 0;\n")
         self.assert_passes("check_names")
 
 

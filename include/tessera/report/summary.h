@@ -15,7 +15,7 @@ namespace tessera::report {
 struct RunSummary {
   std::string device = {};     // "cpu"
   std::string precision = {};  // "fp32": what was computed in, also where the recipe left it to the device
-  std::string task = {};       // "image_classification"
+  std::string task = {};       // "language_model"
   std::string network = {};    // "resnet_small"
   int64_t parameters = 0;
   int64_t epochs = 0;

@@ -30,9 +30,12 @@ struct TaskDescription {
   // What cannot go together; empty: nothing.
   std::function<std::vector<Contradiction>(const Options& settings)> check = {};
   std::function<Workload(const Options& settings)> create;
+  bool is_default = false;  // the one of recipes that name none
 };
 
 Registry<TaskDescription>& tasks();
+// Throws Error(internal) unless there is exactly one.
+const TaskDescription& default_task(const Registry<TaskDescription>& among = tasks());
 
 struct TaskRegistration {
   explicit TaskRegistration(TaskDescription description) { tasks().add(std::move(description)); }

@@ -45,8 +45,8 @@ struct Workload {
   std::function<TextContinuation()> continuation = {};
   // Writes what other programs want to find in a finished run's folder, beside model.safetensors.
   std::function<void(const std::filesystem::path& folder)> write_beside_weights = {};
-  // What people call the classes whose logits are served, in their order; empty: there are none.
-  std::function<std::vector<std::string>()> class_names = {};
+  // What people call the numbers of each row that is served, in their order; empty: they have no names.
+  std::function<std::vector<std::string>()> output_names = {};
 };
 
 }  // namespace tessera::train

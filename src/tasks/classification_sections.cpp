@@ -1,4 +1,5 @@
-// The confusion matrix and the worst mistakes of a classifier.
+#include "tessera/tasks/classification_sections.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,11 +9,10 @@
 #include "tessera/data/dataset.h"
 #include "tessera/report/sections.h"
 
-#include "report/report_chart.h"
-#include "report/report_parts.h"
-
-namespace tessera::report {
+namespace tessera::tasks {
 namespace {
+
+using report::escape_html;
 
 constexpr int64_t kMostClasses = 24;  // that a matrix still shows legibly
 constexpr size_t kMostPairs = 20;
@@ -108,7 +108,7 @@ std::string pairs(const ConfusionTable& confusion) {
 }
 
 std::string mistake_figure(const std::vector<std::string>& classes, const Mistake& mistake) {
-  const std::string picture = picture_source(mistake.picture);
+  const std::string picture = report::picture_source(mistake.picture);
   const std::string truth = escape_html(data::class_name(classes, mistake.truth));
   const std::string prediction = escape_html(data::class_name(classes, mistake.prediction));
   const std::string confidence =
@@ -142,4 +142,4 @@ train::ReportSection mistakes_section(const std::vector<std::string>& classes,
   return {"Worst mistakes", html + "</div>"};
 }
 
-}  // namespace tessera::report
+}  // namespace tessera::tasks

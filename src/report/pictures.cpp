@@ -1,13 +1,11 @@
-// Pictures in a report.
+#include "tessera/report/pictures.h"
+
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
 #include "tessera/data/image.h"
 #include "tessera/report/base64.h"
 #include "tessera/report/sections.h"
-
-#include "report/report_chart.h"
-#include "report/report_parts.h"
 
 namespace tessera::report {
 namespace {
@@ -41,12 +39,6 @@ train::ReportSection gallery_section(const std::string& title, const std::string
                             : fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", image, caption);
   }
   return {title, html + "</div>"};
-}
-
-train::ReportSection remarks_section(const std::vector<std::string>& remarks) {
-  std::string html;
-  for (const std::string& remark : remarks) html += fmt::format("<p>{}</p>\n", escape_html(remark));
-  return {"Data", html};
 }
 
 }  // namespace tessera::report
