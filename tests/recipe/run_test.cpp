@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/base/file.h"
 #include "tessera/data/loader.h"
+#include "tessera/train/checkpoint.h"
 
 #include "support/expect_error.h"
+#include "support/temporary_folder.h"
+#include "test_folder.h"
 
 namespace tessera::recipe {
 namespace {
@@ -41,6 +45,39 @@ TEST(RunParts, WithoutPrefetchEachBatchIsMadeInItsTurn) {
   const auto source = make_workload(recipe_with({"data.prefetch=0"})).training();
   EXPECT_EQ(dynamic_cast<const data::Loader&>(*source).options().workers, 0);
   EXPECT_TRUE(source->open({})->next().has_value());
+}
+
+// What a state holds beside the weights, by the names that docs/checkpoints.md explains.
+TEST(RunFolder, ThePageOfCheckpointsNamesWhatIsInOne) {
+  const std::string page =
+      read_text_file(std::filesystem::path(TESSERA_TEST_FOLDER) / "../../docs/checkpoints.md");
+  const auto names = [&](const std::string& name) {
+    return page.find("`" + name + "`") != std::string::npos;
+  };
+  const testing::TemporaryFolder folder;
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"train.accumulate=2", "train.ema_decay=0.9", "optimizer.name=adam"},
+        {"train.gradient_delay=1", "train.precision=fp16"}}) {
+    std::vector<std::string> all{"model.name=mlp",    "model.hidden=[4]",     "model.dropout=0.5",
+                                 "data.image_size=4", "data.train_images=16", "data.test_images=4",
+                                 "train.batch=4",     "train.epochs=1"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const std::filesystem::path run = folder / std::to_string(overrides.size());
+    run_recipe(recipe_with(all), {.folder = run, .quiet = true});
+    const Checkpoint state = load_checkpoint(run / "checkpoints" / "last.safetensors");
+    for (const auto& [key, value] : state.metadata) EXPECT_TRUE(names(key)) << key;
+    EXPECT_TRUE(state.metadata.contains("best"));
+    const Checkpoint weights = load_checkpoint(run / "model.safetensors");
+    for (const auto& [name, tensor] : state.tensors) {
+      if (weights.tensors.contains(name)) continue;
+      const size_t slash = name.rfind('/');
+      const bool of_average = name.starts_with("ema/");
+      const std::string shown = of_average                   ? "ema/NAME"
+                                : slash != std::string::npos ? "NAME" + name.substr(slash)
+                                                             : name;
+      EXPECT_TRUE(names(shown)) << name;
+    }
+  }
 }
 
 }  // namespace
