@@ -7,8 +7,9 @@
 
 namespace tessera {
 
-template <typename T, typename P>
-__device__ void convolution(const P& p, const T* x, const T* weight, const T* bias, T* y) {
+// Of bytes, which may be of two types, the sums are whole numbers of a third.
+template <typename T, typename A, typename B, typename P>
+__device__ void convolution(const P& p, const A* x, const B* weight, const T* bias, T* y) {
   const typename P::index own_inputs = p.channels / p.groups;
   const typename P::index own_outputs = p.outputs / p.groups;
   for_each_element<typename P::index>(pixels(p, p.output) * p.outputs, [&](typename P::index index) {
@@ -24,8 +25,8 @@ __device__ void convolution(const P& p, const T* x, const T* weight, const T* bi
         for (typename P::index k = 0; k < p.window[2]; ++k) {
           const typename P::index c = to.at[2] * p.strides[2] - p.padding[2] + k * p.dilations[2];
           if (c < 0 || c >= p.input[2]) continue;
-          const T* from = x + index_of(to.image, a, b, c, first, p.input, p.channels);
-          const T* by = weight + index_of(to.channel, i, j, k, 0, p.window, own_inputs);
+          const A* from = x + index_of(to.image, a, b, c, first, p.input, p.channels);
+          const B* by = weight + index_of(to.channel, i, j, k, 0, p.window, own_inputs);
           for (typename P::index m = 0; m < own_inputs; ++m)
             sum += Accumulator<T>(widen(from[m])) * widen(by[m]);
         }

@@ -1,5 +1,7 @@
-// Plain loops over windows: in which type they count.
+// Plain loops over windows: in which type they count, and what they sum of bytes.
 #include "device_cuda/cuda_case.h"
+#include "support/byte_convolutions.h"
+#include "support/every_kernel.h"
 
 namespace tessera::testing {
 namespace {
@@ -32,6 +34,26 @@ TEST(CudaWindowKernels, CountInWhatHoldsEveryOperand) {
   EXPECT_EQ(index_of_convolution("[64, 4096, 4096, 4]", "[4, 1, 1, 4]"), "int64");
   EXPECT_EQ(index_of_convolution("[1, 1, 1, 32768]", "[65536, 1, 1, 32768]"), "int64");  // the weight alone
   EXPECT_EQ(index_of_convolution("[1, 3, 3, 32]", "[64, 3, 3, 32]", 2147483647), "int64");
+}
+
+TEST(CudaByteConvolutions, ArePlainLoops) {
+  const std::shared_ptr<Device> card = Device::open("cuda:plan-h100");
+  for (const ByteConvolution& convolution : byte_convolutions()) {
+    const Case own = case_of(convolution, /*extreme=*/false);
+    EXPECT_EQ(compile(*own.graph, card)->nodes().back().kernel, "generated.convolution") << own.name;
+    EXPECT_EQ(compile_candidates(*own.graph->nodes().back()), 1U) << own.name;
+  }
+}
+
+TEST(CudaByteConvolutions, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  for (const ByteConvolution& convolution : byte_convolutions()) {
+    for (const bool extreme : {false, true}) {
+      const Case own = case_of(convolution, extreme);
+      expect_every_kernel(*own.graph->nodes().back(), own.inputs, {Tolerance{}},
+                          std::vector<bool>(own.inputs.size(), false), gpu_or_null());
+    }
+  }
 }
 
 }  // namespace

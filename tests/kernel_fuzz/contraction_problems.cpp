@@ -88,11 +88,26 @@ RandomConvolution draw_convolution(Draw& draw, int64_t spatial_axes) {
   return own;
 }
 
+// Two factors, each of a type of its own.
+std::vector<Value*> bytes(ProblemMaker& maker, const Shape& left, const Shape& right) {
+  constexpr TypeSet kBytes{DataType::int8, DataType::uint8};
+  const double most = maker.draw().chance(50) ? 255 : 9;
+  Value* first = maker.input(maker.type_of(kBytes), left, -most, most);
+  return {first, maker.input(maker.type_of(kBytes), right, -most, most)};
+}
+
 void make_convolution(ProblemMaker& maker) {
   const RandomConvolution own = random_convolution(maker.draw());
-  const DataType type = maker.floating();
-  std::vector<Value*> inputs{maker.input(type, own.x), maker.input(type, own.weight)};
-  if (maker.draw().chance(45)) inputs.push_back(maker.input(type, {own.weight[0]}));
+  std::vector<Value*> inputs;
+  const bool has_bias = maker.draw().chance(45);
+  if (maker.draw().chance(15)) {
+    inputs = bytes(maker, own.x, own.weight);
+    if (has_bias) inputs.push_back(maker.input(DataType::int32, {own.weight[0]}, -1e6, 1e6));
+  } else {
+    const DataType type = maker.floating();
+    inputs = {maker.input(type, own.x), maker.input(type, own.weight)};
+    if (has_bias) inputs.push_back(maker.input(type, {own.weight[0]}));
+  }
   ops::apply("convolution", inputs,
              {{"strides", own.options.strides},
               {"padding_low", own.options.padding_low},
@@ -147,10 +162,8 @@ void make_matmul(ProblemMaker& maker) {
   append(a, m, k, options.transpose_a);
   append(b, k, n, options.transpose_b);
   if (draw.chance(15)) {
-    constexpr TypeSet kBytes{DataType::int8, DataType::uint8};
-    const double most = draw.chance(50) ? 255 : 9;
-    Value* left = maker.input(maker.type_of(kBytes), a, -most, most);
-    ops::matmul(left, maker.input(maker.type_of(kBytes), b, -most, most), options);
+    const std::vector<Value*> factors = bytes(maker, a, b);
+    ops::matmul(factors[0], factors[1], options);
     return;
   }
   const DataType type = maker.floating();

@@ -154,6 +154,26 @@ TEST(Convolution, KeepsASymbolicBatchAndImage) {
   EXPECT_EQ(sized->find(y->name())->shape(), to_symbolic({2, 16, 112, 64}));
 }
 
+TEST(Convolution, SumsBytesInInt32) {
+  Bench bench;
+  // What neither 16 bits nor fp32 hold: 300 products of the largest numbers, and a bias.
+  Value* x = bench.in(Tensor::from_doubles(DataType::uint8, {1, 1, 300}, std::vector<double>(300, 255)));
+  Value* weight = bench.in(Tensor::from_doubles(DataType::int8, {1, 1, 300}, std::vector<double>(300, -128)));
+  Value* bias = bench.in(Tensor::from<int32_t>({1}, {-(1 << 24) - 1}));
+  Value* plain = ops::convolution(x, weight);
+  EXPECT_EQ(plain->data_type(), DataType::int32);
+  Value* y = ops::apply("convolution", {x, weight, bias}, plain->producer()->attributes())->output();
+  EXPECT_EQ(bench.run(y), std::vector<double>{-300 * 255 * 128 - (1 << 24) - 1});
+
+  Value* wide = bench.in({1, 1, 300});
+  EXPECT_ERROR(ops::convolution(wide, weight), ErrorCode::invalid_graph,
+               "'weight' is int8 where the inputs before it are fp32");
+  EXPECT_ERROR(ops::apply("convolution", {x, weight, bench.in({1})}, plain->producer()->attributes()),
+               ErrorCode::invalid_graph, "'bias' is fp32 where the sums are int32");
+  EXPECT_ERROR(ops::convolution_data_gradient(y, weight, x->shape()), ErrorCode::invalid_graph,
+               "may not be int32");
+}
+
 TEST(Convolution, RefusesWrongShapes) {
   Bench bench;
   Value* x = bench.in({2, 5, 5, 4});

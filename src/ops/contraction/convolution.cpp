@@ -1,13 +1,19 @@
 #include "ops/contraction/convolution_shapes.h"
+#include "ops/contraction/factors.h"
 
 namespace tessera::ops {
 namespace {
 
 std::vector<TensorType> infer_convolution(const InferenceCall& call) {
   SymbolicShape shape = convolution_result(call.input(0).shape, call.input(1).shape, call.attributes);
-  if (call.inputs.size() > 2)
-    call.require(call.input(2).shape == SymbolicShape{shape.back()}, "bias must be [K]");
-  return {{call.input(0).data_type, std::move(shape)}};
+  const DataType type = type_of_sums(call);
+  if (call.inputs.size() > 2) {
+    const TensorType& bias = call.input(2);
+    call.require(bias.data_type == type, fmt::format("input 'bias' is {} where the sums are {}",
+                                                     to_string(bias.data_type), to_string(type)));
+    call.require(bias.shape == SymbolicShape{shape.back()}, "bias must be [K]");
+  }
+  return {{type, std::move(shape)}};
 }
 
 std::vector<Value*> gradient_convolution(const GradientCall& call) {
@@ -41,23 +47,42 @@ void reference_convolution(const ReferenceCall& call) {
 
 std::vector<OperatorExample> examples_convolution() {
   std::vector<OperatorExample> result;
-  for (const ConvolutionCase& c : convolution_cases())
+  const std::vector<ConvolutionCase> cases = convolution_cases();
+  for (const ConvolutionCase& c : cases)
     result.push_back({.inputs = {{c.x}, {c.weight}}, .attributes = c.attributes});
-  const ConvolutionCase first = convolution_cases().front();
+  const ConvolutionCase& first = cases.front();
   result.push_back(
       {.inputs = {{first.x}, {first.weight}, {{first.weight[0]}}}, .attributes = first.attributes});
+  constexpr double kMost = 9;
+  const auto add_bytes = [&](const ConvolutionCase& c, DataType x, DataType weight) {
+    result.push_back(
+        {.inputs = {{c.x, -kMost, kMost, x}, {c.weight, -kMost, kMost, weight}}, .attributes = c.attributes});
+  };
+  add_bytes(cases[2], DataType::uint8, DataType::int8);
+  add_bytes(cases[3], DataType::int8, DataType::int8);
+  add_bytes(cases[4], DataType::int8, DataType::uint8);
+  add_bytes(cases[8], DataType::uint8, DataType::uint8);
+  add_bytes(first, DataType::uint8, DataType::int8);
+  result.back().inputs.push_back({{first.weight[0]}, -kMost, kMost, DataType::int32});
   return result;
 }
 
 const OperatorRegistration kRegistration({
     .name = "convolution",
-    .documentation = "Convolution (cross-correlation) over one to three spatial axes. x: [N, spatial..., "
-                     "C], weight: [K, spatial..., C/groups], bias, if given: [K], y: [N, spatial..., K]. "
-                     "Each spatial extent of y is floor((extent + padding_low + padding_high - dilation * "
-                     "(window - 1) - 1) / stride) + 1. Models add the bias by an operator of its own; the "
-                     "third input is for importers and fused bodies.",
+    .documentation =
+        "Convolution (cross-correlation) over one to three spatial axes. x: [N, spatial..., "
+        "C], weight: [K, spatial..., C/groups], bias, if given: [K], y: [N, spatial..., K]. "
+        "Each spatial extent of y is floor((extent + padding_low + padding_high - dilation * "
+        "(window - 1) - 1) / stride) + 1. Models add the bias by an operator of its own; the "
+        "third input is for importers and fused bodies. Of int8 and uint8, which may meet, the sums are "
+        "int32, exactly, and so is the bias; they must stay within its limits.",
     .operator_class = OperatorClass::contraction,
-    .inputs = {{.name = "x"}, {.name = "weight"}, {.name = "bias", .optional = true}},
+    .inputs = {{.name = "x", .types = kFactorTypes, .type_variable = ""},
+               {.name = "weight", .types = kFactorTypes, .type_variable = ""},
+               {.name = "bias",
+                .types = kFloatingTypes | TypeSet{DataType::int32},
+                .type_variable = "",
+                .optional = true}},
     .attributes = convolution_attribute_list(),
     .outputs = {"y"},
     .infer = infer_convolution,

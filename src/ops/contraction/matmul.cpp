@@ -1,5 +1,6 @@
-#include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
+
+#include "ops/contraction/factors.h"
 
 namespace tessera::ops {
 namespace {
@@ -19,18 +20,6 @@ Matrix matrix_of(const SymbolicShape& shape, bool transposed) {
   return transposed ? Matrix{second, first} : Matrix{first, second};
 }
 
-constexpr TypeSet kByteTypes{DataType::int8, DataType::uint8};
-
-// Bytes of either sign give sums in int32; floating operands agree.
-DataType result_type(const InferenceCall& call) {
-  const DataType a = call.input(0).data_type;
-  const DataType b = call.input(1).data_type;
-  if (kByteTypes.contains(a) && kByteTypes.contains(b)) return DataType::int32;
-  call.require(a == b, "input 'b' is " + std::string(to_string(b)) + " where the inputs before it are " +
-                           std::string(to_string(a)));
-  return a;
-}
-
 std::vector<TensorType> infer_matmul(const InferenceCall& call) {
   const TensorType& a = call.input(0);
   const TensorType& b = call.input(1);
@@ -42,7 +31,7 @@ std::vector<TensorType> infer_matmul(const InferenceCall& call) {
   SymbolicShape shape = broadcast_shapes(leading(a.shape), leading(b.shape));
   shape.push_back(left.rows);
   shape.push_back(right.columns);
-  return {{result_type(call), std::move(shape)}};
+  return {{type_of_sums(call), std::move(shape)}};
 }
 
 // x with all axes but the last as one.
@@ -143,8 +132,8 @@ const OperatorRegistration kRegistration({
         "An operand marked transposed is stored as [..., K, M] or [..., N, K]. Of int8 and uint8, "
         "which may meet, the sums are int32, exactly, and must stay within its limits.",
     .operator_class = OperatorClass::contraction,
-    .inputs = {{.name = "a", .types = kFloatingTypes | kByteTypes, .type_variable = ""},
-               {.name = "b", .types = kFloatingTypes | kByteTypes, .type_variable = ""}},
+    .inputs = {{.name = "a", .types = kFactorTypes, .type_variable = ""},
+               {.name = "b", .types = kFactorTypes, .type_variable = ""}},
     .attributes = {{"transpose_a", AttributeKind::boolean, false, "a is stored as [..., K, M]."},
                    {"transpose_b", AttributeKind::boolean, false, "b is stored as [..., N, K]."}},
     .outputs = {"y"},

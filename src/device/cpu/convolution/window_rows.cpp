@@ -7,10 +7,11 @@ namespace tessera::cpu {
 WindowRows::WindowRows(const ConvolutionProblem& problem) : channels_(problem.input_channels()) {
   const size_t axes = problem.strides.size();
   const size_t first = axes_.size() - axes;
+  const size_t first_of_weight = problem.weight.size() - axes;  // groups may stand before
   for (size_t i = 0; i < axes; ++i) {
     axes_[first + i] = {.source = problem.source[i + 2],
                         .destination = problem.destination[i + 2],
-                        .window = problem.weight[i + 2],
+                        .window = problem.weight[first_of_weight + i],
                         .stride = problem.strides[i],
                         .dilation = problem.dilations[i] + 1,
                         .padding = problem.padding_low[i]};
@@ -21,7 +22,8 @@ int64_t WindowRows::taps() const {
   return axes_[0].window * axes_[1].window * axes_[2].window;
 }
 
-void WindowRows::find(const float* x, int64_t tap, Range pixels, const float** rows) const {
+template <typename T>
+void WindowRows::find(const T* x, int64_t tap, Range pixels, const T** rows) const {
   std::array<int64_t, 3> place{};  // in the result
   std::array<int64_t, 3> shift{};  // from a place times the stride to the pixel
   int64_t image = pixels.begin;
@@ -56,5 +58,9 @@ void WindowRows::find(const float* x, int64_t tap, Range pixels, const float** r
     ++image;
   }
 }
+
+template void WindowRows::find(const float*, int64_t, Range, const float**) const;
+template void WindowRows::find(const int8_t*, int64_t, Range, const int8_t**) const;
+template void WindowRows::find(const uint8_t*, int64_t, Range, const uint8_t**) const;
 
 }  // namespace tessera::cpu

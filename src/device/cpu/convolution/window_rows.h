@@ -16,8 +16,9 @@ class WindowRows {
 
   int64_t taps() const;
   // rows[i]: the channels of x under the tap for pixel `pixels.begin + i` of the result, counted through all
-  // images; null in the padding.
-  void find(const float* x, int64_t tap, Range pixels, const float** rows) const;
+  // images; null in the padding. Of float, int8_t and uint8_t.
+  template <typename T>
+  void find(const T* x, int64_t tap, Range pixels, const T** rows) const;
 
  private:
   struct Axis {

@@ -208,6 +208,20 @@ memory::data_type compute_type(DataType type) {
   return missing ? memory::data_type::f32 : own;
 }
 
+// oneDNN takes signed weights alone; without an instruction for such sums it saturates them in 16 bits; and
+// of two signed factors it moves the first by 128, which version 3.2 takes back in fp32. It adds a bias in
+// fp32 too, which is why no pattern fuses one.
+void refuse_inexact_sums(DataType a, DataType b, int64_t depth) {
+  refuse_unless(b == DataType::int8, "unsigned weights");
+  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
+  refuse_unless((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni,
+                "whole numbers on a processor without instructions for their sums");
+  const int64_t bound = depth * 255 * 128;
+  refuse_unless(bound < int64_t{1} << 31, "sums of {} whole numbers that may reach 2^31", depth);
+  refuse_unless(a != DataType::int8 || bound < int64_t{1} << 24,
+                "oneDNN 3.2 rounds sums of two signed factors that may reach 2^24, here of {}", depth);
+}
+
 memory::desc dense(const memory::dims& dims, memory::data_type type) {
   memory::dims strides(dims.size(), 1);
   for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];

@@ -26,6 +26,9 @@ dnnl::memory::data_type onednn_type(DataType type);
 // instructions for a 16-bit type. Throws as onednn_type.
 dnnl::memory::data_type compute_type(DataType type);
 
+// Sums of `depth` products of bytes must be exact: refuses those that oneDNN computes otherwise.
+void refuse_inexact_sums(DataType a, DataType b, int64_t depth);
+
 // A dense row-major descriptor.
 dnnl::memory::desc dense(const dnnl::memory::dims& dims, dnnl::memory::data_type type);
 dnnl::memory::desc strided(const dnnl::memory::dims& dims, dnnl::memory::data_type type,

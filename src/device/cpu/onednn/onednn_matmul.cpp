@@ -1,6 +1,7 @@
 // Matrix products, batched, with transposes as strides; plain and with what follows in a fused node.
 #include <algorithm>
 
+#include "device/cpu/bytes/byte_matmul.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 
@@ -34,20 +35,6 @@ bool is_one_product(const Shape& a, const Shape& b, bool transpose_a) {
   return !transpose_a && a.size() > 2 && element_count(b) == b[b.size() - 1] * b[b.size() - 2];
 }
 
-// Sums of whole numbers must be exact. oneDNN takes signed weights alone; without an instruction for such
-// sums it saturates them in 16 bits; and of two signed factors it moves the first by 128, which version 3.2
-// takes back in fp32. It adds a bias in fp32 too, which is why no pattern fuses one.
-void check_exact(DataType a, DataType b, int64_t depth) {
-  refuse_unless(b == DataType::int8, "unsigned weights");
-  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni);
-  refuse_unless((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) == kVnni,
-                "whole numbers on a processor without instructions for their sums");
-  const int64_t bound = depth * 255 * 128;
-  refuse_unless(bound < int64_t{1} << 31, "sums of {} whole numbers that may reach 2^31", depth);
-  refuse_unless(a != DataType::int8 || bound < int64_t{1} << 24,
-                "oneDNN 3.2 rounds sums of two signed factors that may reach 2^24, here of {}", depth);
-}
-
 OnednnPlan plan_matmul(const KernelRequest& request) {
   const Node& node = request.node;
   const FusedChain chain = read_chain(node);
@@ -67,8 +54,8 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
   refuse_unless(y.size() <= 6, "{} axes", y.size());
   const bool whole = !is_floating(main.output()->data_type());
   if (whole)
-    check_exact(main.input(0)->data_type(), main.input(1)->data_type(),
-                transpose_a ? a[a.size() - 2] : a.back());
+    refuse_inexact_sums(main.input(0)->data_type(), main.input(1)->data_type(),
+                        transpose_a ? a[a.size() - 2] : a.back());
   const memory::data_type stored = onednn_type(main.output()->data_type());
   const memory::data_type type = whole ? stored : compute_type(main.output()->data_type());
   const memory::data_type left_stored = onednn_type(main.input(0)->data_type());
@@ -106,7 +93,7 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
 }
 
 std::vector<KernelCandidate> candidates(const Node&) {
-  return {onednn_candidate("onednn.matmul", plan_matmul)};
+  return {onednn_candidate("onednn.matmul", plan_matmul), byte_matmul_candidate()};
 }
 
 const CpuKernelRegistration kMatmul({"matmul", candidates});

@@ -122,7 +122,7 @@ GeneratedProgram plain_convolution(const Node& node, const GpuTraits& gpu) {
         problem(node, geometry, dilations, more) + "  convolution_weight_gradient(p, x0, x1, y0);",
         std::min<int64_t>(elements, 1 << 20), kWeightGradientThreads);
   }
-  const std::string type = device_type(x->data_type());
+  const std::string type = device_type(node.output()->data_type());
   const std::string bias =
       node.inputs().size() > 2 ? "x2" : fmt::format("static_cast<const {}*>(nullptr)", type);
   const std::string call = data ? "convolution_data_gradient(p, x0, x1, y0);"

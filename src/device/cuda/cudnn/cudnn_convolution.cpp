@@ -54,6 +54,7 @@ void set_shapes(ConvolutionProblem& problem, const Node& main) {
   problem.weight = shape(weights ? main.output() : main.input(1));
   problem.y = shape(data ? main.input(0) : weights ? main.input(1) : main.output());
   problem.type = main.output()->data_type();
+  refuse_unless(is_floating(problem.type), "whole numbers");
   for (const auto* extents : {&problem.x, &problem.weight, &problem.y}) {
     refuse_unless(element_count(*extents) > 0, "a tensor without elements");
   }
