@@ -93,6 +93,16 @@ void lower_dynamic_quantize(LowerCall& call) {
   call.result(2, zero_point);
 }
 
+// The zero point of an operand; null also where it is known to be 0, as weights mostly have it.
+Value* zero_point_of(LowerCall& call, size_t operand) {
+  if (!call.has(operand)) return nullptr;
+  const Tensor* settled = call.settled(operand);
+  if (settled == nullptr) return call.operand(operand);
+  const std::vector<double> numbers = settled->to_doubles();
+  const bool none = std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; });
+  return none ? nullptr : call.operand(operand);
+}
+
 // A zero point for each row of the left factor, or for each column of the right one.
 Value* along(Value* zero_point, int64_t axis_from_end) {
   Value* wide = ops::cast(zero_point, DataType::int32);
@@ -123,7 +133,8 @@ Value* integer_product(Value* a, Value* b, Value* a_zero, Value* b_zero) {
 }
 
 void lower_matmul_integer(LowerCall& call) {
-  call.result(0, integer_product(call.operand(0), call.operand(1), call.operand(2), call.operand(3)));
+  call.result(
+      0, integer_product(call.operand(0), call.operand(1), zero_point_of(call, 2), zero_point_of(call, 3)));
 }
 
 // x * (a * b / y) + zero point, rounded to the type.
@@ -142,38 +153,86 @@ Value* scale_along(Value* scale, int64_t axis_from_end) {
 }
 
 void lower_quantized_matmul(LowerCall& call) {
-  Value* sums = integer_product(call.operand(0), call.operand(3), call.operand(2), call.operand(5));
+  Value* sums =
+      integer_product(call.operand(0), call.operand(3), zero_point_of(call, 2), zero_point_of(call, 5));
   call.result(0, requantized(sums, scale_along(call.operand(1), 2), scale_along(call.operand(4), 1),
                              scale_along(call.operand(6), 1), scale_along(call.operand(7), 1),
                              call.type(7).data_type));
 }
 
-// Sums of products of bytes, channels last: in fp32 where it holds them all exactly.
+// x, channels last, with its zero point around it.
+Value* padded_by(Value* x, Value* zero_point, const Windows& windows) {
+  std::vector<int64_t> low{0};
+  std::vector<int64_t> high{0};
+  low.insert(low.end(), windows.low.begin(), windows.low.end());
+  high.insert(high.end(), windows.high.begin(), windows.high.end());
+  low.push_back(0);
+  high.push_back(0);
+  const auto pads = [](int64_t pad) { return pad != 0; };
+  if (std::none_of(low.begin(), low.end(), pads) && std::none_of(high.begin(), high.end(), pads)) return x;
+  Shape pixels = shape_of(x);
+  pixels.front() = pixels.back() = 1;
+  Value* inside = ops::pad(broadcast(number(x->graph(), DataType::uint8, 1), pixels), low, high);
+  return ops::select(ops::cast(inside, DataType::boolean), ops::pad(x, low, high), reshape(zero_point, {}));
+}
+
+// A number of each group for each of its filters, along the last axis.
+Value* of_each_filter(Value* numbers, int64_t filters) {
+  const Shape shape = shape_of(numbers);
+  if (shape.back() == 1) return numbers;
+  Shape apart = shape;
+  apart.push_back(filters / shape.back());
+  Shape joined = shape;
+  joined.back() = filters;
+  return reshape(broadcast(unsqueeze(numbers, {std::ssize(shape)}), apart), joined);
+}
+
+// (x - xz) (w - wz) summed in int32, channels last: the sums of the bytes' products, less what the zero
+// points add.
 Value* integer_convolution(LowerCall& call, Value* x, Value* weight, Value* x_zero, Value* weight_zero) {
   const Shape shape = shape_of(weight);
   const Windows windows = windows_of(call, shape_of(x), std::vector<int64_t>(shape.begin() + 2, shape.end()));
-  const int64_t products = product(shape, 1, shape.size());
-  const DataType type = products <= 256 ? DataType::fp32 : DataType::fp64;
-  Value* image = ops::cast(x, type);
-  Value* filter = ops::cast(weight, type);
-  if (x_zero != nullptr) image = ops::subtract(image, reshape(ops::cast(x_zero, type), {}));
-  if (weight_zero != nullptr) {
-    Shape per_filter(shape.size(), 1);
-    if (element_count(shape_of(weight_zero)) > 1) per_filter[0] = shape[0];
-    filter = ops::subtract(filter, reshape(ops::cast(weight_zero, type), per_filter));
+  ops::ConvolutionOptions options{windows.strides, windows.low, windows.high, windows.dilations,
+                                  call.integer("group", 1)};
+  Value* image = channels_last(x);
+  Value* filter = channels_last(weight);
+  Graph& graph = filter->graph();
+  if (x_zero != nullptr) {
+    image = padded_by(image, x_zero, windows);
+    options.padding_low.assign(windows.axes(), 0);
+    options.padding_high.assign(windows.axes(), 0);
+    x_zero = reshape(ops::cast(x_zero, DataType::int32), {});
   }
-  return ops::convolution(
-      channels_last(image), channels_last(filter),
-      {windows.strides, windows.low, windows.high, windows.dilations, call.integer("group", 1)});
+  Value* sums = ops::convolution(image, filter, options);
+  if (x_zero != nullptr) {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < std::ssize(shape); ++axis) axes.push_back(axis);
+    Value* of_filters = ops::reduce_sum(ops::cast(filter, DataType::int32), {axes});
+    sums = ops::subtract(sums, ops::multiply(x_zero, of_filters));
+  }
+  if (weight_zero != nullptr) {
+    Shape ones = shape_of(filter);
+    ones[0] = options.groups;
+    Value* pixels = ops::convolution(image, broadcast(number(graph, DataType::int8, 1), ones), options);
+    if (x_zero != nullptr) {
+      const auto products = static_cast<double>(product(shape, 1, shape.size()));
+      pixels = ops::subtract(pixels, ops::multiply(x_zero, number(graph, DataType::int32, products)));
+    }
+    Value* wide = ops::cast(weight_zero, DataType::int32);
+    if (element_count(shape_of(wide)) == 1) wide = reshape(wide, {});
+    sums = ops::subtract(sums, ops::multiply(wide, of_each_filter(pixels, shape[0])));
+  }
+  return sums;
 }
 
 void lower_convolution_integer(LowerCall& call) {
-  Value* y = integer_convolution(call, call.operand(0), call.operand(1), call.operand(2), call.operand(3));
-  call.result(0, ops::cast(channels_first(y), DataType::int32));
+  call.result(0, channels_first(integer_convolution(call, call.operand(0), call.operand(1),
+                                                    zero_point_of(call, 2), zero_point_of(call, 3))));
 }
 
 void lower_quantized_convolution(LowerCall& call) {
-  Value* sums = integer_convolution(call, call.operand(0), call.operand(3), call.operand(2), call.operand(5));
+  Value* sums = integer_convolution(call, call.operand(0), call.operand(3), zero_point_of(call, 2),
+                                    zero_point_of(call, 5));
   if (call.has(8)) sums = ops::add(sums, ops::cast(call.operand(8), sums->data_type()));
   Value* weight_scale = call.operand(4);
   if (element_count(shape_of(weight_scale)) == 1) weight_scale = reshape(weight_scale, {});

@@ -17,7 +17,18 @@ Attributes window_attributes(const WriteCall& call) {
 void write_convolution(WriteCall& call) {
   std::vector<std::string> operands{call.operand(0, AxisOrder::channels_first),
                                     call.operand(1, AxisOrder::channels_first)};
-  if (call.node().operand(2) != nullptr) operands.push_back(call.operand(2));
+  const bool has_bias = call.node().operand(2) != nullptr;
+  if (!is_floating(call.node().operand(0)->data_type())) {
+    if (!has_bias) {
+      call.result("ConvInteger", operands, window_attributes(call), AxisOrder::channels_first);
+      return;
+    }
+    const std::string sums = call.add("ConvInteger", operands, window_attributes(call));
+    call.result("Add", {sums, call.broadcast_operand(2, AxisOrder::channels_first)}, {},
+                AxisOrder::channels_first);
+    return;
+  }
+  if (has_bias) operands.push_back(call.operand(2));
   call.result("Conv", operands, window_attributes(call), AxisOrder::channels_first);
 }
 
