@@ -1,7 +1,6 @@
 #include "tessera/compile/executable.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "tessera/base/error.h"
@@ -9,13 +8,11 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/communicator.h"
 
-#include "compile/communication_kernel.h"
+#include "compile/compiled_plan.h"
 #include "compile/derived_values.h"
 #include "compile/finite.h"
-#include "compile/lane_check.h"
 #include "compile/lane_run.h"
 #include "compile/packed_inputs.h"
-#include "compile/planned_steps.h"
 #include "compile/queue_work.h"
 #include "compile/recorded_run.h"
 #include "compile/run_inputs.h"
@@ -36,49 +33,22 @@ class PlannedExecutable : public Executable {
   PlannedExecutable(const Graph& graph, std::shared_ptr<Device> device, const CompileOptions& options)
       : device_(std::move(device)),
         workspace_(options.workspace != nullptr ? options.workspace : std::make_shared<Workspace>(device_)),
-        queue_(workspace_->queue()),
-        options_(options) {
+        queue_(workspace_->queue()) {
     require(workspace_->device() == device_, ErrorCode::invalid_argument,
             "graph '{}' is compiled for '{}', its workspace is another device's", graph.name(),
             device_->description().name);
-    const auto begin = Clock::now();
-    const std::set<std::string> symbols = free_symbols(graph);
-    require(symbols.empty(), ErrorCode::invalid_argument,
-            "graph '{}' cannot be compiled while {} {} no number: specialize it", graph.name(),
-            fmt::join(symbols, ", "), symbols.size() == 1 ? "has" : "have");
-    // Fused nodes would hide which of their members made a NaN.
-    if (options.check_finite) options_.passes.fuse = false;
-    graph_ = graph.clone();
-    connect_groups(*graph_, *device_, options_);
-    passes_ = run_pipeline(*graph_, pipeline(options_.passes),
-                           {options_.passes, pass_target(*graph_, *device_, options_)}, options_.pipeline);
-    phases_.push_back({"passes", {begin, Clock::now()}});
-    const StorageOptions storage{.reuse = options.plan_memory, .alignment = device_->memory_alignment()};
-    PlannedSteps planned = plan_steps(*graph_, *device_, options_, storage);
-    schedule_ = std::move(planned.schedule);
-    once_ = std::move(planned.once);
-    steps_ = std::move(planned.every_run);
-    reports_ = std::move(planned.reports);
-    replaced_ = std::move(planned.replaced);
-    std::move(planned.passes.begin(), planned.passes.end(), std::back_inserter(passes_));
-    groups_ = groups_of(schedule_.on_lane, options_);
-    lanes_ = plan_lanes(*graph_, schedule_, planned.views);
-    // After those that run once come those of every run.
-    for (size_t step = 0; step < steps_.size(); ++step)
-      reports_[once_.size() + step].lane = lanes_.describe(step, schedule_);
-    end_phase("schedule and choose kernels");
-    inputs_.emplace(*graph_, *device_, *queue_);
-    outputs_.emplace(*graph_, *queue_);
-    plan_ = plan_storage(*graph_, schedule_, planned.views, lanes_, kernel_pointers(steps_), storage);
-    verify(lanes_, schedule_, planned.views, plan_);
-    derived_.emplace(schedule_, plan_, *device_,
-                     [this](const Node& node) { return request_for(node, schedule_, options_); });
-    packed_.emplace(steps_, *derived_, *device_, plan_.memory);
-    check_fits(plan_.memory, graph_->name(), device_->description().memory_bytes);
-    use_ = workspace_->add_use({graph_->name(), plan_.memory.peak_bytes});
-    variables_.emplace(*graph_, schedule_, plan_, device_, queue_);
-    updates_.emplace(*graph_, plan_, *device_, *queue_);
-    end_phase("plan memory");
+    compiled_ = compile_plan(graph, *device_, options);
+    inputs_.emplace(*compiled_.graph, *device_, *queue_);
+    outputs_.emplace(*compiled_.graph, *queue_);
+    derived_.emplace(compiled_.schedule, compiled_.storage, *device_, [this](const Node& node) {
+      return request_for(node, compiled_.schedule, compiled_.options);
+    });
+    packed_.emplace(compiled_.steps, *derived_, *device_, compiled_.storage.memory);
+    check_fits(compiled_.storage.memory, compiled_.graph->name(), device_->description().memory_bytes);
+    use_ = workspace_->add_use({compiled_.graph->name(), compiled_.storage.memory.peak_bytes});
+    variables_.emplace(*compiled_.graph, compiled_.schedule, compiled_.storage, device_, queue_);
+    updates_.emplace(*compiled_.graph, compiled_.storage, *device_, *queue_);
+    compiled_.end_phase("plan memory");
   }
 
   // What the device still does uses memory that goes.
@@ -86,13 +56,13 @@ class PlannedExecutable : public Executable {
   PlannedExecutable(const PlannedExecutable&) = delete;
   PlannedExecutable& operator=(const PlannedExecutable&) = delete;
 
-  const Graph& graph() const override { return *graph_; }
-  const MemoryPlan& memory_plan() const override { return plan_.memory; }
+  const Graph& graph() const override { return *compiled_.graph; }
+  const MemoryPlan& memory_plan() const override { return compiled_.storage.memory; }
   const std::shared_ptr<Workspace>& workspace() const override { return workspace_; }
-  const std::vector<NodeReport>& nodes() const override { return reports_; }
-  const std::vector<NodeReport>& replaced() const override { return replaced_; }
-  const std::vector<PassReport>& passes() const override { return passes_; }
-  const std::vector<PhaseReport>& phases() const override { return phases_; }
+  const std::vector<NodeReport>& nodes() const override { return compiled_.reports; }
+  const std::vector<NodeReport>& replaced() const override { return compiled_.replaced; }
+  const std::vector<PassReport>& passes() const override { return compiled_.passes; }
+  const std::vector<PhaseReport>& phases() const override { return compiled_.phases; }
 
   void bind(std::shared_ptr<Variables> variables) override {
     check_executes();
@@ -118,8 +88,8 @@ class PlannedExecutable : public Executable {
 
   DeviceTensor output(const std::string& name) override {
     const size_t index = output_index(name);
-    require(ran_, ErrorCode::invalid_argument, "graph '{}' has not run yet", graph_->name());
-    const Value& value = *graph_->outputs()[index].value;
+    require(ran_, ErrorCode::invalid_argument, "graph '{}' has not run yet", compiled_.graph->name());
+    const Value& value = *compiled_.graph->outputs()[index].value;
     void* memory = const_cast<void*>(updates_->output(memory_in_run_, index));
     return DeviceTensor::wrap(device_, value.data_type(), value.type().static_shape(),
                               std::shared_ptr<void>(workspace_, memory), queue_->mark());
@@ -135,7 +105,7 @@ class PlannedExecutable : public Executable {
 
   void submit(const std::map<std::string, Tensor>& inputs) override {
     require(!outputs_->full(), ErrorCode::invalid_argument,
-            "graph '{}' has {} runs under way: receive one first", graph_->name(), kMostSubmitted);
+            "graph '{}' has {} runs under way: receive one first", compiled_.graph->name(), kMostSubmitted);
     take(inputs);
     work();
     outputs_->begin(updates_->outputs(memory_in_run_));
@@ -143,12 +113,12 @@ class PlannedExecutable : public Executable {
 
   std::map<std::string, Tensor> receive() override {
     require(!outputs_->empty(), ErrorCode::invalid_argument, "graph '{}' has no run under way",
-            graph_->name());
-    if (groups_.empty()) return outputs_->finish();
+            compiled_.graph->name());
+    if (compiled_.groups.empty()) return outputs_->finish();
     const WaitForRanks waiting;
     std::map<std::string, Tensor> outputs = outputs_->finish();
     // What a device made that had to give up, because another rank had failed, is nothing.
-    for (const auto& group : groups_) group->check();
+    for (const auto& group : compiled_.groups) group->check();
     return outputs;
   }
 
@@ -189,8 +159,9 @@ class PlannedExecutable : public Executable {
     check_none_submitted();
     if (!ran_) run(inputs);
     take(inputs);
-    const bool needs_host = looks_after_nodes() || !std::all_of(steps_.begin(), steps_.end(), is_recordable);
-    StepTimer timer(*queue_, steps_, lanes_, needs_host);
+    const bool needs_host =
+        looks_after_nodes() || !std::all_of(compiled_.steps.begin(), compiled_.steps.end(), is_recordable);
+    StepTimer timer(*queue_, compiled_.steps, compiled_.lanes, needs_host);
     const auto run = [&] { run_nodes([&] { timer.mark(); }, timer.lane()); };
     std::unique_ptr<Recording> recording;
     if (timer.is_by_device()) recording = queue_->record(run);
@@ -200,18 +171,13 @@ class PlannedExecutable : public Executable {
       timer.use_host();
       run();
     }
-    NodeTimes times{.nodes = std::vector<TimeSpan>(once_.size()), .recorded = recording != nullptr};
+    NodeTimes times{.nodes = std::vector<TimeSpan>(compiled_.once.size()), .recorded = recording != nullptr};
     const std::vector<TimeSpan> of_steps = timer.times();
     times.nodes.insert(times.nodes.end(), of_steps.begin(), of_steps.end());
     return times;
   }
 
  private:
-  void end_phase(const char* name) {
-    const Clock::time_point begin = phases_.back().time.end;
-    phases_.push_back({name, {begin, Clock::now()}});
-  }
-
   void check_executes() const {
     require(device_->executes(), ErrorCode::unsupported, "device '{}' plans but does not run",
             device_->description().name);
@@ -226,7 +192,7 @@ class PlannedExecutable : public Executable {
       run_once();
       variables_->before_runs();
       resolve_runs();
-      packed_->give(steps_, *variables_);
+      packed_->give(compiled_.steps, *variables_);
     } catch (...) {
       variables_->unbind();
       throw;
@@ -235,7 +201,7 @@ class PlannedExecutable : public Executable {
 
   void run_once() {
     variables_->order();
-    for (Step& step : once_) {
+    for (Step& step : compiled_.once) {
       variables_->before_once(*step.node);
       if (step.kernel != nullptr && !derived_->take(*step.node, *variables_)) {
         derived_->allocate(*step.node);
@@ -253,7 +219,7 @@ class PlannedExecutable : public Executable {
   }
 
   void allocate() {
-    reserve_arena(plan_.memory, graph_->name(), *workspace_);
+    reserve_arena(compiled_.storage.memory, compiled_.graph->name(), *workspace_);
     arena_ = workspace_->memory();
     updates_->allocate();
     allocated_ = true;
@@ -262,7 +228,7 @@ class PlannedExecutable : public Executable {
   // Another executable of the workspace may have needed more memory since.
   void follow_workspace() {
     if (workspace_->memory() == arena_) return;
-    reserve_arena(plan_.memory, graph_->name(), *workspace_);
+    reserve_arena(compiled_.storage.memory, compiled_.graph->name(), *workspace_);
     arena_ = workspace_->memory();
     resolve_runs();
     recorded_.reset();
@@ -270,14 +236,14 @@ class PlannedExecutable : public Executable {
 
   // The memory of a value that is no input of the run.
   void* memory_of(const Value* value) const {
-    const Placement& placement = plan_.placements.at(value);
+    const Placement& placement = compiled_.storage.placements.at(value);
     switch (placement.kind) {
       case StorageKind::variable:
         return at(variables_->pointer(placement.variable), placement.offset);
       case StorageKind::persistent:
         return at(derived_->memory(placement.index), placement.offset);
       case StorageKind::arena:
-        return at(arena_, plan_.memory.blocks[placement.index].offset + placement.offset);
+        return at(arena_, compiled_.storage.memory.blocks[placement.index].offset + placement.offset);
       case StorageKind::input:
         break;
     }
@@ -293,49 +259,53 @@ class PlannedExecutable : public Executable {
 
   void resolve_runs() {
     inputs_->disconnect_all();
-    for (size_t index = 0; index < steps_.size(); ++index) {
-      Step& step = steps_[index];
+    for (size_t index = 0; index < compiled_.steps.size(); ++index) {
+      Step& step = compiled_.steps[index];
       resolve(step);
       for (size_t i = 0; i < step.inputs.size(); ++i) {
-        const auto& [kind, input, variable, offset] = plan_.placements.at(step.node->input(i));
+        const auto& [kind, input, variable, offset] = compiled_.storage.placements.at(step.node->input(i));
         if (kind == StorageKind::input) inputs_->connect(input, offset, step.inputs[i]);
       }
-      const size_t block = plan_.workspace_blocks[index];
-      if (block != StoragePlan::kNone) step.workspace = at(arena_, plan_.memory.blocks[block].offset);
+      const size_t block = compiled_.storage.workspace_blocks[index];
+      if (block != StoragePlan::kNone)
+        step.workspace = at(arena_, compiled_.storage.memory.blocks[block].offset);
     }
   }
 
   size_t output_index(const std::string& name) const {
-    const auto& outputs = graph_->outputs();
+    const auto& outputs = compiled_.graph->outputs();
     const auto found =
         std::find_if(outputs.begin(), outputs.end(), [&](const auto& output) { return output.name == name; });
     require(found != outputs.end(), ErrorCode::invalid_argument, "graph '{}' has no output '{}'",
-            graph_->name(), name);
+            compiled_.graph->name(), name);
     return static_cast<size_t>(found - outputs.begin());
   }
 
   void check_none_submitted() const {
     require(outputs_->empty(), ErrorCode::invalid_argument,
-            "graph '{}' has a run under way: receive or discard it first", graph_->name());
+            "graph '{}' has a run under way: receive or discard it first", compiled_.graph->name());
   }
 
   void take(const std::map<std::string, Tensor>& inputs) {
     require(variables_->bound(), ErrorCode::invalid_argument, "graph '{}' runs after bind() or load()",
-            graph_->name());
+            compiled_.graph->name());
     follow_workspace();
     if (inputs_->take(inputs)) recorded_.reset();
     variables_->before_run();
   }
 
   // True where the host wants to see what each node made, or that it was made.
-  bool looks_after_nodes() const { return options_.check_finite || options_.poison_freed || waits_for_each_; }
+  bool looks_after_nodes() const {
+    return compiled_.options.check_finite || compiled_.options.poison_freed || waits_for_each_;
+  }
 
   // Enqueues a run, or runs where the device is the host. The second run is recorded and then launched, as
   // are all later ones: the first one lets kernels load what they load once. Returns whether it was launched;
   // not every device records.
   bool work() {
     const bool records = ran_ && !device_->host_accessible() && !looks_after_nodes();
-    if (records && !recorded_.has_value()) recorded_ = RecordedRun::record(*queue_, steps_, run_steps_);
+    if (records && !recorded_.has_value())
+      recorded_ = RecordedRun::record(*queue_, compiled_.steps, run_steps_);
     if (recorded_.has_value()) {
       recorded_->launch();
       return true;
@@ -349,33 +319,33 @@ class PlannedExecutable : public Executable {
   template <typename Mark>
   void run_nodes(Mark&& mark, DeviceTimer* lane_timer = nullptr) {
     mark();
-    run_steps(0, steps_.size(), mark, lane_timer);
+    run_steps(0, compiled_.steps.size(), mark, lane_timer);
   }
 
   // Of these nothing is left on the lane at the end. Where the host looks at each node nothing is there at
   // all.
   template <typename Mark>
   void run_steps(size_t begin, size_t end, Mark&& mark, DeviceTimer* lane_timer = nullptr) {
-    LaneRun lane(*queue_, lanes_, !options_.check_finite);
+    LaneRun lane(*queue_, compiled_.lanes, !compiled_.options.check_finite);
     for (size_t index = begin; index < end; ++index) {
       Queue& queue = lane.begin(index);
-      const bool is_timed = lane_timer != nullptr && lanes_.on_lane[index];
+      const bool is_timed = lane_timer != nullptr && compiled_.lanes.on_lane[index];
       if (is_timed) lane_timer->mark();
-      steps_[index].run(queue, waits_for_each_);
+      compiled_.steps[index].run(queue, waits_for_each_);
       if (is_timed) lane_timer->mark();
       lane.end(index);
-      if (steps_[index].kernel != nullptr) mark();
+      if (compiled_.steps[index].kernel != nullptr) mark();
       // What an alias shows was made elsewhere; one of an input has no memory of its own here.
-      if (options_.check_finite && steps_[index].kernel != nullptr)
-        check_finite(*steps_[index].node, steps_[index].outputs, *queue_);
-      if (options_.poison_freed) poison(static_cast<int64_t>(index));
+      if (compiled_.options.check_finite && compiled_.steps[index].kernel != nullptr)
+        check_finite(*compiled_.steps[index].node, compiled_.steps[index].outputs, *queue_);
+      if (compiled_.options.poison_freed) poison(static_cast<int64_t>(index));
     }
     lane.join();
-    if (end == steps_.size()) updates_->apply(memory_in_run_, *variables_);
+    if (end == compiled_.steps.size()) updates_->apply(memory_in_run_, *variables_);
   }
 
   void poison(int64_t step) {
-    for (const MemoryBlock& block : plan_.memory.blocks) {
+    for (const MemoryBlock& block : compiled_.storage.memory.blocks) {
       if (block.last == step) queue_->fill(at(arena_, block.offset), 0xFF, block.bytes);
     }
   }
@@ -384,30 +354,19 @@ class PlannedExecutable : public Executable {
   std::shared_ptr<Workspace> workspace_;
   std::shared_ptr<const WorkspaceUse> use_;
   std::shared_ptr<Queue> queue_;  // the workspace's; what it makes comes after it
-  CompileOptions options_;
   const bool waits_for_each_ = waits_for_each_node();
-  std::unique_ptr<Graph> graph_;
-  std::vector<PassReport> passes_;
-  Schedule schedule_;
-  LanePlan lanes_;
-  std::vector<std::shared_ptr<Communicator>> groups_;  // of what is on the lane
-  std::vector<Step> once_;
-  std::vector<Step> steps_;
-  std::vector<NodeReport> reports_;
-  std::vector<NodeReport> replaced_;
-  StoragePlan plan_;
+  CompiledPlan compiled_;
   std::optional<RunInputs> inputs_;
   std::optional<RunOutputs> outputs_;
   std::optional<RunVariables> variables_;
   std::optional<RunUpdates> updates_;
   std::optional<DerivedValues> derived_;
   std::optional<PackedInputs> packed_;
-  std::vector<PhaseReport> phases_;
 
   void* arena_ = nullptr;  // the workspace's, when it was last looked at
   bool allocated_ = false;
   const RunUpdates::MemoryOf memory_in_run_ = [this](const Value* value) -> const void* {
-    const Placement& placement = plan_.placements.at(value);
+    const Placement& placement = compiled_.storage.placements.at(value);
     return placement.kind == StorageKind::input ? inputs_->memory(placement.index, placement.offset)
                                                 : memory_of(value);
   };

@@ -45,7 +45,8 @@ void warn_of_averaged_tables(const std::vector<nn::Variable>& variables) {
   for (const nn::Variable& variable : variables) {
     if (variable.role != InputRole::parameter || !variable.updates_rows) continue;
     log_warning(
-        "the moving average of '{}' is updated whole at every step, all of its {} rows, where training updates "
+        "the moving average of '{}' is updated whole at every step, all of its {} rows, where training "
+        "updates "
         "those that a batch reads: ema_decay 0 spares it",
         variable.name, variable.shape.front());
   }

@@ -110,11 +110,10 @@ OnednnPlan plan_pointwise(const KernelRequest& request) {
   const memory::dims weight_dims{inputs, outputs};
   const memory::dims transposed{1, inputs};
   const bool pack = is_frozen_input(request, input_index(node, forward.chain.main->input(1)));
-  const dnnl::matmul::primitive_desc descriptor(
-      onednn_engine(), dense({pixels, inputs}, forward.source.used),
-      pack ? any_layout(weight_dims, forward.weight.used)
-           : strided(weight_dims, forward.weight.used, transposed),
-      bias, result, attributes);
+  const dnnl::matmul::primitive_desc descriptor(onednn_engine(), dense({pixels, inputs}, forward.source.used),
+                                                pack ? any_layout(weight_dims, forward.weight.used)
+                                                     : strided(weight_dims, forward.weight.used, transposed),
+                                                bias, result, attributes);
   const Node& main = *forward.chain.main;
   plan.descriptor = descriptor;
   plan.operands.push_back(input_operand(DNNL_ARG_SRC, node, main.input(0),
