@@ -46,7 +46,7 @@ class Subject {
   virtual std::function<Feeds()> loader(const CompiledModel& compiled) const;
 
  protected:
-  // The device; after the graph is there, and before the options of compiling ask for it.
+  // Names what is compiled, and opens its device: that of the workspace, if there is one.
   void open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace) const;
   static void compile_graph(CompiledModel& compiled, CompileOptions options,
                             std::shared_ptr<Workspace> workspace);

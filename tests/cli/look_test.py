@@ -204,6 +204,8 @@ class LookTest(ProgramTest):
         for ranks in (1, 2):
             nodes = json.loads(self.call(*recipe, "--ranks", ranks))["nodes"]
             self.assertEqual(any(node["operator"] == "all_reduce" for node in nodes), ranks == 2)
+        nodes = json.loads(self.call(*recipe, "--ranks", 2, "--shard-optimizer"))["nodes"]
+        self.assertTrue(any(node["operator"] == "reduce_scatter" for node in nodes))
 
     def test_explain_limits(self):
         words = ("explain", "resnet18", "--batch", 8, "--train", "--precision", "fp16", "--json")
