@@ -97,13 +97,23 @@ Value* Context::variable(Variable variable) {
     const auto own = transformed_.find(known);
     return own == transformed_.end() ? known : own->second;
   }
+  const bool is_parameter = variable.role == InputRole::parameter && variable.trainable;
+  if (is_parameter && begins_frozen(variable.name)) variable.trainable = false;
   if (!variable.trainable) variable.role = InputRole::constant;
   Value* value =
       graph_.add_input(variable.role, variable.name, {variable.data_type, to_symbolic(variable.shape)});
   variables_.push_back(variable);
-  const bool is_read_as_it_is =
-      variable.role != InputRole::parameter || transforms_.empty() || transforms_now_;
+  const bool is_read_as_it_is = !is_parameter || transforms_.empty() || transforms_now_;
   return is_read_as_it_is ? value : transformed(variable, value);
+}
+
+bool Context::begins_frozen(std::string_view whole_name) const {
+  return std::any_of(frozen_.begin(), frozen_.end(),
+                     [&](const std::string& prefix) { return whole_name.starts_with(prefix); });
+}
+
+bool Context::is_frozen(std::string_view name) const {
+  return begins_frozen(scope_ + std::string(name));
 }
 
 void Context::transform(Transform function) {
@@ -148,7 +158,7 @@ void Context::update(Value* state, Value* next) {
   const auto pending = updated_.find(state);
   const size_t place = pending == updated_.end() ? graph_.updates().size() : pending->second;
   Value* root = pending == updated_.end() ? state : graph_.updates()[place].state;
-  if (!training()) {
+  if (!training() || begins_frozen(root->name())) {
     const auto advances = [&](const Variable& known) { return known.name == root->name() && known.advances; };
     if (std::none_of(variables_.begin(), variables_.end(), advances)) return;
   }

@@ -161,7 +161,8 @@ ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
   const auto [scale, bias] = affine(context, name, channels, options.scale);
   Value* mean = context.state(name + ".running_mean", {channels}, zeros());
   Value* variance = context.state(name + ".running_var", {channels}, ones());
-  if (!context.training()) return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
+  if (!context.training() || context.is_frozen(name + ".running_mean"))
+    return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
   const int64_t ranks = together(context.ranks());
   const NormalizedBatch batch = ranks > 1 ? normalize_over_ranks(context, x, scale, bias, options.epsilon)
                                           : normalize_rows(name, x, scale, bias, options.epsilon);

@@ -137,6 +137,12 @@ std::vector<Option> step_options() {
        .value = 0.0,
        .documentation = "Decay per update of the running average of the weights that is evaluated; 0: none",
        .limits = Limits::fraction()},
+      {.key = "freeze",
+       .value = std::vector<std::string>{},
+       .documentation =
+           "What names of variables begin with that stay as they are, such as `encoder.`: parameters are not "
+           "trained, batch normalization takes its running statistics. With `model.weights`, fine tuning",
+       .resuming = Resuming::fixed},
       {.key = "recompute",
        .value = false,
        .documentation = "Recompute cheap activations for the gradients instead of keeping them: less memory, "

@@ -16,6 +16,7 @@ train::TrainerOptions without_device(const Recipe& recipe) {
                                 .clip_norm = values.real("train.clip_norm"),
                                 .ema_decay = values.real("train.ema_decay"),
                                 .decay_all = values.boolean("optimizer.decay_all"),
+                                .freeze = values.texts("train.freeze"),
                                 .deterministic = values.boolean("train.deterministic"),
                                 .batch_norm_ranks = values.integer("train.batch_norm_ranks"),
                                 .shard_optimizer = values.boolean("train.shard_optimizer"),

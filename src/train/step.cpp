@@ -40,6 +40,7 @@ class StepBuilder {
         ranks_(is_local(options) ? nn::Ranks{} : options.ranks),
         averaging_ranks_(options.ranks) {
     check_step_options(options);
+    for (const std::string& prefix : options.freeze) context_.freeze(prefix);
   }
 
   StepGraph build() {

@@ -40,6 +40,17 @@ nn::Ranks ranks_of(const TrainerOptions& options) {
   return {options.communicator->rank(), count, options.batch_norm_ranks};
 }
 
+void check_frozen(const std::vector<std::string>& prefixes, const std::vector<nn::Variable>& variables) {
+  for (const std::string& prefix : prefixes) {
+    const bool begins_one =
+        std::any_of(variables.begin(), variables.end(), [&](const nn::Variable& variable) {
+          return variable.role == InputRole::constant && variable.name.starts_with(prefix);
+        });
+    require(begins_one, ErrorCode::invalid_argument,
+            "there is no parameter to freeze whose name begins with '{}'", prefix);
+  }
+}
+
 // An average moves where no batch reads, too: a row that keeps its value comes nearer to it at every step.
 void warn_of_averaged_tables(const std::vector<nn::Variable>& variables) {
   for (const nn::Variable& variable : variables) {
@@ -68,6 +79,7 @@ StepOptions step_options(const TrainerOptions& options, const Device& device, si
           .clip_norm = options.clip_norm,
           .ema_decay = options.ema_decay,
           .decay_all = options.decay_all,
+          .freeze = options.freeze,
           .ranks = ranks_of(options),
           .shard_optimizer = options.shard_optimizer,
           .reduce_type = options.reduce_type,
@@ -87,6 +99,7 @@ Trainer::Trainer(nn::Task task, TrainerOptions options)
   require(static_cast<bool>(task_.training), ErrorCode::invalid_argument,
           "the task '{}' says not how it is trained", task_.name);
   declare(all_sizes(task_, options_.sizes));
+  check_frozen(options_.freeze, variables_list_);
   if (options_.ema_decay > 0 && rank() == 0) warn_of_averaged_tables(variables_list_);
 }
 

@@ -197,6 +197,35 @@ TEST(Layers, AddToValuesBySigns) {
   verify(f.graph);
 }
 
+TEST(Layers, AreFrozenByTheirNames) {
+  Fixture f(nn::Mode::training);
+  f.context.transform([](const nn::Variable&, Value* value) { return ops::multiply(value, 2); });
+  Value* x = f.input({2, 4});
+  const auto block = [&](const std::string& name) {
+    const auto scope = f.context.scope(name);
+    return nn::batch_norm(f.context, "norm", nn::linear(f.context, "fc", x, 3));
+  };
+  {
+    const auto scope = f.context.scope("network");
+    f.context.freeze("encoder.");
+    EXPECT_TRUE(f.context.is_frozen("encoder.fc.weight"));
+    EXPECT_FALSE(f.context.is_frozen("decoder.fc.weight"));
+    EXPECT_EQ(block("encoder")->producer()->operator_name(), "batch_norm_inference");
+    EXPECT_EQ(block("decoder")->producer()->operator_name(), "batch_norm_training");
+  }
+  for (const char* name : {"fc.weight", "fc.bias", "norm.weight", "norm.bias"}) {
+    const Value* frozen = f.graph.find_input(std::string("network.encoder.") + name);
+    EXPECT_EQ(frozen->role(), InputRole::constant);
+    EXPECT_EQ(frozen->uses()[0].node->operator_name(), "multiply");  // transforms hold for what is frozen
+    EXPECT_EQ(f.graph.find_input(std::string("network.decoder.") + name)->role(), InputRole::parameter);
+  }
+  EXPECT_EQ(f.variable("network.encoder.norm.running_mean").role, InputRole::state);
+  ASSERT_EQ(f.graph.updates().size(), 2U);
+  for (const Graph::Update& update : f.graph.updates())
+    EXPECT_TRUE(update.state->name().starts_with("network.decoder.")) << update.state->name();
+  verify(f.graph);
+}
+
 TEST(Layers, AdaptivePoolingShrinksRepeatsAndPasses) {
   const auto pool = [](int64_t extent, int64_t size) {
     Fixture f;

@@ -138,8 +138,8 @@ TEST(Recipe, RefusesUnknownNamesWithTheNearest) {
 }
 
 TEST(Recipe, ReportsTheFirstFaultOfTheFile) {
-  EXPECT_EQ(refusal("[train]\nzzzzzzzz = 1\n[model]\naaaaaaaa = 1"),
-            "recipe.toml:2: unknown key 'train.zzzzzzzz'");
+  EXPECT_EQ(refusal("[train]\nqqqqqqqq = 1\n[model]\naaaaaaaa = 1"),
+            "recipe.toml:2: unknown key 'train.qqqqqqqq'");
 }
 
 TEST(Recipe, RefusesWrongTypes) {

@@ -30,6 +30,13 @@ TEST(RunParts, TheProcessorHasTheThreadsOfTheRecipe) {
   }
 }
 
+TEST(RunParts, WhatARecipeFreezesStays) {
+  EXPECT_TRUE(make_trainer_options(recipe_with({})).freeze.empty());
+  const train::TrainerOptions options =
+      make_trainer_options(recipe_with({"train.freeze=['conv1.', 'bn1.']"}));
+  EXPECT_EQ(options.freeze, (std::vector<std::string>{"conv1.", "bn1."}));
+}
+
 TEST(RunParts, FashionMnistIsKnownByItsLabels) {
   const std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;

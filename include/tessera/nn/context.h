@@ -31,7 +31,6 @@ struct Variable {
   // Training reads a parameter by ops::gather alone, and updates the rows that a batch reads: a step costs
   // the batch, not the table. Rows that no batch reads keep their values, decay and moments included.
   bool updates_rows = false;
-  std::string group = {};  // what groups of parameters with optimizers of their own may go by
   // How the tensor of that name in a file of torchvision's layout becomes ours: it has `file_shape`, which
   // after viewing as `file_view` (equal element count) and permuting by `permutation` has our element order.
   Shape file_shape;
@@ -85,6 +84,12 @@ class Context {
 
   // An input of the graph; the same name twice gives the same value (shared weights), with equal shapes.
   Value* variable(Variable variable);
+  // Variables that are asked for from now on, whose names in the present scope begin with `prefix`, stay as
+  // they are: parameters are constants of the graph, as with trainable = false, states that do not advance
+  // are not updated, and batch normalization takes its running statistics, as torchvision's
+  // FrozenBatchNorm2d.
+  void freeze(const std::string& prefix) { frozen_.push_back(scope_ + prefix); }
+  bool is_frozen(std::string_view name) const;  // in the present scope
   // Parameters that are asked for from now on are read through the function, and through those that were
   // given before: masks, fake quantization, codebooks. It is called once for each parameter, outside of all
   // scopes, and may ask for states and parameters of its own, which nothing transforms: named after the
@@ -98,8 +103,8 @@ class Context {
   // updates its statistics twice.
   Value* state(const std::string& name, Shape shape, Initializer initializer);
   Value* state(Variable variable);
-  // `state`, as state() gave it, takes the value of `next` at the end of the step. Ignored in inference, but
-  // for states that advance.
+  // `state`, as state() gave it, takes the value of `next` at the end of the step. Ignored in inference and
+  // of what is frozen, but for states that advance.
   void update(Value* state, Value* next);
 
   // int64[2] = {seed, step}, for random operators; a state named "random_counter", made at first use. The
@@ -118,6 +123,7 @@ class Context {
   class Outside;
 
   Value* transformed(const Variable& parameter, Value* value);
+  bool begins_frozen(std::string_view whole_name) const;
 
   Graph& graph_;
   Mode mode_;
@@ -125,6 +131,7 @@ class Context {
   Ranks ranks_;
   std::string scope_;  // "encoder.layer3."
   std::vector<Variable> variables_;
+  std::vector<std::string> frozen_;  // what names begin with
   std::vector<Transform> transforms_;
   bool transforms_now_ = false;
   std::map<Value*, Value*> transformed_;  // what parameters are read as

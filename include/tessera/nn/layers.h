@@ -55,6 +55,7 @@ struct BatchNormOptions {
   double momentum = 0.1;  // weight of the new batch in the running statistics
   Initializer scale = ones();
 };
+// With its running statistics in inference, and where they are frozen.
 ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
                            const BatchNormOptions& options = {});
 

@@ -17,11 +17,12 @@ struct StepOptions {
   SymbolBindings sizes = {{"batch", 32}};
   Phase phase = {};
   Precision precision = Precision::fp32;
-  int64_t accumulate = 1;  // batches whose gradients together make one update
-  double clip_norm = 0;    // 0: off
-  double ema_decay = 0;    // 0: off
-  bool decay_all = false;  // weight decay also on biases and normalization
-  nn::Ranks ranks = {};    // of which each trains on its own part of every batch
+  int64_t accumulate = 1;                // batches whose gradients together make one update
+  double clip_norm = 0;                  // 0: off
+  double ema_decay = 0;                  // 0: off
+  bool decay_all = false;                // weight decay also on biases and normalization
+  std::vector<std::string> freeze = {};  // nn::Context::freeze(): what names of variables begin with
+  nn::Ranks ranks = {};                  // of which each trains on its own part of every batch
   // Each rank updates a part of every parameter, and has the optimizer's states of that part alone (ZeRO
   // stage 1). Of tables that are updated by rows each has all.
   bool shard_optimizer = false;

@@ -33,6 +33,9 @@ struct TrainerOptions {
   double clip_norm = 0;
   double ema_decay = 0;
   bool decay_all = false;
+  // What names of variables begin with that stay as they are, as nn::Context::freeze() has it: for fine
+  // tuning of weights that were loaded.
+  std::vector<std::string> freeze = {};
   bool deterministic = true;           // PassOptions::deterministic: the same bits at every run
   std::optional<bool> recompute = {};  // PassOptions::recompute: less memory, the same numbers
   bool tune = false;
