@@ -21,18 +21,24 @@ class Points : public ts::data::Source {
   std::vector<ts::SymbolBindings> sizes() const override { return {{{"points", count_}}}; }
   std::optional<int64_t> batches(int64_t, int64_t) const override { return kBatches; }
   std::unique_ptr<ts::data::Stream> open(const ts::data::Cursor& from,
-                                         const ts::data::Partition&) const override {
-    return std::make_unique<Walk>(count_, from);
+                                         const ts::data::Partition& partition) const override {
+    return open_into(nullptr, from, partition);
+  }
+  std::unique_ptr<ts::data::Stream> open_into(std::shared_ptr<const ts::BatchMemory> memory,
+                                              const ts::data::Cursor& from,
+                                              const ts::data::Partition&) const override {
+    return std::make_unique<Walk>(count_, from, std::move(memory));
   }
 
  private:
   class Walk : public ts::data::Stream {
    public:
-    Walk(int64_t count, const ts::data::Cursor& from) : count_(count), place_(from) {}
+    Walk(int64_t count, const ts::data::Cursor& from, std::shared_ptr<const ts::BatchMemory> memory)
+        : count_(count), place_(from), memory_(std::move(memory)) {}
     std::optional<ts::data::Batch> next() override {
       if (place_.batch == kBatches) return std::nullopt;
-      ts::Tensor x(ts::DataType::fp32, {count_, 1});
-      ts::Tensor y(ts::DataType::fp32, {count_, 1});
+      ts::Tensor x = column();
+      ts::Tensor y = column();
       const ts::Random random(1, static_cast<uint64_t>(place_.batch));
       for (int64_t i = 0; i < count_; ++i) {
         x.set(i, random.normal(static_cast<uint64_t>(i)));
@@ -44,8 +50,16 @@ class Points : public ts::data::Source {
     }
 
    private:
+    // Where a GPU takes it from, if the trainer says where that is.
+    ts::Tensor column() const {
+      const ts::Shape shape{count_, 1};
+      return memory_ == nullptr ? ts::Tensor(ts::DataType::fp32, shape)
+                                : memory_->tensor(ts::DataType::fp32, shape);
+    }
+
     int64_t count_;
     ts::data::Cursor place_;
+    std::shared_ptr<const ts::BatchMemory> memory_;
   };
   int64_t count_;
 };

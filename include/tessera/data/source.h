@@ -59,7 +59,9 @@ class Source {
   virtual std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const = 0;
   // Throws Error(invalid_argument) when the epoch has no such place.
   virtual std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const = 0;
-  // The same batches, in such memory where the source can write them there.
+  // The same batches, in such memory where the source can write them there: a GPU takes what lies there
+  // beside its work, as it is. What a source that does not override this makes lies elsewhere, and the
+  // training thread copies it there at every step.
   virtual std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                             const Partition& partition = {}) const {
     return open(from, partition);
