@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -78,6 +79,31 @@ class TasksTest(ProgramTest):
                              for _ in range(2))
             self.assertTrue(first.startswith(said), first)
             self.assertEqual(first, second)  # nothing was left to do
+
+    def test_an_example_that_is_killed_goes_on_to_the_same_bytes(self):
+        def command(folder):
+            return [Path(PROGRAM).parent / "train_fortunes", self.root / "texts", self.root / folder]
+
+        def last(folder):
+            return self.root / folder / "last.safetensors"
+
+        options = {"env": {**os.environ, "OMP_WAIT_POLICY": "passive"}, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(command("straight"), check=True, **options)
+        for attempt in range(20):  # on a busy machine one may end before it is seen to have saved
+            process = subprocess.Popen(command(f"killed{attempt}"), **options)
+            while process.poll() is None and not last(f"killed{attempt}").exists():
+                time.sleep(0.001)
+            process.kill()
+            if process.wait() != 0:
+                break
+        before = checkpoint(last(f"killed{attempt}"))[0]
+        self.assertEqual((process.returncode, before["epoch"]), (-9, "1"))
+        subprocess.run(command(f"killed{attempt}"), check=True, **options)
+        after, tensors = checkpoint(last(f"killed{attempt}"))
+        self.assertEqual(tensors, checkpoint(last("straight"))[1])
+        # It did not begin anew: the first epoch is the killed run's, to its seconds.
+        first, went_on = (json.loads(metadata["history"])["epochs"] for metadata in (before, after))
+        self.assertEqual((went_on[0], len(went_on)), (first[0], 2))
 
     def test_examples_are_short(self):
         for path in (ROOT / "examples").glob("*.cpp"):
