@@ -65,6 +65,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/safetensors_parts.h
     tessera/data/shards.h
     tessera/data/source.h
+    tessera/data/tables.h
     tessera/data/text.h
     tessera/data/token_rows.h
     tessera/data/token_shards.h
@@ -102,6 +103,7 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/image_classification.h
     tessera/tasks/language_model.h
     tessera/tasks/masked_language_model.h
+    tessera/tasks/texts.h
     tessera/tessera.h
     tessera/text/tokenizer.h
     tessera/text/training.h

@@ -15,6 +15,7 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/main" "${DEVICE}")
 run("${WORK}/build/own_network" "${DEVICE}")
+run("${WORK}/build/own_data" "${DEVICE}")
 run("${WORK}/build/own_task" "${DEVICE}")
 foreach(PROGRAM main own_network)
   run("${CMAKE_COMMAND}" -E env "TESSERA_PLUGIN_PATH=${WORK}/build" "${WORK}/build/${PROGRAM}" right)

@@ -10,6 +10,7 @@
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/data_kind.h"
 #include "tasks/row_data.h"
 #include "tasks/token_data.h"
 
@@ -45,11 +46,7 @@ std::vector<Option> model_options() {
 }
 
 std::vector<Option> data_options() {
-  return with_row_options({{.key = "path",
-                            .value = std::string(),
-                            .documentation = "A folder of token shards, which `tessera data tokenize` wrote",
-                            .is_path = true,
-                            .resuming = Resuming::free},
+  return with_row_options({path_option("A folder of token shards, which `tessera data tokenize` wrote"),
                            {.key = "tokens",
                             .value = kDefaults.tokens,
                             .documentation = "Tokens of a row",
@@ -120,7 +117,7 @@ train::Workload create(const Options& settings) {
 }
 
 std::vector<Contradiction> check(const Options& settings) {
-  std::vector<Contradiction> found = check_given(settings, {"data.path"});
+  std::vector<Contradiction> found = of_data(check_path(settings.section("data")));
   const models::BertConfig network = network_of(settings);
   if (network.width % network.heads != 0)
     found.push_back(

@@ -1,7 +1,9 @@
 // Click-through networks as recipes ask for them: columns of a table.
+#include "tessera/data/tables.h"
 #include "tessera/tasks/click_through.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/data_kind.h"
 #include "tasks/row_data.h"
 
 namespace tessera::tasks {
@@ -20,13 +22,12 @@ std::vector<Option> model_options() {
            .limits = Limits::between(1, 65536)}};
 }
 
-std::vector<Option> data_options() {
-  return with_row_options(
-      {{.key = "path",
-        .value = std::string(),
-        .documentation = "A table of comma-separated values, whose first line names the columns",
-        .is_path = true,
-        .resuming = Resuming::free},
+train::OptionSection data_options() {
+  std::vector<Option> options = with_row_options(
+      {{.key = "kind",
+        .value = std::string("csv"),
+        .documentation = "Where the columns come from",
+        .resuming = Resuming::fixed},
        {.key = "categories",
         .value = std::vector<std::string>{},
         .documentation = "Columns of which each value has an embedding of its own"},
@@ -42,11 +43,19 @@ std::vector<Option> data_options() {
         .value = ClickThroughColumns{}.above,
         .documentation = "It happened where the label is larger than this",
         .limits = Limits::between(-1e30, 1e30)}});
+  return {"data", std::move(options), [] { return choices_of(data::tables()); }};
+}
+
+const data::TableDescription& kind_of(const Options& settings) {
+  return data::tables().get(settings.text("data.kind"));
 }
 
 train::Workload create(const Options& settings) {
-  const ClickThroughTable table =
-      read_click_through_table(settings.text("data.path"), {.categories = settings.texts("data.categories"),
+  const auto read = [&](const std::vector<std::string>& columns) {
+    return kind_of(settings).open(settings.section("data"), columns);
+  };
+  const ClickThroughTable table = read_click_through_table(read, data_name(settings),
+                                                           {.categories = settings.texts("data.categories"),
                                                             .numbers = settings.texts("data.numbers"),
                                                             .label = settings.text("data.label"),
                                                             .above = settings.real("data.above"),
@@ -55,8 +64,7 @@ train::Workload create(const Options& settings) {
                                  .numbers = std::ssize(settings.texts("data.numbers")),
                                  .width = settings.integer("model.width"),
                                  .hidden = settings.integers("model.hidden")});
-  train::Workload workload = row_workload(
-      std::move(task), [rows = table.rows] { return rows; }, click_through_evaluator(), settings);
+  train::Workload workload = row_workload(std::move(task), table.rows, click_through_evaluator(), settings);
   workload.predictions = [test = table.rows.test, settings]() -> train::PredictionSet {
     return {rows_in_order(test, settings), click_through_text()};
   };
@@ -64,7 +72,8 @@ train::Workload create(const Options& settings) {
 }
 
 std::vector<Contradiction> check(const Options& settings) {
-  std::vector<Contradiction> found = check_given(settings, {"data.path", "data.label"});
+  std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
+  if (settings.text("data.label").empty()) found.push_back({{"data.label"}, "'data.label' is missing"});
   if (settings.texts("data.categories").empty())
     found.push_back({{"data.categories"}, "'data.categories' names no column"});
   return found;
@@ -76,7 +85,7 @@ const train::TaskRegistration kRegistration(
          "Whether something happens, from categories with embedding tables and numbers (DLRM, Naumov "
          "et al. 2019). Tables are updated by the rows that a batch reads: optimizers that need "
          "whole parameters, and accumulated batches, do not take them.",
-     .sections = {{"model", model_options()}, {"data", data_options()}},
+     .sections = {{"model", model_options()}, data_options()},
      .check = check,
      .create = create});
 

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "tessera/base/error.h"
-#include "tessera/data/csv.h"
 #include "tessera/tasks/click_through.h"
 
 namespace tessera::tasks {
@@ -53,14 +52,19 @@ Feeds to_tensors(const std::vector<data::TextColumn>& categories, std::vector<st
 
 ClickThroughTable read_click_through_table(const std::filesystem::path& path,
                                            const ClickThroughColumns& columns) {
+  const auto read = [&](const std::vector<std::string>& names) { return data::read_csv(path, names); };
+  return read_click_through_table(read, path.string(), columns);
+}
+
+ClickThroughTable read_click_through_table(const ColumnReader& read, const std::string& name,
+                                           const ClickThroughColumns& columns) {
   std::vector<std::string> names = columns.categories;
   names.insert(names.end(), columns.numbers.begin(), columns.numbers.end());
   names.push_back(columns.label);
-  std::vector<data::TextColumn> texts = data::read_csv(path, names);
+  std::vector<data::TextColumn> texts = read(names);
   const std::vector<double> labels = texts.back().numbers();
   const bool none = std::all_of(labels.begin(), labels.end(), [](double label) { return std::isnan(label); });
-  require(!none, ErrorCode::invalid_file, "{}: no row has a number as '{}', the label", path.string(),
-          columns.label);
+  require(!none, ErrorCode::invalid_file, "{}: no row has a number as '{}', the label", name, columns.label);
   std::vector<std::vector<double>> numbers;
   for (size_t i = 0; i < columns.numbers.size(); ++i)
     numbers.push_back(texts[columns.categories.size() + i].numbers());

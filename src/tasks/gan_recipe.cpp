@@ -2,6 +2,7 @@
 #include "tessera/tasks/gan.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/data_kind.h"
 #include "tasks/image_data.h"
 
 namespace tessera::tasks {
@@ -39,7 +40,7 @@ train::Workload create(const Options& settings) {
                        .noise = settings.integer("model.noise"),
                        .width = settings.integer("model.width"),
                        .images = image_input(settings)}),
-          .data = image_data_name(settings),
+          .data = data_name(settings),
           .training =
               [settings] {
                 return std::make_shared<data::Loader>(image_dataset(settings, data::Split::train),

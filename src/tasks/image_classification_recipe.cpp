@@ -7,6 +7,7 @@
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/data_kind.h"
 #include "tasks/image_data.h"
 
 namespace tessera::tasks {
@@ -74,7 +75,7 @@ train::Workload create(const Options& settings) {
   return {.task = image_classification(
               make_network(settings),
               {.loss = loss, .images = image_input(settings), .augmentation = augmentation_of(settings)}),
-          .data = image_data_name(settings),
+          .data = data_name(settings),
           .training =
               [settings] {
                 return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),

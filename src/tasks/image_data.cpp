@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/data/registry.h"
 
+#include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 
 namespace tessera::tasks {
@@ -122,16 +123,10 @@ data::LoaderOptions without_randomness(data::LoaderOptions loading) {
 }
 
 std::vector<Contradiction> check_image_data(const Options& settings) {
-  std::vector<Contradiction> found;
+  std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
   const auto hold = [&](bool rule, std::vector<std::string> keys, const std::string& message) {
     if (!rule) found.push_back({std::move(keys), message});
   };
-  if (const auto& check = kind_of(settings).check) {
-    for (Contradiction& one : check(settings.section("data"))) {
-      for (std::string& key : one.keys) key.insert(0, "data.");
-      found.push_back(std::move(one));
-    }
-  }
   const int64_t channels = settings.integer("data.channels");
   for (const char* key : {"data.mean", "data.std"}) {
     const auto count = static_cast<int64_t>(settings.reals(key).size());
@@ -143,11 +138,6 @@ std::vector<Contradiction> check_image_data(const Options& settings) {
   hold(cutout <= size, {"data.cutout", "data.image_size"},
        fmt::format("'data.cutout' ({}) is larger than the image ({})", cutout, size));
   return found;
-}
-
-std::string image_data_name(const Options& settings) {
-  const std::string& path = settings.text("data.path");
-  return path.empty() ? settings.text("data.kind") : std::filesystem::path(path).filename().string();
 }
 
 train::OptionSection image_data_options() {

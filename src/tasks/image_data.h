@@ -28,7 +28,5 @@ nn::ImageInput image_input(const Options& settings);
 data::LoaderOptions image_loading(const Options& settings);
 // Of the same batches in the data's order, the last one filled up.
 data::LoaderOptions without_randomness(data::LoaderOptions loading);
-// What people call the data: the name of its folder.
-std::string image_data_name(const Options& settings);
 
 }  // namespace tessera::tasks

@@ -1,4 +1,4 @@
-// Language models as recipes ask for them: on the bytes of texts, or on token shards.
+// Language models as recipes ask for them, on any kind of text.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -57,19 +57,20 @@ models::DecoderConfig network_of(const Options& settings) {
 }
 
 train::Workload create(const Options& settings) {
-  const auto text = std::make_shared<const TextData>(settings);
+  const std::shared_ptr<const Texts> texts = open_texts(settings);
   LanguageModelOptions options{.network = network_of(settings), .tokens = settings.integer("data.tokens")};
-  options.network.vocabulary = text->vocabulary();
-  train::Workload workload = text->workload(language_model(options), language_model_evaluator());
-  workload.predictions = [text, settings]() -> train::PredictionSet {
-    return {rows_in_order({{"tokens", text->tokens_to_look_at()}}, settings),
-            language_model_text(text->shown())};
+  options.network.vocabulary = texts->vocabulary();
+  train::Workload workload =
+      text_workload(language_model(options), texts, language_model_evaluator(), settings);
+  workload.predictions = [texts, settings]() -> train::PredictionSet {
+    return {rows_in_order({{"tokens", texts->rows_to_look_at()}}, settings),
+            language_model_text(texts->shown())};
   };
   workload.write_beside_weights = [network = options.network](const std::filesystem::path& folder) {
     models::write_decoder_config(folder / "config.json", network);
   };
-  workload.continuation = [text, network = options.network] {
-    train::TextContinuation continuation = text->continuation();
+  workload.continuation = [texts, settings, network = options.network] {
+    train::TextContinuation continuation = continuation_of(*texts, settings);
     continuation.passes = [network](int64_t capacity) { return language_model_passes(network, capacity); };
     return continuation;
   };
@@ -95,7 +96,7 @@ std::vector<Contradiction> check(const Options& settings) {
 const train::TaskRegistration kRegistration(
     {.name = "language_model",
      .documentation = "Goes on with text, token by token (Radford et al. 2019, Touvron et al. 2023).",
-     .sections = {{"model", model_options()}, {"data", text_options(kDefaults.tokens)}},
+     .sections = {{"model", model_options()}, text_options(kDefaults.tokens)},
      .check = check,
      .create = create});
 

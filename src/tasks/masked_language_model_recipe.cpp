@@ -1,4 +1,4 @@
-// Masked language models as recipes ask for them: of the bytes of text files, or of token shards.
+// Masked language models as recipes ask for them, of any kind of text.
 #include <memory>
 
 #include "tessera/tasks/masked_language_model.h"
@@ -12,7 +12,7 @@ namespace {
 
 const MaskedLanguageModelOptions kDefaults;
 
-std::vector<Option> data_options() {
+train::OptionSection data_options() {
   return text_options(kDefaults.tokens, {{.key = "masked",
                                           .value = kDefaults.masked,
                                           .documentation = "Share of the places to be filled in",
@@ -29,18 +29,17 @@ MaskedLanguageModelOptions options_of(const Options& settings) {
 }
 
 train::Workload create(const Options& settings) {
-  const auto text = std::make_shared<const TextData>(settings);
+  const std::shared_ptr<const Texts> texts = open_texts(settings);
   MaskedLanguageModelOptions options = options_of(settings);
-  options.vocabulary = text->vocabulary();
-  if (const data::TokenSetHeader* header = text->header()) {
-    options.mask = header->mask;
-    if (header->separator) options.kept.push_back(*header->separator);
-  }
+  options.vocabulary = texts->vocabulary();
+  const SpecialTokens special = texts->special();
+  options.mask = special.mask;
+  if (special.separator) options.kept.push_back(*special.separator);
   train::Workload workload =
-      text->workload(masked_language_model(options), masked_language_model_evaluator());
-  workload.predictions = [text, options, settings]() -> train::PredictionSet {
-    return {rows_in_order(with_gaps(text->tokens_to_look_at(), options), settings),
-            masked_language_model_text(options, text->shown())};
+      text_workload(masked_language_model(options), texts, masked_language_model_evaluator(), settings);
+  workload.predictions = [texts, options, settings]() -> train::PredictionSet {
+    return {rows_in_order(with_gaps(texts->rows_to_look_at(), options), settings),
+            masked_language_model_text(options, texts->shown())};
   };
   return workload;
 }
@@ -59,7 +58,7 @@ const train::TaskRegistration kRegistration(
          "2019, Lan et al. 2020).",
      .sections = {{"model", transformer_options(kDefaults.width, kDefaults.heads, kDefaults.layers,
                                                 kDefaults.dropout)},
-                  {"data", data_options()}},
+                  data_options()},
      .check = check,
      .create = create});
 

@@ -1,9 +1,6 @@
 #include "tasks/row_data.h"
 
-#include <filesystem>
-
-#include <fmt/format.h>
-
+#include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 
 namespace tessera::tasks {
@@ -34,12 +31,8 @@ std::vector<Option> with_row_options(std::vector<Option> options) {
   return options;
 }
 
-std::vector<Contradiction> check_given(const Options& settings, const std::vector<std::string>& keys) {
-  std::vector<Contradiction> found;
-  for (const std::string& key : keys) {
-    if (settings.text(key).empty()) found.push_back({{key}, fmt::format("'{}' is missing", key)});
-  }
-  return found;
+std::shared_ptr<const data::Source> training_rows(Feeds rows, const Options& settings) {
+  return std::make_shared<data::Rows>(std::move(rows), loading_of(settings));
 }
 
 std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& settings) {
@@ -49,16 +42,14 @@ std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& set
   return std::make_shared<data::Rows>(std::move(rows), in_order);
 }
 
-train::Workload row_workload(nn::Task task, std::function<data::HeldOut()> rows,
-                             train::EvaluatorMaker evaluator, const Options& settings) {
-  return {
-      .task = std::move(task),
-      .data = std::filesystem::path(settings.text("data.path")).filename().string(),
-      .training = [rows,
-                   settings] { return std::make_shared<data::Rows>(rows().training, loading_of(settings)); },
-      .test = [rows, settings, evaluator = std::move(evaluator)]() -> train::TestSet {
-        return {rows_in_order(rows().test, settings), evaluator};
-      }};
+train::Workload row_workload(nn::Task task, const data::HeldOut& rows, train::EvaluatorMaker evaluator,
+                             const Options& settings) {
+  return {.task = std::move(task),
+          .data = data_name(settings),
+          .training = [rows, settings] { return training_rows(rows.training, settings); },
+          .test = [rows, settings, evaluator = std::move(evaluator)]() -> train::TestSet {
+            return {rows_in_order(rows.test, settings), evaluator};
+          }};
 }
 
 }  // namespace tessera::tasks

@@ -1,21 +1,18 @@
 #include "tasks/text_data.h"
 
-#include <filesystem>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "tessera/data/text.h"
-#include "tessera/text/tokenizer.h"
-
+#include "tasks/data_kind.h"
 #include "tasks/row_data.h"
-#include "tasks/token_data.h"
 
 namespace tessera::tasks {
 namespace {
 
-constexpr int64_t kBytes = 256;
+const TextDescription& kind_of(const Options& settings) {
+  return text_kinds().get(settings.text("data.kind"));
+}
 
 }  // namespace
 
@@ -34,7 +31,7 @@ std::vector<Option> transformer_options(int64_t width, int64_t heads, int64_t la
 }
 
 std::vector<Contradiction> check_text(const Options& settings) {
-  std::vector<Contradiction> found = check_given(settings, {"data.path"});
+  std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
   const int64_t width = settings.integer("model.width");
   if (const int64_t heads = settings.integer("model.heads"); width % heads != 0)
     found.push_back({{"model.width", "model.heads"},
@@ -56,94 +53,40 @@ std::string shown_byte(int64_t token) {
   return {token >= ' ' && token <= '~' ? static_cast<char>(token) : '.'};
 }
 
-std::vector<Option> text_options(int64_t tokens, std::vector<Option> of_task) {
-  std::vector<Option> options{
-      {.key = "kind",
-       .value = std::string("bytes"),
-       .documentation = "What tokens are: `bytes` of text files, or `tokens` of a folder that "
-                        "`tessera data tokenize` wrote",
-       .choices = {"bytes", "tokens"},
-       .resuming = Resuming::fixed},
-      {.key = "path",
-       .value = std::string(),
-       .documentation = "A text file, or a folder of them; of `tokens` the folder of the shards",
-       .is_path = true,
-       .resuming = Resuming::free},
-      {.key = "tokens",
-       .value = tokens,
-       .documentation = "Tokens of a row",
-       .limits = Limits::between(2, 65536)}};
+train::OptionSection text_options(int64_t tokens, std::vector<Option> of_task) {
+  std::vector<Option> options{{.key = "kind",
+                               .value = std::string("bytes"),
+                               .documentation = "What tokens are",
+                               .resuming = Resuming::fixed},
+                              {.key = "tokens",
+                               .value = tokens,
+                               .documentation = "Tokens of a row",
+                               .limits = Limits::between(2, 65536)}};
   for (Option& option : of_task) options.push_back(std::move(option));
-  return with_row_options(std::move(options));
+  return {"data", with_row_options(std::move(options)), [] { return choices_of(text_kinds()); }};
 }
 
-TextData::TextData(const Options& settings) : settings_(settings) {
-  if (settings.text("data.kind") == "tokens")
-    tokens_ = std::make_shared<const data::TokenSet>(settings.text("data.path"));
+std::shared_ptr<const Texts> open_texts(const Options& settings) {
+  return kind_of(settings).open(settings);
 }
 
-data::HeldOut TextData::bytes_of(const Options& settings, Bytes& bytes) {
-  const std::string& path = settings.text("data.path");
-  return bytes.get(path, [&] {
-    return data::hold_out({{"tokens", data::read_byte_windows(path, settings.integer("data.tokens"))}},
-                          settings.real("data.test_share"));
-  });
+train::Workload text_workload(nn::Task task, const std::shared_ptr<const Texts>& texts,
+                              train::EvaluatorMaker evaluator, const Options& settings) {
+  return {.task = std::move(task),
+          .data = data_name(settings),
+          .training = [texts] { return texts->training(); },
+          .test = [texts, evaluator = std::move(evaluator)]() -> train::TestSet {
+            return {texts->test(), evaluator};
+          }};
 }
 
-int64_t TextData::vocabulary() const {
-  return tokens_ == nullptr ? kBytes : tokens_->header().vocabulary;
-}
-
-const data::TokenSetHeader* TextData::header() const {
-  return tokens_ == nullptr ? nullptr : &tokens_->header();
-}
-
-train::Workload TextData::workload(nn::Task task, train::EvaluatorMaker evaluator) const {
-  if (tokens_ == nullptr) {
-    const auto rows = [settings = settings_, bytes = bytes_] { return bytes_of(settings, *bytes); };
-    return row_workload(std::move(task), rows, std::move(evaluator), settings_);
-  }
-  return token_workload(std::move(task), tokens_, std::move(evaluator), settings_);
-}
-
-Tensor TextData::tokens_to_look_at() const {
-  return tokens_ == nullptr ? bytes().test.at("tokens") : test_rows_of(tokens_, settings_).at("tokens");
-}
-
-train::TextContinuation TextData::continuation() const {
+train::TextContinuation continuation_of(const Texts& texts, const Options& settings) {
+  TextCoding coding = texts.coding();
   // Of the token after a row's last it has learned nothing.
-  train::TextContinuation result{.window = settings_.integer("data.tokens") - 1};
-  if (tokens_ == nullptr) {
-    result.start = {'\n'};
-    result.tokens = [](std::string_view text) {
-      std::vector<int32_t> tokens;
-      for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
-      return tokens;
-    };
-    result.text = [](std::span<const int32_t> tokens) {
-      std::string text;
-      for (const int32_t token : tokens) text += static_cast<char>(token);
-      return text;
-    };
-    return result;
-  }
-  const text::Tokenizer tokenizer =
-      text::read_tokenizer(std::filesystem::path(settings_.text("data.path")) / "tokenizer");
-  const data::TokenSetHeader& header = tokens_->header();
-  if (const std::optional<int32_t> first = header.begin ? header.begin : header.separator)
-    result.start = {*first};
-  result.tokens = [tokenizer](std::string_view text) {
-    std::vector<int32_t> tokens;
-    tokenizer.append_tokens(text, tokens);
-    return tokens;
-  };
-  result.text = [tokenizer](std::span<const int32_t> tokens) { return tokenizer.decode(tokens); };
-  return result;
-}
-
-std::function<std::string(int64_t token)> TextData::shown() const {
-  if (tokens_ == nullptr) return shown_byte;
-  return token_text(settings_.text("data.path"));
+  return {.window = settings.integer("data.tokens") - 1,
+          .start = std::move(coding.start),
+          .tokens = std::move(coding.tokens),
+          .text = std::move(coding.text)};
 }
 
 }  // namespace tessera::tasks

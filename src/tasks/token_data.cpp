@@ -30,11 +30,17 @@ data::TokenRowOptions row_options(const Options& settings, data::TokenRowKind ki
 
 }  // namespace
 
+std::shared_ptr<const data::Source> token_rows(std::shared_ptr<const data::TokenSet> set,
+                                               const Options& settings, data::TokenRowPart part,
+                                               data::TokenRowKind kind) {
+  return std::make_shared<data::TokenRows>(std::move(set), row_options(settings, kind, part));
+}
+
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
                                train::EvaluatorMaker evaluator, const Options& settings,
                                data::TokenRowKind kind) {
   const auto rows = [set, settings, kind](data::TokenRowPart part) {
-    return std::make_shared<data::TokenRows>(set, row_options(settings, kind, part));
+    return token_rows(set, settings, part, kind);
   };
   return {.task = std::move(task),
           .data = std::filesystem::path(settings.text("data.path")).filename().string(),

@@ -14,11 +14,14 @@
 
 namespace tessera::tasks {
 
-// Trains on rows of data.tokens tokens and tests on the others (data.test_share), in batches as the recipe
-// says; named after data.path.
+// Rows of data.tokens tokens, of which data.test_share are tested on, in batches as the recipe says.
+std::shared_ptr<const data::Source> token_rows(std::shared_ptr<const data::TokenSet> set,
+                                               const Options& settings, data::TokenRowPart part,
+                                               data::TokenRowKind kind = data::TokenRowKind::joined);
+// Trains on such rows and tests on the others; named after data.path.
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
                                train::EvaluatorMaker evaluator, const Options& settings,
-                               data::TokenRowKind kind = data::TokenRowKind::joined);
+                               data::TokenRowKind kind);
 // The first rows that are tested on, as many as people look at, by field.
 Feeds test_rows_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings,
                    data::TokenRowKind kind = data::TokenRowKind::joined);

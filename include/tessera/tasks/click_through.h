@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "tessera/data/csv.h"
 #include "tessera/data/rows.h"
 #include "tessera/nn/task.h"
 #include "tessera/train/evaluator.h"
@@ -43,6 +45,10 @@ struct ClickThroughTable {
 };
 // Throws as data::read_csv(), and Error(invalid_file) where no row has a label.
 ClickThroughTable read_click_through_table(const std::filesystem::path& path,
+                                           const ClickThroughColumns& columns);
+// The same of what reads the named columns of some other table, which messages call `name`.
+using ColumnReader = std::function<std::vector<data::TextColumn>(const std::vector<std::string>& columns)>;
+ClickThroughTable read_click_through_table(const ColumnReader& read, const std::string& name,
                                            const ClickThroughColumns& columns);
 
 // "auc", the area under the receiver operating characteristic: how often one that happens is thought likelier
