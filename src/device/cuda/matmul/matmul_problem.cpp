@@ -1,5 +1,8 @@
 #include "device/cuda/matmul/matmul_problem.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/device/common/roles.h"
@@ -23,8 +26,11 @@ int64_t batch_stride(const Shape& own, const Shape& result) {
   return own[own.size() - 2] * own[own.size() - 1];
 }
 
+// As lt_product.cpp has them.
+const std::initializer_list<std::string_view> kEpilogueActivations = {"relu", "gelu"};
+
 void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedChain& chain) {
-  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu", "gelu"});
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, kEpilogueActivations);
   problem.bias = epilogue.bias;
   problem.residual = epilogue.residual;
   if (epilogue.activation != nullptr) {
@@ -39,8 +45,10 @@ void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedCha
 }  // namespace
 
 bool is_epilogue_of_cublaslt(const Node& activation) {
-  const std::string& name = activation.operator_name();
-  return name == "relu" || (name == "gelu" && activation.attributes().boolean("approximate"));
+  const auto* known = std::ranges::find(kEpilogueActivations, activation.operator_name());
+  const Attributes& attributes = activation.attributes();
+  const bool exact = attributes.contains("approximate") && !attributes.boolean("approximate");
+  return known != kEpilogueActivations.end() && !exact;
 }
 
 std::string MatmulProblem::key() const {
