@@ -70,7 +70,7 @@ __device__ void convolution_data_gradient(const P& p, const T* dy, const T* weig
 template <typename T, typename P>
 __device__ void convolution_weight_gradient(const P& p, const T* x, const T* dy, T* dweight) {
   constexpr int kThreads = kWeightGradientThreads;
-  __shared__ Accumulator<T> room[kThreads];
+  __shared__ Accumulator<T> scratch[kThreads];
   const typename P::index own_inputs = p.channels / p.groups;
   const typename P::index own_outputs = p.outputs / p.groups;
   const typename P::index weights = p.outputs * p.window[0] * p.window[1] * p.window[2] * own_inputs;
@@ -91,7 +91,7 @@ __device__ void convolution_weight_gradient(const P& p, const T* x, const T* dy,
                  widen(x[index_of(to.image, from[0], from[1], from[2], channel, p.input, p.channels)])) *
              widen(dy[pixel * p.outputs + at.image]);
     }
-    sum = combine_block<Sum, 1, kThreads>(sum, 0, static_cast<int>(threadIdx.x), room);
+    sum = combine_block<Sum, 1, kThreads>(sum, 0, static_cast<int>(threadIdx.x), scratch);
     if (threadIdx.x == 0) dweight[index] = narrow<T>(sum);
   }
 }

@@ -285,14 +285,14 @@ struct UnpooledGradient {
 template <typename P>
 __device__ void add_unpooled(const UnpooledGradient<P>& from) {
   constexpr int V = Resident<P>::vector, columns = 2 * Resident<P>::width;
-  __shared__ float room[P::threads / 32 * columns];
+  __shared__ float scratch[P::threads / 32 * columns];
   BatchNormBackward<P> work = from.norm;
   work.start(PoolThread<P>().channel);
   ChannelSums<V> sums{};
   for_each_unpooled<P, true>(
       work.x, from.dy, from.position,
       [&](int64 at, Pack<typename P::Element, V>(&kept)[2]) { work.take(at, kept, {}, sums); });
-  add_over_block<P>(sums, room, from.parts + (int64{blockIdx.x} * gridDim.y + blockIdx.y) * columns);
+  add_over_block<P>(sums, scratch, from.parts + (int64{blockIdx.x} * gridDim.y + blockIdx.y) * columns);
 }
 
 template <typename P>

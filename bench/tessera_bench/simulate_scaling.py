@@ -61,7 +61,7 @@ class Model:
     cluster: exchange_model.Cluster
     interference: float
     spread: float  # of the GPUs' speeds: their standard deviation, as a share
-    waiting: float = 0  # seconds that two GPUs lose beyond all that is modelled
+    waiting: float = 0  # seconds that two GPUs lose beyond all that is modeled
     gradient_bits: int = 32
 
     def timeline(self, gpus, alone):

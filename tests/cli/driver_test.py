@@ -18,10 +18,10 @@ class DriverTest(ProgramTest):
         for name in ("TESSERA_CUDA_PATH", "STAND_IN_DRIVER"):
             self.addCleanup(os.environ.pop, name, None)
 
-    def expect(self, behaviour, *parts, driver=STAND_IN, code=7):
+    def expect(self, behavior, *parts, driver=STAND_IN, code=7):
         """The same reason from `doctor`, which goes on, and from a command that needs the GPU."""
         os.environ["TESSERA_CUDA_PATH"] = driver
-        os.environ["STAND_IN_DRIVER"] = behaviour
+        os.environ["STAND_IN_DRIVER"] = behavior
         devices = {device["name"]: device for device in json.loads(self.call("doctor", "--json"))["devices"]}
         self.assertFalse(devices["cuda"]["found"])
         self.assertTrue(devices["cpu"]["found"])
