@@ -5,5 +5,14 @@ namespace tessera {
 
 constexpr int kRowThreads = 128;             // rows.cuh
 constexpr int kWeightGradientThreads = 128;  // convolution.cuh
+constexpr int kScatterThreads = 256;         // scatter.cuh
+constexpr int kGroupThreads = 256;           // grouped.cuh
+constexpr int kSplitThreads = 256;           // split_convolution.cuh
+constexpr int kPointwiseThreads = 256;       // pointwise_convolution.cuh, and the gradients of such
+
+// reduce.cuh, where it adds up what blocks left: so many threads work together on so many results, or each on
+// its own.
+constexpr int kCombineThreads = 256;
+constexpr int kCombineResults = 8;
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // Many pieces of work in one launch, each of some blocks.
 #pragma once
 
+#include "block_sizes.h"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -45,11 +46,11 @@ __device__ inline A& sum_of_block(uint64* sums, int block, int place, int places
   return *reinterpret_cast<A*>(sums + block * places + place);
 }
 
-// 256 threads add up what the blocks of a piece left, in a fixed order.
+// The threads of a block add up what the blocks of a piece left, in a fixed order.
 template <typename Operation, typename T>
 __device__ void combine_blocks(const PieceSum& own, uint64* sums, int places, void* scratch, void* y) {
   using A = Accumulator<T>;
-  constexpr int threads = 256;
+  constexpr int threads = kGroupThreads;
   const int thread = static_cast<int>(threadIdx.x);
   A sum = Operation::template start<A>();
   for (int block = thread; block < own.blocks; block += threads)

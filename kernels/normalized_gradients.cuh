@@ -11,6 +11,7 @@
 // that normalization).
 #pragma once
 
+#include "block_sizes.h"
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
@@ -38,7 +39,7 @@ template <typename P>
 class NormalizedGradients {
  public:
   using T = typename P::Element;
-  static constexpr int threads = 256, warps = 8;
+  static constexpr int threads = kPointwiseThreads, warps = threads / 32;
   static constexpr int chunk = chunk_elements<T>;
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;

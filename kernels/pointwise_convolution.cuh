@@ -14,6 +14,7 @@
 // statistics, bias, residual, relu (after the result).
 #pragma once
 
+#include "block_sizes.h"
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
@@ -41,7 +42,7 @@ template <typename P>
 class PointwiseConvolution {
  public:
   using T = typename P::Element;
-  static constexpr int threads = 256, warps = threads / 32;
+  static constexpr int threads = kPointwiseThreads, warps = threads / 32;
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;
   static constexpr int slices = P::outputs / P::slice;

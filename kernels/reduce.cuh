@@ -1,6 +1,7 @@
 // Reductions in a fixed order: the same bits at every run.
 #pragma once
 
+#include "block_sizes.h"
 #include "primitives.cuh"
 
 namespace tessera {
@@ -90,11 +91,11 @@ __device__ inline A combine_block(A value, int x, int y, A* scratch) {
   return result;
 }
 
-// Adds up the parts [chunks, results] that blocks left, in a fixed order. 256 threads work on 8 results,
-// those that begin at 8 * block.
+// Adds up the parts [chunks, results] that blocks left, in a fixed order: kCombineThreads threads work on
+// kCombineResults results, those of the block.
 template <typename Operation, typename T, typename A>
 __device__ void combine_chunks(int64 block, const A* parts, int64 results, int chunks, double divisor, T* y) {
-  constexpr int X = 8, Y = 32;
+  constexpr int X = kCombineResults, Y = kCombineThreads / X;
   __shared__ A scratch[X * Y];
   const int own = static_cast<int>(threadIdx.x) / X;
   const int64 r = block * X + threadIdx.x % X;
@@ -106,12 +107,11 @@ __device__ void combine_chunks(int64 block, const A* parts, int64 results, int c
   sum = combine_block<Operation, X, Y>(sum, static_cast<int>(threadIdx.x) % X, own, scratch);
   if (own == 0 && r < results) y[r] = finish<T>(sum, divisor);
 }
-// The same where the results are so many that a thread for each fills the GPU: 256 threads work on 256
-// results.
+// The same where the results are so many that a thread for each fills the GPU.
 template <typename Operation, typename T, typename A>
 __device__ void combine_chunks_of_many(int64 block, const A* parts, int64 results, int chunks, double divisor,
                                        T* y) {
-  const int64 r = block * 256 + threadIdx.x;
+  const int64 r = block * kCombineThreads + threadIdx.x;
   if (r >= results) return;
   A sum = Operation::template start<A>();
 #pragma unroll 8

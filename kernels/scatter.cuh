@@ -9,6 +9,7 @@
 // table), inner (columns), run (updates of a block).
 #pragma once
 
+#include "block_sizes.h"
 #include "reduce.cuh"
 
 namespace tessera {
@@ -57,7 +58,7 @@ __device__ int find_updates(const typename P::Index* indices, int64 tile, int64 
 template <typename P>
 __device__ void scatter_add(const ScatterAddPointers<P>& pointers) {
   using T = typename P::Element;
-  constexpr int kThreads = 256, kEach = 4, kTile = kThreads * kEach;
+  constexpr int kThreads = kScatterThreads, kEach = 4, kTile = kThreads * kEach;
   constexpr int64 slabs = (P::inner + kThreads - 1) / kThreads;
   constexpr int64 runs = P::rows > P::run ? (P::rows + P::run - 1) / P::run : 1;
   __shared__ int found[kTile];

@@ -10,6 +10,7 @@
 // begins so, and weights never change), bias, residual, relu.
 #pragma once
 
+#include "block_sizes.h"
 #include "cluster_memory.cuh"
 #include "copies.cuh"
 #include "launch.cuh"
@@ -33,7 +34,7 @@ template <typename P>
 class SplitConvolution {
  public:
   using T = typename P::Element;
-  static constexpr int threads = 256;
+  static constexpr int threads = kSplitThreads;
   static constexpr int tile_pixels = static_cast<int>(kSplitTilePixels);
   static constexpr int tile_outputs = static_cast<int>(kSplitTileOutputs);
   static constexpr int pixels = P::images * P::out_height * P::out_width;

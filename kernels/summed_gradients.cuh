@@ -16,6 +16,7 @@
 // the mask is), epsilon (a function of the normalization).
 #pragma once
 
+#include "block_sizes.h"
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
@@ -29,7 +30,7 @@ template <typename P>
 class SummedGradients {
  public:
   using T = typename P::Element;
-  static constexpr int threads = 256, warps = threads / 32;
+  static constexpr int threads = kPointwiseThreads, warps = threads / 32;
   static constexpr int slices = P::wide / P::slice;
   static constexpr int item = P::item;
   static constexpr int items = (P::pixels + item - 1) / item;

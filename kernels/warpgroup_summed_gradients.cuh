@@ -7,6 +7,7 @@
 // P: as there, a slice of 128 channels, and item (32 or 64 pixels).
 #pragma once
 
+#include "block_sizes.h"
 #include "copies.cuh"
 #include "matrix_products.cuh"
 #include "normalized.cuh"
@@ -21,7 +22,7 @@ template <typename P>
 class WarpgroupSummedGradients {
  public:
   using T = typename P::Element;
-  static constexpr int threads = 256, warpgroup = 128;
+  static constexpr int threads = kPointwiseThreads, warpgroup = 128;
   static constexpr int columns = 64;  // of a warpgroup
   static constexpr int slices = P::wide / P::slice;
   static constexpr int item = P::item;

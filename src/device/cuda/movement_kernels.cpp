@@ -13,6 +13,7 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
+#include "kernels/block_sizes.h"
 
 namespace tessera::cuda {
 namespace {
@@ -185,7 +186,7 @@ GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
   const int64_t results = node.output()->type().element_count();
   const int64_t inner = results == 0 ? 1 : results / extent;
   const DataType type = node.output()->data_type();
-  const int64_t blocks = results == 0 ? 0 : extent * quotient_rounded_up(inner, int64_t{kThreads});
+  const int64_t blocks = results == 0 ? 0 : extent * quotient_rounded_up(inner, int64_t{kScatterThreads});
   const int64_t run = run_of_updates(type, rows, blocks, gpu);
   const int64_t runs = rows > run ? quotient_rounded_up(rows, run) : 1;
   PointerList pointers(node);
@@ -204,7 +205,7 @@ GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
       device_type(type), device_type(node.input(0)->data_type()), runs > 1 ? "float" : device_type(type),
       rows, extent, inner, run);
   add_run(program, pointers, "ScatterAddPointers<Problem>", "scatter_add",
-          blocks_for(blocks * runs * kThreads, kThreads, gpu), 0, kThreads);
+          blocks_for(blocks * runs * kScatterThreads, kScatterThreads, gpu), 0, kScatterThreads);
   if (runs > 1) {
     program.workspace_bytes = floats(runs * results);
     add_combine(program, node, {{.offset = 0, .results = results, .output = 0}}, runs);

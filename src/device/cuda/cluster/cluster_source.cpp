@@ -4,9 +4,11 @@
 #include <bit>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/cluster/cluster_printer.h"
+#include "kernels/block_sizes.h"
 
 namespace tessera::cuda {
 namespace {
@@ -121,9 +123,9 @@ class ReductionSource {
     std::vector<std::string> pointers;
     std::string cases;
     Launch combine{.entry = "combine",
-                   .blocks = (plan_.results + 7) / 8,
+                   .blocks = quotient_rounded_up(plan_.results, int64_t{kCombineResults}),
                    .chunks = static_cast<int64_t>(printer_.reductions().size()),
-                   .threads = kThreads,
+                   .threads = kCombineThreads,
                    .arguments = {}};
     for (size_t k = 0; k < printer_.reductions().size(); ++k) {
       const ClusterReduction& reduction = printer_.reductions()[k];
@@ -138,7 +140,8 @@ class ReductionSource {
       cases += fmt::format("  if (blockIdx.y == {0}) combine_chunks<{1}>(s{0}, {2}, {3}, {4:.1f}, y{0});\n",
                            k, reduction.operation, plan_.results, plan_.chunks, divisor(k));
     }
-    program_.source = entry_text("combine", kThreads, fmt::format("{}", fmt::join(pointers, ", ")), cases);
+    program_.source =
+        entry_text("combine", kCombineThreads, fmt::format("{}", fmt::join(pointers, ", ")), cases);
     program_.launches.push_back(std::move(combine));
   }
 

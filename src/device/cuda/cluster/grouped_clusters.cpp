@@ -13,11 +13,11 @@
 
 #include "device/cuda/cluster/cluster_printer.h"
 #include "device/cuda/kernel_registry.h"
+#include "kernels/block_sizes.h"
 
 namespace tessera::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int64_t kStepsOfAThread = 4;  // enough to hide the memory's latency, and the sums' cost
 
 // The number of a text among those seen so far; equal texts are printed once.
@@ -46,7 +46,7 @@ class GroupPrinter {
 
   GeneratedProgram print() {
     GeneratedProgram program;
-    Launch run{.entry = "run", .blocks = blocks_, .threads = kThreads, .arguments = arguments_};
+    Launch run{.entry = "run", .blocks = blocks_, .threads = kGroupThreads, .arguments = arguments_};
     run.array = static_cast<int64_t>(arguments_.size());
     program.workspace_bytes = blocks_ * places_ * int64_t{sizeof(uint64_t)};
     run.arguments.push_back({Argument::Kind::workspace, 0});
@@ -80,7 +80,7 @@ class GroupPrinter {
     }
     allow_overwriting(node, printer);
     const int64_t steps = printer.space().elements() / printer.vector();
-    const int64_t blocks = quotient_rounded_up(steps, kThreads * kStepsOfAThread);
+    const int64_t blocks = quotient_rounded_up(steps, kGroupThreads * kStepsOfAThread);
     add_sums(printer, own, first_pointer, blocks);
     pieces_.push_back(fmt::format("{{{}, {}, {}, {}}}", blocks_,
                                   works_.number_of(work(*cluster, printer, own)), first_pointer, steps));
@@ -145,14 +145,14 @@ class GroupPrinter {
           "  const auto t{0} = combine_block<{1}, 1, {2}>(r{0}[0], 0, threadIdx.x, "
           "static_cast<{3}*>(scratch));\n"
           "  if (threadIdx.x == 0) sum_of_block<{3}>(sums, block, {0}, kPlaces) = t{0};\n",
-          k, reduction.operation, kThreads, accumulator);
+          k, reduction.operation, kGroupThreads, accumulator);
     }
     return text +
            fmt::format(
                "#pragma unroll\n  for (int n = 0; n < {}; ++n) {{\n"
                "    const int64 place = first + n * {} + threadIdx.x;\n    if (place >= steps) break;\n"
                "    const Index e = static_cast<Index>(place) * V;\n{}  }}\n",
-               kStepsOfAThread, kThreads, printer.step(!printer.reductions().empty())) +
+               kStepsOfAThread, kGroupThreads, printer.step(!printer.reductions().empty())) +
            ending;
   }
 
@@ -175,7 +175,7 @@ class GroupPrinter {
                                      "  void* const* at = pointers.at + piece.first_pointer;\n"
                                      "  const int64 first = int64{{block - piece.first_block}} * {};\n"
                                      "  switch (piece.work) {{\n{}  }}\n",
-                                     kThreads * kStepsOfAThread, cases));
+                                     kGroupThreads * kStepsOfAThread, cases));
     if (sums_.empty()) return text;
     cases.clear();
     for (size_t i = 0; i < combinations_.all().size(); ++i) {
@@ -193,9 +193,9 @@ class GroupPrinter {
 
   std::string entry(std::string_view name, const std::string& body) const {
     return entry_text(
-        name, kThreads,
+        name, kGroupThreads,
         fmt::format("const __grid_constant__ Pointers<{}> pointers, uint64* sums", arguments_.size()),
-        fmt::format("  __shared__ uint64 scratch[{}];\n", kThreads) + body);
+        fmt::format("  __shared__ uint64 scratch[{}];\n", kGroupThreads) + body);
   }
 
   const Node& group_;

@@ -4,6 +4,8 @@
 
 #include "tessera/base/rounding.h"
 
+#include "kernels/block_sizes.h"
+
 namespace tessera::cuda {
 
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
@@ -17,16 +19,14 @@ void add_run(GeneratedProgram& program, const PointerList& pointers, const std::
 
 void add_combine(GeneratedProgram& program, const Node& node, const std::vector<Combination>& all,
                  int64_t chunks) {
-  // As combine_chunks and combine_chunks_of_many want the threads and the results of a block.
-  constexpr int kThreads = 256;
-  constexpr int64_t kResultsOfABlock = 8;
   constexpr int64_t kMany = int64_t{1} << 15;
   PointerList pointers(node);
-  Launch launch{.entry = "combine", .threads = kThreads, .arguments = {}};
+  Launch launch{.entry = "combine", .threads = kCombineThreads, .arguments = {}};
   std::string text;
   for (const Combination& own : all) {
     const bool many = own.results >= kMany;
-    const int64_t blocks = quotient_rounded_up(own.results, many ? kThreads : kResultsOfABlock);
+    const int64_t blocks =
+        quotient_rounded_up(own.results, int64_t{many ? kCombineThreads : kCombineResults});
     text += fmt::format(
         "  if (block >= 0 && block < {}) combine_chunks{}<Sum>(block, {}, {}, {}, 1.0, {});\n"
         "  block -= {};\n",
@@ -35,7 +35,7 @@ void add_combine(GeneratedProgram& program, const Node& node, const std::vector<
     launch.blocks += blocks;
   }
   launch.arguments = pointers.arguments();
-  program.source += entry_text("combine", kThreads, pointers.parameters(),
+  program.source += entry_text("combine", kCombineThreads, pointers.parameters(),
                                "  int block = static_cast<int>(blockIdx.x);\n" + text);
   program.launches.push_back(std::move(launch));
 }

@@ -18,7 +18,7 @@ constexpr int64_t floats(int64_t count) {
 // Appends entry `run`, which calls `function` with a `structure` of the pointers. Blocks have a
 // multiprocessor each.
 void add_run(GeneratedProgram& program, const PointerList& pointers, const std::string& structure,
-             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads = 256,
+             std::string_view function, int64_t blocks, int64_t shared_bytes, int threads,
              Beginning beginning = Beginning::wait);
 
 // What is added up of parts [chunks, results] of floats: an output of the node.

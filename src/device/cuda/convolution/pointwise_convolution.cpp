@@ -11,6 +11,7 @@
 #include "tessera/device/common/roles.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
+#include "kernels/block_sizes.h"
 #include "kernels/pointwise_layout.h"
 
 namespace tessera::cuda {
@@ -76,7 +77,8 @@ struct PointwiseConvolutionProblem : PointwiseProblem {
                                        statistics, epilogue.bias.has_value(), epilogue.residual.has_value(),
                                        epilogue.activation != nullptr));
     add_run(program, pointers, fmt::format("PointwiseConvolutionPointers<{}>", device_type(type)),
-            "pointwise_convolution", blocks_of_slice(gpu) * slices(), bytes_of(stages * item_elements()));
+            "pointwise_convolution", blocks_of_slice(gpu) * slices(), bytes_of(stages * item_elements()),
+            kPointwiseThreads);
   }
 };
 

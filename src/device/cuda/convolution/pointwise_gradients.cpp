@@ -8,6 +8,7 @@
 #include "tessera/device/common/refusal.h"
 
 #include "device/cuda/convolution/pointwise_program.h"
+#include "kernels/block_sizes.h"
 #include "kernels/pointwise_layout.h"
 
 namespace tessera::cuda {
@@ -113,7 +114,7 @@ GeneratedProgram summed(const KernelRequest& request, const GpuTraits& gpu) {
                   float_literal(recompute ? body.recomputed[1].epsilon : 0)));
   add_run(program, pointers, fmt::format("SummedGradientsPointers<{}>", device_type(problem.type)),
           "summed_gradients", blocks * slices,
-          problem.bytes_of(problem.stages * problem.item_elements() + problem.others()));
+          problem.bytes_of(problem.stages * problem.item_elements() + problem.others()), kPointwiseThreads);
   std::vector<Combination> combinations;
   for (size_t sum = 0; sum <= problem.norms; ++sum)
     combinations.push_back({.offset = sum_parts + floats(static_cast<int64_t>(sum) * blocks * problem.inputs),
@@ -154,7 +155,7 @@ GeneratedProgram normalized(const KernelRequest& request, const GpuTraits& gpu) 
                   problem.inputs, problem.outputs, recompute,
                   float_literal(recompute ? body.recomputed->epsilon : 0)));
   add_run(program, pointers, fmt::format("NormalizedGradientsPointers<{}>", device_type(problem.type)),
-          "normalized_gradients", blocks, problem.shared_bytes());
+          "normalized_gradients", blocks, problem.shared_bytes(), kPointwiseThreads);
   program.workspace_bytes = floats(blocks * weights);
   add_combine(program, node, {{.offset = 0, .results = weights, .output = 1}}, blocks);
   return program;

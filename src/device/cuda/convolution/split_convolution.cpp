@@ -11,6 +11,7 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
+#include "kernels/block_sizes.h"
 #include "kernels/split_layout.h"
 
 namespace tessera::cuda {
@@ -103,7 +104,7 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
   GeneratedProgram program;
   program.source = problem.print(epilogue);
   add_run(program, pointers, "SplitConvolutionPointers<Problem>", "split_convolution",
-          problem.tiles() * problem.splits, split_bytes(problem.stages), 256,
+          problem.tiles() * problem.splits, split_bytes(problem.stages), kSplitThreads,
           problem.ahead ? Beginning::ahead : Beginning::wait);
   program.launches.back().cluster = static_cast<int>(problem.splits);
   return program;

@@ -12,6 +12,7 @@
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/codegen/partial_sums.h"
+#include "kernels/block_sizes.h"
 #include "kernels/pool_tile_layout.h"
 
 namespace tessera::cuda {
@@ -143,10 +144,9 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
                          quotient_rounded_up(geometry.input[2], geometry.strides[2]);
   Launch add = problem.launch("add", places, kBlocks, gpu);
   const int64_t results = 2 * problem.channels();
-  constexpr int kResultsOfABlock = 8;  // of combine_chunks
   Launch combine{.entry = "combine",
-                 .blocks = quotient_rounded_up(results, kResultsOfABlock),
-                 .threads = kThreads,
+                 .blocks = quotient_rounded_up(results, int64_t{kCombineResults}),
+                 .threads = kCombineThreads,
                  .arguments = {}};
   const int64_t totals = floats(add.blocks * results);
   PointerList of_sums(node);
@@ -164,7 +164,7 @@ GeneratedProgram backward(const Node& node, const GpuTraits& gpu) {
   GeneratedProgram program;
   program.workspace_bytes = totals + floats(results);
   program.source = problem.print() + entry_of("add", "add_unpooled") +
-                   entry_text("combine", kThreads, of_sums.parameters(),
+                   entry_text("combine", kCombineThreads, of_sums.parameters(),
                               fmt::format("  combine_chunks<Sum>({}, {}, {}, 1.0, {});\n", parts_name,
                                           results, add.blocks, totals_name),
                               1) +
