@@ -3,6 +3,7 @@
 #pragma once
 
 #include "block_sizes.h"
+#include "byte_products.cuh"
 #include "windows.cuh"
 
 namespace tessera {
@@ -10,12 +11,13 @@ namespace tessera {
 // Of bytes, which may be of two types, the sums are whole numbers of a third.
 template <typename T, typename A, typename B, typename P>
 __device__ void convolution(const P& p, const A* x, const B* weight, const T* bias, T* y) {
-  const typename P::index own_inputs = p.channels / p.groups;
+  constexpr typename P::index own_inputs = P().channels / P().groups;
   const typename P::index own_outputs = p.outputs / p.groups;
   for_each_element<typename P::index>(pixels(p, p.output) * p.outputs, [&](typename P::index index) {
     const auto to = place_of(index, p.output, p.outputs);
     const typename P::index first = to.channel / own_outputs * own_inputs;
-    Accumulator<T> sum = bias == nullptr ? Accumulator<T>(0) : Accumulator<T>(widen(bias[to.channel]));
+    using Wide = typename ProductSumOf<T, A>::type;
+    Wide sum = bias == nullptr ? Wide(0) : Wide(widen(bias[to.channel]));
     for (typename P::index i = 0; i < p.window[0]; ++i) {
       const typename P::index a = to.at[0] * p.strides[0] - p.padding[0] + i * p.dilations[0];
       if (a < 0 || a >= p.input[0]) continue;
@@ -27,8 +29,7 @@ __device__ void convolution(const P& p, const A* x, const B* weight, const T* bi
           if (c < 0 || c >= p.input[2]) continue;
           const A* from = x + index_of(to.image, a, b, c, first, p.input, p.channels);
           const B* by = weight + index_of(to.channel, i, j, k, 0, p.window, own_inputs);
-          for (typename P::index m = 0; m < own_inputs; ++m)
-            sum += Accumulator<T>(widen(from[m])) * widen(by[m]);
+          sum = add_products<own_inputs>(sum, from, by);
         }
       }
     }

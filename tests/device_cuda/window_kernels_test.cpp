@@ -42,6 +42,7 @@ TEST(CudaByteConvolutions, ArePlainLoops) {
     const Case own = case_of(convolution, /*extreme=*/false);
     EXPECT_EQ(compile(*own.graph, card)->nodes().back().kernel, "generated.convolution") << own.name;
     EXPECT_EQ(compile_candidates(*own.graph->nodes().back()), 1U) << own.name;
+    EXPECT_EQ(compile_candidates(*own.graph->nodes().back(), false, "a100"), 1U) << own.name;
   }
 }
 
