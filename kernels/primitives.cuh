@@ -18,6 +18,14 @@ struct UnsignedOf<uint8> {
   using type = uint32;
 };
 template <>
+struct UnsignedOf<int16> {
+  using type = uint32;
+};
+template <>
+struct UnsignedOf<uint16> {
+  using type = uint32;
+};
+template <>
 struct UnsignedOf<int32> {
   using type = uint32;
 };

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tessera/graph/operator.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace tessera::ops {
 namespace {
@@ -27,9 +27,15 @@ constexpr std::pair<OperatorClass, const char*> kClasses[] = {
 };
 
 constexpr std::pair<TypeSet, const char*> kTypeSets[] = {
-    {kFloatingTypes, "floating"}, {kIndexTypes, "index"},       {kIntegerTypes, "integer"},
-    {kNumericTypes, "numeric"},   {kComputedTypes, "computed"}, {kRealTypes, "real"},
+    {kFloatingTypes, "floating"},
+    {kIndexTypes, "index"},
+    {kIntegerTypes, "integer"},
+    {kNumericTypes, "numeric"},
+    {kComputedTypes, "computed"},
+    {kRealTypes, "real"},
     {kAnyTypes, "any"},
+    {kArithmeticTypes, "arithmetic"},
+    {kArithmeticTypes | kBooleanTypes, "arithmetic or bool"},
 };
 
 std::string describe(TypeSet types) {
@@ -108,9 +114,10 @@ std::string operators_markdown() {
       "[adding_an_operator.md](adding_an_operator.md).\n\n"
       "Types: *floating* is fp32, fp64, fp16, bf16; *index* is int32, int64; *integer* is int8, uint8, "
       "int32, "
-      "int64;\n*numeric* is floating or integer; *computed* is numeric or bool; *real* is any that is not "
-      "complex; *any* are all\n[element types](graph_text.md). An attribute without a default is "
-      "required.\n\n"
+      "int64;\n*numeric* is floating or integer; *arithmetic* is numeric, int16, uint16 or uint32; "
+      "*computed* is "
+      "numeric or bool;\n*real* is any that is not complex; *any* are all [element types](graph_text.md). An "
+      "attribute without a default is\nrequired.\n\n"
       "Neighboring elementwise operators and the reductions after them become clusters, which compute in "
       "fp32 and round to 16\nbits once, at the end. Of 16-bit operands `floor`, `ceil`, `round`, casts to "
       "integers and comparisons inside a cluster\nsee what is not rounded yet: where it lies next to a step, "

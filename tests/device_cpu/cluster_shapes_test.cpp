@@ -1,6 +1,7 @@
 // Broadcasts and reductions over shapes that cross the bounds of tiles, rows and threads.
 #include "device_cpu/cpu_case.h"
 #include "support/decisive_inputs.h"
+#include "support/integer_arithmetic.h"
 
 namespace tessera::testing {
 namespace {
@@ -30,8 +31,9 @@ TEST(ClusterShapes, Broadcasts) {
       {{0, 5}, {5}},
       {{70, 1, 70}, {70, 70, 1}},
   };
-  for (DataType type : {DataType::fp32, DataType::fp64, DataType::fp16, DataType::bf16, DataType::int8,
-                        DataType::int32, DataType::int64}) {
+  for (DataType type :
+       {DataType::fp32, DataType::fp64, DataType::fp16, DataType::bf16, DataType::int8, DataType::int32,
+        DataType::int64, DataType::int16, DataType::uint16, DataType::uint32}) {
     for (const auto& [a, b] : shapes) {
       const Case own =
           text_case("graph subtract(input %a: " + typed(type, a) + ", input %b: " + typed(type, b) +
@@ -39,6 +41,16 @@ TEST(ClusterShapes, Broadcasts) {
                     3, -50, 50);
       expect_as_reference(own, OperatorClass::elementwise, {.magnitude = 100});
     }
+  }
+}
+
+TEST(ClusterShapes, IntegersWrapInsideAClusterToo) {
+  for (const DataType type : kIntegersOfAllSizes) {
+    const Case own = integer_arithmetic(type);
+    const Tolerances exact(own.graph->outputs().size());
+    expect_as_reference(own, exact);
+    expect_as_reference(own, exact, true);
+    EXPECT_EQ(run_on_cpu(own, true).kernels, std::vector<std::string>{"loops.cluster"}) << own.name;
   }
 }
 

@@ -73,6 +73,19 @@ TEST(Elementwise, IntegersAreExactAndWrap) {
   const Tensor bytes = run_operator(
       "add", {Tensor::from<uint8_t>({1}, {uint8_t{250}}), Tensor::from<uint8_t>({1}, {uint8_t{10}})})[0];
   EXPECT_EQ(bytes.at(0), 4);
+  const auto made = [](const char* name, DataType type, double a, double b) {
+    return run_operator(name, {Tensor::from_doubles(type, {1}, std::vector{a}),
+                               Tensor::from_doubles(type, {1}, std::vector{b})})[0]
+        .at(0);
+  };
+  EXPECT_EQ(made("add", DataType::int16, 32767, 2), -32767);
+  EXPECT_EQ(made("subtract", DataType::uint16, 1, 3), 65534);
+  EXPECT_EQ(made("multiply", DataType::uint16, 65535, 65535), 1);
+  EXPECT_EQ(made("multiply", DataType::uint32, 4294967295.0, 4294967295.0), 1);
+  EXPECT_EQ(made("divide", DataType::int16, -32768, -1), -32768);
+  EXPECT_EQ(made("divide", DataType::uint32, 4294967295.0, 2), 2147483647);
+  EXPECT_EQ(made("maximum", DataType::uint32, 4294967295.0, 2), 4294967295.0);
+  EXPECT_EQ(made("less", DataType::uint32, 4294967295.0, 2), 0);
 }
 
 TEST(Elementwise, IntegerDivisionIsDefinedForEveryInput) {

@@ -41,7 +41,8 @@ inline constexpr TypeSet kIndexTypes{DataType::int32, DataType::int64};
 inline constexpr TypeSet kIntegerTypes{DataType::int8, DataType::uint8, DataType::int32, DataType::int64};
 inline constexpr TypeSet kNumericTypes = kFloatingTypes | kIntegerTypes;
 inline constexpr TypeSet kBooleanTypes{DataType::boolean};
-// Those that arithmetic and comparisons know. The others are stored, moved and cast.
+// Those that arithmetic and comparisons know; operators of two elements take some more. The others are
+// stored, moved and cast.
 inline constexpr TypeSet kComputedTypes = kNumericTypes | kBooleanTypes;
 inline constexpr TypeSet kComplexTypes{DataType::complex64, DataType::complex128};
 inline constexpr TypeSet kAnyTypes = [] {

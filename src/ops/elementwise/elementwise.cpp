@@ -119,9 +119,9 @@ OperatorSchema binary_primitive(const BinaryPrimitive& description) {
   };
   schema.examples = {example({4, 7}, {4, 7}, type), example({4, 7}, {7}, type), example({}, {3}, type),
                      example({5, 1, 3}, {2, 1}, type)};
-  if (description.types.contains(DataType::int32)) {
-    schema.examples.push_back(example({6}, {6}, DataType::int32));
-    schema.examples.push_back(example({6}, {6}, DataType::int64));
+  for (const DataType integer :
+       {DataType::int32, DataType::int64, DataType::int16, DataType::uint16, DataType::uint32}) {
+    if (description.types.contains(integer)) schema.examples.push_back(example({6}, {6}, integer));
   }
   return schema;
 }

@@ -11,6 +11,10 @@
 
 namespace tessera::ops {
 
+// Those that operators of two elements know: all integers that int64 holds.
+inline constexpr TypeSet kArithmeticTypes =
+    kNumericTypes | TypeSet{DataType::int16, DataType::uint16, DataType::uint32};
+
 // A primitive of one input: every device has one loop for it.
 struct UnaryPrimitive {
   std::string name;
@@ -37,7 +41,7 @@ struct BinaryPrimitive {
   std::function<std::pair<Value*, Value*>(Value* a, Value* b, Value* y, Value* dy)> gradient = {};
   double low = -2;
   double high = 2;
-  TypeSet types = kNumericTypes;
+  TypeSet types = kArithmeticTypes;
   bool makes_boolean = false;
   Traits traits = {};
 };

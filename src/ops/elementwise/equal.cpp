@@ -9,7 +9,7 @@ const OperatorRegistration kRegistration{binary_primitive({
                      "Makes booleans.",
     .scalar = [](double a, double b) -> double { return a == b ? 1 : 0; },
     .integer = [](int64_t a, int64_t b) -> int64_t { return a == b ? 1 : 0; },
-    .types = kComputedTypes,
+    .types = kArithmeticTypes | kBooleanTypes,
     .makes_boolean = true,
 })};
 
