@@ -63,14 +63,13 @@ void reduce(const Node& node, Communicator& communicator, std::span<const void* 
 struct Collective {
   std::string_view name;
   Run run;
-  bool in_place;  // an output may be written over the input of its number
 };
 
-constexpr Collective kCollectives[] = {{"all_reduce", all_reduce, true},
-                                       {"reduce_scatter", reduce_scatter, false},
-                                       {"all_gather", all_gather, false},
-                                       {"broadcast", broadcast, true},
-                                       {"reduce", reduce, true}};
+constexpr Collective kCollectives[] = {{"all_reduce", all_reduce},
+                                       {"reduce_scatter", reduce_scatter},
+                                       {"all_gather", all_gather},
+                                       {"broadcast", broadcast},
+                                       {"reduce", reduce}};
 
 const Collective* find_collective(const Node& node) {
   for (const Collective& collective : kCollectives) {
@@ -89,7 +88,7 @@ class CommunicationKernel : public Kernel {
         host_accessible_(host_accessible) {}
 
   bool may_overwrite(size_t output, size_t input) const override {
-    return collective_.in_place && output == input;
+    return node_.schema().traits.in_place && output == input;
   }
   bool recordable() const override { return false; }
 

@@ -88,15 +88,13 @@ bool bucket_reductions(Graph& graph, const PassContext& context) {
   const int64_t bytes = context.options.bucket_bytes.value_or(context.target.bucket_bytes);
   if (bytes == 0) return false;
   bool changed = false;
-  for (const char* collective : {"all_reduce", "reduce_scatter", "all_gather"}) {
-    for (Node* node : sized_collectives(graph, collective)) {
-      if (node->inputs().size() == 1) continue;
-      std::vector<Bucket> buckets = buckets_of(*node, bytes, Readiness(graph));
-      split_first(*node, bytes, buckets);
-      if (buckets.size() == 1) continue;
-      split(graph, node, buckets);
-      changed = true;
-    }
+  for (Node* node : sized_collectives(graph)) {
+    if (node->inputs().size() == 1) continue;
+    std::vector<Bucket> buckets = buckets_of(*node, bytes, Readiness(graph));
+    split_first(*node, bytes, buckets);
+    if (buckets.size() == 1) continue;
+    split(graph, node, buckets);
+    changed = true;
   }
   return changed;
 }

@@ -126,7 +126,8 @@ bool join_reductions(Graph& graph, const PassContext& context) {
   const int64_t alignment = context.target.joined_reduction_alignment;
   if (alignment == 0) return false;
   bool changed = false;
-  for (Node* node : sized_collectives(graph, "all_reduce")) {
+  for (Node* node : sized_collectives(graph)) {
+    if (node->operator_name() != "all_reduce") continue;
     std::set<DataType> types;
     for (const Value* input : node->inputs()) types.insert(input->data_type());
     std::vector<Parts> parts;

@@ -167,5 +167,20 @@ TEST_P(OperatorTest, BroadcastsExactlyWhereItSaysSo) {
   }
 }
 
+// What is made in place has the place of its operand; what adds nothing up takes booleans, and nothing else
+// does.
+TEST_P(OperatorTest, CollectivesAreWhatTheirTraitsSay) {
+  const Traits& traits = schema().traits;
+  if (schema().operator_class != OperatorClass::communication) {
+    EXPECT_FALSE(traits.in_place || traits.moves_only);
+    return;
+  }
+  Graph graph("three_ranks");
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {3, 2}});
+  const Node* node = graph.add_node(schema().name, {x}, {{"ranks", 3}}, "y");
+  EXPECT_TRUE(!traits.in_place || node->output()->type() == x->type());
+  EXPECT_EQ(traits.moves_only, schema().inputs.front().types.contains(DataType::boolean));
+}
+
 }  // namespace
 }  // namespace tessera::testing

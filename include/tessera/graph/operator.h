@@ -163,6 +163,9 @@ struct Traits {
   bool view = false;            // its result is its input's memory, whatever the shapes
   bool random = false;          // another result at each run
   ReductionKind reduction = ReductionKind::none;  // of all elements along its attribute `axes`
+  // Of a collective.
+  bool in_place = false;    // each result may be made where the operand of its number lies
+  bool moves_only = false;  // without arithmetic: bytes, of whatever type
 };
 
 // Every member has an initializer, so that a registration leaves out what it does not need.

@@ -21,6 +21,7 @@ OperatorSchema schema_all_gather() {
                  "Of each input the rows of all ranks, one rank's after the other's; all ranks get all. The "
                  "inputs travel together.",
                  kComputedTypes);
+  schema.traits.moves_only = true;
   take_several(schema);
   schema.infer = infer_all_gather;
   schema.gradient = gradient_all_gather;

@@ -35,6 +35,7 @@ OperatorSchema schema_all_reduce() {
       "same bits. The inputs travel together. 16-bit types are added in fp32 and rounded once; a NaN of any "
       "rank is the result.",
       kNumericTypes);
+  schema.traits.in_place = true;
   take_several(schema);
   schema.attributes.push_back(reduction_attribute("`sum`, `mean`, `maximum` or `minimum`"));
   schema.infer = infer_all_reduce;

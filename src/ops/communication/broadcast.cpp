@@ -8,6 +8,7 @@ const OperatorRegistration kRegistration{
                        .documentation = "The x of one rank, for all; the others' is not read.",
                        .types = kComputedTypes,
                        .root = "the rank whose x it is",
+                       .moves_only = true,
                        .gradient = reduce})};
 
 }  // namespace

@@ -120,6 +120,8 @@ OperatorExample collective_example_of_several(const std::vector<Shape>& shapes) 
 
 OperatorSchema rooted_collective(const RootedCollective& description) {
   OperatorSchema schema = collective(description.name, description.documentation, description.types);
+  schema.traits.in_place = true;
+  schema.traits.moves_only = description.moves_only;
   schema.attributes.push_back({.name = "root",
                                .kind = AttributeKind::integer,
                                .default_value = 0,

@@ -26,6 +26,7 @@ struct RootedCollective {
   std::string documentation;
   TypeSet types;
   std::string root;  // what it is, for the attribute's documentation
+  bool moves_only = false;
   Value* (*gradient)(Value* dy, const RankGroup& group, int64_t root);
 };
 OperatorSchema rooted_collective(const RootedCollective& description);

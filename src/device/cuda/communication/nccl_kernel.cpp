@@ -57,10 +57,6 @@ ncclRedOp_t operation_of(Reduction reduction) {
   return ncclSum;
 }
 
-bool moves_only(const Node& node) {
-  return node.operator_name() == "all_gather" || node.operator_name() == "broadcast";
-}
-
 size_t bytes_of(const Value& value) {
   return static_cast<size_t>(value.type().bytes());
 }
@@ -74,19 +70,18 @@ class NcclKernel : public Kernel {
   NcclKernel(const Node& node, std::shared_ptr<NcclGroup> group) : node_(node), group_(std::move(group)) {}
 
   bool may_overwrite(size_t output, size_t input) const override {
-    const std::string& name = node_.operator_name();
-    return output == input && (name == "all_reduce" || name == "broadcast" || name == "reduce");
+    return node_.schema().traits.in_place && output == input;
   }
 
   void run(const KernelArguments& arguments) override {
     static_cast<CudaQueue&>(arguments.queue).context().enter();
-    const std::string& name = node_.operator_name();
-    if (name == "all_reduce" || name == "reduce_scatter" || name == "all_gather") return run_parts(arguments);
+    if (node_.schema().operand(0).variadic) return run_parts(arguments);
     if (node_.output()->type().element_count() == 0) return;
     const void* x = arguments.inputs[0];
     void* y = arguments.outputs[0];
     const CUstream stream = stream_of(arguments.queue);
     ncclComm_t group = group_->handle();
+    const std::string& name = node_.operator_name();
     if (name == "broadcast") {
       group_->check(nccl().ncclBroadcast_(x, y, bytes_of(*node_.output()), ncclUint8, root(), group, stream),
                     name);
@@ -133,7 +128,7 @@ class NcclKernel : public Kernel {
 }  // namespace
 
 std::string nccl_refusal(const Node& node) {
-  if (moves_only(node)) return "";
+  if (node.schema().traits.moves_only) return "";
   const Reduction reduction = reduction_of(node);
   const bool is_extremum = reduction == Reduction::maximum || reduction == Reduction::minimum;
   for (const Value* input : node.inputs()) {
