@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <dnnl.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "device_cpu/cpu_case.h"

@@ -1,5 +1,8 @@
 // ConvInteger beside its plainest loop: with zero points that are known, that are given at each run, or that
 // are none, and padding of which the image's zero point says what it is.
+#include <map>
+#include <span>
+
 #include "tessera/graph/operator.h"
 
 #include "onnx/model.h"

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "ops/contraction/convolution_shapes.h"
 #include "ops/contraction/factors.h"
 

@@ -8,6 +8,7 @@ namespace {
 
 template <typename T>
 void widen(const T* from, int64_t step, int64_t count, int64_t step_of_result, int16_t* to) {
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 in a wider type is its sign extension
   for (int64_t i = 0; i < count; ++i) to[i * step_of_result] = from[i * step];
 }
 
