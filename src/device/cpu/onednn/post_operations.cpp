@@ -24,11 +24,6 @@ bool has_groups(const Node& node) {
   return node.operator_name() == "convolution" && node.attributes().integer("groups") > 1;
 }
 
-bool has_avx512() {
-  constexpr auto kCore = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kCore) == kCore;
-}
-
 std::optional<Activation> activation_of(const Node& node, memory::data_type type) {
   const std::string& name = node.operator_name();
   refuse_unless(name != "relu6" && name != "clip" && name != "hard_sigmoid",
@@ -69,9 +64,9 @@ void append_post_operations(const Node& node, const FusedChain& chain, const mem
     const std::string& name = step.node->operator_name();
     if (step.other == nullptr) {
       const std::optional<Activation> activation = activation_of(*step.node, result.get_data_type());
-      refuse_unless(
-          name != "sigmoid" || !has_groups(*chain.main) || has_avx512(),
-          "sigmoid of oneDNN 3.2 after a convolution's groups makes a number of NaN without AVX-512");
+      // Alone it does so without AVX-512, and after a relu with it.
+      refuse_unless(name != "sigmoid" || !has_groups(*chain.main),
+                    "sigmoid of oneDNN 3.2 after a convolution's groups makes a number of NaN");
       refuse_unless(activation.has_value(), "no post-operation for {}", name);
       operations.append_eltwise(activation->kind, activation->alpha, activation->beta);
       continue;
