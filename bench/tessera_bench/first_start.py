@@ -1,0 +1,71 @@
+"""bench/first_start: how long the first start of a training on a GPU takes, with kernels tuned and none of our files kept.
+
+Three processes, one after another: the first of a machine, for which the disk gives NVIDIA's libraries, if nothing has read them
+since it was started; another that finds none of our files; and one that finds those of the second. What counts is the time from a
+network to its first step ("compiled in" of tessera bench). A line of JSON for each goes to bench/results/DATE-first-start.jsonl.
+"""
+
+import argparse
+import json
+import pathlib
+import shlex
+import statistics
+import sys
+import tempfile
+
+from . import machine, ours, report
+from .several_gpus import say
+
+COMMAND = (
+    "{program} bench {network} --batch {batch} --train --precision fp16 --nondeterministic --device {device} "
+    "--tune --tuning-file {folder}/tuning --json --iterations 30 --warmup 10"
+)
+STARTS = (("none, the first start of the machine", "first"), ("none", "second"), ("kept", "second"))
+
+
+def run(options, folder, caches):
+    fields = {name: shlex.quote(str(value)) for name, value in vars(options).items()}
+    command = shlex.split(COMMAND.format(**fields, folder=shlex.quote(str(folder))))
+    text, peak, seconds = ours.execute(command, options.threads, environment={"TESSERA_CUDA_CACHE": str(folder / "cache")})
+    told = json.loads(text)
+    line = {
+        "kind": "alone",
+        "case": f"{options.device}/{options.network}-train-b{options.batch}-fp16",
+        "precision": "fp16",
+        "deterministic": False,
+        "options": f"--tune --tuning-file ({'known' if caches == 'kept' else 'new'})",
+        "caches": caches,
+        "process_seconds": seconds,
+        "process_peak_bytes": peak,
+    }
+    return told | line | {"milliseconds": statistics.median(told["milliseconds"])}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="bench/first_start", description=__doc__.partition(": ")[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("network", nargs="?", default="resnet50", help="%(default)s")
+    parser.add_argument("--batch", type=int, default=256, help="%(default)s")
+    parser.add_argument("--device", default="cuda", help="%(default)s")
+    parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM)
+    parser.add_argument("--threads", type=int, default=len(machine.CORES), help="of the program (%(default)s)")
+    parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
+    options = parser.parse_args(arguments)
+    moment = report.now()
+    with tempfile.TemporaryDirectory(prefix="tessera-first-start-") as root:
+        for caches, place in STARTS:
+            folder = pathlib.Path(root) / place
+            folder.mkdir(exist_ok=True)
+            try:
+                line = run(options, folder, caches)
+            except (ours.OursError, OSError, ValueError, KeyError) as error:
+                say(f"first_start: {error}")
+                return 1
+            say(f"{line['case']}, our files {caches}: compiled in {line['compile_seconds']:.1f} s, {line['milliseconds']:.3f} ms")
+            line |= {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": ours.versions(options)}
+            report.append(line, options.results / f"{moment[:10]}-first-start.jsonl")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

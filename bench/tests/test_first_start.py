@@ -1,0 +1,52 @@
+"""bench/first_start with a program whose answers are given."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from stand_ins import StandInTest  # noqa: E402
+from tessera_bench import first_start  # noqa: E402
+
+# It compiles in 9 s where it finds no file of its own, and in 0.5 s where it does.
+PROGRAM = """#!/bin/sh
+case "$*" in
+  bench*) ;;
+  *) echo '{"version": "0.1", "devices": []}'; exit ;;
+esac
+seconds=9
+if [ -e "$TESSERA_CUDA_CACHE" ]; then seconds=0.5; fi
+touch "$TESSERA_CUDA_CACHE"
+echo "{\\"compile_seconds\\": $seconds, \\"milliseconds\\": [3, 2, 9], \\"device_model\\": \\"NVIDIA H100\\", \\"train\\": true}"
+"""
+
+
+class FirstStartTest(StandInTest):
+    def measure(self, program, code=0):
+        said = io.StringIO()
+        words = ["--batch", "8", "--results", str(self.root), "--program", self.write_program("program", program)]
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(first_start.main(words), code)
+        paths = list(self.root.glob("*-first-start.jsonl"))
+        return said.getvalue(), [json.loads(text) for path in paths for text in path.read_text().splitlines()]
+
+    def test_two_starts_find_nothing_and_the_third_what_the_second_left(self):
+        said, lines = self.measure(PROGRAM)
+        self.assertEqual([line["compile_seconds"] for line in lines], [9, 9, 0.5])
+        self.assertEqual([line["caches"] for line in lines], ["none, the first start of the machine", "none", "kept"])
+        self.assertEqual([line["options"].split()[-1] for line in lines], ["(new)", "(new)", "(known)"])
+        self.assertEqual({(line["case"], line["milliseconds"]) for line in lines}, {("cuda/resnet50-train-b8-fp16", 3)})
+        self.assertIn("our files kept: compiled in 0.5 s", said)
+
+    def test_a_program_that_fails(self):
+        said, lines = self.measure("#!/bin/sh\necho broken >&2\nexit 5\n", code=1)
+        self.assertEqual(lines, [])
+        self.assertIn("ended with status 5: broken", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
