@@ -96,7 +96,7 @@ def main(arguments=None):
     for i, mebibytes in enumerate(options.mebibytes):
         rows = [side[i] for side in line["sides"].values()]
         print(f"{mebibytes:<9g}" + "".join(f"{row['milliseconds']:>14.4f}{row['bus_gigabytes_per_second']:>12.1f}" for row in rows))
-    line |= {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": ours.versions(options)}
+    line |= ours.origin(options, moment)
     report.append(line, options.results / f"{moment[:10]}-exchanges.jsonl")
     return int(bool(line["errors"]))
 

@@ -52,6 +52,7 @@ def main(arguments=None):
     parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
     options = parser.parse_args(arguments)
     moment = report.now()
+    origin = ours.origin(options, moment)
     with tempfile.TemporaryDirectory(prefix="tessera-first-start-") as root:
         for caches, place in STARTS:
             folder = pathlib.Path(root) / place
@@ -62,8 +63,7 @@ def main(arguments=None):
                 say(f"first_start: {error}")
                 return 1
             say(f"{line['case']}, our files {caches}: compiled in {line['compile_seconds']:.1f} s, {line['milliseconds']:.3f} ms")
-            line |= {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": ours.versions(options)}
-            report.append(line, options.results / f"{moment[:10]}-first-start.jsonl")
+            report.append(line | origin, options.results / f"{moment[:10]}-first-start.jsonl")
     return 0
 
 

@@ -108,7 +108,7 @@ def main(arguments=None):
         moment = report.now()
         with tempfile.TemporaryDirectory(prefix="tessera-generation-") as folder:
             line = run_case(network, options, folder)
-        line |= {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": ours.versions(options)}
+        line |= ours.origin(options, moment)
         report.append(line, options.results / f"{moment[:10]}-generation.jsonl")
         failed = failed or bool(line["errors"])
     return int(failed)

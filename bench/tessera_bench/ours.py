@@ -134,6 +134,11 @@ class Ours:
         self.folder.cleanup()
 
 
+def origin(options, moment):
+    """Where a line of results comes from."""
+    return {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": versions(options)}
+
+
 def versions(options):
     """The program's, those of its devices' libraries, and the GPU; what else the doctor says names paths of the machine."""
     try:

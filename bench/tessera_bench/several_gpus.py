@@ -217,8 +217,7 @@ def main(arguments=None):
             line = run_case(name, gpus, options, folder)
             failed = failed or bool(line["errors"])
             print(json.dumps(line), flush=True)
-            line |= {"time": report.now(), "commit": machine.commit()}
-            line |= {"machine": machine.describe(options.threads), "versions": ours.versions(options)}
+            line |= ours.origin(options, report.now())
             report.append(line, options.results / f"{line['time'][:10]}-several-gpus.jsonl")
     return 1 if failed else 0
 

@@ -1,52 +1,31 @@
 #include "cli/named_network.h"
 
-#include <optional>
+#include <memory>
 
 #include "tessera/base/error.h"
-#include "tessera/compile/batch_memory.h"
 #include "tessera/data/loader.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 
+#include "cli/endless_batches.h"
 #include "cli/subject.h"
 
 namespace tessera::cli {
 namespace {
 
-// Synthetic images as a training reads them: as bytes, by a loader.
-class LoadedImages {
- public:
-  LoadedImages(const models::ClassifierOptions& options, const ModelArguments& arguments,
-               std::shared_ptr<Device> device)
-      : loader_(dataset(options, arguments.batch), {.batch_size = arguments.batch,
-                                                    .workers = arguments.loader_workers,
-                                                    .augmentation = {.horizontal_flip = true}}),
-        memory_(std::make_shared<BatchMemory>(std::move(device))) {}
-
-  Feeds next() {
-    std::optional<data::Batch> batch = stream_ != nullptr ? stream_->next() : std::nullopt;
-    if (!batch.has_value()) {
-      stream_ = loader_.open_into(memory_, {.epoch = epoch_++});
-      batch = stream_->next();
-    }
-    return std::move(batch->fields);
-  }
-
- private:
-  static std::shared_ptr<const data::Dataset> dataset(const models::ClassifierOptions& options,
-                                                      int64_t batch) {
-    constexpr int64_t kBatches = 1024;
-    return std::make_shared<data::SyntheticDataset>(
-        data::SyntheticOptions{.size = kBatches * batch,
-                               .image_shape = {options.image_size, options.image_size, options.channels},
-                               .classes = options.classes});
-  }
-
-  data::Loader loader_;
-  std::shared_ptr<const BatchMemory> memory_;
-  std::unique_ptr<data::Stream> stream_;
-  int64_t epoch_ = 0;
-};
+// Synthetic images as a training reads them: as bytes.
+std::shared_ptr<const data::Source> synthetic_images(const models::ClassifierOptions& options,
+                                                     const ModelArguments& arguments) {
+  constexpr int64_t kBatches = 1024;
+  const auto dataset = std::make_shared<data::SyntheticDataset>(
+      data::SyntheticOptions{.size = kBatches * arguments.batch,
+                             .image_shape = {options.image_size, options.image_size, options.channels},
+                             .classes = options.classes});
+  return std::make_shared<data::Loader>(dataset,
+                                        data::LoaderOptions{.batch_size = arguments.batch,
+                                                            .workers = arguments.loader_workers,
+                                                            .augmentation = {.horizontal_flip = true}});
+}
 
 class NamedNetwork : public Subject {
  public:
@@ -89,9 +68,10 @@ class NamedNetwork : public Subject {
   }
 
   std::function<Feeds()> loader(const CompiledModel& compiled) const override {
-    return [images = std::make_shared<LoadedImages>(network_.options, arguments(), compiled.device)] {
-      return images->next();
-    };
+    const auto images = std::make_shared<EndlessBatches>(
+        arguments().model, synthetic_images(network_.options, arguments()), data::Partition{},
+        SymbolBindings{{"batch", arguments().batch}}, compiled.device);
+    return [images, &graph = *compiled.step.graph] { return images->next(graph); };
   }
 
  private:

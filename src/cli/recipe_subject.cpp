@@ -8,8 +8,9 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
-#include "tessera/compile/batch_memory.h"
 #include "tessera/recipe/run.h"
+
+#include "cli/endless_batches.h"
 
 namespace tessera::cli {
 namespace {
@@ -42,53 +43,6 @@ size_t phase_of(const std::vector<train::Phase>& phases, const std::string& name
        did_you_mean(name, names),
        names.empty() ? "one, without a name" : fmt::format("{}", fmt::join(names, ", ")));
 }
-
-// The recipe's batches of those sizes, epoch after epoch.
-class RecipeBatches {
- public:
-  RecipeBatches(const ModelArguments& arguments, std::shared_ptr<const data::Source> source,
-                SymbolBindings sizes, const std::shared_ptr<Device>& device)
-      : model_(arguments.model),
-        partition_{arguments.ranks.rank, arguments.ranks.count},
-        source_(std::move(source)),
-        sizes_(std::move(sizes)),
-        memory_(std::make_shared<BatchMemory>(device)),
-        stream_(source_->open_into(memory_, {}, partition_)) {}
-
-  // What the graph reads of the next one.
-  Feeds next(const Graph& graph) {
-    const data::Batch batch = next_batch();
-    Feeds fields;
-    for (const auto& input : graph.inputs()) {
-      const auto field = batch.fields.find(input->name());
-      if (input->role() == InputRole::input && field != batch.fields.end()) fields.insert(*field);
-    }
-    return fields;
-  }
-
- private:
-  data::Batch next_batch() {
-    for (;;) {
-      while (std::optional<data::Batch> batch = stream_->next()) {
-        if (batch->sizes != sizes_) continue;
-        found_ = true;
-        return std::move(*batch);
-      }
-      require(found_, ErrorCode::invalid_argument, "{}: the data has not one batch", model_);
-      found_ = false;
-      stream_ = source_->open_into(memory_, {.epoch = ++epoch_}, partition_);
-    }
-  }
-
-  std::string model_;
-  data::Partition partition_;
-  std::shared_ptr<const data::Source> source_;
-  SymbolBindings sizes_;
-  std::shared_ptr<const BatchMemory> memory_;
-  std::unique_ptr<data::Stream> stream_;
-  int64_t epoch_ = 0;
-  bool found_ = false;  // one in this epoch
-};
 
 class RecipeSubject : public Subject {
  public:
@@ -132,7 +86,7 @@ class RecipeSubject : public Subject {
 
   Feeds inputs(const CompiledModel& compiled) const override {
     const Graph& graph = *compiled.step.graph;
-    Feeds inputs = RecipeBatches(arguments(), workload_.training(), sizes(), compiled.device).next(graph);
+    Feeds inputs = batches(compiled).next(graph);
     for (const auto& input : graph.inputs()) {
       // What is no field of a batch is a learning rate.
       if (input->role() == InputRole::input)
@@ -142,12 +96,17 @@ class RecipeSubject : public Subject {
   }
 
   std::function<Feeds()> loader(const CompiledModel& compiled) const override {
-    const auto batches =
-        std::make_shared<RecipeBatches>(arguments(), workload_.training(), sizes(), compiled.device);
-    return [batches, &graph = *compiled.step.graph] { return batches->next(graph); };
+    return [all = std::make_shared<EndlessBatches>(batches(compiled)), &graph = *compiled.step.graph] {
+      return all->next(graph);
+    };
   }
 
  private:
+  EndlessBatches batches(const CompiledModel& compiled) const {
+    const nn::Ranks& ranks = arguments().ranks;
+    return {arguments().model, workload_.training(), {ranks.rank, ranks.count}, sizes(), compiled.device};
+  }
+
   // As the data gives them; where only the batch's size is open the recipe says it, and no data is needed.
   SymbolBindings sizes() const {
     std::set<std::string> symbols;

@@ -5,6 +5,7 @@
 #include "tessera/recipe/run.h"
 #include "tessera/tasks/texts.h"
 
+#include "support/digit_text.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -21,19 +22,7 @@ class CountingTexts : public tasks::TextsInMemory {
 
   int64_t vocabulary() const override { return kDigits; }
   tasks::TextCoding coding() const override {
-    return {.start = {0},
-            .tokens =
-                [](std::string_view text) {
-                  std::vector<int32_t> tokens;
-                  for (const char digit : text) tokens.push_back(digit - '0');
-                  return tokens;
-                },
-            .text =
-                [](std::span<const int32_t> tokens) {
-                  std::string text;
-                  for (const int32_t token : tokens) text += static_cast<char>('0' + token);
-                  return text;
-                }};
+    return {.start = {0}, .tokens = digit_tokens, .text = digit_text};
   }
   std::function<std::string(int64_t token)> shown() const override {
     return [](int64_t token) { return std::to_string(token); };

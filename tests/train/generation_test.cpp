@@ -9,6 +9,7 @@
 #include "tessera/tasks/language_model.h"
 #include "tessera/train/trainer.h"
 
+#include "support/digit_text.h"
 #include "support/expect_error.h"
 #include "train/tiny.h"
 
@@ -112,18 +113,8 @@ train::Serving serving(train::Trainer& trainer) {
 train::TextContinuation digits() {
   return {.window = kRow - 1,
           .start = {4},
-          .tokens =
-              [](std::string_view text) {
-                std::vector<int32_t> tokens;
-                for (const char digit : text) tokens.push_back(digit - '0');
-                return tokens;
-              },
-          .text =
-              [](std::span<const int32_t> tokens) {
-                std::string text;
-                for (const int32_t token : tokens) text += static_cast<char>('0' + token);
-                return text;
-              },
+          .tokens = digit_tokens,
+          .text = digit_text,
           .passes = [](int64_t capacity) { return tasks::language_model_passes(kNetwork, capacity); }};
 }
 

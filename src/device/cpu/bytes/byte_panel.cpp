@@ -1,15 +1,15 @@
 #include "device/cpu/bytes/byte_panel.h"
 
 #include <cstring>
-#include <type_traits>
 
-#include "device/cpu/convolution/panel_product.h"
 #include "device/cpu/runtime/highway_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/bytes/byte_panel.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "device/cpu/convolution/panel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {
@@ -33,9 +33,6 @@ void multiply(const BytePanel& p) {
 
 using Sums = hn::ScalableTag<int32_t>;
 using Factors = hn::Repartition<int16_t, Sums>;
-
-// As those of panel_product.cpp.
-constexpr int kMostVectors = HWY_MAX_BYTES >= 64 ? 4 : 2;
 
 template <int kRows, int kWidth>
 void multiply_block(const BytePanel& p, const int16_t* left, int32_t* to) {
@@ -65,30 +62,11 @@ void multiply_block(const BytePanel& p, const int16_t* left, int32_t* to) {
   }
 }
 
-template <int kWidth>
-void multiply_rows(const BytePanel& p) {
-  int64_t i = 0;
-  const auto step = [&](auto rows) {
-    for (; i + rows <= p.rows; i += rows)
-      multiply_block<rows, kWidth>(p, p.left + i * p.row, p.sums + i * p.panel);
-  };
-  step(std::integral_constant<int, kPanelRows>());
-  step(std::integral_constant<int, 4>());
-  step(std::integral_constant<int, 2>());
-  step(std::integral_constant<int, 1>());
-}
-
 void multiply(const BytePanel& p) {
-  switch (p.panel / static_cast<int64_t>(hn::Lanes(Sums()))) {
-    case 1:
-      return multiply_rows<1>(p);
-    case 2:
-      return multiply_rows<2>(p);
-    case 3:
-      return multiply_rows < kMostVectors < 3 ? 1 : 3 > (p);
-    default:
-      return multiply_rows<kMostVectors>(p);
-  }
+  for_panel(p.rows, p.panel / static_cast<int64_t>(hn::Lanes(Sums())),
+            [&](auto rows, auto vectors, int64_t i) {
+              multiply_block<rows, vectors>(p, p.left + i * p.row, p.sums + i * p.panel);
+            });
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "device/cpu/convolution/panel_rows-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {
 namespace HWY_NAMESPACE {
@@ -14,9 +16,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 using Tag = hn::ScalableTag<float>;
-
-// 6 rows of 4 vectors fill 24 of 32 registers with sums; where there are 16 registers, 2 vectors fill 12.
-constexpr int kVectors = HWY_MAX_BYTES >= 64 ? 4 : 2;
 
 template <int kRows, int kWidth>
 void block(const PanelProduct& p, const float* a, float* c) {
@@ -47,36 +46,18 @@ void block(const PanelProduct& p, const float* a, float* c) {
   }
 }
 
-template <int kWidth>
-void all_rows(const PanelProduct& p) {
-  int64_t i = 0;
-  const auto step = [&](auto rows) {
-    for (; i + rows <= p.rows; i += rows) block<rows, kWidth>(p, p.a + i * p.a_row, p.c + i * p.c_row);
-  };
-  step(std::integral_constant<int, kPanelRows>());
-  step(std::integral_constant<int, 4>());
-  step(std::integral_constant<int, 2>());
-  step(std::integral_constant<int, 1>());
-}
-
 void multiply(const PanelProduct& p) {
-  switch (p.width / static_cast<int64_t>(hn::Lanes(Tag()))) {
-    case 1:
-      return all_rows<1>(p);
-    case 2:
-      return all_rows<2>(p);
-    case 3:
-      return all_rows < kVectors < 3 ? 1 : 3 > (p);
-    default:
-      return all_rows<kVectors>(p);
-  }
+  for_panel(p.rows, p.width / static_cast<int64_t>(hn::Lanes(Tag())),
+            [&](auto rows, auto vectors, int64_t i) {
+              block<rows, vectors>(p, p.a + i * p.a_row, p.c + i * p.c_row);
+            });
 }
 
 int64_t vector() {
   return static_cast<int64_t>(hn::Lanes(Tag()));
 }
 int64_t panel() {
-  return kVectors * vector();
+  return kMostVectors * vector();
 }
 
 }  // namespace
