@@ -22,12 +22,13 @@ if(TARGET tessera_test_headers)
   target_compile_options(tessera_test_headers PRIVATE ${TESSERA_TEST_OPTIONS})
 endif()
 
-# tessera_test_room(NAME [LIBRARY_THREADS] [COMPUTES] LINK target...)
+# tessera_test_room(NAME [LIBRARY_THREADS] [LIBRARY_THREADS_IN filter] [COMPUTES] LINK target...)
 # One folder under tests/ is one executable of all its sources, NAME_tests, and each of its tests one ctest case, NAME.SUITE.TEST.
-# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC; COMPUTES that they find much by loops of their own,
-# so that a release compiles them with optimization; LINK names what only these tests need. The header
-# "test_folder.h" defines TESSERA_TEST_FOLDER, the folder itself, for the few that read files there: as a flag, the path of
-# the checkout would keep every clone from what another has compiled.
+# LIBRARY_THREADS says that the tests start threads of OpenMP, or of NVRTC, LIBRARY_THREADS_IN that those of the filter alone do,
+# so that leaks are looked for after all others; COMPUTES that they find much by loops of their own, so that a release compiles
+# them with optimization; LINK names what only these tests need. The header "test_folder.h" defines TESSERA_TEST_FOLDER, the
+# folder itself, for the few that read files there: as a flag, the path of the checkout would keep every clone from what another
+# has compiled.
 function(tessera_test_room NAME)
   if(TESSERA_TEST_ROOMS AND NOT NAME IN_LIST TESSERA_TEST_ROOMS)
     return()
@@ -36,10 +37,10 @@ function(tessera_test_room NAME)
   tessera_test_program(${NAME} SOURCES ${TEST_SOURCES} ${ARGN})
 endfunction()
 
-# tessera_test_program(NAME [LIBRARY_THREADS] [COMPUTES] SOURCES file... LINK target...)
+# tessera_test_program(NAME [LIBRARY_THREADS] [LIBRARY_THREADS_IN filter] [COMPUTES] SOURCES file... LINK target...)
 # The same of the named sources.
 function(tessera_test_program NAME)
-  cmake_parse_arguments(TEST "LIBRARY_THREADS;COMPUTES" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(TEST "LIBRARY_THREADS;COMPUTES" "LIBRARY_THREADS_IN" "SOURCES;LINK" ${ARGN})
   set(OPTIONS ${TESSERA_TEST_OPTIONS})
   if(TEST_COMPUTES AND NOT TESSERA_SANITIZE)
     list(TRANSFORM OPTIONS REPLACE "-O0" "-O1")
@@ -64,7 +65,7 @@ function(tessera_test_program NAME)
   endif()
   gtest_discover_tests(${NAME}_tests TEST_PREFIX "${NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
                        PROPERTIES ${PROPERTIES})
-  tessera_add_shards(${NAME} "${TEST_LIBRARY_THREADS}")
+  tessera_add_shards(${NAME} "${TEST_LIBRARY_THREADS}" "${TEST_LIBRARY_THREADS_IN}")
 endfunction()
 
 # All tests of a program in a few processes, NAME.shardN, which is what runs where no test is asked for by name: one takes as
@@ -72,7 +73,7 @@ endfunction()
 # compares times, asks NVRTC or nvcc whether the source of a GPU compiles, or stops a training after each of its steps, only to
 # go on as it does elsewhere; under that of threads too what repeats a kernel for each type and shape, and random plans and
 # texts, which one thread makes.
-function(tessera_add_shards NAME LIBRARY_THREADS)
+function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LEFT_OUT "")
   if(TESSERA_SANITIZE)
@@ -82,6 +83,12 @@ function(tessera_add_shards NAME LIBRARY_THREADS)
     if(TESSERA_SANITIZE STREQUAL "thread")
       string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*:ContinueText.*:TextReader.*")
     endif()
+  endif()
+  if(LIBRARY_THREADS_IN AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
+    string(APPEND LEFT_OUT ":${LIBRARY_THREADS_IN}")
+    add_test(NAME ${NAME}.library_threads COMMAND ${NAME}_tests --gtest_brief=1 "--gtest_filter=${LIBRARY_THREADS_IN}")
+    set_tests_properties(${NAME}.library_threads PROPERTIES LABELS shard FAIL_REGULAR_EXPRESSION " 0 tests from"
+                         ENVIRONMENT "${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")
   endif()
   foreach(SHARD RANGE 1 ${SHARDS})
     math(EXPR INDEX "${SHARD} - 1")
