@@ -53,6 +53,7 @@ set(TESSERA_USER_HEADERS
     tessera/compile/variables.h
     tessera/compile/workspace.h
     tessera/data/augment.h
+    tessera/data/broken_samples.h
     tessera/data/crop.h
     tessera/data/csv.h
     tessera/data/dataset.h

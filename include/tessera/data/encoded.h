@@ -4,13 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tessera/data/broken_samples.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/image.h"
 
@@ -87,13 +86,6 @@ std::shared_ptr<const EncodedSamples> open_samples(const std::filesystem::path& 
 // Single files, in that order, of no class: label -1.
 std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths);
 
-// What becomes of a sample that cannot be read or decoded.
-enum class BrokenSamples : uint8_t {
-  fail,     // its error
-  skip,     // its row counts nothing: zeros, label -1
-  replace,  // the next one in the data that can be read
-};
-
 struct EncodedDatasetOptions {
   Shape image_shape = {224, 224, 3};  // [H, W, 1 or 3]
   RandomCropOptions crop = {};        // of read_random()
@@ -117,7 +109,7 @@ class EncodedDataset : public Dataset {
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;
   // How many samples were broken, and which, where any were.
-  std::vector<std::string> remarks() const override;
+  std::vector<std::string> remarks() const override { return broken_.remarks(); }
 
   const EncodedSamples& samples() const { return *samples_; }
 
@@ -126,12 +118,10 @@ class EncodedDataset : public Dataset {
   void read_or_replace(int64_t index, const Choose& choose, std::span<uint8_t> image, int32_t& label) const;
   template <typename Choose>
   void decode(int64_t index, const Choose& choose, std::span<uint8_t> image) const;
-  void remember(int64_t index, const std::string& message) const;
 
   std::shared_ptr<const EncodedSamples> samples_;
   EncodedDatasetOptions options_;
-  mutable std::mutex mutex_;  // guards broken_
-  mutable std::map<int64_t, std::string> broken_;
+  BrokenRecord broken_;
 };
 
 }  // namespace tessera::data

@@ -1,26 +1,14 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "tessera/base/error.h"
-#include "tessera/base/log.h"
 #include "tessera/data/encoded.h"
 
 namespace tessera::data {
-namespace {
-
-constexpr int64_t kMostReplacements = 100;  // in a row, before the data is taken to be broken as a whole
-constexpr size_t kNamedBroken = 5;
-
-bool is_the_samples(const Error& error) {
-  return error.code() == ErrorCode::invalid_file || error.code() == ErrorCode::io;
-}
-
-}  // namespace
-
 EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
                                const EncodedDatasetOptions& options)
-    : samples_(std::move(samples)), options_(options) {
+    : samples_(std::move(samples)),
+      options_(options),
+      broken_(options.broken, samples_ != nullptr ? samples_->size() : 0) {
   const auto code = ErrorCode::invalid_argument;
   const Shape& shape = options_.image_shape;
   require(samples_ != nullptr && samples_->size() > 0, code, "a data set of no samples");
@@ -51,25 +39,13 @@ void EncodedDataset::read_random(int64_t index, const RandomView& view, std::spa
 template <typename Choose>
 void EncodedDataset::read_or_replace(int64_t index, const Choose& choose, std::span<uint8_t> image,
                                      int32_t& label) const {
-  for (int64_t tried = 0;; ++tried) {
-    const int64_t candidate = (index + tried) % samples_->size();
-    try {
-      decode(candidate, choose, image);
-      label = samples_->label(candidate);
-      return;
-    } catch (const Error& error) {
-      if (options_.broken == BrokenSamples::fail || !is_the_samples(error)) throw;
-      remember(candidate, error.what());
-      const int64_t most = std::min(kMostReplacements, samples_->size());
-      require(options_.broken == BrokenSamples::skip || tried + 1 < most, ErrorCode::invalid_file,
-              "none of {} samples in a row can be read; the last: {}", most, error.what());
-    }
-    if (options_.broken == BrokenSamples::skip) {
-      std::ranges::fill(image, uint8_t{0});
-      label = -1;
-      return;
-    }
-  }
+  const bool is_there = broken_.read(index, [&](int64_t candidate) {
+    decode(candidate, choose, image);
+    label = samples_->label(candidate);
+  });
+  if (is_there) return;
+  std::ranges::fill(image, uint8_t{0});
+  label = -1;
 }
 
 template <typename Choose>
@@ -82,26 +58,6 @@ void EncodedDataset::decode(int64_t index, const Choose& choose, std::span<uint8
                         .filter = options_.filter};
   choose(index, encoded.info(), options);
   encoded.decode(options, image);
-}
-
-void EncodedDataset::remember(int64_t index, const std::string& message) const {
-  const std::lock_guard lock(mutex_);
-  if (!broken_.emplace(index, message).second) return;
-  log_warning("{}: {}", options_.broken == BrokenSamples::skip ? "skipped" : "replaced", message);
-}
-
-std::vector<std::string> EncodedDataset::remarks() const {
-  const std::lock_guard lock(mutex_);
-  if (broken_.empty()) return {};
-  std::string text =
-      fmt::format("{} of {} samples could not be read and were {}: ", broken_.size(), samples_->size(),
-                  options_.broken == BrokenSamples::skip ? "skipped" : "replaced");
-  size_t named = 0;
-  for (const auto& [index, message] : broken_) {
-    if (named == kNamedBroken) return {text + "; ..."};
-    text += (named++ > 0 ? "; " : "") + message;
-  }
-  return {text};
 }
 
 }  // namespace tessera::data

@@ -9,11 +9,6 @@ namespace {
 
 using Opener = std::shared_ptr<const EncodedSamples> (*)(const std::filesystem::path&, const SplitOptions&);
 
-BrokenSamples broken_of(const std::string& name) {
-  if (name == "skip") return BrokenSamples::skip;
-  return name == "replace" ? BrokenSamples::replace : BrokenSamples::fail;
-}
-
 ResizeFilter filter_of(const std::string& name) {
   if (name == "nearest") return ResizeFilter::nearest;
   if (name == "area") return ResizeFilter::area;
@@ -24,16 +19,16 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
                                     const ImageSetRequest& request) {
   const std::vector<double> share = options.reals("crop_share");
   const std::vector<double> ratio = options.reals("crop_ratio");
-  return std::make_shared<EncodedDataset>(std::move(samples),
-                                          EncodedDatasetOptions{.image_shape = request.image_shape,
-                                                                .crop = {.minimum_share = share.front(),
-                                                                         .maximum_share = share.back(),
-                                                                         .minimum_ratio = ratio.front(),
-                                                                         .maximum_ratio = ratio.back()},
-                                                                .mirror = request.mirror,
-                                                                .center_share = options.real("center_share"),
-                                                                .filter = filter_of(options.text("resize")),
-                                                                .broken = broken_of(options.text("broken"))});
+  return std::make_shared<EncodedDataset>(
+      std::move(samples), EncodedDatasetOptions{.image_shape = request.image_shape,
+                                                .crop = {.minimum_share = share.front(),
+                                                         .maximum_share = share.back(),
+                                                         .minimum_ratio = ratio.front(),
+                                                         .maximum_ratio = ratio.back()},
+                                                .mirror = request.mirror,
+                                                .center_share = options.real("center_share"),
+                                                .filter = filter_of(options.text("resize")),
+                                                .broken = broken_samples_of(options.text("broken"))});
 }
 
 std::vector<Option> encoded_options() {

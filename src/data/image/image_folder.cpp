@@ -58,13 +58,7 @@ class NamedFiles : public EncodedSamples {
 
 // A link to a file below `root` is as good as the file.
 bool is_image_file(const fs::directory_entry& entry, const fs::path& root) {
-  if (entry.is_symlink()) {
-    const fs::path target = fs::canonical(entry.path());
-    const auto [end, ignored] = std::mismatch(root.begin(), root.end(), target.begin(), target.end());
-    require(end == root.end() && !fs::is_directory(target), ErrorCode::invalid_file,
-            "{}: is a link {}; links to files below {} alone are followed", entry.path().string(),
-            fs::is_directory(target) ? "to a folder" : "out of the folder", root.string());
-  }
+  if (entry.is_symlink()) check_lies_below(entry.path(), root);
   return entry.is_regular_file() && has_image_ending(entry.path());
 }
 
@@ -122,13 +116,6 @@ std::shared_ptr<const EncodedSamples> scan(const fs::path& folder, const SplitOp
 
 std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths) {
   return std::make_shared<NamedFiles>(std::move(paths));
-}
-
-bool has_image_ending(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
 }
 
 SplitFolder split_folder(const fs::path& folder, Split split) {

@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.safetensors";
-constexpr const char* kClassesName = "classes.txt";
-constexpr uint64_t kLargestClassList = 64 << 20;
 
 // A shard's name, size and time of change: an index is of exactly these, read in this way.
 std::string fingerprint(const std::vector<MappedFile>& shards, const std::string& reading) {
@@ -94,19 +92,13 @@ void keep_index(const fs::path& path, const std::vector<MappedFile>& shards,
 std::vector<std::string> read_class_names(const fs::path& folder, const std::vector<ShardEntry>& entries) {
   int32_t classes = 0;
   for (const ShardEntry& entry : entries) classes = std::max(classes, entry.label + 1);
-  std::vector<std::string> names;
-  std::error_code ignored;
-  if (const fs::path path = folder / kClassesName; fs::exists(path, ignored)) {
-    std::string text = read_text_file(path, kLargestClassList);
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = std::min(text.find('\n', begin), text.size());
-      names.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    require(std::ssize(names) >= classes, ErrorCode::invalid_file, "{}: names {} classes, the shards have {}",
-            path.string(), names.size(), classes);
-    return names;
+  if (const auto listed = read_class_list(folder)) {
+    require(std::ssize(*listed) >= classes, ErrorCode::invalid_file,
+            "{}: names {} classes, the shards have {}", (folder / kClassesName).string(), listed->size(),
+            classes);
+    return *listed;
   }
+  std::vector<std::string> names;
   for (int32_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
   return names;
 }

@@ -10,6 +10,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 
+#include "data/image/sample_files.h"
+
 namespace tessera::data {
 namespace {
 
@@ -132,9 +134,7 @@ class TarReader {
       name.insert(0, prefix + "/");
     name = long_name_.value_or(name);
     if (name.starts_with("./")) name.erase(0, 2);
-    const bool stays = !name.empty() && name[0] != '/' && name.find('\0') == std::string::npos &&
-                       ("/" + name + "/").find("/../") == std::string::npos;
-    check(stays, "the name of a member leads out of the archive");
+    check(stays_below(name), "the name of a member leads out of the archive");
     return name;
   }
 
