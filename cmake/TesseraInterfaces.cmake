@@ -58,10 +58,12 @@ set(TESSERA_USER_HEADERS
     tessera/data/csv.h
     tessera/data/dataset.h
     tessera/data/encoded.h
+    tessera/data/geometry.h
     tessera/data/image.h
     tessera/data/loader.h
     tessera/data/registry.h
     tessera/data/rows.h
+    tessera/data/run_length_mask.h
     tessera/data/safetensors.h
     tessera/data/safetensors_parts.h
     tessera/data/shards.h
