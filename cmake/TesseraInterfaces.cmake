@@ -52,6 +52,8 @@ set(TESSERA_USER_HEADERS
     tessera/compile/variable_check.h
     tessera/compile/variables.h
     tessera/compile/workspace.h
+    tessera/data/annotated.h
+    tessera/data/annotated_loader.h
     tessera/data/augment.h
     tessera/data/broken_samples.h
     tessera/data/crop.h

@@ -9,6 +9,8 @@
 #include "tessera/compile/device.h"
 #include "tessera/compile/executable.h"
 #include "tessera/compile/executable_family.h"
+#include "tessera/data/annotated.h"
+#include "tessera/data/annotated_loader.h"
 #include "tessera/data/csv.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/encoded.h"

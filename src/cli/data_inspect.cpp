@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/shards.h"
 
+#include "cli/data_annotations.h"
 #include "cli/data_commands.h"
 #include "cli/data_parts.h"
 #include "cli/json.h"
@@ -36,19 +37,18 @@ struct Findings {
 };
 
 // Looks at one sample; all of its pixels unless its header is enough.
-void look_at(const data::EncodedSamples& samples, int64_t index, bool headers, Findings& findings,
-             std::mutex& mutex) {
+void look_at(const DataPart& part, int64_t index, bool headers, Findings& findings, std::mutex& mutex) {
   std::string fault;
   try {
-    const std::vector<std::byte> bytes = samples.bytes(index);
-    data::EncodedImage image(bytes, samples.name(index));
+    const std::vector<std::byte> bytes = part.samples->bytes(index);
+    data::EncodedImage image = open_image(part, index, bytes);
     const data::ImageInfo info = image.info();
     if (!headers) {
       std::vector<uint8_t> pixel(3);
       image.decode({.height = 1, .width = 1, .filter = data::ResizeFilter::nearest, .scaled = false}, pixel);
     }
     const std::lock_guard lock(mutex);
-    ++findings.of_class[static_cast<size_t>(samples.label(index))];
+    if (part.annotated == nullptr) ++findings.of_class[static_cast<size_t>(part.samples->label(index))];
     ++findings.formats[std::string(data::format_name(info.format))];
     findings.heights.push_back(info.height);
     findings.widths.push_back(info.width);
@@ -72,7 +72,7 @@ Findings inspect(const DataPart& part, bool headers) {
   const auto work = [&] {
     try {
       for (int64_t i = next++; i < part.samples->size() && !stop_flag().load(); i = next++)
-        look_at(*part.samples, i, headers, findings, mutex);
+        look_at(part, i, headers, findings, mutex);
     } catch (...) {
       const std::lock_guard lock(mutex);
       failure = std::current_exception();
@@ -89,31 +89,35 @@ Findings inspect(const DataPart& part, bool headers) {
   return findings;
 }
 
-// Smallest, middle and largest.
-std::array<int64_t, 3> spread(std::vector<int64_t> values) {
-  if (values.empty()) return {};
-  std::ranges::sort(values);
-  return {values.front(), values[values.size() / 2], values.back()};
-}
-
 nlohmann::json to_json(const DataPart& part, const Findings& findings) {
   nlohmann::json classes = nlohmann::json::object();
   for (size_t i = 0; i < findings.of_class.size(); ++i)
     classes[part.samples->class_names()[i]] = findings.of_class[i];
   nlohmann::json broken = nlohmann::json::array();
   for (const auto& [index, message] : findings.broken) broken.push_back(message);
-  return {{"images", part.samples->size()},   {"classes", classes},
-          {"formats", findings.formats},      {"bytes", findings.bytes},
-          {"oriented", findings.oriented},    {"height", spread(findings.heights)},
-          {"width", spread(findings.widths)}, {"broken", broken},
-          {"broken_shards", findings.shards}};
+  nlohmann::json object{{"images", part.samples->size()},
+                        {"formats", findings.formats},
+                        {"bytes", findings.bytes},
+                        {"oriented", findings.oriented},
+                        {"height", spread(findings.heights)},
+                        {"width", spread(findings.widths)},
+                        {"broken", broken},
+                        {"broken_shards", findings.shards}};
+  if (part.annotated != nullptr) {
+    object["annotations"] = to_json(*part.annotated, count_annotations(*part.annotated));
+  } else {
+    object["classes"] = classes;
+  }
+  return object;
 }
 
 void print(const DataPart& part, const Findings& findings) {
   fmt::print("{}: {} images of {} classes, {}\n", part.name, part.samples->size(),
              part.samples->class_names().size(), format_bytes(static_cast<double>(findings.bytes)));
-  const auto [fewest, middle, most] = spread(findings.of_class);
-  fmt::print("  images of a class: {} to {}, half of them have {} or fewer\n", fewest, most, middle);
+  if (part.annotated == nullptr) {
+    const auto [fewest, middle, most] = spread(findings.of_class);
+    fmt::print("  images of a class: {} to {}, half of them have {} or fewer\n", fewest, most, middle);
+  }
   for (const auto& [format, count] : findings.formats) fmt::print("  {}: {}\n", format, count);
   const auto width = spread(findings.widths);
   const auto height = spread(findings.heights);
@@ -123,6 +127,7 @@ void print(const DataPart& part, const Findings& findings) {
   fmt::print("  {} cannot be read\n", findings.broken.size());
   for (const auto& [index, message] : findings.broken) fmt::print("    {}\n", message);
   for (const std::string& fault : findings.shards) fmt::print("    {}\n", fault);
+  if (part.annotated != nullptr) print(*part.annotated, count_annotations(*part.annotated));
 }
 
 void run_inspect(const InspectArguments& arguments) {
@@ -142,7 +147,10 @@ void run_inspect(const InspectArguments& arguments) {
 void add_inspect(CLI::App* command) {
   command->footer("Example: tessera data inspect data/fashion-jpeg");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("folder", arguments->folder, "Folder of images, or of tar shards")->required();
+  command
+      ->add_option("folder", arguments->folder,
+                   "Folder of images, tar shards, TFRecord files, or of COCO's or VOC's annotations")
+      ->required();
   command->add_flag("--headers", arguments->headers, "Read headers alone: faster, finds fewer faults");
   command->add_flag("--json", arguments->json, "Print what was found of each part by its name");
   command->callback([arguments] { run_inspect(*arguments); });
@@ -150,7 +158,7 @@ void add_inspect(CLI::App* command) {
 
 const DataCommandRegistration kRegistration(
     {.name = "inspect",
-     .documentation = "Count images, classes and sizes, and find files that are broken",
+     .documentation = "Count images, classes, boxes and sizes, and find what is broken",
      .add = add_inspect});
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tessera/report/report.h"
 
 #include "cli/data_commands.h"
+#include "cli/data_drawing.h"
 #include "cli/data_parts.h"
 
 namespace tessera::cli {
@@ -23,22 +24,31 @@ struct ShowArguments {
 };
 
 // The whole image in a square of that many pixels, or a part of it that training might cut.
-report::Picture picture_of(const data::EncodedSamples& samples, int64_t index,
-                           const ShowArguments& arguments) {
-  const std::vector<std::byte> bytes = samples.bytes(index);
-  data::EncodedImage image(bytes, samples.name(index));
-  const data::ImageInfo& info = image.info();
+data::View view_of(const data::ImageInfo& info, int64_t index, const ShowArguments& arguments) {
   const int64_t longer = std::max(info.height, info.width);
   const auto side = [&](int64_t own) { return std::max<int64_t>(own * arguments.size / longer, 1); };
-  report::Picture picture{.height = side(info.height), .width = side(info.width), .channels = 3};
-  if (arguments.crops) picture.height = picture.width = arguments.size;
+  data::View view = data::whole_view(info.height, info.width, side(info.height), side(info.width));
+  if (!arguments.crops) return view;
+  view.height = view.width = arguments.size;
+  view.part = data::random_crop({}, info.height, info.width, 1, 0, index);
+  view.mirrored = data::random_mirror(1, 0, index);
+  return view;
+}
+
+report::Picture picture_of(const DataPart& part, int64_t index, const ShowArguments& arguments) {
+  const std::vector<std::byte> bytes = part.samples->bytes(index);
+  data::EncodedImage image = open_image(part, index, bytes);
+  const data::View view = view_of(image.info(), index, arguments);
+  report::Picture picture{.height = view.height, .width = view.width, .channels = 3};
   picture.pixels.resize(static_cast<size_t>(picture.height * picture.width * picture.channels));
-  data::DecodeOptions decode{.height = picture.height, .width = picture.width};
-  if (arguments.crops) {
-    decode.crop = data::random_crop({}, info.height, info.width, 1, 0, index);
-    decode.mirrored = data::random_mirror(1, 0, index);
+  image.decode({.crop = view.part, .height = view.height, .width = view.width, .mirrored = view.mirrored},
+               picture.pixels);
+  const std::vector<std::string>& classes = part.samples->class_names();
+  if (part.annotated != nullptr) {
+    draw_objects(picture, part.annotated->image(index), view, classes);
+  } else {
+    picture.caption = classes[static_cast<size_t>(part.samples->label(index))];
   }
-  image.decode(decode, picture.pixels);
   return picture;
 }
 
@@ -51,9 +61,7 @@ train::ReportSection section_of(const DataPart& part, const ShowArguments& argum
   for (int64_t i = 0; i < count && !stop_flag().load(); ++i) {
     const int64_t index = i * size / count;
     try {
-      pictures.push_back(picture_of(*part.samples, index, arguments));
-      const auto label = static_cast<size_t>(part.samples->label(index));
-      pictures.back().caption = part.samples->class_names()[label];
+      pictures.push_back(picture_of(part, index, arguments));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_file && error.code() != ErrorCode::io) throw;
       broken += fmt::format(" {}.", error.what());
@@ -78,7 +86,9 @@ void run_show(const ShowArguments& arguments) {
 void add_show(CLI::App* command) {
   command->footer("Example: tessera data show data/fashion-jpeg -o sheet.html");
   auto arguments = std::make_shared<ShowArguments>();
-  command->add_option("folder", arguments->folder, "Folder of images, of tar shards, or of TFRecord files")
+  command
+      ->add_option("folder", arguments->folder,
+                   "Folder of images, tar shards, TFRecord files, or of COCO's or VOC's annotations")
       ->required();
   command->add_option("-o,--out", arguments->out, "The page, one file that needs nothing beside it")
       ->required();
@@ -92,9 +102,10 @@ void add_show(CLI::App* command) {
   command->callback([arguments] { run_show(*arguments); });
 }
 
-const DataCommandRegistration kRegistration({.name = "show",
-                                             .documentation = "Write a page of images with their labels",
-                                             .add = add_show});
+const DataCommandRegistration kRegistration(
+    {.name = "show",
+     .documentation = "Write a page of images with their labels, boxes and masks",
+     .add = add_show});
 
 }  // namespace
 }  // namespace tessera::cli

@@ -113,6 +113,43 @@ class DataTest(ProgramTest):
             self.assertRegex(page, "000000.jpg: its first bytes are those of no JPEG")
         self.refuses(["data", "show", self.root / "nowhere", "-o", self.root / "sheet.html"], 5, "nowhere: no such folder")
 
+    def write_coco(self):
+        """Two exported images with a box and a mask each, of which one is broken, and one of a wrong size."""
+        folder = self.root / "coco"
+        images = sorted((self.files / "train").rglob("*.png"))[:3]
+        (folder / "train2017").mkdir(parents=True)
+        for number, image in enumerate(images):
+            (folder / "train2017" / f"{number}.png").write_bytes(image.read_bytes())
+        entries = [{"id": n, "file_name": f"{n}.png", "height": 6, "width": 6 + (n == 2)} for n in range(3)]
+        boxes = [{"image_id": 0, "category_id": 5, "bbox": [1, 1, 4, 3], "segmentation": [[1, 1, 5, 1, 5, 4]]},
+                 {"image_id": 1, "category_id": 9, "bbox": [0, 0, 6, 6], "iscrowd": 1,
+                  "segmentation": {"size": [6, 6], "counts": [6, 12, 18]}},
+                 {"image_id": 1, "category_id": 7, "bbox": [0, 0, 6, 6]}]
+        (folder / "annotations").mkdir()
+        (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(
+            {"images": entries, "annotations": boxes, "categories": [{"id": 5, "name": "cat"}, {"id": 9, "name": "dog"}]}))
+        return folder
+
+    def test_annotations_are_counted_and_drawn(self):
+        folder = self.write_coco()
+        found = json.loads(self.call("data", "inspect", folder, "--json"))["train"]
+        self.assertEqual(found["images"], 3)
+        self.assertRegex(found["broken"][0], "2.png: has 6x6 pixels, its annotations are of 7x6")
+        self.assertEqual(found["annotations"]["classes"], {"cat": 1, "dog": 1})
+        self.assertEqual((found["annotations"]["boxes"], found["annotations"]["masks"], found["annotations"]["ignored"]), (2, 2, 1))
+        self.assertEqual(found["annotations"]["box_width"], [4, 6, 6])
+        self.assertRegex(found["annotations"]["broken"][0], "annotation 3: there is no category 7")
+        self.assertRegex(self.call("data", "inspect", folder), "(?s)train: 3 images of 2 classes.*2 boxes.*1 annotations are broken")
+        for words in ((), ("--crops",)):
+            self.call("data", "show", folder, "-o", self.root / "sheet.html", "--size", 64, *words)
+            page = (self.root / "sheet.html").read_text()
+            self.assertEqual(page.count("data:image/png;base64,"), 2)
+            self.assertIn("2.png: has 6x6 pixels", page)
+            if not words:
+                self.assertIn("<figcaption>1 cat</figcaption>", page)
+                self.assertIn("<figcaption>1 dog (ignored)</figcaption>", page)
+        self.refuses(["data", "pack", folder, "-o", self.root / "shards"], 7, "annotated images")
+
     def test_training_resumes_in_the_middle_of_an_epoch_to_the_same_bytes(self):
         straight = self.train_files("straight")
         stopped = self.train_files("stopped", "--max-steps", 8)

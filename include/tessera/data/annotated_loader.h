@@ -1,0 +1,76 @@
+// Annotated images as batches: pixels, and a bounded number of boxes, labels and masks for each image.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/data/annotated.h"
+#include "tessera/data/source.h"
+
+namespace tessera::data {
+
+// Which part of an image a batch shows.
+enum class AnnotatedCrop : uint8_t {
+  none,     // all of it
+  resized,  // one of random_crop()
+  overlap,  // one of random_overlap_crop()
+};
+
+struct AnnotatedLoaderOptions {
+  int64_t batch_size = 8;
+  Shape image_shape = {300, 300, 3};  // [H, W, 1 or 3]; what is shown is resized to it, whatever its sides
+  int64_t objects = 100;              // of an image at most; the first so many of it stay
+  bool masks = false;                 // whether there are any in a batch
+  bool shuffle = true;                // anew in every epoch; otherwise in the data's order
+  bool drop_last = true;              // leave out the last, incomplete batch; otherwise it is filled up
+  uint64_t seed = 0;                  // of the order and of what is drawn
+  int64_t workers = 1;                // threads that prepare batches; 0: Stream::next() prepares them itself
+  int64_t prefetch = 4;               // batches at most that are ready or in preparation
+  AnnotatedCrop crop = AnnotatedCrop::none;
+  RandomCropOptions resized_crop = {};
+  OverlapCropOptions overlap_crop = {};
+  VisibilityRule visibility = {};  // of boxes in a part
+  bool mirror = false;             // every second image on average
+  ResizeFilter filter = ResizeFilter::bilinear;
+  BrokenSamples broken = BrokenSamples::fail;
+  ImageLimits limits = {};
+};
+
+// Annotated images as a source. Fields, [batch, ...]; rows that only fill, and skipped ones, hold zeros, with
+// the labels and ids -1:
+//   images        uint8 [H, W, C]
+//   boxes         fp32  [objects, 4]: left, top, right, bottom in pixels of the batch's images
+//   labels        int32 [objects]; -1 after the last object
+//   ignored       bool  [objects]: crowds, and difficult objects
+//   object_count  int32: how many of the rows of an image are objects; those stand first
+//   image_ids     int64: AnnotatedImage::id
+//   image_sizes   int32 [2]: height and width in the file, by which boxes are taken back
+//   masks         uint8 [objects, H, W]: 1 inside; zeros of objects without a mask
+// What is drawn depends on (seed, epoch, example) alone; a batch holds the same bits whatever the number of
+// workers, and with several ranks is a part of one that is as many times larger.
+class AnnotatedLoader : public Source {
+ public:
+  // Throws Error(invalid_argument) naming the option that is out of range, or when the data has not one
+  // batch.
+  AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options);
+  ~AnnotatedLoader() override;
+
+  std::vector<Field> fields() const override;
+  std::vector<SymbolBindings> sizes() const override;
+  std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const override;
+  // The stream may outlive its source.
+  std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
+  std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
+                                    const Partition& partition = {}) const override;
+  // Of images that could not be read, and of those with more objects than a batch has room for.
+  std::vector<std::string> remarks() const override;
+
+ private:
+  class Reader;
+  std::shared_ptr<const Reader> reader_;  // shared with the streams
+};
+
+}  // namespace tessera::data
