@@ -6,7 +6,7 @@
 namespace tessera::tasks {
 namespace {
 
-data::RowOptions loading_of(const Options& settings) {
+data::BatchOptions loading_of(const Options& settings) {
   const Prefetch prefetch = prefetch_of(settings);
   return {.batch_size = settings.integer("train.batch"),
           .shuffle = settings.boolean("data.shuffle"),
@@ -36,7 +36,7 @@ std::shared_ptr<const data::Source> training_rows(Feeds rows, const Options& set
 }
 
 std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& settings) {
-  data::RowOptions in_order = loading_of(settings);
+  data::BatchOptions in_order = loading_of(settings);
   in_order.shuffle = false;
   in_order.drop_last = false;
   return std::make_shared<data::Rows>(std::move(rows), in_order);

@@ -205,7 +205,7 @@ TEST(AnnotatedLoader, RefusesWhatIsOutOfRange) {
                  options.batch_size = 3;
                  options.drop_last = true;
                }),
-               code, "2 images do not fill one batch of 3");
+               code, "2 examples do not fill one batch of 3");
 }
 
 }  // namespace

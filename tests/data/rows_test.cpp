@@ -59,7 +59,7 @@ TEST(Rows, AreWrittenIntoMemoryForBatches) {
 }
 
 TEST(Rows, AreTheSameWhateverTheNumberOfWorkers) {
-  data::RowOptions options{.batch_size = 3, .drop_last = false, .seed = 5, .workers = 0};
+  data::BatchOptions options{.batch_size = 3, .drop_last = false, .seed = 5, .workers = 0};
   const std::vector<int64_t> expected = rows_of(*data::Rows(numbered(50), options).open({.epoch = 4}));
   for (const int64_t workers : {1, 3}) {
     for (const int64_t prefetch : {1, 7}) {
@@ -106,7 +106,8 @@ TEST(Rows, AreHeldOutEvenly) {
 }
 
 TEST(Rows, RefuseWhatCannotBe) {
-  EXPECT_ERROR(data::Rows(numbered(3), {.batch_size = 4}), ErrorCode::invalid_argument, "3 rows do not fill");
+  EXPECT_ERROR(data::Rows(numbered(3), {.batch_size = 4}), ErrorCode::invalid_argument,
+               "3 examples do not fill");
   EXPECT_ERROR(data::Rows(numbered(3), {.batch_size = 0}), ErrorCode::invalid_argument, "batch_size is 0");
   EXPECT_ERROR(data::Rows({}, {}), ErrorCode::invalid_argument, "no tensor");
   Feeds uneven = numbered(3);

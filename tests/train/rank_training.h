@@ -109,7 +109,7 @@ inline std::shared_ptr<const data::Source> row_source(int64_t batch) {
   for (int64_t i = 0; i < words.size(); ++i) words.set(i, static_cast<double>(random.below(i, 8)));
   for (int64_t i = 0; i < y.size(); ++i) y.set(i, random.normal(static_cast<uint64_t>(1000 + i)));
   return std::make_shared<data::Rows>(Feeds{{"words", words}, {"y", y}},
-                                      data::RowOptions{.batch_size = batch, .seed = 3});
+                                      data::BatchOptions{.batch_size = batch, .seed = 3});
 }
 
 }  // namespace tessera::testing

@@ -3,12 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "tessera/data/annotated.h"
-#include "tessera/data/source.h"
+#include "tessera/data/examples.h"
 
 namespace tessera::data {
 
@@ -49,28 +46,13 @@ struct AnnotatedLoaderOptions {
 //   image_ids     int64: AnnotatedImage::id
 //   image_sizes   int32 [2]: height and width in the file, by which boxes are taken back
 //   masks         uint8 [objects, H, W]: 1 inside; zeros of objects without a mask
-// What is drawn depends on (seed, epoch, example) alone; a batch holds the same bits whatever the number of
-// workers, and with several ranks is a part of one that is as many times larger.
-class AnnotatedLoader : public Source {
+// What is drawn depends on (seed, epoch, example) alone. Its remarks are of images that could not be read,
+// and of those with more objects than a batch has room for.
+class AnnotatedLoader : public ExampleBatches {
  public:
   // Throws Error(invalid_argument) naming the option that is out of range, or when the data has not one
   // batch.
   AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options);
-  ~AnnotatedLoader() override;
-
-  std::vector<Field> fields() const override;
-  std::vector<SymbolBindings> sizes() const override;
-  std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const override;
-  // The stream may outlive its source.
-  std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
-  std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
-                                    const Partition& partition = {}) const override;
-  // Of images that could not be read, and of those with more objects than a batch has room for.
-  std::vector<std::string> remarks() const override;
-
- private:
-  class Reader;
-  std::shared_ptr<const Reader> reader_;  // shared with the streams
 };
 
 }  // namespace tessera::data

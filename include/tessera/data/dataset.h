@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "tessera/base/tensor.h"
+#include "tessera/data/random_view.h"
 
 namespace tessera::data {
-
-// What the randomness of a look at an example depends on, beside the example itself.
-struct RandomView {
-  uint64_t seed = 0;
-  uint64_t epoch = 0;
-};
 
 // Labeled images of one shape, channels-last. Reading is const and safe from several threads at once.
 class Dataset {

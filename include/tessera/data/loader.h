@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "tessera/data/augment.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/source.h"
+#include "tessera/data/examples.h"
 
 namespace tessera::data {
 
@@ -26,14 +24,11 @@ struct LoaderOptions {
 
 // Labeled images as a source: "images" uint8 [batch, H, W, C], zeros in rows that only fill, and "labels"
 // int32 [batch], padding_label there. The network's graph scales and normalizes them (nn::normalize_images).
-// A batch holds the same bits whatever the number of workers. With several ranks a batch of each is a part of
-// one that is as many times larger, so that the order of the examples depends on their number in that way
-// only.
 //
 //   Loader loader(dataset, {.batch_size = 128, .seed = 7});
 //   const auto stream = loader.open({.epoch = 0});
 //   while (std::optional<Batch> batch = stream->next()) train(*batch);
-class Loader : public Source {
+class Loader : public ExampleBatches {
  public:
   // Throws Error(invalid_argument) naming the option that is out of range, or when the data set has not one
   // batch.
@@ -42,19 +37,9 @@ class Loader : public Source {
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
 
-  std::vector<Field> fields() const override;
-  std::vector<SymbolBindings> sizes() const override;
-  std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const override;
-  // The stream may be destroyed at any time, and outlive its Loader.
-  std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
-  std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
-                                    const Partition& partition = {}) const override;
-  std::vector<std::string> remarks() const override { return dataset_->remarks(); }
-
  private:
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
-  Augmenter augmenter_;
 };
 
 }  // namespace tessera::data

@@ -9,7 +9,6 @@
 #include "tessera/base/error.h"
 
 #include "data/batches.h"
-#include "data/prefetch.h"
 
 namespace tessera::data {
 namespace {
@@ -40,22 +39,17 @@ struct Row {
   }
 };
 
-template <typename T>
-std::span<T> part_of_row(Tensor& tensor, int64_t row) {
-  const int64_t size = tensor.size() / tensor.shape()[0];
-  return tensor.data<T>().subspan(static_cast<size_t>(row * size), static_cast<size_t>(size));
-}
+enum Place : size_t { kImages, kBoxes, kLabels, kIgnored, kCount, kIds, kSizes, kMasks };
 
-Row row_of(Feeds& fields, int64_t row) {
-  const auto masks = fields.find("masks");
-  return {.pixels = part_of_row<uint8_t>(fields.at("images"), row),
-          .boxes = part_of_row<float>(fields.at("boxes"), row),
-          .labels = part_of_row<int32_t>(fields.at("labels"), row),
-          .ignored = part_of_row<bool>(fields.at("ignored"), row),
-          .masks = masks == fields.end() ? std::span<uint8_t>{} : part_of_row<uint8_t>(masks->second, row),
-          .count = part_of_row<int32_t>(fields.at("object_count"), row)[0],
-          .id = part_of_row<int64_t>(fields.at("image_ids"), row)[0],
-          .size = part_of_row<int32_t>(fields.at("image_sizes"), row)};
+Row row_of(const ExampleRow& row) {
+  return {.pixels = elements_of<uint8_t>(row, kImages),
+          .boxes = elements_of<float>(row, kBoxes),
+          .labels = elements_of<int32_t>(row, kLabels),
+          .ignored = elements_of<bool>(row, kIgnored),
+          .masks = row.size() > kMasks ? elements_of<uint8_t>(row, kMasks) : std::span<uint8_t>{},
+          .count = elements_of<int32_t>(row, kCount).front(),
+          .id = elements_of<int64_t>(row, kIds).front(),
+          .size = elements_of<int32_t>(row, kSizes)};
 }
 
 void check_options(const AnnotatedLoaderOptions& options) {
@@ -63,45 +57,41 @@ void check_options(const AnnotatedLoaderOptions& options) {
   const Shape& shape = options.image_shape;
   require(shape.size() == 3 && shape[0] > 0 && shape[1] > 0 && (shape[2] == 1 || shape[2] == 3), code,
           "images of shape {}, expected [H, W, 1 or 3]", to_string(shape));
-  require(options.batch_size > 0, code, "batch_size is {}, it must be positive", options.batch_size);
   require(options.objects > 0, code, "objects is {}, it must be positive", options.objects);
-  check_prefetch(options.workers, options.prefetch);
   check_random_crop(options.resized_crop);
   check_overlap_crop(options.overlap_crop);
   check_visibility(options.visibility);
 }
 
-}  // namespace
-
-class AnnotatedLoader::Reader {
+class AnnotatedExamples : public Examples {
  public:
-  Reader(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options)
+  AnnotatedExamples(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options)
       : samples_(std::move(samples)), options_(options), broken_(options.broken, samples_->size()) {}
 
-  const AnnotatedSamples& samples() const { return *samples_; }
-  const AnnotatedLoaderOptions& options() const { return options_; }
+  int64_t size() const override { return samples_->size(); }
 
-  // Of one image of a batch, by name.
-  std::vector<Field> row_fields() const {
+  std::vector<Field> fields() const override {
+    const Dimension batch = Dimension::symbol(kBatch);
     const Shape& image = options_.image_shape;
     const int64_t objects = options_.objects;
-    std::vector<Field> fields{{"images", {DataType::uint8, {image[0], image[1], image[2]}}},
-                              {"boxes", {DataType::fp32, {objects, 4}}},
-                              {"labels", {DataType::int32, {objects}}},
-                              {"ignored", {DataType::boolean, {objects}}},
-                              {"object_count", {DataType::int32, {}}},
-                              {"image_ids", {DataType::int64, {}}},
-                              {"image_sizes", {DataType::int32, {2}}}};
-    if (options_.masks) fields.push_back({"masks", {DataType::uint8, {objects, image[0], image[1]}}});
+    std::vector<Field> fields{{"images", {DataType::uint8, {batch, image[0], image[1], image[2]}}},
+                              {"boxes", {DataType::fp32, {batch, objects, 4}}},
+                              {"labels", {DataType::int32, {batch, objects}}},
+                              {"ignored", {DataType::boolean, {batch, objects}}},
+                              {"object_count", {DataType::int32, {batch}}},
+                              {"image_ids", {DataType::int64, {batch}}},
+                              {"image_sizes", {DataType::int32, {batch, 2}}}};
+    if (options_.masks) fields.push_back({"masks", {DataType::uint8, {batch, objects, image[0], image[1]}}});
     return fields;
   }
 
-  void read(int64_t index, int64_t epoch, const Row& row) const {
-    const bool is_there = broken_.read(index, [&](int64_t candidate) { decode(candidate, epoch, row); });
-    if (!is_there) row.clear();
+  void read(int64_t index, const RandomView& view, const ExampleRow& bytes) const override {
+    const Row row = row_of(bytes);
+    if (!broken_.read(index, [&](int64_t candidate) { decode(candidate, view, row); })) row.clear();
   }
+  void fill(const ExampleRow& bytes) const override { row_of(bytes).clear(); }
 
-  std::vector<std::string> remarks() const {
+  std::vector<std::string> remarks() const override {
     std::vector<std::string> remarks = broken_.remarks();
     const std::lock_guard lock(mutex_);
     if (!crowded_.empty()) {
@@ -112,11 +102,11 @@ class AnnotatedLoader::Reader {
   }
 
  private:
-  void decode(int64_t index, int64_t epoch, const Row& row) const {
+  void decode(int64_t index, const RandomView& random, const Row& row) const {
     const std::vector<std::byte> bytes = samples_->bytes(index);
     EncodedImage encoded = samples_->open(index, bytes, options_.limits);
     const AnnotatedImage& image = samples_->image(index);
-    const View view = view_of(image, static_cast<uint64_t>(epoch), index);
+    const View view = view_of(image, random, index);
     encoded.decode({.crop = view.part,
                     .height = view.height,
                     .width = view.width,
@@ -137,9 +127,9 @@ class AnnotatedLoader::Reader {
     }
   }
 
-  View view_of(const AnnotatedImage& image, uint64_t epoch, int64_t example) const {
+  View view_of(const AnnotatedImage& image, const RandomView& random, int64_t example) const {
     View view = whole_view(image.height, image.width, options_.image_shape[0], options_.image_shape[1]);
-    const uint64_t seed = options_.seed;
+    const auto [seed, epoch] = random;
     if (options_.crop == AnnotatedCrop::resized)
       view.part = random_crop(options_.resized_crop, image.height, image.width, seed, epoch, example);
     if (options_.crop == AnnotatedCrop::overlap) {
@@ -177,65 +167,22 @@ class AnnotatedLoader::Reader {
   mutable std::set<int64_t> crowded_;
 };
 
-AnnotatedLoader::AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples,
-                                 const AnnotatedLoaderOptions& options) {
+std::shared_ptr<const Examples> examples_of(std::shared_ptr<const AnnotatedSamples> samples,
+                                            const AnnotatedLoaderOptions& options) {
   require(samples != nullptr, ErrorCode::invalid_argument, "a loader needs samples");
   check_options(options);
-  reader_ = std::make_shared<const Reader>(std::move(samples), options);
-  require(*batches(0) > 0, ErrorCode::invalid_argument,
-          "{} images do not fill one batch of {}; lower batch_size or set drop_last to false",
-          reader_->samples().size(), options.batch_size);
+  return std::make_shared<const AnnotatedExamples>(std::move(samples), options);
 }
 
-AnnotatedLoader::~AnnotatedLoader() = default;
+}  // namespace
 
-std::vector<Field> AnnotatedLoader::fields() const {
-  std::vector<Field> fields = reader_->row_fields();
-  for (Field& field : fields) field.type.shape.insert(field.type.shape.begin(), Dimension::symbol(kBatch));
-  return fields;
-}
-
-std::vector<SymbolBindings> AnnotatedLoader::sizes() const {
-  return {{{kBatch, reader_->options().batch_size}}};
-}
-
-std::optional<int64_t> AnnotatedLoader::batches(int64_t /*epoch*/, int64_t ranks) const {
-  const AnnotatedLoaderOptions& options = reader_->options();
-  return batches_of(reader_->samples().size(), options.batch_size * ranks, options.drop_last);
-}
-
-std::unique_ptr<Stream> AnnotatedLoader::open(const Cursor& from, const Partition& partition) const {
-  return open_into(nullptr, from, partition);
-}
-
-std::unique_ptr<Stream> AnnotatedLoader::open_into(std::shared_ptr<const BatchMemory> memory,
-                                                   const Cursor& from, const Partition& partition) const {
-  const int64_t count = batches_from(*this, from, partition);
-  const AnnotatedLoaderOptions& options = reader_->options();
-  auto make = [reader = reader_, memory = std::move(memory), epoch = from.epoch, partition,
-               order = epoch_order(reader_->samples().size(), options.shuffle, options.seed, from.epoch)](
-                  int64_t number) {
-    const int64_t size = reader->options().batch_size;
-    Batch batch = batch_without_fields(order, size, epoch, number, partition);
-    for (const auto& [name, type] : reader->row_fields()) {
-      Shape shape = type.static_shape();
-      shape.insert(shape.begin(), size);
-      batch.fields[name] = batch_tensor(memory.get(), type.data_type, shape);
-    }
-    for (int64_t row = 0; row < size; ++row) {
-      if (row < batch.samples) {
-        reader->read(batch.indices[static_cast<size_t>(row)], epoch, row_of(batch.fields, row));
-      } else {
-        row_of(batch.fields, row).clear();
-      }
-    }
-    return batch;
-  };
-  return prefetched(std::move(make), from.batch, count, options.workers, options.prefetch);
-}
-
-std::vector<std::string> AnnotatedLoader::remarks() const {
-  return reader_->remarks();
-}
+AnnotatedLoader::AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples,
+                                 const AnnotatedLoaderOptions& options)
+    : ExampleBatches(examples_of(std::move(samples), options), {.batch_size = options.batch_size,
+                                                                .shuffle = options.shuffle,
+                                                                .drop_last = options.drop_last,
+                                                                .seed = options.seed,
+                                                                .workers = options.workers,
+                                                                .prefetch = options.prefetch}) {}
 
 }  // namespace tessera::data

@@ -1,0 +1,152 @@
+#include "tessera/data/examples.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/error.h"
+#include "tessera/data/order.h"
+
+#include "data/batches.h"
+#include "data/prefetch.h"
+
+namespace tessera::data {
+namespace {
+
+// Which examples are in which batch of an epoch.
+class EpochPlan {
+ public:
+  EpochPlan(const Examples& examples, const BatchOptions& options, const std::vector<int64_t>& counts,
+            int64_t epoch, int64_t ranks)
+      : batch_size_(options.batch_size), epoch_(epoch), buckets_(counts.size()) {
+    std::vector<int64_t> order = epoch_order(examples.size(), options.shuffle, options.seed, epoch);
+    if (counts.size() == 1) {
+      buckets_.front() = std::move(order);
+      return;
+    }
+    for (const int64_t index : order)
+      buckets_[static_cast<size_t>(examples.bucket_of(index))].push_back(index);
+    for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+      const int64_t batches = batches_of(counts[bucket], batch_size_ * ranks, options.drop_last);
+      for (int64_t number = 0; number < batches; ++number) places_.push_back({bucket, number});
+    }
+    const std::vector<Place> sorted = places_;
+    // Another order than that of as many examples under the same seed.
+    constexpr uint64_t kOfBatches = 0x6261746368657321;
+    const std::vector<int64_t> batches =
+        epoch_order(std::ssize(sorted), options.shuffle, options.seed ^ kOfBatches, epoch);
+    for (size_t i = 0; i < sorted.size(); ++i) places_[i] = sorted[static_cast<size_t>(batches[i])];
+  }
+
+  size_t bucket_of(int64_t number) const { return place_of(number).bucket; }
+
+  Batch batch(int64_t number, const Partition& partition) const {
+    const Place place = place_of(number);
+    Batch batch = batch_without_fields(buckets_[place.bucket], batch_size_, epoch_, place.number, partition);
+    batch.after.batch = number + 1;
+    return batch;
+  }
+
+ private:
+  struct Place {
+    size_t bucket = 0;
+    int64_t number = 0;  // of the batch within the bucket
+  };
+  Place place_of(int64_t number) const {
+    return places_.empty() ? Place{0, number} : places_[static_cast<size_t>(number)];
+  }
+
+  int64_t batch_size_;
+  int64_t epoch_;
+  std::vector<std::vector<int64_t>> buckets_;  // examples of each, in this epoch's order
+  std::vector<Place> places_;                  // by number of the batch; none where there is one bucket
+};
+
+struct BatchFields {
+  std::vector<Tensor> tensors;
+  std::vector<size_t> row_bytes;
+
+  BatchFields(const std::vector<Field>& fields, const SymbolBindings& sizes, int64_t rows,
+              const BatchMemory* memory) {
+    for (const Field& field : fields) {
+      tensors.push_back(
+          batch_tensor(memory, field.type.data_type, to_static(substitute(field.type.shape, sizes))));
+      row_bytes.push_back(tensors.back().bytes() / static_cast<size_t>(rows));
+    }
+  }
+
+  void place(int64_t row, ExampleRow& spans) {
+    spans.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      auto* bytes = static_cast<std::byte*>(tensors[i].raw());
+      spans[i] = {bytes + static_cast<size_t>(row) * row_bytes[i], row_bytes[i]};
+    }
+  }
+};
+
+}  // namespace
+
+void Examples::fill(const ExampleRow& row) const {
+  for (const std::span<std::byte> part : row) std::ranges::fill(part, std::byte{0});
+}
+
+ExampleBatches::ExampleBatches(std::shared_ptr<const Examples> examples, const BatchOptions& options)
+    : examples_(std::move(examples)), options_(options) {
+  const auto code = ErrorCode::invalid_argument;
+  require(examples_ != nullptr, code, "batches of no examples");
+  require(options_.batch_size > 0, code, "batch_size is {}, it must be positive", options_.batch_size);
+  check_prefetch(options_.workers, options_.prefetch);
+  counts_.resize(examples_->buckets().size());
+  if (counts_.size() == 1) {
+    counts_.front() = examples_->size();
+  } else {
+    for (int64_t index = 0; index < examples_->size(); ++index)
+      ++counts_.at(static_cast<size_t>(examples_->bucket_of(index)));
+  }
+  require(*batches(0) > 0, code,
+          "{} examples do not fill one batch of {}; lower batch_size or set drop_last to false",
+          examples_->size(), options_.batch_size);
+}
+
+std::vector<SymbolBindings> ExampleBatches::sizes() const {
+  std::vector<SymbolBindings> sizes = examples_->buckets();
+  for (SymbolBindings& size : sizes) size[kBatch] = options_.batch_size;
+  return sizes;
+}
+
+std::optional<int64_t> ExampleBatches::batches(int64_t /*epoch*/, int64_t ranks) const {
+  return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}, [&](int64_t sum, int64_t count) {
+    return sum + batches_of(count, options_.batch_size * ranks, options_.drop_last);
+  });
+}
+
+std::unique_ptr<Stream> ExampleBatches::open(const Cursor& from, const Partition& partition) const {
+  return open_into(nullptr, from, partition);
+}
+
+std::unique_ptr<Stream> ExampleBatches::open_into(std::shared_ptr<const BatchMemory> memory,
+                                                  const Cursor& from, const Partition& partition) const {
+  const int64_t count = batches_from(*this, from, partition);
+  auto make = [examples = examples_, memory = std::move(memory), fields = fields(), sizes = sizes(),
+               partition, rows = options_.batch_size,
+               view = RandomView{.seed = options_.seed, .epoch = static_cast<uint64_t>(from.epoch)},
+               plan = std::make_shared<const EpochPlan>(*examples_, options_, counts_, from.epoch,
+                                                        partition.ranks)](int64_t number) {
+    Batch batch = plan->batch(number, partition);
+    batch.sizes = sizes[plan->bucket_of(number)];
+    BatchFields made(fields, batch.sizes, rows, memory.get());
+    ExampleRow place;
+    for (int64_t row = 0; row < rows; ++row) {
+      made.place(row, place);
+      if (row < std::ssize(batch.indices)) {
+        examples->read(batch.indices[static_cast<size_t>(row)], view, place);
+      } else {
+        examples->fill(place);
+      }
+    }
+    for (size_t i = 0; i < fields.size(); ++i) batch.fields[fields[i].name] = std::move(made.tensors[i]);
+    return batch;
+  };
+  return prefetched(std::move(make), from.batch, count, options_.workers, options_.prefetch);
+}
+
+}  // namespace tessera::data
