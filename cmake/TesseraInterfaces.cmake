@@ -60,15 +60,19 @@ set(TESSERA_USER_HEADERS
     tessera/data/csv.h
     tessera/data/dataset.h
     tessera/data/encoded.h
+    tessera/data/examples.h
     tessera/data/geometry.h
     tessera/data/image.h
     tessera/data/loader.h
+    tessera/data/random_view.h
     tessera/data/registry.h
     tessera/data/rows.h
     tessera/data/run_length_mask.h
     tessera/data/safetensors.h
     tessera/data/safetensors_parts.h
     tessera/data/shards.h
+    tessera/data/sound.h
+    tessera/data/sounds.h
     tessera/data/source.h
     tessera/data/tables.h
     tessera/data/text.h
@@ -90,6 +94,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/layers.h
     tessera/nn/loss.h
     tessera/nn/shard.h
+    tessera/nn/sound.h
     tessera/nn/task.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h
@@ -108,6 +113,7 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/image_classification.h
     tessera/tasks/language_model.h
     tessera/tasks/masked_language_model.h
+    tessera/tasks/sound_classification.h
     tessera/tasks/texts.h
     tessera/tessera.h
     tessera/text/tokenizer.h

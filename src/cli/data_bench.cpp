@@ -121,6 +121,7 @@ BatchTimes measure_batches(const std::shared_ptr<const data::EncodedSamples>& sa
 
 void run_bench(const BenchArguments& arguments) {
   const DataPart part = open_data_parts(arguments.folder).front();
+  require(!part.sounds, ErrorCode::unsupported, "{}: holds sounds; images alone are timed", arguments.folder);
   require(part.samples->size() >= arguments.batch, ErrorCode::invalid_argument,
           "{}: {} images do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
           arguments.batch);

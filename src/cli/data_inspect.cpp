@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -13,6 +11,7 @@
 #include "cli/data_annotations.h"
 #include "cli/data_commands.h"
 #include "cli/data_parts.h"
+#include "cli/data_sounds.h"
 #include "cli/json.h"
 
 namespace tessera::cli {
@@ -36,10 +35,12 @@ struct Findings {
   std::vector<std::string> shards;        // faults of
 };
 
-// Looks at one sample; all of its pixels unless its header is enough.
-void look_at(const DataPart& part, int64_t index, bool headers, Findings& findings, std::mutex& mutex) {
-  std::string fault;
-  try {
+Findings inspect(const DataPart& part, bool headers) {
+  Findings findings;
+  findings.of_class.resize(part.samples->class_names().size());
+  std::mutex mutex;
+  // All of its pixels unless its header is enough.
+  const auto look_at = [&](int64_t index) {
     const std::vector<std::byte> bytes = part.samples->bytes(index);
     data::EncodedImage image = open_image(part, index, bytes);
     const data::ImageInfo info = image.info();
@@ -54,37 +55,8 @@ void look_at(const DataPart& part, int64_t index, bool headers, Findings& findin
     findings.widths.push_back(info.width);
     findings.bytes += std::ssize(bytes);
     findings.oriented += info.orientation != 1 ? 1 : 0;
-    return;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_file && error.code() != ErrorCode::io) throw;
-    fault = error.what();
-  }
-  const std::lock_guard lock(mutex);
-  findings.broken.emplace(index, fault);
-}
-
-Findings inspect(const DataPart& part, bool headers) {
-  Findings findings;
-  findings.of_class.resize(part.samples->class_names().size());
-  std::mutex mutex;
-  std::exception_ptr failure;
-  std::atomic<int64_t> next{0};
-  const auto work = [&] {
-    try {
-      for (int64_t i = next++; i < part.samples->size() && !stop_flag().load(); i = next++)
-        look_at(part, i, headers, findings, mutex);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
   };
-  {
-    std::vector<std::jthread> threads;
-    const unsigned count = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-    for (unsigned i = 0; i < count; ++i) threads.emplace_back(work);
-  }
-  if (failure != nullptr) std::rethrow_exception(failure);
-  if (stop_flag().load()) throw Interrupted{};
+  findings.broken = visit_samples(part, look_at);
   if (!headers) findings.shards = data::check_shards(part.folder);
   return findings;
 }
@@ -134,11 +106,17 @@ void run_inspect(const InspectArguments& arguments) {
   install_stop_handler();
   nlohmann::json object = nlohmann::json::object();
   for (const DataPart& part : open_data_parts(arguments.folder)) {
-    const Findings findings = inspect(part, arguments.headers);
-    if (arguments.json) {
-      object[part.name] = to_json(part, findings);
+    const auto tell = [&](const auto& findings) {
+      if (arguments.json) {
+        object[part.name] = to_json(part, findings);
+      } else {
+        print(part, findings);
+      }
+    };
+    if (part.sounds) {
+      tell(inspect_sounds(part, arguments.headers));
     } else {
-      print(part, findings);
+      tell(inspect(part, arguments.headers));
     }
   }
   if (arguments.json) fmt::print("{}\n", dump_json(object, 2));
@@ -148,8 +126,9 @@ void add_inspect(CLI::App* command) {
   command->footer("Example: tessera data inspect data/fashion-jpeg");
   auto arguments = std::make_shared<InspectArguments>();
   command
-      ->add_option("folder", arguments->folder,
-                   "Folder of images, tar shards, TFRecord files, or of COCO's or VOC's annotations")
+      ->add_option(
+          "folder", arguments->folder,
+          "Folder of images, tar shards, TFRecord files, of COCO's or VOC's annotations, or of sounds")
       ->required();
   command->add_flag("--headers", arguments->headers, "Read headers alone: faster, finds fewer faults");
   command->add_flag("--json", arguments->json, "Print what was found of each part by its name");
@@ -158,7 +137,7 @@ void add_inspect(CLI::App* command) {
 
 const DataCommandRegistration kRegistration(
     {.name = "inspect",
-     .documentation = "Count images, classes, boxes and sizes, and find what is broken",
+     .documentation = "Count images or sounds, classes, boxes and sizes, and find what is broken",
      .add = add_inspect});
 
 }  // namespace

@@ -17,8 +17,9 @@ struct PackArguments {
 };
 
 void pack_part(const DataPart& part, const std::filesystem::path& out, int64_t shard_bytes) {
-  require(part.annotated == nullptr, ErrorCode::unsupported,
-          "{}: holds annotated images; shards are of images with one class each", part.folder.string());
+  require(part.annotated == nullptr && !part.sounds, ErrorCode::unsupported,
+          "{}: holds {}; shards are of images with one class each", part.folder.string(),
+          part.sounds ? "sounds" : "annotated images");
   int64_t samples = 0;
   data::PackOptions options{.shard_bytes = shard_bytes, .stop = &stop_flag()};
   options.on_shard = [&](const data::PackedShard& shard) {

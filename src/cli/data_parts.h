@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,17 +12,22 @@
 
 namespace tessera::cli {
 
-// A part of a folder of images: "train", "test", or "all" where it is not split.
+// A part of a folder of images, or of sounds: "train", "test", or "all" where it is not split.
 struct DataPart {
   std::string name;
   std::shared_ptr<const data::EncodedSamples> samples;
   std::filesystem::path folder;
   std::shared_ptr<const data::AnnotatedSamples> annotated = nullptr;  // the same, where they have annotations
+  bool sounds = false;                                                // and not images
 };
 // The decoder of the bytes of a sample; an image that is not of its annotations' size is broken.
 data::EncodedImage open_image(const DataPart& part, int64_t index, std::span<const std::byte> bytes);
-// All parts of a folder of images, tar shards, TFRecord files, or of COCO's or VOC's annotations, which its
-// files tell apart. Broken annotations are left out.
+// Looks at all samples from several threads; those for which that throws Error(io) or Error(invalid_file),
+// with its message. Throws Interrupted.
+std::map<int64_t, std::string> visit_samples(const DataPart& part,
+                                             const std::function<void(int64_t index)>& look_at);
+// All parts of a folder of images, tar shards, TFRecord files, of COCO's or VOC's annotations, or of sounds,
+// which its files tell apart. Broken annotations are left out.
 std::vector<DataPart> open_data_parts(const std::filesystem::path& folder);
 
 }  // namespace tessera::cli

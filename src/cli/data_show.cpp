@@ -11,6 +11,7 @@
 #include "cli/data_commands.h"
 #include "cli/data_drawing.h"
 #include "cli/data_parts.h"
+#include "cli/data_sounds.h"
 
 namespace tessera::cli {
 namespace {
@@ -36,6 +37,7 @@ data::View view_of(const data::ImageInfo& info, int64_t index, const ShowArgumen
 }
 
 report::Picture picture_of(const DataPart& part, int64_t index, const ShowArguments& arguments) {
+  if (part.sounds) return sound_picture(part, index);
   const std::vector<std::byte> bytes = part.samples->bytes(index);
   data::EncodedImage image = open_image(part, index, bytes);
   const data::View view = view_of(image.info(), index, arguments);
@@ -69,8 +71,10 @@ train::ReportSection section_of(const DataPart& part, const ShowArguments& argum
   }
   if (stop_flag().load()) throw Interrupted{};
   const std::string note =
-      fmt::format("{} of {} images, {}.{}", pictures.size(), size,
-                  arguments.crops ? "each a part as training cuts them at random" : "whole", broken);
+      part.sounds
+          ? fmt::format("{} of {} sounds, the first four seconds of each.{}", pictures.size(), size, broken)
+          : fmt::format("{} of {} images, {}.{}", pictures.size(), size,
+                        arguments.crops ? "each a part as training cuts them at random" : "whole", broken);
   return report::gallery_section(part.name, note, pictures);
 }
 
@@ -87,8 +91,9 @@ void add_show(CLI::App* command) {
   command->footer("Example: tessera data show data/fashion-jpeg -o sheet.html");
   auto arguments = std::make_shared<ShowArguments>();
   command
-      ->add_option("folder", arguments->folder,
-                   "Folder of images, tar shards, TFRecord files, or of COCO's or VOC's annotations")
+      ->add_option(
+          "folder", arguments->folder,
+          "Folder of images, tar shards, TFRecord files, of COCO's or VOC's annotations, or of sounds")
       ->required();
   command->add_option("-o,--out", arguments->out, "The page, one file that needs nothing beside it")
       ->required();
@@ -104,7 +109,7 @@ void add_show(CLI::App* command) {
 
 const DataCommandRegistration kRegistration(
     {.name = "show",
-     .documentation = "Write a page of images with their labels, boxes and masks",
+     .documentation = "Write a page of images with their labels, boxes and masks, or of spectrograms",
      .add = add_show});
 
 }  // namespace

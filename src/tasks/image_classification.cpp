@@ -6,30 +6,13 @@
 #include "tessera/ops/functions.h"
 #include "tessera/tasks/classification_sections.h"
 
+#include "tasks/class_measures.h"
+
 namespace tessera::tasks {
 namespace {
 
 constexpr size_t kMistakes = 24;  // that a report shows
-// Networks of more classes are also measured by whether the label is among the first five.
-constexpr int64_t kFewClasses = 10;
 constexpr int32_t kTop = 5;
-
-// 1 in rows that are examples, 0 in those that only fill; and labels without the -1 of the latter, of which
-// no loss could be computed.
-struct Rows {
-  Value* labels;
-  Value* weights;
-};
-Rows rows_of(Value* labels) {
-  Value* classes = ops::maximum(labels, ops::constant_like(labels, 0));
-  return {classes, ops::cast(ops::equal(labels, classes), DataType::fp32)};
-}
-
-nn::Training measures(Value* losses, Value* logits, Value* labels, Value* weights) {
-  Value* hits = ops::equal(ops::argmax(logits), labels);
-  return {.objectives = {nn::mean_of("loss", losses, weights)},
-          .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), weights)}};
-}
 
 using Logits = std::function<Value*(nn::Context& context, Value* images)>;
 
@@ -38,48 +21,22 @@ using Logits = std::function<Value*(nn::Context& context, Value* images)>;
 nn::Training training(nn::Context& context, const ImageClassificationOptions& options, const Logits& network,
                       const nn::Values& inputs) {
   const nn::AugmentationOptions& augmentation = options.augmentation;
-  const Rows rows = rows_of(inputs["labels"]);
+  const ClassRows rows = class_rows(inputs["labels"]);
   Value* images = inputs["images"];
   if (augmentation.changes_images() || augmentation.mixes())
     images = nn::augment_images(context, images, augmentation);
   if (!augmentation.mixes()) {
     Value* logits = network(context, images);
-    return measures(options.loss.examples(logits, rows.labels), logits, rows.labels, rows.weights);
+    return class_measures(options.loss.examples(logits, rows.labels), logits, rows.labels, rows.weights);
   }
   const nn::Mixed mixed = nn::mix_images(context, images, inputs["labels"], augmentation);
-  Value* partners = rows_of(mixed.partner_label).labels;
+  Value* partners = class_rows(mixed.partner_label).labels;
   Value* logits = network(context, mixed.images);
   Value* losses =
       ops::add(ops::multiply(mixed.share, options.loss.examples(logits, rows.labels)),
                ops::multiply(ops::subtract(1, mixed.share), options.loss.examples(logits, partners)));
   Value* own = ops::greater_equal(mixed.share, ops::constant_like(mixed.share, 0.5));
-  return measures(losses, logits, ops::select(own, rows.labels, partners), rows.weights);
-}
-
-// How many classes a row's logits put before its label; NaN puts them all there.
-Value* rank_of(Value* logits, Value* labels, int64_t classes) {
-  Value* is_label = ops::one_hot(labels, classes, DataType::boolean);
-  Value* own = ops::reduce_sum(ops::select(is_label, logits, ops::constant_like(logits, 0)),
-                               {.axes = {1}, .keep_dimensions = true});
-  Value* not_ahead = ops::cast(ops::less_equal(logits, own), DataType::fp32);
-  Value* ahead = ops::subtract(ops::constant_like(not_ahead, 1), not_ahead);
-  return ops::cast(ops::reduce_sum(ahead, {.axes = {1}}), DataType::int32);
-}
-
-nn::Values evaluation(const nn::Loss& loss, Value* logits, const nn::Values& inputs, int64_t classes) {
-  const Rows rows = rows_of(inputs["labels"]);
-  nn::Values values{{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
-                    {"prediction", ops::argmax(logits)},
-                    {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
-  if (classes > kFewClasses) values.add("rank", rank_of(logits, rows.labels, classes));
-  return values;
-}
-
-std::vector<nn::Metric> metrics(int64_t classes) {
-  std::vector<nn::Metric> metrics{{.name = "accuracy", .percent = true, .larger_is_better = true}};
-  if (classes > kFewClasses) metrics.push_back({.name = "top5", .percent = true, .larger_is_better = true});
-  metrics.push_back({.name = "loss"});
-  return metrics;
+  return class_measures(losses, logits, ops::select(own, rows.labels, partners), rows.weights);
 }
 
 std::vector<uint8_t> pixels_of(const data::Dataset& dataset, int64_t index) {
@@ -111,7 +68,7 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
           .network = network.name,
           .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
                      {"labels", {DataType::int32, {batch}}}},
-          .metrics = metrics(network.options.classes),
+          .metrics = class_metrics(network.options.classes),
           .samples = "images",
           .training = [=](nn::Context& context,
                           const nn::Values& inputs) { return training(context, options, logits, inputs); },
@@ -120,8 +77,8 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
           },
           .evaluation =
               [=](nn::Context& context, const nn::Values& inputs) {
-                return evaluation(loss, ops::cast(logits(context, inputs["images"]), DataType::fp32), inputs,
-                                  network.options.classes);
+                return class_evaluation(loss, ops::cast(logits(context, inputs["images"]), DataType::fp32),
+                                        inputs["labels"], network.options.classes);
               }};
 }
 
@@ -191,8 +148,7 @@ void ClassificationEvaluator::merge(const Feeds& state) {
 
 std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
   if (predictions_.empty()) return {};
-  const std::vector<std::string> classes =
-      dataset_ != nullptr ? dataset_->class_names() : std::vector<std::string>{};
+  const std::vector<std::string>& classes = examples_.class_names;
   Confusion confusion;
   std::vector<Prediction> wrong;
   for (const Prediction& prediction : predictions_) {
@@ -200,13 +156,13 @@ std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
     if (prediction.label != prediction.predicted) wrong.push_back(prediction);
   }
   std::vector<train::ReportSection> sections{confusion_section(classes, confusion)};
-  if (dataset_ == nullptr || wrong.empty()) return sections;
+  if (!examples_.picture || wrong.empty()) return sections;
   std::stable_sort(wrong.begin(), wrong.end(),
                    [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
   wrong.resize(std::min(wrong.size(), kMistakes));
   std::vector<Mistake> mistakes;
   for (const Prediction& prediction : wrong) {
-    mistakes.push_back({.picture = picture_of(*dataset_, prediction.index),
+    mistakes.push_back({.picture = examples_.picture(prediction.index),
                         .index = prediction.index,
                         .truth = prediction.label,
                         .prediction = prediction.predicted,
@@ -216,8 +172,14 @@ std::vector<train::ReportSection> ClassificationEvaluator::sections() const {
   return sections;
 }
 
-train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset) {
-  return [dataset] { return std::make_unique<ClassificationEvaluator>(dataset); };
+ClassifiedExamples classified_images(std::shared_ptr<const data::Dataset> dataset) {
+  std::vector<std::string> classes = dataset->class_names();
+  return {std::move(classes),
+          [dataset = std::move(dataset)](int64_t index) { return picture_of(*dataset, index); }};
+}
+
+train::EvaluatorMaker classification_evaluator(ClassifiedExamples examples) {
+  return [examples = std::move(examples)] { return std::make_unique<ClassificationEvaluator>(examples); };
 }
 
 }  // namespace tessera::tasks

@@ -33,7 +33,7 @@ std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, da
 train::TestSet make_test_set(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
   return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
-          classification_evaluator(dataset)};
+          classification_evaluator(classified_images(dataset))};
 }
 
 train::PredictionSet make_predictions(const Options& settings) {

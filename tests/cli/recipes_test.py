@@ -7,7 +7,7 @@ import tomllib
 import unittest
 
 from program import ROOT, ProgramTest
-from task_data import write_pictures, write_table, write_texts
+from task_data import write_pictures, write_sounds, write_table, write_texts
 
 STEPS = 20
 NUMBERS = ("one", "two", "three", "four", "five")
@@ -32,6 +32,8 @@ class RecipesTest(ProgramTest):
                 self.write_shards(where)
             elif kind in ("gan", "idx"):
                 write_pictures(where)
+            elif kind == "sound_classification":
+                write_sounds(where)
             elif kind == "image_folder":
                 write_pictures(self.root / "pictures")
                 self.call("data", "export", self.root / "pictures", "-o", where, "--train", 40, "--test", 8)

@@ -1,6 +1,9 @@
 """Small data of the kinds that the recipes read."""
 
+import math
 import random
+import struct
+import wave
 
 from program import idx
 
@@ -32,3 +35,15 @@ def write_pictures(folder):
         pixels = bytes(source.randrange(256) if 200 < i % 784 < 500 else 0 for i in range(count * 784))
         (folder / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
         (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(idx((count,), [0] * count))
+
+
+def write_sounds(folder, count=60):
+    """Tones of a low and a high class, as WAV files at 8 kHz."""
+    for number in range(count):
+        kind, hertz = ("low", 300 + 5 * number) if number % 2 else ("high", 1500 + 5 * number)
+        samples = [round(9000 * math.sin(2 * math.pi * hertz * i / 8000)) for i in range(4000 + 100 * (number % 9))]
+        file = folder / kind / f"{number}.wav"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with wave.open(str(file), "wb") as out:
+            out.setparams((1, 2, 8000, len(samples), "NONE", ""))
+            out.writeframes(struct.pack(f"<{len(samples)}h", *samples))

@@ -85,13 +85,13 @@ TEST(ImageClassification, RanksTheLabelAmongManyClasses) {
 }
 
 TEST(ClassificationEvaluator, ShowsPicturesAndNamesOfTheData) {
-  tasks::ClassificationEvaluator evaluator(tiny_dataset());
+  tasks::ClassificationEvaluator evaluator(tasks::classified_images(tiny_dataset()));
   evaluator.add(two_of_three(), said(0));
   const auto sections = evaluator.sections();
   ASSERT_EQ(sections.size(), 2U);
   EXPECT_EQ(sections[1].title, "Worst mistakes");
   EXPECT_NE(sections[1].html.find("test image 3"), std::string::npos);
-  tasks::ClassificationEvaluator right(tiny_dataset());
+  tasks::ClassificationEvaluator right(tasks::classified_images(tiny_dataset()));
   right.add(two_of_three(), said(2));
   EXPECT_EQ(right.sections().size(), 1U);
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/option.h"
+
 namespace tessera::data {
 
 // What becomes of a sample that cannot be read or decoded.
@@ -18,6 +20,8 @@ enum class BrokenSamples : uint8_t {
 };
 // By its name in recipes: `fail`, `skip` or `replace`.
 BrokenSamples broken_samples_of(const std::string& name);
+// The key `broken` of recipes, which chooses one.
+Option broken_samples_option();
 
 // Reads samples as asked. Safe from several threads at once.
 class BrokenRecord {

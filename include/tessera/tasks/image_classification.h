@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "tessera/nn/images.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/task.h"
+#include "tessera/report/pictures.h"
 #include "tessera/train/evaluator.h"
 #include "tessera/train/prediction.h"
 
@@ -49,14 +51,18 @@ struct Prediction {
   int32_t rank = kNotRanked;
 };
 
+// What a report shows of the examples that were classified.
+struct ClassifiedExamples {
+  std::vector<std::string> class_names = {};
+  std::function<report::Picture(int64_t index)> picture = {};  // none: the report has no pictures
+};
+ClassifiedExamples classified_images(std::shared_ptr<const data::Dataset> dataset);
+
 // "loss" and "accuracy" of such a task, "top5" where it gives ranks (the share of examples whose label is
 // among the five classes of the largest logits), and for the report its confusions and worst mistakes.
 class ClassificationEvaluator : public train::Evaluator {
  public:
-  // Pictures and names of classes come from the data set; without one the report has neither pictures nor
-  // names.
-  explicit ClassificationEvaluator(std::shared_ptr<const data::Dataset> dataset = nullptr)
-      : dataset_(std::move(dataset)) {}
+  explicit ClassificationEvaluator(ClassifiedExamples examples = {}) : examples_(std::move(examples)) {}
 
   void add(const data::Batch& batch, const Feeds& outputs) override;
   train::Numbers results() const override;
@@ -67,12 +73,12 @@ class ClassificationEvaluator : public train::Evaluator {
   const std::vector<Prediction>& predictions() const { return predictions_; }  // in the order of the data
 
  private:
-  std::shared_ptr<const data::Dataset> dataset_;
+  ClassifiedExamples examples_;
   std::vector<Prediction> predictions_;
 };
 
-// Makes such evaluators of one data set.
-train::EvaluatorMaker classification_evaluator(std::shared_ptr<const data::Dataset> dataset = nullptr);
+// Makes such evaluators of the same examples.
+train::EvaluatorMaker classification_evaluator(ClassifiedExamples examples = {});
 
 // Each picture, of bytes, drawn in characters; what it was taken for; and how many were taken for what they
 // are, where the batches have labels and these are not -1. A class without a name is called by its number, an

@@ -4,7 +4,7 @@
 #include "tessera/base/file.h"
 #include "tessera/data/annotated.h"
 
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 
@@ -33,7 +33,7 @@ std::vector<std::byte> AnnotatedSamples::bytes(int64_t index) const {
   } catch (const fs::filesystem_error& error) {
     fail(ErrorCode::io, "{}: {}", path.string(), error.code().message());
   }
-  return read_file(path, kLargestEncodedImage);
+  return read_file(path, kLargestSample);
 }
 
 EncodedImage AnnotatedSamples::open(int64_t index, std::span<const std::byte> bytes,

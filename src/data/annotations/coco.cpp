@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/annotations/reading.h"
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {

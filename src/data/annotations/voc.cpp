@@ -9,7 +9,7 @@
 #include "tessera/base/text.h"
 
 #include "data/annotations/reading.h"
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 

@@ -2,7 +2,7 @@
 #include "tessera/data/encoded.h"
 #include "tessera/data/registry.h"
 
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {
@@ -60,12 +60,7 @@ std::vector<Option> encoded_options() {
        .value = std::string("bilinear"),
        .documentation = "How a part becomes an image of `image_size`; all but `nearest` with antialiasing",
        .choices = {"nearest", "area", "bilinear", "bicubic"}},
-      {.key = "broken",
-       .value = std::string("fail"),
-       .documentation = "What becomes of a file that cannot be read: `fail`, `skip` (it counts nothing) or "
-                        "`replace` (by the "
-                        "next one); the report counts them",
-       .choices = {"fail", "skip", "replace"}},
+      broken_samples_option(),
   };
 }
 

@@ -10,7 +10,7 @@
 #include "tessera/base/progress.h"
 #include "tessera/data/safetensors.h"
 
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {

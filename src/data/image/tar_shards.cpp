@@ -4,8 +4,8 @@
 #include "tessera/base/text.h"
 #include "tessera/data/tar.h"
 
-#include "data/image/sample_files.h"
 #include "data/image/shard_index.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {
@@ -60,9 +60,9 @@ std::vector<ShardEntry> index_shard(const MappedFile& shard, int32_t number) {
                                 full_name);
       has_label = true;
     } else if (name.ending.find('.') == std::string_view::npos &&
-               has_image_ending("image." + std::string(name.ending))) {
-      require(entry.bytes == 0 && member.bytes > 0 && member.bytes <= kLargestEncodedImage,
-              ErrorCode::invalid_file, "{}: is empty, too large, or the second image of its key", full_name);
+               image_samples().has_ending("image." + std::string(name.ending))) {
+      require(entry.bytes == 0 && member.bytes > 0 && member.bytes <= kLargestSample, ErrorCode::invalid_file,
+              "{}: is empty, too large, or the second image of its key", full_name);
       entry.offset = static_cast<int64_t>(member.offset);
       entry.bytes = static_cast<int64_t>(member.bytes);
     }

@@ -6,8 +6,8 @@
 #include "tessera/base/text.h"
 #include "tessera/data/tfrecord.h"
 
-#include "data/image/sample_files.h"
 #include "data/image/shard_index.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {
@@ -37,9 +37,9 @@ ShardEntry entry_of(std::span<const std::byte> file, const RecordPlace& place, c
                     const std::string& where) {
   const Features features = parse_example(file.subspan(place.offset, place.bytes), where);
   const Feature& image = feature_of(features, options.image, where);
-  require(image.bytes.size() == 1 && !image.bytes[0].empty() && image.bytes[0].size() <= kLargestEncodedImage,
+  require(image.bytes.size() == 1 && !image.bytes[0].empty() && image.bytes[0].size() <= kLargestSample,
           ErrorCode::invalid_file, "{}: '{}' is not one image of 1 to {} bytes", where, options.image,
-          kLargestEncodedImage);
+          kLargestSample);
   const Feature& label = feature_of(features, options.label, where);
   require(label.integers.size() == 1 && label.integers[0] >= options.first_label &&
               label.integers[0] - options.first_label < kMostClasses,

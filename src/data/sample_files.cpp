@@ -1,4 +1,4 @@
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 #include <algorithm>
 #include <system_error>
@@ -14,11 +14,16 @@ constexpr uint64_t kLargestClassList = uint64_t{1} << 26;  // bytes
 
 }  // namespace
 
-bool has_image_ending(const fs::path& path) {
+const SampleKind& image_samples() {
+  static const SampleKind kind{.plural = "images", .endings = {".jpg", ".jpeg", ".png", ".webp"}};
+  return kind;
+}
+
+bool SampleKind::has_ending(const fs::path& path) const {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp";
+  return std::ranges::find(endings, ending) != endings.end();
 }
 
 bool stays_below(const std::string& name) {

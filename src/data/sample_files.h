@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,9 +20,19 @@ namespace tessera::data {
 
 inline constexpr std::array kTestFolders{"val", "validation", "test"};  // beside "train"
 inline constexpr const char* kClassesName = "classes.txt";
-inline constexpr uint64_t kLargestEncodedImage = uint64_t{1} << 30;  // bytes
+inline constexpr uint64_t kLargestSample = uint64_t{1} << 30;  // bytes of a file
 
-bool has_image_ending(const std::filesystem::path& path);
+// What is in a folder of classes.
+struct SampleKind {
+  std::string plural;                // "images"
+  std::vector<std::string> endings;  // ".jpg", in small letters
+  bool has_ending(const std::filesystem::path& path) const;
+};
+const SampleKind& image_samples();
+
+// As open_image_folder(), of any kind.
+std::shared_ptr<const EncodedSamples> open_folder(const std::filesystem::path& folder, const SampleKind& kind,
+                                                  const SplitOptions& options);
 
 // Whether a name in a foreign file stays below the folder that it is relative to: it is not absolute and has
 // no part "..".

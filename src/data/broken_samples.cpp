@@ -24,6 +24,15 @@ BrokenSamples broken_samples_of(const std::string& name) {
   return name == "replace" ? BrokenSamples::replace : BrokenSamples::fail;
 }
 
+Option broken_samples_option() {
+  return {.key = "broken",
+          .value = std::string("fail"),
+          .documentation =
+              "What becomes of a file that cannot be read: `fail`, `skip` (it counts nothing) or "
+              "`replace` (by the next one); the report counts them",
+          .choices = {"fail", "skip", "replace"}};
+}
+
 bool BrokenRecord::read(int64_t index, const std::function<void(int64_t index)>& read) const {
   for (int64_t tried = 0;; ++tried) {
     const int64_t candidate = (index + tried) % samples_;

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <system_error>
 
+#include <fmt/ranges.h>
+
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 
-#include "data/image/sample_files.h"
+#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {
@@ -28,7 +30,7 @@ class FolderSamples : public EncodedSamples {
   std::string name(int64_t index) const override { return (folder_ / file(index).path).string(); }
   const std::vector<std::string>& class_names() const override { return classes_; }
   std::vector<std::byte> bytes(int64_t index) const override {
-    return read_file(folder_ / file(index).path, kLargestEncodedImage);
+    return read_file(folder_ / file(index).path, kLargestSample);
   }
 
  private:
@@ -48,7 +50,7 @@ class NamedFiles : public EncodedSamples {
   std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
   const std::vector<std::string>& class_names() const override { return classes_; }
   std::vector<std::byte> bytes(int64_t index) const override {
-    return read_file(name(index), kLargestEncodedImage);
+    return read_file(name(index), kLargestSample);
   }
 
  private:
@@ -57,9 +59,9 @@ class NamedFiles : public EncodedSamples {
 };
 
 // A link to a file below `root` is as good as the file.
-bool is_image_file(const fs::directory_entry& entry, const fs::path& root) {
+bool is_sample(const fs::directory_entry& entry, const fs::path& root, const SampleKind& kind) {
   if (entry.is_symlink()) check_lies_below(entry.path(), root);
-  return entry.is_regular_file() && has_image_ending(entry.path());
+  return entry.is_regular_file() && kind.has_ending(entry.path());
 }
 
 // Sorted by name: the order of a folder is the file system's own.
@@ -70,44 +72,45 @@ std::vector<fs::directory_entry> sorted_entries(const fs::path& folder) {
   return entries;
 }
 
-void collect(const fs::path& folder, const fs::path& root, int32_t label, std::vector<File>& files) {
+void collect(const fs::path& folder, const fs::path& root, const SampleKind& kind, int32_t label,
+             std::vector<File>& files) {
   for (const fs::directory_entry& entry : sorted_entries(folder)) {
-    if (is_image_file(entry, root)) {
+    if (is_sample(entry, root, kind)) {
       files.push_back({entry.path().lexically_relative(root), label});
     } else if (entry.is_directory()) {
-      collect(entry.path(), root, label, files);
+      collect(entry.path(), root, kind, label, files);
     }
   }
 }
 
-// The classes of a part are those of the training, whichever of them it has images of.
-std::vector<std::string> class_folders(const fs::path& root) {
+// The classes of a part are those of the training, whichever of them it has samples of.
+std::vector<std::string> class_folders(const fs::path& root, const SampleKind& kind) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : sorted_entries(root)) {
-    if (!is_image_file(entry, root) && entry.is_directory())
+    if (!is_sample(entry, root, kind) && entry.is_directory())
       names.push_back(entry.path().filename().string());
   }
   return names;
 }
 
-std::shared_ptr<const EncodedSamples> scan(const fs::path& folder, const SplitOptions& options) {
+std::shared_ptr<const EncodedSamples> scan(const fs::path& folder, const SampleKind& kind,
+                                           const SplitOptions& options) {
   const SplitFolder split = split_folder(folder, options.split);
   const fs::path root = fs::canonical(split.path);
-  const std::vector<std::string> own = class_folders(root);
+  const std::vector<std::string> own = class_folders(root, kind);
   std::vector<std::string> classes = own;
   if (!split.whole && fs::is_directory(folder / "train"))
-    classes = class_folders(fs::canonical(folder / "train"));
+    classes = class_folders(fs::canonical(folder / "train"), kind);
   std::vector<File> files;
   for (const std::string& name : own) {
     const auto place = std::ranges::lower_bound(classes, name);
     require(place != classes.end() && *place == name, ErrorCode::invalid_file,
-            "{}: there is no such class in the training images", (root / name).string());
-    collect(root / name, root, static_cast<int32_t>(place - classes.begin()), files);
+            "{}: there is no such class in the training {}", (root / name).string(), kind.plural);
+    collect(root / name, root, kind, static_cast<int32_t>(place - classes.begin()), files);
   }
   require(!files.empty(), ErrorCode::invalid_file,
-          "{}: holds no images; expected a folder for each class with files ending in .jpg, .jpeg, .png or "
-          ".webp",
-          root.string());
+          "{}: holds no {}; expected a folder for each class with files ending in {}", root.string(),
+          kind.plural, fmt::join(kind.endings, ", "));
   if (split.whole) files = part_of(files, options, root.string());
   return std::make_shared<FolderSamples>(root, std::move(classes), std::move(files));
 }
@@ -133,12 +136,17 @@ SplitFolder split_folder(const fs::path& folder, Split split) {
        split == Split::test ? "'val', 'validation' or 'test' beside it" : "'train' beside it");
 }
 
-std::shared_ptr<const EncodedSamples> open_image_folder(const fs::path& folder, const SplitOptions& options) {
+std::shared_ptr<const EncodedSamples> open_folder(const fs::path& folder, const SampleKind& kind,
+                                                  const SplitOptions& options) {
   try {
-    return scan(folder, options);
+    return scan(folder, kind, options);
   } catch (const fs::filesystem_error& error) {
     fail(ErrorCode::io, "{}: {}", error.path1().string(), error.code().message());
   }
+}
+
+std::shared_ptr<const EncodedSamples> open_image_folder(const fs::path& folder, const SplitOptions& options) {
+  return open_folder(folder, image_samples(), options);
 }
 
 }  // namespace tessera::data
