@@ -89,6 +89,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/attention_parts.h
     tessera/nn/augmentation.h
     tessera/nn/context.h
+    tessera/nn/image_operations.h
     tessera/nn/images.h
     tessera/nn/initializer.h
     tessera/nn/layers.h

@@ -52,19 +52,22 @@ train::PredictionSet predict_files(const Options& settings, const std::vector<st
 nn::AugmentationOptions augmentation_of(const Options& settings) {
   const auto number = [&](const char* key) { return settings.real(std::string("augment.") + key); };
   const std::vector<double> shares = settings.reals("augment.erasing_share");
-  nn::AugmentationOptions options{.brightness = number("brightness"),
-                                  .contrast = number("contrast"),
-                                  .saturation = number("saturation"),
-                                  .hue = number("hue"),
-                                  .color_probability = number("color_probability"),
-                                  .grayscale = number("grayscale"),
-                                  .erasing = number("erasing"),
-                                  .erasing_minimum_share = shares.at(0),
-                                  .erasing_maximum_share = shares.at(1),
-                                  .erasing_fill = {},
-                                  .mixup = number("mixup"),
-                                  .cutmix = number("cutmix"),
-                                  .mix_probability = number("mix_probability")};
+  nn::AugmentationOptions options{
+      .rand_augment = {.operations = settings.integer("augment.randaugment"),
+                       .magnitude = settings.integer("augment.randaugment_magnitude")},
+      .brightness = number("brightness"),
+      .contrast = number("contrast"),
+      .saturation = number("saturation"),
+      .hue = number("hue"),
+      .color_probability = number("color_probability"),
+      .grayscale = number("grayscale"),
+      .erasing = number("erasing"),
+      .erasing_minimum_share = shares.at(0),
+      .erasing_maximum_share = shares.at(1),
+      .erasing_fill = {},
+      .mixup = number("mixup"),
+      .cutmix = number("cutmix"),
+      .mix_probability = number("mix_probability")};
   for (const double mean : settings.reals("data.mean"))
     options.erasing_fill.push_back(static_cast<float>(255 * mean));
   return options;
@@ -145,6 +148,14 @@ Option probability(const char* key, const char* documentation, double usual = 0)
 
 std::vector<Option> augmentation_options() {
   return {
+      {.key = "randaugment",
+       .value = int64_t{0},
+       .documentation = "RandAugment: so many random operations on an image, one after the other; 0: none",
+       .limits = Limits::between(0, 10)},
+      {.key = "randaugment_magnitude",
+       .value = int64_t{9},
+       .documentation = "How strong they are",
+       .limits = Limits::between(0, 30)},
       strength("brightness", "Multiply by a number between 1 - x and 1 + x, at least 0; 0: leave as it is",
                10),
       strength("contrast", "The same of the distance from the gray of the image's mean", 10),

@@ -9,31 +9,12 @@
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
+#include "nn/augmentation_case.h"
 #include "support/expect_error.h"
 #include "test_folder.h"
 
 namespace tessera::testing {
 namespace {
-
-using Build = std::function<void(Graph& graph, nn::Context& context)>;
-
-// What a graph without inputs but its counter gives, at that step.
-std::vector<Tensor> outputs_of(const Build& build, int64_t step = 0, const nn::Ranks& ranks = {}) {
-  Graph graph("augmentation");
-  nn::Context context(graph, nn::Mode::training, {}, ranks);
-  build(graph, context);
-  std::vector<Tensor> inputs;
-  if (!graph.inputs().empty()) inputs.push_back(Tensor::from<int64_t>({2}, {5, step}));
-  return run_reference(graph, inputs).outputs;
-}
-
-Tensor output_of(const Build& build, int64_t step = 0, const nn::Ranks& ranks = {}) {
-  return outputs_of(build, step, ranks).at(0);
-}
-
-Value* numbers(Graph& graph, const std::vector<float>& values) {
-  return ops::constant(graph, Tensor::from<float>({std::ssize(values)}, values));
-}
 
 Tensor adjusted(const Tensor& images, const std::string& what, float factor) {
   return output_of([&](Graph& graph, nn::Context&) {
@@ -45,24 +26,6 @@ Tensor adjusted(const Tensor& images, const std::string& what, float factor) {
                           : factors.saturation) = value;
     graph.add_output("y", nn::adjust_color(ops::constant(graph, images), factors));
   });
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (int64_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    largest = std::max(largest, std::abs(a.at(i) - b.at(i)));
-  return largest;
-}
-
-// To whole gray levels, as Pillow's are.
-Tensor rounded(Tensor images) {
-  for (int64_t i = 0; i < images.size(); ++i) images.set(i, std::round(images.at(i)));
-  return images;
-}
-
-Tensor as_batch(const Tensor& image) {
-  return image.clone().reshape({1, image.shape()[0], image.shape()[1], image.shape()[2]});
 }
 
 TEST(AdjustColor, IsPillowsAndThatOfYiq) {
@@ -119,27 +82,6 @@ TEST(AdjustColor, KeepsImagesOfOtherChannelsToBrightnessAndContrast) {
 nn::AugmentationOptions everything() {
   return {
       .brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1, .grayscale = 0.2, .erasing = 0.5};
-}
-
-Tensor images_of(int64_t batch) {
-  Tensor images(DataType::uint8, {batch, 6, 7, 3});
-  for (int64_t i = 0; i < images.size(); ++i) images.set(i, static_cast<double>(i * 37 % 251 + 3));
-  return images;
-}
-
-Tensor rows_of(const Tensor& images, int64_t first, int64_t count) {
-  Shape shape = images.shape();
-  const int64_t size = images.size() / shape[0];
-  shape[0] = count;
-  Tensor rows(images.data_type(), shape);
-  for (int64_t i = 0; i < rows.size(); ++i) rows.set(i, images.at(first * size + i));
-  return rows;
-}
-
-Build augmenting(const Tensor& images, const nn::AugmentationOptions& options) {
-  return [images, options](Graph& graph, nn::Context& context) {
-    graph.add_output("y", nn::augment_images(context, ops::constant(graph, images), options));
-  };
 }
 
 TEST(AugmentImages, DependsOnTheStepAndTheRowAlone) {

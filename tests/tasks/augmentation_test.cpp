@@ -34,23 +34,25 @@ void build(Graph& graph) {
   graph.add_output("share", mixed.share);
 }
 
-TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
-  Graph graph("augmentation");
-  build(graph);
+Feeds made_on(const std::string& device, const Graph& graph) {
   Feeds feeds{{"images", Tensor(DataType::uint8, {7, 61, 53, 3})}, {"labels", Tensor(DataType::int32, {7})}};
   for (int64_t i = 0; i < feeds.at("images").size(); ++i)
     feeds.at("images").set(i, static_cast<double>(i * 37 % 256));
   const Tensor counter = Tensor::from<int64_t>({2}, {5, 3});
   // How many threads compute is a setting of the thread that asks; each takes its own along when it ends.
-  const auto on = [&](const std::string& device) {
-    return std::async(std::launch::async,
-                      [&] {
-                        const auto executable = compile(graph, Device::open(device));
-                        executable->load([&](const std::string&) { return std::optional(counter); });
-                        return executable->run(feeds);
-                      })
-        .get();
-  };
+  return std::async(std::launch::async,
+                    [&] {
+                      const auto executable = compile(graph, Device::open(device));
+                      executable->load([&](const std::string&) { return std::optional(counter); });
+                      return executable->run(feeds);
+                    })
+      .get();
+}
+
+TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
+  Graph graph("augmentation");
+  build(graph);
+  const auto on = [&](const std::string& device) { return made_on(device, graph); };
   const Feeds expected = on("reference");
   const Feeds one = on("cpu:threads=1");
   for (const char* device : {"cpu:threads=2", "cpu:threads=3"}) {
@@ -63,6 +65,33 @@ TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
   for (int64_t i = 0; i < one.at("images").size(); ++i)
     largest = std::max(largest, std::abs(one.at("images").at(i) - expected.at("images").at(i)));
   EXPECT_LE(largest, 0.01);
+}
+
+// Pixels are chosen by whole numbers, and levels are whole. A level may be the next one where rounding
+// decides.
+TEST(Augmentation, GivesTheSameOperationsOnAllDevices) {
+  for (const int64_t operations : {1, 2}) {
+    Graph graph("augmentation");
+    nn::Context context(graph, nn::Mode::training);
+    Value* images = graph.add_input(InputRole::input, "images", {DataType::uint8, {7, 61, 53, 3}});
+    graph.add_input(InputRole::input, "labels", {DataType::int32, {7}});
+    graph.add_output("images",
+                     nn::augment_images(context, images, {.rand_augment = {.operations = operations}}));
+    const Tensor expected = made_on("reference", graph).at("images");
+    const Tensor one = made_on("cpu:threads=1", graph).at("images");
+    EXPECT_TRUE(made_on("cpu:threads=3", graph).at("images").identical(one));
+    int64_t different = 0;
+    double largest = 0;
+    for (int64_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one.at(i), std::round(one.at(i)));
+      const double difference = std::abs(one.at(i) - expected.at(i));
+      different += difference != 0 ? 1 : 0;
+      largest = std::max(largest, difference);
+    }
+    // Of two operations the second may make more of it.
+    EXPECT_LE(largest, operations == 1 ? 1 : 255);
+    EXPECT_LE(different, one.size() / 1000);
+  }
 }
 
 }  // namespace
