@@ -18,6 +18,7 @@ struct TrainArguments {
   std::string recipe;
   std::vector<std::string> overrides;
   std::string device;
+  std::string network;
   recipe::RunOptions run;
   std::string folder;
 };
@@ -62,6 +63,12 @@ void join_ranks(recipe::RunOptions& run) {
 
 void run_train(TrainArguments& arguments) {
   if (!arguments.device.empty()) arguments.overrides.push_back("train.device=" + arguments.device);
+  if (arguments.network.find('.') != std::string::npos) {
+    arguments.overrides.insert(arguments.overrides.end(),
+                               {"model.name=file", "model.file=" + arguments.network});
+  } else if (!arguments.network.empty()) {
+    arguments.overrides.push_back("model.name=" + arguments.network);
+  }
   const recipe::Recipe recipe = recipe::load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.folder.empty()) arguments.folder = default_folder(arguments.recipe);
   install_stop_handler();
@@ -104,6 +111,9 @@ void add_train(CLI::App* command) {
       ->allow_extra_args(false);
   command->add_option("--device", arguments->device,
                       "auto, cpu, cuda, cuda:1 or reference; the same as --set train.device=...");
+  command->add_option("--network", arguments->network,
+                      "The network, by name or in a file, NAME.onnx, with the weights that it has there; the "
+                      "same as --set model.name=... or --set model.name=file --set model.file=NAME.onnx");
   command
       ->add_option("--max-steps", arguments->run.max_steps, "Stop, resumable, after so many updates in all")
       ->check(CLI::PositiveNumber);

@@ -155,19 +155,16 @@ NormalizedBatch normalize_over_ranks(const Context& context, Value* x, Value* sc
 
 }  // namespace
 
-ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
-                           const BatchNormOptions& options) {
-  const int64_t channels = channels_of(x);
-  const auto [scale, bias] = affine(context, name, channels, options.scale);
-  Value* mean = context.state(name + ".running_mean", {channels}, zeros());
-  Value* variance = context.state(name + ".running_var", {channels}, ones());
-  if (!context.training() || context.is_frozen(name + ".running_mean"))
+ops::Expression normalize_batch(Context& context, const std::string& name, Value* x,
+                                const BatchNormVariables& variables, const BatchNormOptions& options) {
+  const auto& [scale, bias, mean, variance, frozen] = variables;
+  if (!context.training() || frozen)
     return ops::batch_norm_inference(x, scale, bias, mean, variance, options.epsilon);
   const int64_t ranks = together(context.ranks());
   const NormalizedBatch batch = ranks > 1 ? normalize_over_ranks(context, x, scale, bias, options.epsilon)
                                           : normalize_rows(name, x, scale, bias, options.epsilon);
   // The running variance is unbiased, the one that normalizes is not (as in PyTorch).
-  const double rows = static_cast<double>(x->type().element_count()) / static_cast<double>(channels);
+  const double rows = static_cast<double>(x->type().element_count()) / static_cast<double>(channels_of(x));
   const double count = rows * static_cast<double>(ranks);
   const double correction = count > 1 ? count / (count - 1) : 1;
   const double keep = 1 - options.momentum;
@@ -175,6 +172,19 @@ ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
   context.update(variance, ops::add(ops::multiply(variance, keep),
                                     ops::multiply(batch.variance, options.momentum * correction)));
   return batch.y;
+}
+
+ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
+                           const BatchNormOptions& options) {
+  const int64_t channels = channels_of(x);
+  const auto [scale, bias] = affine(context, name, channels, options.scale);
+  return normalize_batch(context, name, x,
+                         {.scale = scale,
+                          .bias = bias,
+                          .mean = context.state(name + ".running_mean", {channels}, zeros()),
+                          .variance = context.state(name + ".running_var", {channels}, ones()),
+                          .frozen = context.is_frozen(name + ".running_mean")},
+                         options);
 }
 
 ops::Expression layer_norm(Context& context, const std::string& name, Value* x, double epsilon) {

@@ -105,13 +105,12 @@ Value* squeeze(Value* x, const std::vector<int64_t>& axes) {
 }
 
 Value* slice_axis(Value* x, int64_t axis, int64_t start, int64_t limit) {
-  const Shape shape = shape_of(x);
-  std::vector<int64_t> starts(shape.size(), 0);
-  std::vector<int64_t> limits = shape;
+  if (start == 0 && limit == extent(x, axis)) return x;
+  std::vector<int64_t> starts(static_cast<size_t>(x->type().rank()), 0);
+  std::vector<int64_t> limits(starts.size(), ops::kWholeAxis);  // whatever the other extents are
   starts[static_cast<size_t>(axis)] = start;
   limits[static_cast<size_t>(axis)] = limit;
-  return starts == std::vector<int64_t>(shape.size(), 0) && limits == shape ? x
-                                                                            : ops::slice(x, starts, limits);
+  return ops::slice(x, starts, limits);
 }
 
 Value* cast_wrapping(Value* x, DataType type) {

@@ -98,10 +98,9 @@ std::vector<Value*> taps_of(Value* x, const Windows& windows) {
   require(windows.taps() <= kMostTaps, ErrorCode::unsupported, "a window of {} elements", windows.taps());
   std::vector<Value*> taps;
   std::vector<int64_t> tap(windows.axes(), 0);
-  const Shape shape = shape_of(x);
   for (int64_t i = 0; i < windows.taps(); ++i) {
     std::vector<int64_t> starts{0, 0};
-    std::vector<int64_t> limits{shape[0], shape[1]};
+    std::vector<int64_t> limits{ops::kWholeAxis, ops::kWholeAxis};
     std::vector<int64_t> strides{1, 1};
     int64_t rest = i;
     for (size_t axis = windows.axes(); axis-- > 0;) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tessera/graph/graph.h"
 #include "tessera/program/module.h"
 
 namespace tessera::program {
@@ -14,6 +15,7 @@ struct FrameEntry {
   Item item;
   std::optional<TensorType> type_only = {};  // of an input whose contents are not given
   bool settled = false;                      // made of constants and shapes alone
+  Value* value = nullptr;                    // of a type_only input that the graph's owner has already
 };
 
 class Frame {

@@ -29,6 +29,7 @@ struct Export {
   std::string output = {};  // of the graph; "" where `item` or `alias` says it
   std::string alias = {};   // the name of a value that was there before
   Item item = {};
+  Value* value = nullptr;  // of the owner's graph, where there is an owner
 };
 
 struct Island {
@@ -60,8 +61,10 @@ enum class WeightRole : uint8_t {
   parameter,  // floating constants are parameters
 };
 
-// The island that begins at that instruction of the frame's block.
-Island build_island(const Frame& frame, size_t begin, WeightNames& names, WeightRole role);
+// The island that begins at that instruction of the frame's block. With an owner it is built into that one's
+// graph, and is no graph of its own.
+Island build_island(const Frame& frame, size_t begin, WeightNames& names, WeightRole role,
+                    GraphOwner* owner = nullptr);
 
 // What verify() allows in names; another character becomes '_'.
 std::string legal_name(const std::string& name);

@@ -51,8 +51,9 @@ Signature signature_of(const Frame::Found& found) {
   return {Signature::Kind::tensor, {tensor->data_type(), to_symbolic(tensor->shape())}};
 }
 
-IslandBuilder::IslandBuilder(const Frame& frame, size_t begin, WeightNames& names, WeightRole role)
-    : frame_(frame), begin_(begin), names_(names), role_(role), scopes_{{&frame.block()}} {
+IslandBuilder::IslandBuilder(const Frame& frame, size_t begin, WeightNames& names, WeightRole role,
+                             GraphOwner* owner)
+    : frame_(frame), begin_(begin), names_(names), role_(role), owner_(owner), scopes_{{&frame.block()}} {
   island_.graph = std::make_unique<Graph>(legal_name(frame.block().name));
 }
 
@@ -85,7 +86,7 @@ Slot IslandBuilder::read_frame(const std::string& name) {
   island_.reads.insert_or_assign(name, signature);
   if (signature.kind == Signature::Kind::absent) return {.settled = true};
   if (signature.kind == Signature::Kind::other) return {.source = name};
-  Slot slot{.type = signature.type, .source = name};
+  Slot slot{.type = signature.type, .value = found.entry->value, .source = name};
   if (found.entry->settled && slot.type.element_count() <= kMostRemembered) assume(slot);
   return slot;
 }
@@ -111,7 +112,14 @@ void IslandBuilder::assume(Slot& slot) {
   slot.value = nullptr;
 }
 
-Value* IslandBuilder::value_of(const std::string& name, Slot& slot) {
+bool IslandBuilder::becomes_variable(const Slot& slot) const {
+  if (!slot.settled || !slot.is_constant || slot.item.tensor() == nullptr) return false;
+  const Tensor& tensor = *slot.item.tensor();
+  if (owner_ != nullptr) return tensor.data_type() == DataType::fp32 && !tensor.shape().empty();
+  return role_ == WeightRole::parameter ? is_floating(tensor.data_type()) : tensor.bytes() > kLargestNode;
+}
+
+Value* IslandBuilder::value_of(const std::string& name, Slot& slot, bool is_statistic) {
   if (slot.value != nullptr) return slot.value;
   if (!slot.settled) {
     const auto read = island_.reads.find(slot.source);
@@ -125,11 +133,10 @@ Value* IslandBuilder::value_of(const std::string& name, Slot& slot) {
   }
   const Tensor* tensor = slot.item.tensor();
   if (tensor == nullptr) throw NotLowered{fmt::format("'{}' is no tensor", name)};
-  const bool is_parameter = role_ == WeightRole::parameter && is_floating(tensor->data_type());
-  const bool is_variable =
-      slot.is_constant && (role_ == WeightRole::parameter ? is_parameter : tensor->bytes() > kLargestNode);
-  if (!is_variable) return slot.value = ops::constant(graph(), *tensor);
+  if (!becomes_variable(slot)) return slot.value = ops::constant(graph(), *tensor);
   const std::string& weight = names_.name_of(*tensor, name);
+  if (owner_ != nullptr) return slot.value = owner_->variable(weight, *tensor, is_statistic);
+  const bool is_parameter = role_ == WeightRole::parameter;
   slot.value = graph().find_input(weight);
   if (slot.value == nullptr) {
     slot.value = graph().add_input(is_parameter ? InputRole::parameter : InputRole::constant, weight,
@@ -144,7 +151,8 @@ bool IslandBuilder::settled(const Instruction& instruction) {
   for (const std::string& name : instruction.operands) {
     if (name.empty()) continue;
     const Slot& operand = slot(name);
-    if (!operand.settled) return false;
+    // What is made of a weight that is trained changes with it.
+    if (!operand.settled || (owner_ != nullptr && becomes_variable(operand))) return false;
     if (operand.item.tensor() != nullptr) elements += operand.item.tensor()->size();
   }
   return elements <= kMostFoldedOperands;
@@ -237,6 +245,8 @@ void IslandBuilder::export_results() {
     Export exported{.name = name};
     if (slot.settled) {
       exported.item = slot.item;
+    } else if (owner_ != nullptr) {
+      exported.value = slot.value;
     } else if (slot.value->producer() == nullptr && island_.feeds.count(slot.value->name()) != 0) {
       exported.alias = island_.feeds.at(slot.value->name());
     } else if (island_.weights.count(slot.value->name()) != 0) {
@@ -287,8 +297,9 @@ Island IslandBuilder::build() {
   return std::move(island_);
 }
 
-Island build_island(const Frame& frame, size_t begin, WeightNames& names, WeightRole role) {
-  return IslandBuilder(frame, begin, names, role).build();
+Island build_island(const Frame& frame, size_t begin, WeightNames& names, WeightRole role,
+                    GraphOwner* owner) {
+  return IslandBuilder(frame, begin, names, role, owner).build();
 }
 
 }  // namespace tessera::program

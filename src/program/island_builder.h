@@ -25,17 +25,18 @@ struct Slot {
 
 class IslandBuilder {
  public:
-  IslandBuilder(const Frame& frame, size_t begin, WeightNames& names, WeightRole role);
+  IslandBuilder(const Frame& frame, size_t begin, WeightNames& names, WeightRole role, GraphOwner* owner);
   Island build();
 
   Slot& slot(const std::string& name);
   Slot* find_slot(const std::string& name);  // of what was read or made so far, else null
-  // The slot's value in the island's graph.
-  Value* value_of(const std::string& name, Slot& slot);
+  // The slot's value in the island's graph; `is_statistic` as GraphOwner::variable() has it.
+  Value* value_of(const std::string& name, Slot& slot, bool is_statistic = false);
   void assume(Slot& slot);
   // Its outputs.
   std::vector<Slot> inline_body(const Block& body, const std::vector<Value*>& inputs);
-  Graph& graph() { return *island_.graph; }
+  Graph& graph() { return owner_ != nullptr ? owner_->graph() : *island_.graph; }
+  GraphOwner* owner() { return owner_; }
   void require_contents(const Slot& slot, const Instruction& instruction, size_t operand) const;
 
  private:
@@ -44,6 +45,7 @@ class IslandBuilder {
     std::map<std::string, Slot> slots = {};
   };
   Slot read_frame(const std::string& name);
+  bool becomes_variable(const Slot& slot) const;
   bool settled(const Instruction& instruction);
   void lower(const Instruction& instruction);
   bool fold(const Instruction& instruction, const Rule& rule);
@@ -56,6 +58,7 @@ class IslandBuilder {
   size_t begin_;
   WeightNames& names_;
   WeightRole role_;
+  GraphOwner* owner_;
   Island island_;
   std::vector<Scope> scopes_;
 };

@@ -31,9 +31,14 @@ bool IslandCall::has(size_t operand) const {
   return !found.settled || !found.item.absent();
 }
 
-Value* IslandCall::operand(size_t i) {
+Value* IslandCall::value_of(size_t i, bool is_statistic) {
   if (!has(i)) return nullptr;
-  return builder_.value_of(name(i), slot(i));
+  return builder_.value_of(name(i), slot(i), is_statistic);
+}
+
+GraphOwner* IslandCall::trainer() {
+  GraphOwner* owner = builder_.owner();
+  return owner != nullptr && owner->trains() ? owner : nullptr;
 }
 
 TensorType IslandCall::type(size_t i) {
@@ -91,7 +96,7 @@ std::vector<Value*> IslandCall::inline_body(const Block& body, const std::vector
   return values;
 }
 
-Value* FoldingCall::operand(size_t i) {
+Value* FoldingCall::value_of(size_t i, bool) {
   if (!has(i)) return nullptr;
   const Tensor* tensor = slot(i).item.tensor();
   if (tensor == nullptr) throw NotLowered{fmt::format("'{}' is no tensor", name(i))};

@@ -12,7 +12,9 @@ class IslandCall : public LowerCall {
 
   Graph& graph() override { return builder_.graph(); }
   bool has(size_t operand) const override;
-  Value* operand(size_t i) override;
+  Value* operand(size_t i) override { return value_of(i, false); }
+  Value* statistic(size_t i) override { return value_of(i, true); }
+  GraphOwner* trainer() override;
   TensorType type(size_t i) override;
   Tensor known(size_t i) override;
   const Tensor* settled(size_t i) override;
@@ -25,6 +27,7 @@ class IslandCall : public LowerCall {
   std::vector<Slot>& results() { return results_; }
 
  protected:
+  virtual Value* value_of(size_t i, bool is_statistic);
   const std::string& name(size_t i) const;
   Slot& slot(size_t i) const { return builder_.slot(name(i)); }
 
@@ -38,11 +41,13 @@ class FoldingCall : public IslandCall {
   FoldingCall(IslandBuilder& builder, const Instruction& instruction) : IslandCall(builder, instruction) {}
 
   Graph& graph() override { return graph_; }
-  Value* operand(size_t i) override;
+  GraphOwner* trainer() override { return nullptr; }
   // The results, all settled; false when one is too large to be kept so.
   bool evaluate();
 
  private:
+  Value* value_of(size_t i, bool is_statistic) override;
+
   Graph graph_{"folded"};
 };
 

@@ -3,6 +3,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/loader.h"
+#include "tessera/models/network_file.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 #include "tessera/train/task_registry.h"
@@ -13,12 +14,26 @@
 namespace tessera::tasks {
 namespace {
 
+constexpr const char* kInFile = "file";
+
 models::Model make_network(const Options& settings) {
-  return models::create(settings.text("model.name"),
-                        {.classes = settings.integer("model.classes"),
-                         .image_size = settings.integer("data.image_size"),
-                         .channels = settings.integer("data.channels")},
-                        settings.section("model"));
+  const models::ClassifierOptions options{.classes = settings.integer("model.classes"),
+                                          .image_size = settings.integer("data.image_size"),
+                                          .channels = settings.integer("data.channels")};
+  const std::string& name = settings.text("model.name");
+  if (name == kInFile) return models::read_network(settings.text("model.file"), options);
+  return models::create(name, options, settings.section("model"));
+}
+
+std::vector<OptionChoice> network_choices() {
+  static const std::vector<Option> kFile{
+      {.key = "file",
+       .value = std::string(),
+       .documentation = "The network's file, `NAME.onnx`; its initializers in fp32 are what is trained",
+       .is_path = true}};
+  std::vector<OptionChoice> choices = choices_of(models::networks());
+  choices.push_back({kInFile, "a network in a file, with the weights that it has there", &kFile});
+  return choices;
 }
 
 std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, data::Split split) {
@@ -97,6 +112,8 @@ void complete(Options& settings) {
 
 std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = check_image_data(settings);
+  if (settings.text("model.name") == kInFile && settings.text("model.file").empty())
+    found.push_back({{"model.file"}, "'model.file' is missing, which a network in a file is read from"});
   const int64_t classes = settings.integer("data.classes");
   const int64_t outputs = settings.integer("model.classes");
   if (outputs < classes) {
@@ -178,7 +195,7 @@ std::vector<Option> augmentation_options() {
 const train::TaskRegistration kRegistration(
     {.name = "image_classification",
      .documentation = "One class for each image; test images are measured at the end of an epoch.",
-     .sections = {{"model", model_options(), [] { return choices_of(models::networks()); }},
+     .sections = {{"model", model_options(), network_choices},
                   image_data_options(),
                   {"augment", augmentation_options()},
                   {"train", train_options()}},

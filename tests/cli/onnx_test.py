@@ -4,10 +4,11 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import struct
 import unittest
 
-from program import ProgramTest, checkpoint
+from program import RECIPE, ProgramTest, checkpoint, idx
 
 NODES = pathlib.Path(os.environ["TESSERA_ONNX_TESTS"])
 
@@ -78,6 +79,40 @@ class OnnxTest(ProgramTest):
             file.unlink()
         self.call("export", run, "--output", self.root / "nameless.onnx")
         self.assertNotIn(b"classes", (self.root / "nameless.onnx").read_bytes())
+
+    def test_trains_a_network_in_a_file(self):
+        self.call("export", "lenet", "--output", self.root / "lenet.onnx")
+        source = random.Random(3)
+        for prefix, count in (("train", 32), ("t10k", 16)):
+            pixels = [source.randrange(256) for _ in range(count * 28 * 28)]
+            labels = [pixels[i * 784] // 86 for i in range(count)]
+            for path in self.data.glob(f"{prefix}-*"):
+                path.unlink()
+            (self.data / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
+            (self.data / f"{prefix}-labels-idx1-ubyte").write_bytes(idx((count,), labels))
+        self.recipe.write_text(RECIPE.format(data=self.data).replace("hidden = [12]\ndropout = 0.2\n", ""))
+        words = ["train", self.recipe, "--quiet", "--network", "lenet.onnx", "--set", "data.image_size=28",
+                 "--set", "model.classes=10", "--set", "train.epochs=3"]
+        self.call(*words, "--out", "straight")
+        recipe = (self.root / "straight" / "recipe.toml").read_text()
+        self.assertIn('name = "file"', recipe)
+        self.assertIn('file = "lenet.onnx"', recipe)
+        # Its own weights are what it begins with, whatever the seed.
+        self.call(*words, "--out", "stopped", "--max-steps", 3)
+        self.call("train", "stopped/recipe.toml", "--out", "stopped", "--resume", "--quiet")
+        last = [checkpoint(self.root / run / "model.safetensors") for run in ("straight", "stopped")]
+        self.assertEqual(last[0][1], last[1][1])
+        self.assertIn("accuracy", self.call("eval", "straight"))
+        self.assertIn("right", self.call("predict", "straight"))
+        self.call("export", "straight", "--output", "trained.onnx")
+        self.assertIn("images: uint8[batch, 28, 28, 1]", self.call("run", "trained.onnx"))
+        self.refuses([*words, "--set", "model.classes=7", "--out", "x"], 7, "lenet.onnx", "fp32[3, 7] is wanted")
+        self.refuses([*words, "--set", "data.image_size=6", "--out", "x"], 7, "lenet.onnx", "6 x 6 pixels")
+        for network, code, parts in (("trained.onnx", 7, ["'images' is uint8"]), ("nowhere.onnx", 5, []),
+                                     ("tiny.toml", 7, ["end with .onnx"])):
+            other = [network if word == "lenet.onnx" else word for word in words]
+            self.refuses([*other, "--out", "x"], code, network, *parts)
+        self.refuses(["train", self.recipe, "--set", "model.name=file", "--out", "x"], 2, "'model.file' is missing")
 
     def test_times_and_explains_files_as_networks_by_name(self):
         model = self.root / "lenet.onnx"

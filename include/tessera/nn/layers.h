@@ -59,6 +59,17 @@ struct BatchNormOptions {
 ops::Expression batch_norm(Context& context, const std::string& name, Value* x,
                            const BatchNormOptions& options = {});
 
+// The same of variables that the caller asked for, all [channels]; `name` is the node's.
+struct BatchNormVariables {
+  Value* scale;
+  Value* bias;
+  Value* mean;  // as Context::state() gave them
+  Value* variance;
+  bool frozen = false;
+};
+ops::Expression normalize_batch(Context& context, const std::string& name, Value* x,
+                                const BatchNormVariables& variables, const BatchNormOptions& options = {});
+
 ops::Expression layer_norm(Context& context, const std::string& name, Value* x, double epsilon = 1e-5);
 // x / sqrt(mean of x² + epsilon), times a weight, along the last axis (Zhang and Sennrich 2019,
 // arXiv:1910.07467).

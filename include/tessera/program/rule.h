@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/graph/graph.h"
+#include "tessera/program/graph_owner.h"
 #include "tessera/program/module.h"
 
 namespace tessera::program {
@@ -54,7 +55,11 @@ class LowerCall : public Call {
 
   virtual Graph& graph() = 0;
   virtual bool has(size_t operand) const = 0;
-  virtual Value* operand(size_t i) = 0;         // null when it is left out
+  virtual Value* operand(size_t i) = 0;  // null when it is left out
+  // The same where it holds running statistics.
+  virtual Value* statistic(size_t i) = 0;
+  // Who trains the graph, or null: it is for inference.
+  virtual GraphOwner* trainer() = 0;
   virtual TensorType type(size_t i) = 0;        // without making a value of it
   virtual Tensor known(size_t i) = 0;           // its contents
   virtual const Tensor* settled(size_t i) = 0;  // its contents where they never change, else null

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/compile/executable.h"
+#include "tessera/program/graph_owner.h"
 #include "tessera/program/module.h"
 
 namespace tessera::program {
@@ -58,7 +59,14 @@ class Runner {
   Instance instantiate(const std::map<std::string, TensorType>& inputs,
                        const std::map<std::string, Tensor>& known = {}) const;
 
-  // All islands planned so far.
+  // The whole module at the end of the owner's graph, reading these values of it; gives the outputs by name.
+  // Constants are folded as in instantiate(), but for those that become variables. For inference, a symbol
+  // may stand in the shapes of the inputs, one in all: what depends on it is found by building for two
+  // numbers. Throws Error(unsupported) naming what needs contents, or what depends on the symbol otherwise
+  // than in its shape.
+  std::map<std::string, Value*> build(const std::map<std::string, Value*>& inputs, GraphOwner& owner) const;
+
+  // All islands planned so far, in the order in which they were; of a body after what is before it.
   std::vector<IslandReport> islands() const;
 
  private:

@@ -18,8 +18,15 @@ void lower_batch_normalization(LowerCall& call) {
       channels_last(is_half(type) && call.type(1).data_type != type ? ops::cast(x, DataType::fp32) : x);
   Value* scale = statistics(call.operand(1));
   Value* bias = statistics(call.operand(2));
-  Value* mean = statistics(call.operand(3));
-  Value* variance = statistics(call.operand(4));
+  Value* mean = statistics(call.statistic(3));
+  Value* variance = statistics(call.statistic(4));
+  if (program::GraphOwner* trainer = call.trainer()) {
+    call.require(!call.wants(1) && !call.wants(2), "a network that is trained keeps its running statistics");
+    const program::GraphOwner::BatchNorm norm{scale,    bias,    mean,
+                                              variance, epsilon, 1 - call.real("momentum", 0.9)};
+    Value* y = trainer->batch_norm(call.instruction().results[0], wide, norm);
+    return call.result(0, ops::cast(channels_first(y), type));
+  }
   if (call.integer("training_mode", 0) == 0) {
     Value* y = ops::batch_norm_inference(wide, scale, bias, mean, variance, epsilon);
     return call.result(0, ops::cast(channels_first(y), type));

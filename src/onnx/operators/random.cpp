@@ -87,7 +87,20 @@ double dropped_share(AnyCall& call, Contents&& contents) {
   return share;
 }
 
+// What a network that is trained drops, whether or not the model was written in training: by an operand from
+// opset 12 on, by an attribute before.
+double trained_share(LowerCall& call) {
+  const bool has_operand = call.version() >= 12;
+  const double given = has_operand && call.has(1) ? known_number(call, 1) : call.real("ratio", 0.5);
+  call.require(given >= 0 && given < 1, "its ratio is to be at least 0 and less than 1");
+  return given;
+}
+
 void lower_dropout(LowerCall& call) {
+  if (program::GraphOwner* trainer = call.trainer()) {
+    call.require(!call.wants(1), "the mask of what a network that is trained drops is not given");
+    return call.result(0, trainer->dropout(call.operand(0), trained_share(call)));
+  }
   if (dropped_share(call, [&](size_t i) { return known_number(call, i); }) > 0)
     call.leave_to_host("random numbers are the host's");
   Value* x = call.operand(0);

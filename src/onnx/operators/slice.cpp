@@ -21,7 +21,7 @@ Value* slice_with_step(Value* x, int64_t axis, int64_t start, int64_t end, int64
     start = place(start, 0, size);
     end = std::max(start, place(end, 0, size));
     std::vector<int64_t> starts(static_cast<size_t>(x->type().rank()), 0);
-    std::vector<int64_t> limits = shape_of(x);
+    std::vector<int64_t> limits(starts.size(), ops::kWholeAxis);  // whatever the other extents are
     std::vector<int64_t> strides(starts.size(), 1);
     starts[static_cast<size_t>(axis)] = start;
     limits[static_cast<size_t>(axis)] = end;

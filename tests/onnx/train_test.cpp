@@ -1,0 +1,337 @@
+// Networks in the format that are trained: as those of which they were written are.
+#include <cmath>
+
+#include "tessera/base/file.h"
+#include "tessera/models/network_file.h"
+#include "tessera/onnx/save.h"
+#include "tessera/train/trainer.h"
+
+#include "onnx/model.h"
+#include "support/compare.h"
+#include "support/expect_failure.h"
+#include "support/temporary_folder.h"
+#include "train/tiny.h"
+
+namespace tessera::onnx {
+namespace {
+
+using testing::expect_close;
+using testing::expect_error;
+using testing::kTinyClasses;
+using testing::kTinySize;
+using testing::TemporaryFolder;
+
+constexpr models::ClassifierOptions kTiny{.classes = kTinyClasses, .image_size = kTinySize, .channels = 1};
+constexpr uint64_t kSeed = 5;
+
+models::Model tiny_residual_network() {
+  return models::resnet_small(
+      {.classes = kTinyClasses, .image_size = kTinySize, .channels = 1, .width = 4, .blocks = {1, 1}});
+}
+
+models::Model tiny_convolutions() {
+  return {"convolutions", kTiny, [](nn::Context& context, Value* x) {
+            x = ops::max_pool(ops::relu(nn::convolution(context, "conv1", x, 5, 3, {.padding = 1})),
+                              {.window = {2, 2}});
+            x = nn::flatten(ops::relu(nn::convolution(context, "conv2", x, 6, 3, {.padding = 1})));
+            return nn::linear(context, "fc", x, kTinyClasses);
+          }};
+}
+
+nn::Task task_of(const models::Model& network, DataType images = DataType::uint8) {
+  nn::ImageInput input = testing::tiny_images();
+  input.type = images;
+  return tasks::image_classification(network, {.images = input});
+}
+
+// The network with the weights that a training of that seed starts from, for images in fp32.
+void write(const models::Model& network, const std::filesystem::path& path) {
+  const nn::Task task = tasks::image_classification(network, {.images = {.type = DataType::fp32}});
+  std::map<std::string, Tensor> variables;
+  for (const nn::Variable& variable : train::build_served(task).variables)
+    variables[variable.name] = nn::to_file_layout(variable, train::starting_value(variable, kSeed));
+  save(task, variables, path);
+}
+
+train::Trainer trainer_of(const nn::Task& task) {
+  return train::Trainer(
+      task, {.optimizer = optim::sgd({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 1e-3}),
+             .device = Device::reference(),
+             .seed = kSeed});
+}
+
+std::vector<double> losses_of(train::Trainer& trainer) {
+  std::vector<double> losses;
+  train::FitOptions fit{.epochs = 2};
+  fit.on_step = [&](const train::StepEvent& event) { losses.push_back(event.measures.at("loss")); };
+  trainer.fit(testing::tiny_loader(), fit);
+  return losses;
+}
+
+void expect_same_training(const models::Model& network) {
+  const TemporaryFolder folder;
+  write(network, folder / "network.onnx");
+  const models::Model read = models::read_network(folder / "network.onnx", kTiny);
+  EXPECT_EQ(read.name, "network");
+  train::Trainer own = trainer_of(task_of(network));
+  train::Trainer theirs = trainer_of(task_of(read));
+  const std::vector<double> expected = losses_of(own);
+  const std::vector<double> actual = losses_of(theirs);
+  ASSERT_EQ(expected.size(), 12U);
+  ASSERT_EQ(actual.size(), expected.size());
+  EXPECT_LT(expected.back(), 0.9 * expected.front());
+  // Sums of some hundred products in another order; twelve steps make of that a thousand roundings at most.
+  for (size_t step = 0; step < expected.size(); ++step)
+    EXPECT_NEAR(actual[step], expected[step], 1e-4) << step;
+  // Parameters and running statistics have their names and their layout in files.
+  const Checkpoint own_state = own.checkpoint();
+  const Checkpoint state = theirs.checkpoint();
+  EXPECT_EQ(state.tensors.size(), own_state.tensors.size());
+  for (const auto& [name, tensor] : own_state.tensors) {
+    ASSERT_TRUE(state.tensors.contains(name)) << name;
+    // A bias is written as what broadcasts to images.
+    expect_close(state.tensors.at(name).reshape(tensor.shape()), tensor, {1e-3, 1e-3}, name);
+  }
+  EXPECT_EQ(theirs.parameter_count(), own.parameter_count());
+}
+
+TEST(OnnxTrain, ConvolutionsAsTheNetworkThatWasWritten) {
+  expect_same_training(tiny_convolutions());
+}
+
+TEST(OnnxTrain, NormalizationByTheBatchWithRunningStatistics) {
+  expect_same_training(tiny_residual_network());
+}
+
+// Weights of convolutions are kept as kernels read them.
+TEST(OnnxTrain, AStepTransposesNoWeights) {
+  const TemporaryFolder folder;
+  write(tiny_convolutions(), folder / "network.onnx");
+  const nn::Task task = task_of(models::read_network(folder / "network.onnx", kTiny));
+  train::Trainer trainer = trainer_of(task);
+  size_t convolutions = 0;
+  for (const auto& node : trainer.step({{"batch", 8}}).graph().nodes()) {
+    if (node->operator_name().find("convolution") != std::string::npos) ++convolutions;
+    if (node->operator_name() != "transpose") continue;
+    EXPECT_EQ(node->input(0)->shape()[0], Dimension(8)) << print(*node);
+  }
+  EXPECT_GE(convolutions, 5U);
+}
+
+TEST(OnnxTrain, ResumesToTheSameBits) {
+  const TemporaryFolder folder;
+  write(tiny_residual_network(), folder / "network.onnx");
+  const data::Loader loader = testing::tiny_loader();
+  testing::expect_same_bits_when_resumed(
+      [&] { return trainer_of(task_of(models::read_network(folder / "network.onnx", kTiny))); }, loader, 7);
+}
+
+// What was trained is written at any batch size, and gives what the trainer gives.
+TEST(OnnxTrain, IsWrittenAgain) {
+  const TemporaryFolder folder;
+  write(tiny_residual_network(), folder / "network.onnx");
+  const nn::Task task = task_of(models::read_network(folder / "network.onnx", kTiny));
+  train::Trainer trainer = trainer_of(task);
+  losses_of(trainer);
+  save(task, trainer.checkpoint().tensors, folder / "trained.onnx");
+  const data::Loader loader = testing::tiny_evaluation();
+  const Tensor expected = trainer.predict(loader).at("logits");
+  program::Runner runner(load(folder / "trained.onnx"), {.devices = {Device::reference()}});
+  const testing::TinyData data = testing::tiny_data(45, 4);
+  const auto outputs = runner.run({{"images", data.images.reshape({45, kTinySize, kTinySize, 1})}});
+  expect_close(*outputs.at("logits").tensor(), expected, {1e-4, 1e-4}, "logits");
+}
+
+TEST(OnnxTrain, WhatIsFrozenStays) {
+  const TemporaryFolder folder;
+  write(tiny_residual_network(), folder / "network.onnx");
+  const nn::Task task = task_of(models::read_network(folder / "network.onnx", kTiny));
+  train::Trainer trainer(task,
+                         {.device = Device::reference(), .seed = kSeed, .freeze = {"layer", "conv", "bn"}});
+  const auto before = trainer.checkpoint().tensors;
+  losses_of(trainer);
+  const std::vector<std::string> changed = testing::different_tensors(before, trainer.checkpoint().tensors);
+  EXPECT_FALSE(changed.empty());
+  for (const std::string& name : changed) EXPECT_TRUE(name.starts_with("fc")) << name;
+}
+
+// [batch, 1, 6, 6] through Flatten, Gemm, `middle` and Gemm to three logits.
+struct Perceptron {
+  ::onnx::ModelProto proto = model();
+
+  explicit Perceptron(
+      const std::function<std::string(::onnx::GraphProto&, const std::string&)>& middle = {}) {
+    ::onnx::GraphProto& graph = *proto.mutable_graph();
+    add_input(graph, "x", {0, 1, 6, 6});
+    input().mutable_dim(0)->set_dim_param("N");
+    add_node(graph, "Flatten", {"x"}, {"flat"});
+    add_constant(graph, "w1", {8, 36}, values(8 * 36));
+    add_constant(graph, "b1", {8}, values(8));
+    set_attribute(add_node(graph, "Gemm", {"flat", "w1", "b1"}, {"h"}), "transB", 1);
+    add_node(graph, "Relu", {"h"}, {"r"});
+    const std::string last = middle ? middle(graph, "r") : "r";
+    add_constant(graph, "w2", {3, 8}, values(24));
+    set_attribute(add_node(graph, "Gemm", {last, "w2"}, {"y"}), "transB", 1);
+    add_output(graph, "y");
+  }
+
+  ::onnx::TensorShapeProto& input() {
+    return *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  }
+
+  static std::vector<float> values(size_t count) {
+    std::vector<float> values;
+    for (size_t i = 0; i < count; ++i) values.push_back(0.3F * std::sin(static_cast<float>(i * i + 1)));
+    return values;
+  }
+
+  models::Model read(const models::ClassifierOptions& options = kTiny) const {
+    const TemporaryFolder folder;
+    write_file(folder / "perceptron.onnx", proto.SerializeAsString());
+    return models::read_network(folder / "perceptron.onnx", options);
+  }
+};
+
+std::vector<std::string> names_of(const std::vector<nn::Variable>& variables) {
+  std::vector<std::string> names;
+  for (const nn::Variable& variable : variables)
+    names.push_back(variable.name + (variable.role == InputRole::state ? " (state)" : ""));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+Names variables_in_training(const models::Model& network) {
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  network.forward(context, graph.add_input(InputRole::input, "images", network.input_type(4)));
+  return names_of(context.variables());
+}
+
+TEST(OnnxTrain, TakesChannelsFirst) {
+  train::Trainer trainer = trainer_of(task_of(Perceptron().read()));
+  const std::vector<double> losses = losses_of(trainer);
+  EXPECT_LT(losses.back(), 0.8 * losses.front());
+}
+
+TEST(OnnxTrain, DropsInTrainingAlone) {
+  const Perceptron dropping([](::onnx::GraphProto& graph, const std::string& x) {
+    add_constant(graph, "ratio", {}, {0.5F});
+    add_node(graph, "Dropout", {x, "ratio"}, {"dropped"});
+    return "dropped";
+  });
+  EXPECT_EQ(variables_in_training(dropping.read()), (Names{"b1", "random_counter (state)", "w1", "w2"}));
+  train::Trainer with = trainer_of(task_of(dropping.read()));
+  train::Trainer without = trainer_of(task_of(Perceptron().read()));
+  const data::Loader loader = testing::tiny_evaluation();
+  EXPECT_TRUE(with.predict(loader).at("logits").identical(without.predict(loader).at("logits")));
+  EXPECT_NE(losses_of(with).front(), losses_of(without).front());
+}
+
+TEST(OnnxTrain, GivesTheLogitsOfProbabilities) {
+  Perceptron probable;
+  ::onnx::GraphProto& graph = *probable.proto.mutable_graph();
+  add_node(graph, "Softmax", {"y"}, {"p"});
+  graph.mutable_output(0)->set_name("p");
+  train::Trainer with = trainer_of(task_of(probable.read()));
+  train::Trainer without = trainer_of(task_of(Perceptron().read()));
+  EXPECT_EQ(losses_of(with), losses_of(without));
+}
+
+// Exporters write equal contents once: here the scale of two normalizations and all that is zero.
+TEST(OnnxTrain, SeparatesWhatWasEqual) {
+  const Perceptron shared([](::onnx::GraphProto& graph, const std::string& x) {
+    add_constant(graph, "ones", {8}, std::vector<float>(8, 1));
+    add_constant(graph, "zeros", {8}, std::vector<float>(8, 0));
+    add_node(graph, "BatchNormalization", {x, "ones", "zeros", "zeros", "ones"}, {"n1"});
+    add_node(graph, "Identity", {"ones"}, {"scale2"});
+    add_node(graph, "BatchNormalization", {"n1", "scale2", "b1", "zeros", "ones"}, {"n2"});
+    return "n2";
+  });
+  EXPECT_EQ(variables_in_training(shared.read()),
+            (Names{"b1", "n1.running_mean (state)", "n1.running_var (state)", "n2.running_mean (state)",
+                   "n2.running_var (state)", "ones", "scale2", "w1", "w2", "zeros"}));
+  train::Trainer trainer = trainer_of(task_of(shared.read()));
+  losses_of(trainer);
+  const auto tensors = trainer.checkpoint().tensors;
+  EXPECT_FALSE(tensors.at("ones").identical(tensors.at("scale2")));
+  EXPECT_FALSE(tensors.at("n1.running_mean").identical(tensors.at("n2.running_mean")));
+}
+
+// What is made of a weight alone would be folded for inference.
+TEST(OnnxTrain, TrainsWeightsThroughWhatIsMadeOfThem) {
+  const Perceptron transposed([](::onnx::GraphProto& graph, const std::string& x) {
+    add_constant(graph, "w", {8, 8}, Perceptron::values(64));
+    add_node(graph, "Transpose", {"w"}, {"wt"});
+    add_node(graph, "MatMul", {x, "wt"}, {"m"});
+    return "m";
+  });
+  train::Trainer trainer = trainer_of(task_of(transposed.read()));
+  const Tensor before = trainer.checkpoint().tensors.at("w").clone();
+  losses_of(trainer);
+  EXPECT_FALSE(trainer.checkpoint().tensors.at("w").identical(before));
+}
+
+TEST(OnnxTrain, SaysWhatDoesNotFit) {
+  const auto refuse = [](const Perceptron& perceptron, const std::string& part,
+                         const models::ClassifierOptions& options = kTiny) {
+    expect_error(ErrorCode::unsupported, part, [&] { perceptron.read(options); });
+    expect_error(ErrorCode::unsupported, "perceptron.onnx: ", [&] { perceptron.read(options); });
+  };
+  refuse(Perceptron(), "model.classes): fp32[3, 10] is wanted",
+         {.classes = 10, .image_size = 6, .channels = 1});
+  refuse(Perceptron(), "'x' is fp32[N, 1, 6, 6], and the images are of 8 x 8 pixels with 1 channels",
+         {.classes = 3, .image_size = 8, .channels = 1});
+  Perceptron fixed;
+  fixed.input().mutable_dim(0)->set_dim_value(1);
+  refuse(fixed, "'x' is fp32[1, 1, 6, 6]: the first extent is to be open");
+  Perceptron flat;
+  flat.input().mutable_dim()->RemoveLast();
+  refuse(flat, "'x' is fp32[N, 1, 6], and training gives images");
+  Perceptron two;
+  add_input(*two.proto.mutable_graph(), "more", {2});
+  refuse(two, "it has 2 inputs");
+  Perceptron outputs;
+  add_output(*outputs.proto.mutable_graph(), "h");
+  refuse(outputs, "it has 2 outputs");
+  Perceptron narrow;
+  auto* half = narrow.proto.mutable_graph()->mutable_initializer(0);
+  half->set_data_type(::onnx::TensorProto::FLOAT16);
+  half->clear_float_data();
+  half->set_raw_data(std::string(2 * 8 * 36, '\0'));
+  refuse(narrow, "its weight 'w1' is fp16[8, 36]");
+  refuse(Perceptron([](::onnx::GraphProto& graph, const std::string& x) {
+           add_node(graph, "NonZero", {x}, {"places"});
+           return x;
+         }),
+         "is no single graph");
+  expect_error(ErrorCode::unsupported, "end with .onnx", [] { models::read_network("x.pt", kTiny); });
+  expect_error(ErrorCode::io, "nowhere.onnx", [] { models::read_network("nowhere.onnx", kTiny); });
+}
+
+// A shape that is written for one batch is found when the network is made for any.
+TEST(OnnxTrain, IsServedAtOneBatchAlone) {
+  const Perceptron reversed([](::onnx::GraphProto& graph, const std::string& x) {
+    // The batch reversed: where that begins depends on how large it is.
+    const auto integers = [&](const std::string& name, int64_t value) {
+      ::onnx::TensorProto* tensor = graph.add_initializer();
+      tensor->set_name(name);
+      tensor->set_data_type(::onnx::TensorProto::INT64);
+      tensor->add_dims(1);
+      tensor->add_int64_data(value);
+    };
+    integers("first", -1);
+    integers("end", -1000);
+    integers("axis", 0);
+    add_node(graph, "Slice", {x, "first", "end", "axis", "first"}, {"reversed"});
+    return "reversed";
+  });
+  const nn::Task task = task_of(reversed.read());
+  EXPECT_NO_THROW(train::build_frozen(task, train::Reading::inference, {{"batch", 5}}));
+  expect_error(ErrorCode::unsupported, "depends on how large the batch is",
+               [&] { train::build_served(task); });
+}
+
+}  // namespace
+}  // namespace tessera::onnx
