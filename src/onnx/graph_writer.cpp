@@ -184,17 +184,30 @@ std::string GraphWriter::name_to_be(const Value* value, AxisOrder order) {
   const bool is_output =
       output != output_names_.end() && known(value) == nullptr && value->producer() != nullptr;
   if (is_output && (order == AxisOrder::as_is || value->type().rank() < 3)) return output->second;
+  // A weight in another type is the weight.
+  while (known(value) != nullptr && value->producer() != nullptr && value->producer()->inputs().size() == 1)
+    value = value->producer()->input(0);
   return unique_name(value->name());
+}
+
+const Tensor* GraphWriter::fold(const Node& node, const Value* value) {
+  if (node.schema().traits.random || !node.bodies().empty() || !value->type().is_static()) return nullptr;
+  std::vector<const Tensor*> operands;
+  size_t bytes = 0;
+  for (const Value* input : node.inputs()) {
+    operands.push_back(known(input));
+    if (operands.back() == nullptr) return nullptr;
+    bytes += operands.back()->bytes();
+  }
+  const bool grows = static_cast<size_t>(value->type().bytes()) > bytes;
+  if (!operands.empty() && (grows || node.outputs().size() != 1)) return nullptr;
+  return &known_.emplace(value, run_reference(node, operands).at(value->index())).first->second;
 }
 
 const Tensor* GraphWriter::known(const Value* value) {
   const auto found = known_.find(value);
   if (found != known_.end()) return &found->second;
-  if (const Node* node = value->producer()) {
-    const bool follows_from_shapes = node->inputs().empty() && !node->schema().traits.random;
-    if (!follows_from_shapes || !node->bodies().empty() || !value->type().is_static()) return nullptr;
-    return &known_.emplace(value, run_reference(*node, {}).at(value->index())).first->second;
-  }
+  if (const Node* node = value->producer()) return fold(*node, value);
   if (value->role() == InputRole::input) return nullptr;
   const auto weight = weights_.find(value->name());
   require(weight != weights_.end() || value->initial() != nullptr, ErrorCode::invalid_argument,
@@ -218,7 +231,7 @@ std::string GraphWriter::add_initializer(const std::string& name, const Tensor& 
   proto->set_name(name);
   proto->set_data_type(written_code(tensor.data_type()));
   for (const int64_t extent : tensor.shape()) proto->add_dims(extent);
-  proto->set_raw_data(tensor.raw(), tensor.bytes());
+  contents_.push_back({proto, tensor});
   return name;
 }
 

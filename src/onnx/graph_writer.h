@@ -29,13 +29,21 @@ class GraphWriter {
   // Throws as save().
   void write();
 
+  // What initializers hold, which whoever saves them puts into their messages or beside them.
+  struct Contents {
+    ::onnx::TensorProto* initializer;
+    Tensor tensor;
+  };
+  const std::vector<Contents>& contents() const { return contents_; }
+
   // The name of a value in that order; a transpose is added where it is there in the other one alone.
   std::string name(const Value* value, AxisOrder order = AxisOrder::as_is);
   // The same of a value with its axes permuted.
   std::string transposed_name(const Value* value, const std::vector<int64_t>& permutation);
   // Whether it takes no transpose.
   bool is_there(const Value* value, AxisOrder order) const;
-  // What is known now already, or null: variables, constants, and what is made of shapes alone.
+  // What is known now already, or null: variables, constants, what is made of shapes alone, and what is made
+  // of all these without being larger, such as weights in a narrower type.
   const Tensor* known(const Value* value);
 
   std::string add_initializer(const std::string& name, const Tensor& tensor);
@@ -55,6 +63,7 @@ class GraphWriter {
   void write_outputs();
   void write_node(const Node& node);
   std::string add_extent(const Node& node, const Dimension& extent);
+  const Tensor* fold(const Node& node, const Value* value);
 
   const Graph& graph_;
   const std::map<std::string, Tensor>& weights_;
@@ -64,6 +73,7 @@ class GraphWriter {
   std::unordered_map<const Value*, std::string> output_names_;
   std::unordered_map<const Value*, Tensor> known_;
   std::map<std::string, std::string> extents_;  // names of extents that are read off inputs
+  std::vector<Contents> contents_;
 };
 
 // One node while it is written.

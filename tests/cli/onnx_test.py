@@ -144,6 +144,27 @@ class OnnxTest(ProgramTest):
         self.refuses(["explain", NODES / "test_nonzero_example" / "model.onnx"], 7, "NonZero")
         self.refuses(["explain", NODES / "test_sequence_insert_at_back" / "model.onnx"], 7, "sequence")
 
+    def test_exports_narrow_types_and_external_data(self):
+        images = self.root / "images.npy"
+        images.write_bytes(npy((2, 28, 28, 1), struct.pack("<1568f", *(i % 7 / 7 for i in range(1568))), "<f4"))
+        logits = {}
+        for name, words in (("wide", []), ("half", ["--precision", "fp16"]), ("brain", ["--precision", "bf16"]),
+                            ("beside", ["--external-data"])):
+            model = self.root / f"{name}.onnx"
+            self.call("export", "lenet", *words, "--output", model)
+            self.call("run", model, "--input", f"images={images}", "--output-folder", self.root / name)
+            logits[name] = struct.unpack("<20f", (self.root / name / "logits.npy").read_bytes()[-80:])
+        self.assertEqual(logits["wide"], logits["beside"])
+        largest = max(map(abs, logits["wide"]))
+        for name, share in (("half", 2e-3), ("brain", 2e-2)):  # some roundings of 11 and 8 digits in five layers
+            difference = max(abs(a - b) for a, b in zip(logits["wide"], logits[name]))
+            self.assertTrue(0 < difference < share * largest, (name, difference, largest))
+        size = {name: (self.root / f"{name}.onnx").stat().st_size for name in logits}
+        self.assertLess(size["half"], 0.52 * size["wide"])
+        self.assertLess(size["beside"], 0.1 * size["wide"])
+        (self.root / "beside.onnx.data").unlink()
+        self.refuses(["run", self.root / "beside.onnx"], 5, "beside.onnx.data")
+
     def test_export_refuses(self):
         self.call("export", "lenet", "--output", self.root / "lenet.onnx")
         self.assertIn("images: fp32[batch, 28, 28, 1]", self.call("run", self.root / "lenet.onnx"))

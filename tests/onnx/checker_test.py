@@ -30,7 +30,7 @@ class CheckerTest(unittest.TestCase):
             self.assertGreater(len(models), 300)
             for model in models:
                 with self.subTest(model=model.name):
-                    package.checker.check_model(model.read_bytes(), True)  # with types and shapes
+                    package.checker.check_model_path(str(model), True)  # with types, shapes and the file beside it
             broken = models[0].read_bytes()[:-10]
             with self.assertRaises(package.checker.ValidationError):
                 package.checker.check_model(broken, True)

@@ -219,6 +219,61 @@ TEST(OnnxSave, AClickThroughNetworkLooksUpItsTables) {
   check_task(tasks::click_through({.entries = {5, 7, 3}, .numbers = 4, .width = 8}), "click_through.onnx");
 }
 
+std::map<DataType, uint64_t> bytes_by_type(const program::Block& block) {
+  std::map<DataType, uint64_t> bytes;
+  for (const auto& [name, item] : block.constants)
+    bytes[item.tensor()->data_type()] += item.tensor()->bytes();
+  return bytes;
+}
+
+// Weights in 16 bits, and what is given and taken as it was.
+TEST(OnnxSave, NarrowTypesOfWeights) {
+  const Folder folder;
+  const nn::Task task =
+      tasks::image_classification(models::create("resnet_small"), {.images = {.type = DataType::uint8}});
+  const std::map<std::string, Tensor> variables =
+      starting_variables(train::build_frozen(task, train::Reading::inference, {{"batch", 1}}).variables);
+  std::map<std::string, Tensor> inputs;
+  const Tensor expected = serve(task, 3, variables, inputs).at("logits");
+  double largest = 0;
+  for (const double logit : expected.to_doubles()) largest = std::max(largest, std::abs(logit));
+  // Some ten layers, each of which rounds to so many digits.
+  for (const auto& [precision, type, share] : {std::tuple(Precision::fp16, DataType::fp16, 1e-2),
+                                               std::tuple(Precision::bf16, DataType::bf16, 8e-2)}) {
+    const std::string name = fmt::format("resnet-{}.onnx", to_string(precision));
+    save(task, variables, folder / name, {.precision = precision});
+    const auto loaded = load(folder / name);
+    const auto bytes = bytes_by_type(*loaded->main);
+    EXPECT_GT(bytes.at(type), 10 * bytes.at(DataType::fp32)) << name;
+    EXPECT_EQ(loaded->main->inputs.at(0).type, "uint8[batch, 28, 28, 1]");
+    const Tensor actual = run(folder / name, inputs).at("logits");
+    expect_close(actual, expected, {0, share * largest}, name);
+    EXPECT_FALSE(actual.identical(expected)) << name;
+  }
+}
+
+TEST(OnnxSave, LargeWeightsInAFileBesideTheModel) {
+  const Folder folder;
+  const nn::Task task =
+      tasks::image_classification(models::create("lenet"), {.images = {.type = DataType::fp32}});
+  const std::map<std::string, Tensor> variables =
+      starting_variables(train::build_frozen(task, train::Reading::inference, {{"batch", 1}}).variables);
+  save(task, variables, folder / "inside.onnx");
+  save(task, variables, folder / "asked.onnx", {.external_data = true});
+  save(task, variables, folder / "needed.onnx", {.most_bytes = 100'000});
+  EXPECT_FALSE(std::filesystem::exists(folder / "inside.onnx.data"));
+  const auto inside = load(folder / "inside.onnx");
+  for (const char* name : {"asked.onnx", "needed.onnx"}) {
+    EXPECT_GT(std::filesystem::file_size(folder / "inside.onnx"), 200'000U);
+    EXPECT_LT(std::filesystem::file_size(folder / name), 10'000U);
+    EXPECT_GT(std::filesystem::file_size(folder / (name + std::string(".data"))), 200'000U);
+    const auto loaded = load(folder / name);
+    ASSERT_EQ(loaded->main->constants.size(), inside->main->constants.size());
+    for (const auto& [constant, item] : inside->main->constants)
+      EXPECT_TRUE(loaded->main->constants.at(constant).tensor()->identical(*item.tensor())) << constant;
+  }
+}
+
 // Convolutions want their channels first, and what lies between them does not mind.
 TEST(OnnxSave, TransposesOnceBeforeAndOnceAfterConvolutions) {
   const Folder folder;
