@@ -11,6 +11,7 @@
 #include "tessera/program/runner.h"
 
 #include "program/frame.h"
+#include "program/island_run.h"
 
 namespace tessera::program {
 
@@ -41,9 +42,10 @@ struct Island {
   std::map<std::string, std::string> feeds;  // inputs of the graph by the names of values
   std::map<std::string, Tensor> weights;     // its constants or parameters
   std::vector<Export> exports;
-  std::string why;  // it ended
-  std::shared_ptr<Executable> executable = {};
-  std::string device = {};
+  std::string why;                 // it ended
+  std::unique_ptr<IslandRun> run;  // null where it does nothing but fold
+  int64_t runs = 0;
+  size_t number = 0;  // in the order of planning
 };
 
 // Names of constants in graphs, each the same in all islands.

@@ -46,9 +46,9 @@ Signature signature_of(const Frame::Found& found) {
     return {Signature::Kind::tensor, *found.entry->type_only};
   if (found.is_constant) return {Signature::Kind::constant, {}};
   if (found.item == nullptr || found.item->absent()) return {};
-  const Tensor* tensor = found.item->tensor();
-  if (tensor == nullptr) return {Signature::Kind::other, {}};
-  return {Signature::Kind::tensor, {tensor->data_type(), to_symbolic(tensor->shape())}};
+  const std::optional<TensorType> type = found.item->tensor_type();
+  if (!type.has_value()) return {Signature::Kind::other, {}};
+  return {Signature::Kind::tensor, *type};
 }
 
 IslandBuilder::IslandBuilder(const Frame& frame, size_t begin, WeightNames& names, WeightRole role,

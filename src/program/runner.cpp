@@ -56,6 +56,8 @@ struct Runner::Implementation {
   WeightNames names;
   std::map<std::pair<const Block*, size_t>, std::list<Island>> islands;  // the one used last in front
   int depth = 0;
+  uint64_t run_number = 0;
+  size_t planned = 0;  // islands so far
 
   std::vector<Item> run(const Block& block, std::vector<Item> inputs, const Frame* outer);
   void run(Frame& frame);
@@ -110,10 +112,11 @@ void Runner::Implementation::compile_island(Island& island) {
   if (island.graph->nodes().empty()) return;
   for (size_t i = 0; i < places.size(); ++i) {
     Place& place = places[i];
+    std::unique_ptr<Executable> executable;
     try {
       CompileOptions compile_options = options.compile;
       compile_options.workspace = place.workspace;
-      island.executable = compile(*island.graph, place.device, compile_options);
+      executable = compile(*island.graph, place.device, compile_options);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported || i + 1 == places.size()) throw;
       continue;
@@ -121,8 +124,8 @@ void Runner::Implementation::compile_island(Island& island) {
     for (const auto& [name, tensor] : island.weights) {
       if (!place.variables->contains(name)) place.variables->set(name, tensor);
     }
-    island.executable->bind(place.variables);
-    island.device = place.device->description().name;
+    executable->bind(place.variables);
+    island.run = std::make_unique<IslandRun>(std::move(executable), place.device);
     return;
   }
 }
@@ -137,21 +140,22 @@ Island& Runner::Implementation::island_at(const Frame& frame, size_t begin) {
   }
   Island island = build_island(frame, begin, names, WeightRole::constant);
   if (!island.on_host) compile_island(island);
+  island.number = planned++;
   variants.push_front(std::move(island));
   if (variants.size() > std::max<size_t>(options.most_variants, 1)) variants.pop_back();
   return variants.front();
 }
 
 void Runner::Implementation::run_graph(Island& island, Frame& frame) {
-  std::map<std::string, Tensor> outputs;
-  if (island.executable != nullptr) {
-    std::map<std::string, Tensor> inputs;
+  std::map<std::string, Item> outputs;
+  if (island.run != nullptr) {
+    std::map<std::string, const Item*> inputs;
     for (const auto& [input, name] : island.feeds) {
       // The passes may have dropped an input whose contents do not matter.
-      if (island.executable->graph().find_input(input) == nullptr) continue;
-      inputs.emplace(input, *frame.find(name).item->tensor());
+      if (island.run->executable().graph().find_input(input) == nullptr) continue;
+      inputs.emplace(input, frame.find(name).item);
     }
-    outputs = island.executable->run(inputs);
+    outputs = island.run->run(inputs, run_number);
   }
   for (const Export& exported : island.exports) {
     if (!exported.output.empty()) {
@@ -184,6 +188,7 @@ void Runner::Implementation::run(Frame& frame) {
   for (size_t next = 0; next < block.instructions.size();) {
     Island& island = island_at(frame, next);
     const size_t end = island.end;
+    ++island.runs;
     if (island.on_host) {
       run_on_host(block.instructions[next], frame);
     } else {
@@ -263,9 +268,11 @@ std::map<std::string, Item> Runner::run(const std::map<std::string, Item>& input
     }
     frame.set(input.name, {given->second});
   }
+  ++implementation_->run_number;
   implementation_->run(frame);
   std::map<std::string, Item> outputs;
-  for (const Declaration& output : main.outputs) outputs[output.name] = *frame.find(output.name).item;
+  for (const Declaration& output : main.outputs)
+    outputs[output.name] = on_host(*frame.find(output.name).item);
   return outputs;
 }
 
@@ -299,18 +306,26 @@ Instance Runner::instantiate(const std::map<std::string, TensorType>& inputs,
 }
 
 std::vector<IslandReport> Runner::islands() const {
-  std::vector<IslandReport> reports;
+  std::vector<std::pair<size_t, IslandReport>> numbered;
   for (const auto& [place, variants] : implementation_->islands) {
     for (const Island& island : variants) {
-      reports.push_back(
-          {.block = place.first->name,
-           .first = place.second,
-           .end = island.end,
-           .nodes = island.executable == nullptr ? 0 : island.executable->graph().nodes().size(),
-           .device = island.on_host ? "host" : island.device,
-           .why = island.why});
+      const IslandRun* run = island.run.get();
+      IslandReport report{.block = place.first->name,
+                          .first = place.second,
+                          .end = island.end,
+                          .nodes = run == nullptr ? 0 : run->executable().graph().nodes().size(),
+                          .device = island.on_host   ? "host"
+                                    : run == nullptr ? ""
+                                                     : run->device().description().name,
+                          .why = island.why,
+                          .runs = island.runs,
+                          .graph = run == nullptr ? nullptr : island.graph.get()};
+      numbered.emplace_back(island.number, std::move(report));
     }
   }
+  std::sort(numbered.begin(), numbered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<IslandReport> reports;
+  for (auto& [number, report] : numbered) reports.push_back(std::move(report));
   return reports;
 }
 

@@ -22,10 +22,11 @@ class DetachedDevice : public HostMemoryDevice {
     HostMemoryDevice::copy_to_host(host, device, bytes);
   }
 
-  int waits = 0;              // for all of a queue's work
-  int buffers = 0;            // made so far
-  int events = 0;             // of one queue, that another one was to wait for
-  int64_t bytes_to_host = 0;  // copied so far
+  int waits = 0;                // for all of a queue's work
+  int buffers = 0;              // made so far
+  int events = 0;               // of one queue, that another one was to wait for
+  int64_t bytes_to_host = 0;    // copied so far
+  int64_t bytes_from_host = 0;  // through input buffers
 
  private:
   class Queue : public HostQueue {
@@ -38,7 +39,7 @@ class DetachedDevice : public HostMemoryDevice {
     }
     std::unique_ptr<InputBuffer> input_buffer(int64_t bytes) override {
       ++device_.buffers;
-      return std::make_unique<Input>(bytes);
+      return std::make_unique<Input>(device_, bytes);
     }
     std::unique_ptr<OutputBuffer> output_buffer(int64_t bytes) override {
       ++device_.buffers;
@@ -51,14 +52,17 @@ class DetachedDevice : public HostMemoryDevice {
 
   class Input : public InputBuffer {
    public:
-    explicit Input(int64_t bytes) : present_(static_cast<size_t>(bytes)), next_(present_) {}
+    Input(DetachedDevice& device, int64_t bytes)
+        : device_(device), present_(static_cast<size_t>(bytes)), next_(present_) {}
     const void* memory() const override { return present_.data(); }
     void load(const std::shared_ptr<void>& host) override {
+      device_.bytes_from_host += static_cast<int64_t>(next_.size());
       std::memcpy(next_.data(), host.get(), next_.size());
     }
     void show() override { std::memcpy(present_.data(), next_.data(), next_.size()); }
 
    private:
+    DetachedDevice& device_;
     std::vector<char> present_;
     std::vector<char> next_;
   };

@@ -28,6 +28,9 @@ struct IslandReport {
   size_t nodes = 0;    // of the graph after the passes; 0 when it did nothing but fold
   std::string device;  // "host" for a rule that runs there
   std::string why;     // it ended
+  int64_t runs = 0;
+  // Before the passes, until the runner runs again; null where there is none to run.
+  const Graph* graph = nullptr;
 };
 
 // A module as one graph, with the contents of the constants that it reads.
@@ -38,8 +41,10 @@ struct Instance {
 
 // Cuts a module into islands: an instruction whose rule asks for contents that the island itself makes ends
 // it. What is made of constants and shapes alone is folded. Plans are kept by the types of what they read and
-// by the contents that rules asked for; of those that begin at one place the least recently used goes. One
-// thread at a time uses a runner.
+// by the contents that rules asked for; of those that begin at one place the least recently used goes. What
+// an island makes stays in the memory of its device for those that read it there, also from one iteration of
+// a loop to the next; what the host reads and what the module gives is copied to it. One thread at a time
+// uses a runner.
 class Runner {
  public:
   // Throws Error(unsupported) listing every operator that no rule knows.
