@@ -38,8 +38,7 @@ class FileSubject : public Subject {
   }
 
   Feeds inputs(const CompiledModel& compiled) const override {
-    // 0 and 1 are indices into whatever a network looks up.
-    return synthetic_inputs(*compiled.step.graph, 2);
+    return synthetic_inputs(*compiled.step.graph, kSyntheticLimit);
   }
 };
 

@@ -1,4 +1,5 @@
-// Networks in the ONNX format as one static graph; built where the reader of ONNX is.
+// Networks in the ONNX format as one static graph, or as the several that they are cut into; built where the
+// reader of ONNX is.
 #include <set>
 
 #include "tessera/base/error.h"
@@ -7,17 +8,20 @@
 #include "tessera/program/runner.h"
 
 #include "cli/network_file.h"
+#include "cli/subject.h"
 
 namespace tessera::cli {
 namespace {
 
-// Of all inputs that must be given.
+// Of all inputs that must be given and are not.
 class InputTypes {
  public:
-  InputTypes(const std::string& path, const program::Block& main, const OpenSizes& sizes)
+  InputTypes(const std::string& path, const program::Block& main, const OpenSizes& sizes,
+             const std::map<std::string, Tensor>& given = {})
       : path_(path), sizes_(sizes) {
     for (const program::Declaration& input : main.inputs) {
-      if (!main.constants.contains(input.name)) types_[input.name] = type_of(input);
+      if (!main.constants.contains(input.name) && !given.contains(input.name))
+        types_[input.name] = type_of(input);
     }
     for (const auto& [name, size] : sizes.others) {
       if (symbols_.contains(name)) continue;
@@ -61,7 +65,50 @@ NetworkFile read_onnx(const std::string& path, const OpenSizes& sizes) {
   return {.graph = std::move(instance.graph), .weights = std::move(instance.weights)};
 }
 
-const NetworkFormatRegistration kOnnx({.name = ".onnx", .read = read_onnx});
+bool is_single_graph(const program::Runner& runner, const std::map<std::string, TensorType>& types) {
+  try {
+    runner.instantiate(types);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return false;
+  }
+}
+
+NetworkPart part_of(const program::IslandReport& island) {
+  NetworkPart part{
+      .place = fmt::format("'{}', instructions {} to {}", island.block, island.first, island.end - 1),
+      .why = island.why,
+      .done = {},
+      .runs = island.runs,
+      .graph = nullptr};
+  if (island.graph != nullptr) {
+    part.graph = island.graph->clone();
+  } else {
+    part.done = island.device == "host" ? "on the host" : "nothing to run: it follows from what is known";
+  }
+  return part;
+}
+
+// Where values decide where a graph ends, it shows once they are there.
+std::vector<NetworkPart> parts_of_onnx(const std::string& path, const OpenSizes& sizes,
+                                       const std::map<std::string, Tensor>& contents) {
+  program::Runner runner(onnx::load(path));
+  const InputTypes types(path, *runner.module().main, sizes, contents);
+  if (contents.empty() && is_single_graph(runner, types.all())) return {};
+  std::map<std::string, program::Item> inputs(contents.begin(), contents.end());
+  for (const auto& [name, type] : types.all()) {
+    Tensor tensor(type.data_type, type.static_shape());
+    fill_synthetic(tensor, name, kSyntheticLimit);
+    inputs.emplace(name, std::move(tensor));
+  }
+  runner.run(inputs);
+  std::vector<NetworkPart> parts;
+  for (const program::IslandReport& island : runner.islands()) parts.push_back(part_of(island));
+  return parts;
+}
+
+const NetworkFormatRegistration kOnnx({.name = ".onnx", .read = read_onnx, .parts = parts_of_onnx});
 
 }  // namespace
 }  // namespace tessera::cli

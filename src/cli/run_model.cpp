@@ -1,13 +1,13 @@
 // Built where the reader of ONNX is.
 #include <fmt/format.h>
 
-#include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/data/npy.h"
 #include "tessera/onnx/onnx.h"
 #include "tessera/program/runner.h"
 
 #include "cli/commands.h"
+#include "cli/given_inputs.h"
 
 namespace tessera::cli {
 namespace {
@@ -26,17 +26,6 @@ void tell_declarations(const char* title, const std::vector<program::Declaration
   fmt::print("{}:\n", title);
   for (const program::Declaration& declaration : declarations)
     fmt::print("  {}: {}\n", declaration.name, declaration.type);
-}
-
-std::map<std::string, Item> read_inputs(const RunModelArguments& arguments) {
-  std::map<std::string, Item> inputs;
-  for (const std::string& input : arguments.inputs) {
-    const size_t equals = input.rfind('=');
-    require(equals != std::string::npos && equals > 0, ErrorCode::invalid_argument,
-            "--input takes NAME=FILE, such as x=x.npy, not '{}'", input);
-    inputs[input.substr(0, equals)] = data::read_npy(input.substr(equals + 1));
-  }
-  return inputs;
 }
 
 // Names of files: what is a folder's in a name of a value would leave the output folder.
@@ -74,7 +63,8 @@ void run_model(const RunModelArguments& arguments) {
     tell_declarations("outputs", runner.module().main->outputs);
     return;
   }
-  tell_outputs(runner.run(read_inputs(arguments)), arguments.output_folder);
+  const std::map<std::string, Tensor> inputs = read_inputs(arguments.inputs);
+  tell_outputs(runner.run({inputs.begin(), inputs.end()}), arguments.output_folder);
   if (arguments.explain) tell_islands(runner);
 }
 

@@ -65,18 +65,24 @@ Feeds make_inputs(const Graph& graph, const std::function<void(const Value& inpu
   return inputs;
 }
 
+void fill_synthetic(Tensor& tensor, const std::string& name, int64_t limit) {
+  const Random random(1, hash_name(name.data(), name.size()));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const auto index = static_cast<uint64_t>(i);
+    if (is_floating(tensor.data_type())) {
+      tensor.set(i, random.normal(index));
+    } else {
+      tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(limit))));
+    }
+  }
+}
+
 Feeds synthetic_inputs(const Graph& graph, int64_t limit) {
   return make_inputs(graph, [&](const Value& input, Tensor& tensor) {
-    const Random random(1, hash_name(input.name().data(), input.name().size()));
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      const auto index = static_cast<uint64_t>(i);
-      if (input.name() == "learning_rate") {
-        tensor.set(i, kLearningRate);
-      } else if (is_floating(input.data_type())) {
-        tensor.set(i, random.normal(index));
-      } else {
-        tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(limit))));
-      }
+    if (input.name() == "learning_rate") {
+      tensor.set(0, kLearningRate);
+    } else {
+      fill_synthetic(tensor, input.name(), limit);
     }
   });
 }

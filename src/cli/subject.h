@@ -64,7 +64,9 @@ Tensor starting_value(const CompiledModel& compiled, const std::string& name);
 // A tensor for each input that a run takes, filled one by one.
 Feeds make_inputs(const Graph& graph, const std::function<void(const Value& input, Tensor& tensor)>& fill);
 
-// Random numbers, whole ones below a limit; a learning rate is kLearningRate.
+// Random numbers that follow from the name, whole ones below a limit.
+void fill_synthetic(Tensor& tensor, const std::string& name, int64_t limit);
+// The same for all inputs; a learning rate is kLearningRate.
 Feeds synthetic_inputs(const Graph& graph, int64_t limit);
 
 // Loads variables, and stages inputs where the device reads them: runs need none then.

@@ -141,8 +141,32 @@ class OnnxTest(ProgramTest):
         self.refuses(["bench", model, "--size", "batch=none"], 2, "NAME=N", "batch=none")
         self.refuses(["bench", model, "--train"], 2, "lenet.onnx", "for inference")
         self.refuses(["bench", "lenet", "--size", "batch=4"], 2, "--size", "network by name")
-        self.refuses(["explain", NODES / "test_nonzero_example" / "model.onnx"], 7, "NonZero")
+        self.refuses(["bench", NODES / "test_nonzero_example" / "model.onnx"], 7, "NonZero")
         self.refuses(["explain", NODES / "test_sequence_insert_at_back" / "model.onnx"], 7, "sequence")
+
+    def test_explains_what_is_several_graphs(self):
+        # Range as its function says: how many there are, on the host so many iterations of a body.
+        model = NODES / "test_range_float_type_positive_delta_expanded" / "model.onnx"
+        names = [line.split(":")[0].strip() for line in self.call("run", model).split("outputs")[0].splitlines()[1:]]
+        inputs = []
+        for name, value in zip(names, (1, 5, 2)):
+            inputs += ["--input", f"{name}={self.write(f'{value}.npy', (), [value])}"]
+        words = ["explain", model, *inputs, "--plan-for", "h100"]
+        parts = json.loads(self.call(*words, "--json"))["parts"]
+        count, loop, body = parts
+        self.assertEqual((count["runs"], loop["runs"], body["runs"]), (1, 1, 2))  # which gives 1 and 3
+        self.assertIn("(Loop) runs on the host", count["ends"])
+        self.assertEqual(loop["done"], "on the host")
+        self.assertIn("'loop_body_attribute', instructions 0 to 2", body["place"])
+        for part in (count, body):
+            self.assertEqual(part["plan"]["device"]["name"], "cuda")
+            self.assertTrue(part["plan"]["nodes"])
+        text = self.call(*words)
+        self.assertIn("Part 1 of 3: '", text)
+        self.assertIn("2 runs; the block ends", text)
+        self.assertIn("on the host", self.call("explain", NODES / "test_nonzero_example" / "model.onnx", "--device", "cpu"))
+        self.refuses([*words, "--times"], 2, "--times", "of one graph")
+        self.refuses(["explain", "lenet", "--input", f"x={self.root / '1.npy'}"], 2, "--input", "'lenet' is none")
 
     def test_exports_narrow_types_and_external_data(self):
         images = self.root / "images.npy"

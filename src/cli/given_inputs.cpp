@@ -1,0 +1,19 @@
+#include "cli/given_inputs.h"
+
+#include "tessera/base/error.h"
+#include "tessera/data/npy.h"
+
+namespace tessera::cli {
+
+std::map<std::string, Tensor> read_inputs(const std::vector<std::string>& given) {
+  std::map<std::string, Tensor> inputs;
+  for (const std::string& input : given) {
+    const size_t equals = input.rfind('=');
+    require(equals != std::string::npos && equals > 0, ErrorCode::invalid_argument,
+            "--input takes NAME=FILE, such as x=x.npy, not '{}'", input);
+    inputs[input.substr(0, equals)] = data::read_npy(input.substr(equals + 1));
+  }
+  return inputs;
+}
+
+}  // namespace tessera::cli

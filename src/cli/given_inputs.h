@@ -1,0 +1,15 @@
+// Contents of inputs that users name: NAME=FILE.npy.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/base/tensor.h"
+
+namespace tessera::cli {
+
+// Throws Error(invalid_argument) on another form, and as data::read_npy().
+std::map<std::string, Tensor> read_inputs(const std::vector<std::string>& given);
+
+}  // namespace tessera::cli
