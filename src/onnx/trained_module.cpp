@@ -20,10 +20,11 @@ const Tensor* tensor_of(const Block& block, const std::string& name) {
 
 void copy_shared_initializers(Block& block) {
   std::erase_if(block.instructions, [&](const Instruction& instruction) {
-    if (!is_own(instruction, "Identity") || instruction.operands.size() != 1) return false;
+    const bool copies = is_own(instruction, "Identity") && instruction.operands.size() == 1;
+    if (!copies || instruction.results.size() != 1) return false;
     const Tensor* shared = tensor_of(block, instruction.operands[0]);
     if (shared == nullptr) return false;
-    block.constants.insert_or_assign(instruction.results.at(0), shared->clone());
+    block.constants.insert_or_assign(instruction.results[0], shared->clone());
     return true;
   });
 }
@@ -41,7 +42,8 @@ void separate_statistics(Block& block) {
   constexpr size_t kVariance = 4;
   std::map<std::string, std::set<std::string>> readers;
   const auto is_batch_norm = [](const Instruction& instruction) {
-    return is_own(instruction, "BatchNormalization") && instruction.operands.size() > kVariance;
+    return is_own(instruction, "BatchNormalization") && instruction.operands.size() > kVariance &&
+           !instruction.results.empty();
   };
   for (size_t i = 0; i < block.instructions.size(); ++i) {
     const Instruction& instruction = block.instructions[i];
@@ -61,20 +63,31 @@ void separate_statistics(Block& block) {
       if (shared == nullptr || readers.at(name).size() == 1) continue;
       const char* const end = operand == kMean ? ".running_mean" : ".running_var";
       const auto [entry, is_new] =
-          own.emplace(std::to_string(operand) + '\n' + layer, instruction.results.at(0) + end);
+          own.emplace(std::to_string(operand) + '\n' + layer, instruction.results[0] + end);
       if (is_new) block.constants.insert_or_assign(entry->second, shared->clone());
       name = entry->second;
     }
   }
 }
 
+// Over the classes, the second of two axes.
+bool makes_probabilities(const Instruction& instruction) {
+  if (!is_own(instruction, "Softmax") || instruction.operands.size() != 1) return false;
+  const auto axis = instruction.arguments.find("axis");
+  if (axis == instruction.arguments.end()) return true;
+  const auto* number = std::get_if<int64_t>(&axis->second);
+  return number != nullptr && (*number == -1 || *number == 1);
+}
+
 void give_logits(Block& block) {
   if (block.outputs.size() != 1) return;
   program::Declaration& output = block.outputs.front();
-  const auto last = std::find_if(block.instructions.begin(), block.instructions.end(),
-                                 [&](const Instruction& one) { return one.results.front() == output.name; });
-  if (last == block.instructions.end() || !is_own(*last, "Softmax")) return;
-  output.name = last->operands.at(0);
+  const auto last =
+      std::find_if(block.instructions.begin(), block.instructions.end(), [&](const Instruction& one) {
+        return one.results == std::vector<std::string>{output.name} && makes_probabilities(one);
+      });
+  if (last == block.instructions.end()) return;
+  output.name = last->operands[0];
   block.instructions.erase(last);
 }
 

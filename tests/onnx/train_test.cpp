@@ -215,6 +215,37 @@ TEST(OnnxTrain, TakesChannelsFirst) {
   EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
+// Forward and backward, what is between channels first at the start and at the end is kept channels last.
+TEST(OnnxTrain, TrainsChannelsFirstWithoutTransposes) {
+  ::onnx::ModelProto proto = model();
+  ::onnx::GraphProto& graph = *proto.mutable_graph();
+  add_input(graph, "x", {0, 1, 6, 6});
+  graph.mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("N");
+  add_constant(graph, "conv1", {4, 1, 3, 3}, Perceptron::values(36));
+  add_constant(graph, "conv2", {4, 4, 3, 3}, Perceptron::values(144));
+  add_constant(graph, "fc", {3, 4}, Perceptron::values(12));
+  for (const char* name : {"scale", "bias", "mean", "variance"})
+    add_constant(graph, name, {4}, std::vector<float>(4, name[0] == 's' || name[0] == 'v' ? 1.0F : 0.0F));
+  add_node(graph, "Conv", {"x", "conv1"}, {"c1"});
+  add_node(graph, "BatchNormalization", {"c1", "scale", "bias", "mean", "variance"}, {"n"});
+  add_node(graph, "Relu", {"n"}, {"r"});
+  add_node(graph, "Conv", {"r", "conv2"}, {"c2"});
+  add_node(graph, "GlobalAveragePool", {"c2"}, {"g"});
+  add_node(graph, "Flatten", {"g"}, {"f"});
+  set_attribute(add_node(graph, "Gemm", {"f", "fc"}, {"y"}), "transB", 1);
+  add_output(graph, "y");
+  const TemporaryFolder folder;
+  write_file(folder / "network.onnx", proto.SerializeAsString());
+  train::Trainer trainer = trainer_of(task_of(models::read_network(folder / "network.onnx", kTiny)));
+  for (const auto& node : trainer.step({{"batch", 8}}).graph().nodes())
+    EXPECT_NE(node->operator_name(), "transpose") << print(*node);
+}
+
 TEST(OnnxTrain, DropsInTrainingAlone) {
   const Perceptron dropping([](::onnx::GraphProto& graph, const std::string& x) {
     add_constant(graph, "ratio", {}, {0.5F});
@@ -232,7 +263,7 @@ TEST(OnnxTrain, DropsInTrainingAlone) {
 TEST(OnnxTrain, GivesTheLogitsOfProbabilities) {
   Perceptron probable;
   ::onnx::GraphProto& graph = *probable.proto.mutable_graph();
-  add_node(graph, "Softmax", {"y"}, {"p"});
+  set_attribute(add_node(graph, "Softmax", {"y"}, {"p"}), "axis", 1);
   graph.mutable_output(0)->set_name("p");
   train::Trainer with = trainer_of(task_of(probable.read()));
   train::Trainer without = trainer_of(task_of(Perceptron().read()));
