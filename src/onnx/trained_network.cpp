@@ -1,6 +1,7 @@
 // Networks in the ONNX format as models from images to classes, which start from the weights of the file.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "tessera/base/error.h"
 #include "tessera/models/network_file.h"
@@ -133,10 +134,6 @@ class TrainedNetwork {
             "fp32[batch, height, width, channels]",
             input.name, input.type);
     const SymbolicShape& shape = input.tensor->shape;
-    require(!shape[0].is_static(), ErrorCode::unsupported,
-            "its input '{}' is {}: the first extent is to be open (a symbolic dimension), so that batches of "
-            "any size fit",
-            input.name, input.type);
     const int64_t size = options_.image_size;
     const int64_t channels = options_.channels;
     channels_first_ = fits(shape, {channels, size, size});
@@ -145,6 +142,7 @@ class TrainedNetwork {
             "data.channels)",
             input.name, input.type, size, size, channels);
     input_ = input.name;
+    if (shape[0].is_static()) batch_in_file_ = shape[0].value();
   }
 
   static bool fits(const SymbolicShape& shape, const Shape& image) {
@@ -162,7 +160,7 @@ class TrainedNetwork {
     Value* images = graph.add_input(
         InputRole::input, "images",
         {DataType::fp32, {kBatch, options_.image_size, options_.image_size, options_.channels}});
-    const Value* logits = forward(context, images);
+    const Value* logits = first_forward(context, images);
     const TensorType wanted{DataType::fp32, {kBatch, options_.classes}};
     require(logits->type() == wanted, ErrorCode::unsupported,
             "its output '{}' is {} for {} images, and the task has {} classes (model.classes): {} is wanted",
@@ -176,6 +174,19 @@ class TrainedNetwork {
     }
     require(has_parameters, ErrorCode::unsupported,
             "it has no weights to train: those are its initializers in fp32");
+  }
+
+  // Many files say a batch whose nodes take any.
+  Value* first_forward(nn::Context& context, Value* images) const {
+    try {
+      return forward(context, images);
+    } catch (const Error& error) {
+      if (!batch_in_file_.has_value()) throw;
+      throw Error(error.code(),
+                  fmt::format("{} (it is written for batches of {}: export it with an open first "
+                              "extent of its input, a symbolic dimension)",
+                              error.what(), *batch_in_file_));
+    }
   }
 
   void note_order(const Value& weight) {
@@ -193,6 +204,7 @@ class TrainedNetwork {
   models::ClassifierOptions options_;
   std::string input_;
   bool channels_first_ = false;
+  std::optional<int64_t> batch_in_file_;  // where its input says it
   Orders orders_;
 };
 

@@ -36,6 +36,12 @@ NamedValues build_static(const Module& module, const NamedValues& inputs, GraphO
     require(value != nullptr, ErrorCode::unsupported, "the output '{}' is no tensor", exported.name);
     outputs[exported.name] = value;
   }
+  for (const Declaration& output : main.outputs) {
+    if (outputs.contains(output.name)) continue;
+    const auto given = inputs.find(output.name);
+    require(given != inputs.end(), ErrorCode::unsupported, "no node makes the output '{}'", output.name);
+    outputs[output.name] = given->second;
+  }
   return outputs;
 }
 

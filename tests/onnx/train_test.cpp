@@ -215,6 +215,15 @@ TEST(OnnxTrain, TakesChannelsFirst) {
   EXPECT_LT(losses.back(), 0.8 * losses.front());
 }
 
+// Exporters fix the batch unless they are told otherwise, which most networks do not depend on.
+TEST(OnnxTrain, TakesOtherBatchesThanTheFileSays) {
+  Perceptron fixed;
+  fixed.input().mutable_dim(0)->set_dim_value(1);
+  train::Trainer with = trainer_of(task_of(fixed.read()));
+  train::Trainer without = trainer_of(task_of(Perceptron().read()));
+  EXPECT_EQ(losses_of(with), losses_of(without));
+}
+
 // Forward and backward, what is between channels first at the start and at the end is kept channels last.
 TEST(OnnxTrain, TrainsChannelsFirstWithoutTransposes) {
   ::onnx::ModelProto proto = model();
@@ -270,6 +279,27 @@ TEST(OnnxTrain, GivesTheLogitsOfProbabilities) {
   EXPECT_EQ(losses_of(with), losses_of(without));
 }
 
+// What is no classification's Softmax stays, and what is damaged is told of and not crashed on.
+TEST(OnnxTrain, LeavesOtherNodesAlone) {
+  Perceptron over_rows;
+  ::onnx::GraphProto& graph = *over_rows.proto.mutable_graph();
+  set_attribute(add_node(graph, "Softmax", {"y"}, {"p"}), "axis", 0);
+  graph.mutable_output(0)->set_name("p");
+  const models::Network kept = models::build(over_rows.read(), 4);
+  size_t exponentials = 0;
+  for (const auto& node : kept.graph->nodes()) exponentials += node->operator_name() == "softmax" ? 1 : 0;
+  EXPECT_EQ(exponentials, 1U);
+  for (const char* type : {"Identity", "BatchNormalization", "Softmax"}) {
+    Perceptron damaged;
+    add_node(*damaged.proto.mutable_graph(), type, {"b1", "b1", "b1", "b1", "b1"}, {});
+    try {
+      damaged.read();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("perceptron.onnx: "), std::string::npos) << error.what();
+    }
+  }
+}
+
 // Exporters write equal contents once: here the scale of two normalizations and all that is zero.
 TEST(OnnxTrain, SeparatesWhatWasEqual) {
   const Perceptron shared([](::onnx::GraphProto& graph, const std::string& x) {
@@ -314,9 +344,17 @@ TEST(OnnxTrain, SaysWhatDoesNotFit) {
          {.classes = 10, .image_size = 6, .channels = 1});
   refuse(Perceptron(), "'x' is fp32[N, 1, 6, 6], and the images are of 8 x 8 pixels with 1 channels",
          {.classes = 3, .image_size = 8, .channels = 1});
-  Perceptron fixed;
+  Perceptron fixed([](::onnx::GraphProto& graph, const std::string& x) {
+    ::onnx::TensorProto* shape = graph.add_initializer();
+    shape->set_name("shape");
+    shape->set_data_type(::onnx::TensorProto::INT64);
+    shape->add_dims(2);
+    for (const int64_t extent : {1, 8}) shape->add_int64_data(extent);
+    add_node(graph, "Reshape", {x, "shape"}, {"one"});
+    return "one";
+  });
   fixed.input().mutable_dim(0)->set_dim_value(1);
-  refuse(fixed, "'x' is fp32[1, 1, 6, 6]: the first extent is to be open");
+  expect_error(ErrorCode::invalid_graph, "it is written for batches of 1", [&] { fixed.read(); });
   Perceptron flat;
   flat.input().mutable_dim()->RemoveLast();
   refuse(flat, "'x' is fp32[N, 1, 6], and training gives images");

@@ -80,6 +80,18 @@ TEST(Build, RefusesWhatDependsOnAnOpenExtent) {
   expect_error(ErrorCode::unsupported, "'limits' depends on", [&] { runner.build({{"x", any}}, open); });
 }
 
+TEST(Build, GivesInputsBackAndRefusesConstants) {
+  Block block = sums();
+  block.outputs = {declare("x", kOpen)};
+  Owner owner;
+  Value* x = owner.graph().add_input(InputRole::input, "x", {DataType::fp32, {4}});
+  EXPECT_EQ(Runner(module_of(block), reference_options()).build({{"x", x}}, owner).at("x"), x);
+  block.outputs = {declare("a", kOpen)};
+  expect_error(ErrorCode::unsupported, "no node makes the output 'a'", [&] {
+    Runner(module_of(block), reference_options()).build({{"x", x}}, owner);
+  });
+}
+
 TEST(Build, RefusesWhatIsNoSingleGraph) {
   Block block = sums();
   block.instructions.push_back(instruction("positive", {"y"}, {"some"}));
