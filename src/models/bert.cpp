@@ -28,7 +28,8 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
                          {.weight = nn::truncated_normal(config.deviation)});
   };
   ops::Expression x = table("word_embeddings", inputs.tokens, config.vocabulary);
-  Value* places = ops::iota(context.graph(), {tokens}, 0, DataType::int32);
+  Value* places = inputs.positions;
+  if (places == nullptr) places = ops::iota(context.graph(), {tokens}, 0, DataType::int32);
   x = x + table("position_embeddings", places, config.positions);
   Value* segments = inputs.segments;
   if (segments == nullptr) segments = ops::constant(context.graph(), Tensor::from<int32_t>({1, 1}, {0}));
@@ -36,14 +37,20 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
   return nn::dropout(context, norm(context, config, "LayerNorm", x), config.dropout);
 }
 
+// What is added to the scores of attention; null: nothing.
+Value* hidden(const BertInputs& inputs) {
+  if (inputs.texts != nullptr) return nn::hidden_texts(inputs.texts);
+  return inputs.shown == nullptr ? nullptr : nn::hidden_keys(inputs.shown);
+}
+
 // Each half adds to what it was given, and norms the sum.
-Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hidden) {
+Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hides) {
   const auto half = [&](const std::string& name, Value* given, Value* added) {
     return norm(context, config, name, given + nn::dropout(context, added, config.dropout));
   };
   Value* attended = nn::self_attention(
       context, "attention", x, config.heads,
-      {.scores = hidden,
+      {.scores = hides,
        .names = {{.query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"}},
        .weight = nn::truncated_normal(config.deviation)});
   x = half("attention.output.LayerNorm", x, attended);
@@ -58,10 +65,10 @@ Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertIn
           "a width of {} has no {} heads", config.width, config.heads);
   const auto scope = context.scope("bert");
   Value* x = embeddings(context, config, inputs);
-  Value* hidden = inputs.shown == nullptr ? nullptr : nn::hidden_keys(inputs.shown);
+  Value* hides = hidden(inputs);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const auto inside = context.scope("encoder.layer." + std::to_string(layer));
-    x = encoder_layer(context, config, x, hidden);
+    x = encoder_layer(context, config, x, hides);
   }
   return x;
 }
@@ -69,8 +76,11 @@ Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertIn
 Value* bert_pooler(nn::Context& context, const BertConfig& config, Value* encoded) {
   const Dimension& rows = encoded->shape()[0];
   Value* first = ops::slice(encoded, {0, 0, 0}, {ops::kWholeAxis, 1, ops::kWholeAxis});
-  return ops::tanh(
-      dense(context, config, "bert.pooler.dense", ops::reshape(first, {rows, config.width}), config.width));
+  return bert_pooled(context, config, ops::reshape(first, {rows, config.width}));
+}
+
+Value* bert_pooled(nn::Context& context, const BertConfig& config, Value* first) {
+  return ops::tanh(dense(context, config, "bert.pooler.dense", first, config.width));
 }
 
 Value* bert_token_logits(nn::Context& context, const BertConfig& config, Value* encoded) {
@@ -88,15 +98,41 @@ Value* bert_next_sentence(nn::Context& context, const BertConfig& config, Value*
   return dense(context, config, "cls.seq_relationship", pooled, 2);
 }
 
+Value* bert_label_logits(nn::Context& context, const BertConfig& config, Value* x) {
+  require(config.labels.size() >= 2, ErrorCode::invalid_argument,
+          "a classifier tells two labels apart at least, not {}", config.labels.size());
+  return dense(context, config, "classifier", nn::dropout(context, x, config.dropout),
+               std::ssize(config.labels));
+}
+
+BertSpanLogits bert_span_logits(nn::Context& context, const BertConfig& config, Value* encoded) {
+  const SymbolicShape places{encoded->shape()[0], encoded->shape()[1]};
+  const std::vector<Value*> logits = ops::split(dense(context, config, "qa_outputs", encoded, 2), {1, 1}, 2);
+  return {.starts = ops::reshape(logits[0], places), .ends = ops::reshape(logits[1], places)};
+}
+
 std::vector<nn::Variable> bert_variables(const BertConfig& config, BertForm form) {
   Graph graph("bert");
   nn::Context context(graph, nn::Mode::inference);
   Value* tokens = graph.add_input(InputRole::input, "tokens", {DataType::int32, {1, 1}});
   Value* encoded = bert_encoder(context, config, {.tokens = tokens});
-  Value* pooled = bert_pooler(context, config, encoded);
-  if (form == BertForm::pretraining) {
-    bert_token_logits(context, config, encoded);
-    bert_next_sentence(context, config, pooled);
+  switch (form) {
+    case BertForm::pretraining:
+      bert_token_logits(context, config, encoded);
+      bert_next_sentence(context, config, bert_pooler(context, config, encoded));
+      break;
+    case BertForm::encoder:
+      bert_pooler(context, config, encoded);
+      break;
+    case BertForm::sequence_classification:
+      bert_label_logits(context, config, bert_pooler(context, config, encoded));
+      break;
+    case BertForm::token_classification:
+      bert_label_logits(context, config, encoded);
+      break;
+    case BertForm::question_answering:
+      bert_span_logits(context, config, encoded);
+      break;
   }
   return context.variables();
 }

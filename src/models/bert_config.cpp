@@ -1,3 +1,4 @@
+#include "tessera/base/error.h"
 #include "tessera/models/bert_files.h"
 
 #include "models/transformers_files.h"
@@ -21,6 +22,42 @@ void visit(Config& config, const Integer& integer, const Real& real) {
   real("initializer_range", config.deviation);
 }
 
+const char* class_of(BertForm form) {
+  switch (form) {
+    case BertForm::pretraining:
+      return "BertForPreTraining";
+    case BertForm::encoder:
+      return "BertModel";
+    case BertForm::sequence_classification:
+      return "BertForSequenceClassification";
+    case BertForm::token_classification:
+      return "BertForTokenClassification";
+    case BertForm::question_answering:
+      return "BertForQuestionAnswering";
+  }
+  return "";
+}
+
+// {"0": "first", "1": "second"}.
+std::vector<std::string> read_labels(const ConfigFile& file) {
+  const nlohmann::json names = file.value("id2label");
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto found = names.is_object() ? names.find(std::to_string(i)) : names.end();
+    require(found != names.end() && found->is_string(), ErrorCode::invalid_file,
+            "{}: 'id2label' has no name of label {}", file.name(), i);
+    labels.push_back(found->get<std::string>());
+  }
+  return labels;
+}
+
+void write_labels(const std::vector<std::string>& labels, nlohmann::json& json) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    json["id2label"][std::to_string(i)] = labels[i];
+    json["label2id"][labels[i]] = i;
+  }
+}
+
 }  // namespace
 
 BertConfig read_bert_config(const std::filesystem::path& path) {
@@ -35,18 +72,20 @@ BertConfig read_bert_config(const std::filesystem::path& path) {
   visit(
       config, [&](const char* key, int64_t& value, int64_t least) { file.read(key, value, least); },
       [&](const char* key, double& value) { file.read_if_there(key, value); });
+  config.labels = read_labels(file);
   return config;
 }
 
 void write_bert_config(const std::filesystem::path& path, const BertConfig& config, BertForm form) {
   nlohmann::json json = {{"model_type", "bert"},
-                         {"architectures", {form == BertForm::encoder ? "BertModel" : "BertForPreTraining"}},
+                         {"architectures", {class_of(form)}},
                          {"hidden_act", "gelu"},
                          // The weights of attention are not dropped.
                          {"attention_probs_dropout_prob", 0.0}};
   visit(
       config, [&](const char* key, int64_t value, int64_t) { json[key] = value; },
       [&](const char* key, double value) { json[key] = value; });
+  write_labels(config.labels, json);
   write_config(path, json);
 }
 

@@ -21,6 +21,7 @@ std::map<std::string, Tensor> load_stored(const std::filesystem::path& path,
   std::map<std::string, Tensor> weights;
   for (const nn::Variable& variable : variables) {
     const auto found = stored.find(variable.name);
+    if (found == stored.end() && names.optional && names.optional(variable.name)) continue;
     require(found != stored.end(), ErrorCode::invalid_file, "{}: '{}' is missing", file.name(),
             names.stored(variable.name));
     const Shape& shape = file.entries().at(found->second).shape;

@@ -18,7 +18,9 @@ namespace tessera::models {
 struct StoredNames {
   std::function<std::string(const std::string& stored)> own;  // what we call a tensor of a file
   std::function<std::string(const std::string& own)> stored;  // what it is called where we write it
-  std::function<bool(const std::string& own)> ignored;        // what files hold that is no weight
+  std::function<bool(const std::string& own)> ignored;        // what files hold that is no weight of it
+  // Which of its weights files may lack; empty: none.
+  std::function<bool(const std::string& own)> optional = {};
   // Tensors of some files that hold the same as another one, which this network has in their place.
   std::map<std::string, std::string> copies = {};
 };

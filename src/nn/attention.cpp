@@ -54,6 +54,12 @@ ops::Expression hidden_keys(Value* shown) {
                            {shape[0], 1, shape[1], shape[1]});
 }
 
+ops::Expression hidden_texts(Value* texts) {
+  const SymbolicShape& shape = texts->shape();
+  return hidden_scores(ops::not_equal(ops::reshape(texts, {shape[0], 1, shape[1], 1}),
+                                      ops::reshape(texts, {shape[0], 1, 1, shape[1]})));
+}
+
 ops::Expression within_lengths(Value* lengths, const Dimension& tokens) {
   const Dimension& rows = lengths->shape()[0];
   Value* places = ops::iota(lengths->graph(), {1, tokens}, 1, lengths->data_type());

@@ -34,16 +34,16 @@ SAMPLES = 16
 MASK_NAME = "[MASK]"
 
 
-def network(dtype, kind=transformers.BertForPreTraining):
+def network(dtype, kind=transformers.BertForPreTraining, **settings):
     config = transformers.BertConfig(
         vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         intermediate_size=INNER, max_position_embeddings=POSITIONS, hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0, attn_implementation="eager",
+        attention_probs_dropout_prob=0.0, attn_implementation="eager", **settings,
         pad_token_id=None)  # otherwise that token's row of the table gets no gradient where it stands in a text
     result = kind(config).to(dtype)
     with torch.no_grad():
         for name, parameter in result.named_parameters():
-            name = name if name.startswith(("bert.", "cls.")) else "bert." + name
+            name = "bert." + name if kind is transformers.BertModel else name
             parameter.copy_(torch.from_numpy(formula.parameter(name, tuple(parameter.shape))))
     return result
 

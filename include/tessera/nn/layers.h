@@ -108,6 +108,9 @@ ops::Expression self_attention(Context& context, const std::string& name, Value*
 // What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
 // [N, 1, tokens, tokens]. Finite, so that a row of which all is hidden attends to all of it.
 ops::Expression hidden_keys(Value* shown);
+// The same of rows that hold several texts, which do not see each other. texts: int32 [N, tokens], the number
+// of each token's text.
+ops::Expression hidden_texts(Value* texts);
 // [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 after them. lengths: int32 [N].
 ops::Expression within_lengths(Value* lengths, const Dimension& tokens);
 
