@@ -6,7 +6,9 @@
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
 
+#include "tasks/counted_labels.h"
 #include "tasks/masking.h"
+#include "tasks/packed_rows.h"
 #include "tasks/share_evaluator.h"
 
 namespace tessera::tasks {
@@ -22,12 +24,12 @@ struct Puzzle {
   Value* counts;  // fp32 [batch, places]: 1 at the gaps
 };
 
-Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, Value* lengths) {
+Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, Value* shown) {
   const auto scope = context.scope("masking");
   Graph& graph = context.graph();
   const SymbolicShape shape = tokens->shape();
   const MaskingDraws draws(context);
-  Value* inside = ops::cast(nn::within_lengths(lengths, shape[1]), DataType::boolean);
+  Value* inside = ops::cast(shown, DataType::boolean);
   Value* allowed = ops::logical_and(inside, is_none_of(tokens, options.kept));
   // The largest numbers of a row say where its gaps are: as many as there are to be, however long it is.
   Value* draw = draws.uniform(shape);
@@ -55,17 +57,34 @@ Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, 
           .counts = ops::cast(counts, DataType::fp32)};
 }
 
-Value* encoder(const Options& options, nn::Context& context, const nn::Values& in, Value* tokens) {
-  return models::bert_encoder(context, options.network,
-                              {.tokens = tokens,
-                               .segments = in["segments"],
-                               .shown = nn::within_lengths(in["lengths"], tokens->shape()[1])});
+// Which tokens of the rows are texts.
+PackedRows layout(const Options& options, const nn::Values& in) {
+  Value* lengths = in["lengths"];
+  return packed_rows(ops::reshape(lengths, {lengths->shape()[0], options.pairs}), options.tokens);
 }
 
-// [batch, 2].
-Value* next_sentence(const Options& options, nn::Context& context, Value* encoded) {
+Value* encoder(const Options& options, nn::Context& context, const nn::Values& in, const PackedRows& rows,
+               Value* tokens) {
+  models::BertInputs inputs{.tokens = tokens, .segments = in["segments"]};
+  if (options.pairs == 1) {
+    inputs.shown = rows.shown;
+  } else {
+    inputs.texts = rows.texts;
+    inputs.positions = rows.positions;
+  }
+  return models::bert_encoder(context, options.network, inputs);
+}
+
+// [batch * pairs, 2].
+Value* next_sentence(const Options& options, nn::Context& context, const PackedRows& rows, Value* encoded) {
+  const SymbolicShape& shape = encoded->shape();
+  if (options.pairs == 1)
+    return models::bert_next_sentence(context, options.network,
+                                      models::bert_pooler(context, options.network, encoded));
+  Value* all = ops::reshape(encoded, {element_count({shape[0], shape[1]}), shape[2]});
+  Value* first = ops::gather(all, ops::reshape(rows.firsts, {element_count(rows.firsts->shape())}));
   return models::bert_next_sentence(context, options.network,
-                                    models::bert_pooler(context, options.network, encoded));
+                                    models::bert_pooled(context, options.network, first));
 }
 
 // What the network says of rows with gaps, and how right it is. By place and by row.
@@ -73,51 +92,52 @@ struct Answers {
   Value* masked_losses;    // fp32 [batch * places]
   Value* masked_hits;      // fp32 [batch * places]: 1 where the likeliest token is what was there
   Value* counts;           // fp32 [batch * places]
-  Value* sentence_losses;  // fp32 [batch]
-  Value* sentence_hits;    // fp32 [batch]
+  Value* sentence_losses;  // fp32 [batch * pairs]
+  Value* sentence_hits;    // fp32 [batch * pairs]
+  Value* sentences;        // fp32 [batch * pairs]: 1 where there is a pair
 };
 
-// 1 where the largest logit of a row is that of its label.
-Value* hits(Value* logits, Value* labels) {
-  return ops::cast(ops::equal(ops::argmax(logits), labels), DataType::fp32);
-}
-
 Answers answers(const Options& options, nn::Context& context, const nn::Values& in) {
-  const Puzzle puzzle = make_puzzle(options, context, in["tokens"], in["lengths"]);
-  Value* encoded = encoder(options, context, in, puzzle.tokens);
+  const PackedRows packed = layout(options, in);
+  const Puzzle puzzle = make_puzzle(options, context, in["tokens"], packed.shown);
+  Value* encoded = encoder(options, context, in, packed, puzzle.tokens);
   const Dimension flat = element_count(puzzle.places->shape());
   Value* places = ops::reshape(puzzle.places, {flat});
   Value* labels = ops::reshape(puzzle.labels, {flat});
   Value* rows = ops::reshape(encoded, {element_count(puzzle.tokens->shape()), options.network.width});
   Value* words = models::bert_token_logits(context, options.network, ops::gather(rows, places));
-  Value* sentences = next_sentence(options, context, encoded);
+  Value* sentences = next_sentence(options, context, packed, encoded);
+  const Dimension pairs = element_count(packed.firsts->shape());
+  Value* follows = ops::reshape(in["next_sentence"], {pairs});
   return {.masked_losses = ops::cross_entropy(words, labels),
-          .masked_hits = hits(words, labels),
+          .masked_hits = hits_of(words, labels),
           .counts = ops::reshape(puzzle.counts, {flat}),
-          .sentence_losses = ops::cross_entropy(sentences, in["next_sentence"]),
-          .sentence_hits = hits(sentences, in["next_sentence"])};
+          .sentence_losses = ops::cross_entropy(sentences, follows),
+          .sentence_hits = hits_of(sentences, follows),
+          .sentences = ops::reshape(packed.has_text, {pairs})};
 }
 
 nn::Training training(const Answers& given) {
   const nn::Measure masked = nn::mean_of("masked", given.masked_losses, given.counts);
-  const nn::Measure sentences = nn::mean_of("next_sentence", given.sentence_losses);
+  const nn::Measure sentences = nn::mean_of("next_sentence", given.sentence_losses, given.sentences);
   return {.objectives = {nn::total_of("loss", {masked, sentences})},
           .metrics = {masked, sentences, nn::mean_of("masked_accuracy", given.masked_hits, given.counts),
-                      nn::mean_of("next_sentence_accuracy", given.sentence_hits)}};
+                      nn::mean_of("next_sentence_accuracy", given.sentence_hits, given.sentences)}};
 }
 
 // Sums by row.
-nn::Values evaluation(const Options& options, const Answers& given) {
-  const auto of_rows = [&](Value* values) {
-    Value* counted = ops::multiply(ops::cast(values, DataType::fp32), given.counts);
-    const Dimension& rows = given.sentence_hits->shape()[0];
-    return ops::reduce_sum(ops::reshape(counted, {rows, options.places()}), {.axes = {1}});
+nn::Values evaluation(const Options& options, const Answers& given, const Dimension& rows) {
+  const auto of_rows = [&](Value* values, Value* counts, int64_t each) {
+    Value* counted = ops::multiply(ops::cast(values, DataType::fp32), counts);
+    return ops::reduce_sum(ops::reshape(counted, {rows, each}), {.axes = {1}});
   };
-  return {{"masked_losses", of_rows(given.masked_losses)},
-          {"masked_hits", of_rows(given.masked_hits)},
-          {"places", of_rows(given.counts)},
-          {"sentence_losses", ops::cast(given.sentence_losses, DataType::fp32)},
-          {"sentence_hits", given.sentence_hits}};
+  const int64_t places = options.places();
+  return {{"masked_losses", of_rows(given.masked_losses, given.counts, places)},
+          {"masked_hits", of_rows(given.masked_hits, given.counts, places)},
+          {"places", of_rows(given.counts, given.counts, places)},
+          {"sentence_losses", of_rows(given.sentence_losses, given.sentences, options.pairs)},
+          {"sentence_hits", of_rows(given.sentence_hits, given.sentences, options.pairs)},
+          {"sentences", of_rows(given.sentences, given.sentences, options.pairs)}};
 }
 
 void check(const Options& options) {
@@ -127,6 +147,7 @@ void check(const Options& options) {
           "bert_pretraining: the mask is token {} of a vocabulary of {}", options.mask, network.vocabulary);
   require(options.masked > 0 && options.masked <= 1, code,
           "bert_pretraining: masked is {}, expected above 0 and at most 1", options.masked);
+  require(options.pairs > 0, code, "bert_pretraining: rows of {} pairs", options.pairs);
   require(options.tokens > 0 && options.tokens <= network.positions, code,
           "bert_pretraining: rows of {} tokens, the network has {} positions", options.tokens,
           network.positions);
@@ -143,36 +164,42 @@ nn::Task bert_pretraining(const BertPretrainingOptions& options) {
   check(options);
   const Dimension batch = Dimension::symbol("batch");
   const TensorType of_tokens{DataType::int32, {batch, options.tokens}};
-  const TensorType of_rows{DataType::int32, {batch}};
-  return {
-      .name = "bert_pretraining",
-      .network = "bert",
-      .inputs = {{"tokens", of_tokens},
-                 {"segments", of_tokens},
-                 {"lengths", of_rows},
-                 {"next_sentence", of_rows}},
-      .metrics = {{.name = "loss"},
-                  {.name = "masked"},
-                  {.name = "next_sentence"},
-                  {.name = "masked_accuracy", .percent = true, .larger_is_better = true},
-                  {.name = "next_sentence_accuracy", .percent = true, .larger_is_better = true}},
-      .samples = "rows",
-      .training = [=](nn::Context& context,
-                      const nn::Values& in) { return training(answers(options, context, in)); },
-      .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
-        Value* encoded = encoder(options, context, in, in["tokens"]);
-        return {{"logits", models::bert_token_logits(context, options.network, encoded)},
-                {"next_sentence", next_sentence(options, context, encoded)}};
-      },
-      .evaluation = [=](nn::Context& context,
-                        const nn::Values& in) { return evaluation(options, answers(options, context, in)); }};
+  TensorType of_pairs{DataType::int32, {batch}};
+  if (options.pairs > 1) of_pairs.shape.emplace_back(options.pairs);
+  return {.name = "bert_pretraining",
+          .network = "bert",
+          .inputs = {{"tokens", of_tokens},
+                     {"segments", of_tokens},
+                     {"lengths", of_pairs},
+                     {"next_sentence", of_pairs}},
+          .metrics = {{.name = "loss"},
+                      {.name = "masked"},
+                      {.name = "next_sentence"},
+                      {.name = "masked_accuracy", .percent = true, .larger_is_better = true},
+                      {.name = "next_sentence_accuracy", .percent = true, .larger_is_better = true}},
+          .samples = "rows",
+          .training = [=](nn::Context& context,
+                          const nn::Values& in) { return training(answers(options, context, in)); },
+          .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
+            const PackedRows rows = layout(options, in);
+            Value* encoded = encoder(options, context, in, rows, in["tokens"]);
+            SymbolicShape of_pairs = in["lengths"]->shape();
+            of_pairs.emplace_back(2);
+            return {
+                {"logits", models::bert_token_logits(context, options.network, encoded)},
+                {"next_sentence", ops::reshape(next_sentence(options, context, rows, encoded), of_pairs)}};
+          },
+          .evaluation =
+              [=](nn::Context& context, const nn::Values& in) {
+                return evaluation(options, answers(options, context, in), in["tokens"]->shape()[0]);
+              }};
 }
 
 train::EvaluatorMaker bert_pretraining_evaluator() {
   return share_evaluator({{.name = "masked", .sum = "masked_losses", .weight = "places"},
-                          {.name = "next_sentence", .sum = "sentence_losses", .weight = ""},
+                          {.name = "next_sentence", .sum = "sentence_losses", .weight = "sentences"},
                           {.name = "masked_accuracy", .sum = "masked_hits", .weight = "places"},
-                          {.name = "next_sentence_accuracy", .sum = "sentence_hits", .weight = ""}});
+                          {.name = "next_sentence_accuracy", .sum = "sentence_hits", .weight = "sentences"}});
 }
 
 }  // namespace tessera::tasks

@@ -2,6 +2,8 @@
 
 #include "tessera/ops/functions.h"
 
+#include "tasks/counted_labels.h"
+
 namespace tessera::tasks {
 namespace {
 
@@ -17,20 +19,14 @@ Value* rank_of(Value* logits, Value* labels, int64_t classes) {
 
 }  // namespace
 
-ClassRows class_rows(Value* labels) {
-  Value* classes = ops::maximum(labels, ops::constant_like(labels, 0));
-  return {classes, ops::cast(ops::equal(labels, classes), DataType::fp32)};
-}
-
 nn::Training class_measures(Value* losses, Value* logits, Value* labels, Value* weights) {
-  Value* hits = ops::equal(ops::argmax(logits), labels);
   return {.objectives = {nn::mean_of("loss", losses, weights)},
-          .metrics = {nn::mean_of("accuracy", ops::cast(hits, DataType::fp32), weights)}};
+          .metrics = {nn::mean_of("accuracy", hits_of(logits, labels), weights)}};
 }
 
 nn::Values class_evaluation(const nn::Loss& loss, Value* logits, Value* labels, int64_t classes) {
-  const ClassRows rows = class_rows(labels);
-  nn::Values values{{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.weights)},
+  const CountedLabels rows = counted_labels(labels);
+  nn::Values values{{"loss", ops::multiply(loss.examples(logits, rows.labels), rows.counts)},
                     {"prediction", ops::argmax(logits)},
                     {"confidence", ops::reduce_max(ops::softmax(logits), {.axes = {1}})}};
   if (classes > kFewClasses) values.add("rank", rank_of(logits, rows.labels, classes));

@@ -11,14 +11,6 @@ namespace tessera::tasks {
 // Networks of more classes are also measured by whether the label is among the first five.
 inline constexpr int64_t kFewClasses = 10;
 
-// 1 in rows that are examples, 0 in those that only fill; and labels without the -1 of the latter, of which
-// no loss could be computed.
-struct ClassRows {
-  Value* labels;
-  Value* weights;
-};
-ClassRows class_rows(Value* labels);
-
 // The objective "loss" and the metric "accuracy".
 nn::Training class_measures(Value* losses, Value* logits, Value* labels, Value* weights);
 

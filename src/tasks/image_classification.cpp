@@ -7,6 +7,7 @@
 #include "tessera/tasks/classification_sections.h"
 
 #include "tasks/class_measures.h"
+#include "tasks/counted_labels.h"
 
 namespace tessera::tasks {
 namespace {
@@ -21,22 +22,22 @@ using Logits = std::function<Value*(nn::Context& context, Value* images)>;
 nn::Training training(nn::Context& context, const ImageClassificationOptions& options, const Logits& network,
                       const nn::Values& inputs) {
   const nn::AugmentationOptions& augmentation = options.augmentation;
-  const ClassRows rows = class_rows(inputs["labels"]);
+  const CountedLabels rows = counted_labels(inputs["labels"]);
   Value* images = inputs["images"];
   if (augmentation.changes_images() || augmentation.mixes())
     images = nn::augment_images(context, images, augmentation);
   if (!augmentation.mixes()) {
     Value* logits = network(context, images);
-    return class_measures(options.loss.examples(logits, rows.labels), logits, rows.labels, rows.weights);
+    return class_measures(options.loss.examples(logits, rows.labels), logits, rows.labels, rows.counts);
   }
   const nn::Mixed mixed = nn::mix_images(context, images, inputs["labels"], augmentation);
-  Value* partners = class_rows(mixed.partner_label).labels;
+  Value* partners = counted_labels(mixed.partner_label).labels;
   Value* logits = network(context, mixed.images);
   Value* losses =
       ops::add(ops::multiply(mixed.share, options.loss.examples(logits, rows.labels)),
                ops::multiply(ops::subtract(1, mixed.share), options.loss.examples(logits, partners)));
   Value* own = ops::greater_equal(mixed.share, ops::constant_like(mixed.share, 0.5));
-  return class_measures(losses, logits, ops::select(own, rows.labels, partners), rows.weights);
+  return class_measures(losses, logits, ops::select(own, rows.labels, partners), rows.counts);
 }
 
 std::vector<uint8_t> pixels_of(const data::Dataset& dataset, int64_t index) {

@@ -6,6 +6,7 @@
 #include "tessera/nn/layers.h"
 
 #include "tasks/class_measures.h"
+#include "tasks/counted_labels.h"
 
 namespace tessera::tasks {
 namespace {
@@ -71,8 +72,8 @@ nn::Task sound_classification(const SoundClassificationOptions& options) {
           .training =
               [=](nn::Context& context, const nn::Values& inputs) {
                 Value* scores = logits(context, options, inputs);
-                const ClassRows rows = class_rows(inputs["labels"]);
-                return class_measures(loss.examples(scores, rows.labels), scores, rows.labels, rows.weights);
+                const CountedLabels rows = counted_labels(inputs["labels"]);
+                return class_measures(loss.examples(scores, rows.labels), scores, rows.labels, rows.counts);
               },
           .inference = [=](nn::Context& context, const nn::Values& inputs) -> nn::Values {
             return {{"logits", logits(context, options, inputs)}};

@@ -18,6 +18,7 @@ data::TokenRowOptions row_options(const Options& settings, data::TokenRowKind ki
   const bool training = part == data::TokenRowPart::training;
   return {.kind = kind,
           .length = settings.integer("data.tokens"),
+          .packed = settings.get_or<int64_t>("data.packed", 1),
           .part = part,
           .test_share = settings.real("data.test_share"),
           .batch_size = settings.integer("train.batch"),

@@ -134,6 +134,14 @@ class TokensTest(ProgramTest):
         self.assertEqual((config["model_type"], config["hidden_size"], config["vocab_size"]), ("bert", 32, vocabulary))
         self.assertRegex(self.call("predict", straight, "--count", 2),
                          r"(?s)^row 0:\n  \[CLS\] .*_.*\d+ of \d+ gaps filled with what was there\n$")
+        # Pairs that share rows, and longer rows from the weights of shorter ones.
+        packed = self.root / "packed"
+        self.call("train", recipe, *changes, "--set", "data.packed=4", "--out", packed, "--quiet")
+        steps = [int(checkpoint(run / "checkpoints/last.safetensors")[0]["step"]) for run in (straight, packed)]
+        self.assertLess(steps[1], steps[0])
+        self.assertRegex(self.call("predict", packed, "--count", 2), r"gaps filled with what was there\n$")
+        longer = ["--set", "data.tokens=40", "--set", f"model.weights={packed / 'model.safetensors'}"]
+        self.call("train", recipe, *changes, *longer, "--out", self.root / "longer", "--quiet")
         # Weights of a run, or of transformers, to start from.
         changes += ["--set", f"model.weights={straight / 'model.safetensors'}"]
         self.call("train", recipe, *changes, "--out", self.root / "further", "--quiet", "--max-steps", 1)

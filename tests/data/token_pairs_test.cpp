@@ -1,6 +1,7 @@
 // Rows of pairs of texts: tessera/data/token_rows.h.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -229,6 +230,70 @@ TEST(TokenPairs, SayWhatTheyLack) {
                         {{"a", 2, 4}});
   EXPECT_ERROR(TokenRows(std::make_shared<const data::TokenSet>(folder.path()), pairs_of(16)), code,
                "two texts");
+}
+
+// Every pair of an epoch stands in one row, as it would alone.
+TEST(TokenPairs, ShareRowsWithoutAChange) {
+  const TemporaryFolder folder;
+  const auto set = documents(folder, kLengths);
+  data::TokenRowOptions options = pairs_of(24);
+  const TokenRows single(set, options);
+  options.packed = 3;
+  const TokenRows packed(set, options);
+  EXPECT_LT(packed.size(), single.size());
+  std::multiset<std::pair<Ids, bool>> alone;
+  for (int64_t row = 0; row < single.size(); ++row) {
+    const Feeds feeds = single.row(row);
+    const auto tokens = feeds.at("tokens").data<int32_t>();
+    const int32_t length = feeds.at("lengths").data<int32_t>()[0];
+    alone.insert({Ids(tokens.begin(), tokens.begin() + length), feeds.at("next_sentence").at(0) == 1});
+  }
+  std::multiset<std::pair<Ids, bool>> shared;
+  for (int64_t row = 0; row < packed.size(); ++row) {
+    const Feeds feeds = packed.row(row);
+    ASSERT_EQ(feeds.at("lengths").shape(), (Shape{1, 3}));
+    ASSERT_EQ(feeds.at("next_sentence").shape(), (Shape{1, 3}));
+    const auto tokens = feeds.at("tokens").data<int32_t>();
+    const auto segments = feeds.at("segments").data<int32_t>();
+    int64_t begin = 0;
+    for (size_t pair = 0; pair < 3; ++pair) {
+      const int32_t length = feeds.at("lengths").data<int32_t>()[pair];
+      if (length == 0) continue;
+      EXPECT_EQ(segments[static_cast<size_t>(begin)], 0);
+      EXPECT_EQ(segments[static_cast<size_t>(begin + length - 1)], 1);
+      shared.insert({Ids(tokens.begin() + begin, tokens.begin() + begin + length),
+                     feeds.at("next_sentence").data<int32_t>()[pair] == 1});
+      begin += length;
+    }
+    for (int64_t i = begin; i < 24; ++i) EXPECT_EQ(tokens[static_cast<size_t>(i)], kPadding);
+  }
+  EXPECT_EQ(shared, alone);
+}
+
+TEST(TokenPairs, ShareRowsOfTheTextsOfTheirPart) {
+  const TemporaryFolder folder;
+  const auto set = documents(folder, kLengths);
+  int64_t pairs = 0;
+  for (const TokenRowPart part : {TokenRowPart::training, TokenRowPart::test}) {
+    data::TokenRowOptions options = pairs_of(24);
+    options.part = part;
+    options.test_share = 0.3;
+    options.packed = 3;
+    const TokenRows packed(set, options);
+    for (int64_t row = 0; row < packed.size(); ++row) {
+      for (const double length : packed.row(row).at("lengths").to_doubles()) pairs += length > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(pairs, TokenRows(set, pairs_of(24)).size());
+}
+
+TEST(TokenPairs, AreWhatAloneSharesRows) {
+  const TemporaryFolder folder;
+  data::TokenRowOptions options = pairs_of(24);
+  options.kind = TokenRowKind::documents;
+  options.packed = 2;
+  EXPECT_ERROR(TokenRows(documents(folder, kLengths), options), ErrorCode::invalid_argument, "2 texts",
+               "pairs");
 }
 
 }  // namespace

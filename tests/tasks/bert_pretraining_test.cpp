@@ -167,6 +167,72 @@ TEST(BertPretraining, MasksTheShareOfWhatMayBeMasked) {
   EXPECT_EQ(gaps, 20 * 8 - kept);
 }
 
+// Two of those rows in one, and a place for a third that there is not.
+Feeds packed(const Feeds& rows) {
+  const int64_t count = rows.at("lengths").size() / 2;
+  Feeds feeds{{"tokens", Tensor(DataType::int32, {count, 2 * kTokens})},
+              {"segments", Tensor(DataType::int32, {count, 2 * kTokens})},
+              {"lengths", Tensor(DataType::int32, {count, 3})},
+              {"next_sentence", Tensor(DataType::int32, {count, 3})}};
+  for (int64_t row = 0; row < count; ++row) {
+    int64_t end = 0;
+    for (const int64_t part : {2 * row, 2 * row + 1}) {
+      const auto length = static_cast<int64_t>(rows.at("lengths").at(part));
+      for (const char* name : {"tokens", "segments"}) {
+        for (int64_t i = 0; i < length; ++i)
+          feeds.at(name).set(row * 2 * kTokens + end + i, rows.at(name).at(part * kTokens + i));
+      }
+      for (const char* name : {"lengths", "next_sentence"})
+        feeds.at(name).set(3 * row + part % 2, rows.at(name).at(part));
+      end += length;
+    }
+    for (int64_t i = end; i < 2 * kTokens; ++i) feeds.at("tokens").set(row * 2 * kTokens + i, kPadding);
+  }
+  return feeds;
+}
+
+tasks::BertPretrainingOptions packed_options() {
+  tasks::BertPretrainingOptions options = small_options();
+  options.tokens = 2 * kTokens;
+  options.pairs = 3;
+  options.network.positions = 2 * kTokens;
+  return options;
+}
+
+// With the same weights pairs are told the same of, whichever share a row.
+TEST(BertPretraining, SaysTheSameOfPairsThatShareRows) {
+  tasks::BertPretrainingOptions single = small_options();
+  single.network.positions = 2 * kTokens;
+  train::Trainer alone(tasks::bert_pretraining(single), small_training());
+  train::Trainer sharing(tasks::bert_pretraining(packed_options()), small_training());
+  sharing.load_weights(alone.checkpoint().tensors, "the other");
+  const Feeds rows = counting(20);
+  const Feeds one = alone.predict(data::Rows(rows, {.batch_size = 20, .shuffle = false}));
+  const Feeds other = sharing.predict(data::Rows(packed(rows), {.batch_size = 10, .shuffle = false}));
+  ASSERT_EQ(other.at("next_sentence").shape(), (Shape{10, 3, 2}));
+  const int64_t width = kFirst + kCount;
+  for (int64_t row = 0; row < 20; ++row) {
+    const auto length = static_cast<int64_t>(rows.at("lengths").at(row));
+    for (int64_t i = 0; i < 2; ++i)
+      EXPECT_NEAR(other.at("next_sentence").at((3 * (row / 2) + row % 2) * 2 + i),
+                  one.at("next_sentence").at(2 * row + i), 1e-5);
+    const int64_t begin = row * kTokens - row % 2 * (kTokens - length);
+    for (int64_t i = 0; i < length * width; ++i)
+      ASSERT_NEAR(other.at("logits").at(begin * width + i), one.at("logits").at(row * kTokens * width + i),
+                  1e-5);
+  }
+}
+
+TEST(BertPretraining, LearnsFromPairsThatShareRows) {
+  train::Trainer trainer(tasks::bert_pretraining(packed_options()), small_training());
+  trainer.fit(data::Rows(packed(counting(600)), {.batch_size = 10}), {.epochs = 20});
+  const auto evaluator = tasks::bert_pretraining_evaluator()();
+  const data::Rows rows(packed(counting(60)), {.batch_size = 25, .shuffle = false, .drop_last = false});
+  EXPECT_EQ(trainer.evaluate(rows, *evaluator), 30);
+  EXPECT_GT(evaluator->results().at("masked_accuracy"), 0.8);
+  EXPECT_GT(evaluator->results().at("next_sentence_accuracy"), 0.95);
+}
+
 TEST(BertPretraining, ResumesToTheSameBits) {
   const data::Rows source(counting(100), {.batch_size = 20});
   const auto make = [] {
@@ -222,6 +288,7 @@ TEST(BertPretraining, SaysWhatCannotBe) {
   expect([](auto& options) { options.mask = 16; }, "token 16", "vocabulary of 16");
   expect([](auto& options) { options.masked = 0; }, "masked is 0", "above 0");
   expect([](auto& options) { options.tokens = 13; }, "13 tokens", "12 positions");
+  expect([](auto& options) { options.pairs = 0; }, "0 pairs", "rows");
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ Evaluated evaluated(int64_t number) {
                  {"masked_hits", random_numbers(seed + 11, {kRows})},
                  {"sentence_losses", random_numbers(seed + 12, {kRows})},
                  {"sentence_hits", random_classes(seed + 13, kRows, DataType::fp32)},
+                 {"sentences", random_numbers(seed + 23, {kRows})},
                  {"samples", random_numbers(seed + 9, {kRows, 2, 2, 1})}};
   return one;
 }

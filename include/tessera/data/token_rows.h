@@ -30,6 +30,7 @@ enum class TokenRowPart : uint8_t { all, training, test };
 struct TokenRowOptions {
   TokenRowKind kind = TokenRowKind::joined;
   int64_t length = 512;  // tokens of a row
+  int64_t packed = 1;    // pairs that share a row, at most, where they fit: less padding
   TokenRowPart part = TokenRowPart::all;
   double test_share = 0;
   int64_t batch_size = 32;
@@ -46,12 +47,15 @@ struct TokenRowOptions {
 //              "source", "source_lengths", "target" and "target_lengths".
 //   pairs:     "tokens", "segments" [batch, length], 1 for the second text and its separator; "lengths"
 //              [batch]; "next_sentence" [batch], 0 where the second text follows the first, otherwise 1.
+//              Of rows that share several, one after another, the last two are [batch, packed], and 0 where
+//              there is none. Which pairs share a row depends on their lengths alone.
 // The order of an epoch is a permutation of all rows by (seed, epoch); with several ranks a batch of each is
 // a part of one that is as many times larger, so no two see a row twice.
 class TokenRows : public Source {
  public:
   // Throws Error(invalid_argument) when an option is out of range, the set has two fields and rows are joined
-  // or pairs, there is not one batch, or pairs lack tokens around them or a second document.
+  // or pairs, there is not one batch, pairs lack tokens around them or a second document, or what shares rows
+  // is no pairs.
   TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options);
 
   int64_t size() const;  // rows

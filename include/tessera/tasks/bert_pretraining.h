@@ -13,6 +13,7 @@ namespace tessera::tasks {
 struct BertPretrainingOptions {
   models::BertConfig network = models::bert_tiny();
   int64_t tokens = 128;                    // of a row
+  int64_t pairs = 1;                       // of a row, at most
   int64_t mask = 103;                      // the token that stands for what is masked
   std::vector<int64_t> kept = {101, 102};  // tokens that are never to be filled in: those around the texts
   double masked = 0.15;                    // share of the places to be filled in
@@ -23,13 +24,17 @@ struct BertPretrainingOptions {
 // Devlin et al. 2019 (arXiv:1810.04805). Of the places of a row that may be masked, at least one and no more
 // than their share are, drawn without replacement; 8 of 10 of these hold the mask, 1 any token, 1 what was
 // there. Only they are decoded.
-//   inputs:    tokens, segments int32 [batch, tokens]; lengths int32 [batch], tokens of a row that are no
-//              padding; next_sentence int32 [batch], 0 where the second text follows the first, otherwise 1
+// Rows of several pairs, one after another, have less padding; pairs do not see each other, and the positions
+// of each begin anew.
+//   inputs:    tokens, segments int32 [batch, tokens]; lengths int32 [batch, pairs], tokens of each pair; 0
+//              where there is none, after the others; next_sentence int32 [batch, pairs], 0 where the second
+//              text follows the first, otherwise 1. Of one pair a row they are [batch]
 //   objective: loss, the sum of masked (mean cross-entropy of the places to be filled in) and next_sentence
 //   metrics:   both, masked_accuracy and next_sentence_accuracy
-//   served:    logits fp32 [batch, tokens, vocabulary], and next_sentence fp32 [batch, 2]
+//   served:    logits fp32 [batch, tokens, vocabulary], and next_sentence fp32 [batch, 2] or [batch, pairs,
+//   2]
 // Throws Error(invalid_argument) where the mask is none of the vocabulary, the share is not above 0 and at
-// most 1, or rows have more tokens than the network has positions.
+// most 1, a row has no pair, or rows have more tokens than the network has positions.
 nn::Task bert_pretraining(const BertPretrainingOptions& options = {});
 
 // The two losses and the two accuracies; masks are the same at each evaluation.

@@ -35,12 +35,21 @@ TokenPairs::TokenPairs(const TokenSet& set, int64_t length, uint64_t seed)
           filled_.size());
 }
 
-void TokenPairs::read(int64_t row, int64_t epoch, const Row& target) const {
+TokenPairs::Piece TokenPairs::piece(int64_t row) const {
   const auto next = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
   const int64_t document = next - first_rows_.begin() - 1;
-  const auto [shard, place] = documents_.find(document);
+  const TokenShard::Place place = documents_.find(document).place;
   const int64_t begin = place.begin + room_ * (row - *std::prev(next));
-  const int64_t tokens = std::min(room_, place.end - begin);
+  return {.document = document, .begin = begin, .tokens = std::min(room_, place.end - begin)};
+}
+
+int64_t TokenPairs::length(int64_t row) const {
+  return piece(row).tokens + kAround;
+}
+
+void TokenPairs::read(int64_t row, int64_t epoch, const Row& target) const {
+  const auto [document, begin, tokens] = piece(row);
+  const TokenShard& shard = documents_.find(document).shard;
 
   const Random random(seed_, static_cast<uint64_t>(epoch));
   const uint64_t draw = kDraws * static_cast<uint64_t>(row);

@@ -28,17 +28,26 @@ class TokenPairs {
   TokenPairs(const TokenSet& set, int64_t length, uint64_t seed);
 
   int64_t size() const { return first_rows_.back(); }
+  // Tokens of a row that are no padding.
+  int64_t length(int64_t row) const;
 
   // Of one row, by its place among all.
   struct Row {
-    std::span<int32_t> tokens;     // [length], filled up with the set's padding, or zeros
-    std::span<int32_t> segments;   // [length]: 1 for the second text and its separator
+    std::span<int32_t>
+        tokens;  // as many as a row's length at least, filled up with the set's padding, or zeros
+    std::span<int32_t> segments;   // as many: 1 for the second text and its separator
     int32_t* length = nullptr;     // what is no padding
     int32_t* unrelated = nullptr;  // 0: the second text follows the first
   };
   void read(int64_t row, int64_t epoch, const Row& target) const;
 
  private:
+  struct Piece {
+    int64_t document = 0;
+    int64_t begin = 0;  // in its shard
+    int64_t tokens = 0;
+  };
+  Piece piece(int64_t row) const;
   // Tokens from somewhere in another document on, by two draws.
   void read_elsewhere(int64_t document, const Random& random, uint64_t draw, std::span<int32_t> tokens) const;
 

@@ -9,6 +9,7 @@
 #include "data/prefetch.h"
 #include "data/tokens/documents.h"
 #include "data/tokens/joined_tokens.h"
+#include "data/tokens/packed_rows.h"
 #include "data/tokens/token_pairs.h"
 
 namespace tessera::data {
@@ -21,6 +22,8 @@ void check(const TokenSet& set, const TokenRowOptions& options) {
   require(options.batch_size > 0, code, "batch_size is {}, it must be positive", options.batch_size);
   require(options.length > 0 && options.length <= kLargestLength, code, "rows of {} tokens, expected 1 to {}",
           options.length, kLargestLength);
+  require(options.packed == 1 || (options.packed > 0 && options.kind == TokenRowKind::pairs), code,
+          "{} texts of a row: at least 1, and more than that are pairs", options.packed);
   require(options.kind != TokenRowKind::joined || set.header().fields == 1, code,
           "documents of two texts are no long text; take a document a row");
   require(options.part == TokenRowPart::all || (options.test_share > 0 && options.test_share < 1), code,
@@ -42,6 +45,13 @@ struct TokenRows::State {
       : set(std::move(given)), options(chosen), joined(*set, set->header().separator), documents(*set) {
     if (options.kind == TokenRowKind::pairs) pairs.emplace(*set, options.length, options.seed);
     if (options.part != TokenRowPart::all) rows = rows_of(options.part, all_rows(), options.test_share);
+    if (options.packed > 1) pack();
+  }
+
+  void pack() {
+    std::vector<int64_t> lengths;
+    for (int64_t place = 0; place < size(); ++place) lengths.push_back(pairs->length(row_at(place)));
+    packs = packed_rows(lengths, options.length, options.packed);
   }
 
   int64_t all_rows() const {
@@ -55,7 +65,14 @@ struct TokenRows::State {
     }
     return 0;
   }
-  int64_t size() const { return options.part == TokenRowPart::all ? all_rows() : std::ssize(rows); }
+  int64_t size() const {
+    if (!packs.empty()) return std::ssize(packs);
+    return options.part == TokenRowPart::all ? all_rows() : std::ssize(rows);
+  }
+  // Of a place in this part.
+  int64_t row_at(int64_t place) const {
+    return options.part == TokenRowPart::all ? place : rows[static_cast<size_t>(place)];
+  }
 
   // "tokens", or "source" and "target".
   std::vector<std::string> texts() const {
@@ -70,9 +87,12 @@ struct TokenRows::State {
     const Dimension batch = Dimension::symbol(kBatch);
     const TensorType of_tokens{DataType::int32, {batch, options.length}};
     const TensorType of_rows{DataType::int32, {batch}};
-    if (options.kind == TokenRowKind::pairs)
+    if (options.kind == TokenRowKind::pairs) {
+      TensorType of_pairs = of_rows;
+      if (options.packed > 1) of_pairs.shape.emplace_back(options.packed);
       return {
-          {"tokens", of_tokens}, {"segments", of_tokens}, {"lengths", of_rows}, {"next_sentence", of_rows}};
+          {"tokens", of_tokens}, {"segments", of_tokens}, {"lengths", of_pairs}, {"next_sentence", of_pairs}};
+    }
     std::vector<Field> fields;
     for (const std::string& text : texts()) {
       fields.push_back({text, of_tokens});
@@ -87,40 +107,56 @@ struct TokenRows::State {
     Feeds feeds;
     for (const Field& field : fields()) {
       Shape shape{size};
-      if (field.type.rank() == 2) shape.push_back(options.length);
+      if (field.type.rank() == 2) shape.push_back(field.type.shape[1].value());
       Tensor tensor = batch_tensor(memory, DataType::int32, shape);
       const int64_t filled = tensor.size() / size * std::ssize(indices);
       std::ranges::fill(tensor.data<int32_t>().subspan(static_cast<size_t>(filled)), 0);
       feeds.emplace(field.name, tensor);
     }
     for (size_t i = 0; i < indices.size(); ++i) {
-      const auto place = static_cast<size_t>(indices[i]);
-      read(options.part == TokenRowPart::all ? indices[i] : rows[place], epoch, i, feeds);
+      if (options.kind == TokenRowKind::pairs) {
+        read_pairs(indices[i], epoch, i, feeds);
+      } else {
+        read(row_at(indices[i]), i, feeds);
+      }
     }
     return feeds;
   }
 
-  // A row to its place in a batch.
-  void read(int64_t row, int64_t epoch, size_t place, Feeds& feeds) const {
-    const auto whole = [&](const std::string& field) {
-      const auto length = static_cast<size_t>(options.length);
-      return feeds.at(field).data<int32_t>().subspan(place * length, length);
-    };
-    const auto one = [&](const std::string& field) { return &feeds.at(field).data<int32_t>()[place]; };
-    if (options.kind == TokenRowKind::pairs) {
-      pairs->read(row, epoch,
-                  {.tokens = whole("tokens"),
-                   .segments = whole("segments"),
-                   .length = one("lengths"),
-                   .unrelated = one("next_sentence")});
-      return;
+  // A row's part of a field.
+  std::span<int32_t> part_of(Feeds& feeds, const std::string& field, size_t place) const {
+    const Tensor& tensor = feeds.at(field);
+    const auto each = static_cast<size_t>(tensor.size() / tensor.shape()[0]);
+    return feeds.at(field).data<int32_t>().subspan(place * each, each);
+  }
+
+  // The pairs of a row to its place in a batch, one after another; the last one fills it up.
+  void read_pairs(int64_t number, int64_t epoch, size_t place, Feeds& feeds) const {
+    std::vector<int64_t> shared{number};
+    if (!packs.empty()) shared = packs[static_cast<size_t>(number)];
+    std::span<int32_t> tokens = part_of(feeds, "tokens", place);
+    std::span<int32_t> segments = part_of(feeds, "segments", place);
+    const std::span<int32_t> lengths = part_of(feeds, "lengths", place);
+    const std::span<int32_t> unrelated = part_of(feeds, "next_sentence", place);
+    std::ranges::fill(lengths, 0);
+    std::ranges::fill(unrelated, 0);
+    for (size_t i = 0; i < shared.size(); ++i) {
+      pairs->read(
+          row_at(shared[i]), epoch,
+          {.tokens = tokens, .segments = segments, .length = &lengths[i], .unrelated = &unrelated[i]});
+      tokens = tokens.subspan(static_cast<size_t>(lengths[i]));
+      segments = segments.subspan(static_cast<size_t>(lengths[i]));
     }
+  }
+
+  // A row of another kind to its place in a batch.
+  void read(int64_t row, size_t place, Feeds& feeds) const {
     int64_t field = 0;
     for (const std::string& text : texts()) {
       if (options.kind == TokenRowKind::joined) {
-        joined.read(row * options.length, whole(text));
+        joined.read(row * options.length, part_of(feeds, text, place));
       } else {
-        *one(lengths_of(text)) = read_document(row, field, whole(text));
+        part_of(feeds, lengths_of(text), place)[0] = read_document(row, field, part_of(feeds, text, place));
       }
       ++field;
     }
@@ -150,7 +186,8 @@ struct TokenRows::State {
   const JoinedTokens joined;
   const Documents documents;
   std::optional<TokenPairs> pairs;
-  std::vector<int64_t> rows;  // of a part
+  std::vector<int64_t> rows;                // of a part
+  std::vector<std::vector<int64_t>> packs;  // the places in it that share each row; empty: none do
 };
 
 TokenRows::TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options) {

@@ -1,0 +1,86 @@
+#include "tasks/bert_settings.h"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.h"
+#include "tessera/models/bert_files.h"
+
+namespace tessera::tasks {
+namespace {
+
+models::BertConfig named_size(const Options& settings) {
+  const std::string& size = settings.text("model.size");
+  models::BertConfig config = size == "base"    ? models::bert_base()
+                              : size == "large" ? models::bert_large()
+                                                : models::bert_tiny();
+  const auto set = [&](const char* key, int64_t& value) {
+    if (const int64_t given = settings.integer(key); given > 0) value = given;
+  };
+  set("model.width", config.width);
+  set("model.heads", config.heads);
+  set("model.layers", config.layers);
+  set("model.inner", config.inner);
+  set("model.positions", config.positions);
+  config.dropout = settings.real("model.dropout");
+  return config;
+}
+
+}  // namespace
+
+std::vector<Option> bert_options() {
+  const models::BertConfig defaults;
+  const auto count = [](const char* key, const char* documentation) {
+    return Option{.key = key,
+                  .value = int64_t{0},
+                  .documentation = std::string(documentation) + "; 0: as the size says",
+                  .limits = Limits::between(0, 65536)};
+  };
+  return {
+      {.key = "config",
+       .value = std::string(),
+       .documentation = "A `config.json` of transformers, which says all of what follows; empty: the keys do",
+       .is_path = true,
+       .resuming = Resuming::free},
+      {.key = "size",
+       .value = std::string("tiny"),
+       .documentation = "`base` and `large` of Devlin et al. 2019, `tiny` of Turc et al. 2019",
+       .choices = {"tiny", "base", "large"}},
+      count("width", "Numbers that a token is represented by"),
+      count("heads", "Of each attention; a divisor of the width"),
+      count("layers", "Attention and two linear layers each"),
+      count("inner", "Width between those two"),
+      {.key = "positions",
+       .value = defaults.positions,
+       .documentation = "Tokens of a row that the network can take",
+       .limits = Limits::between(5, 65536)},
+      {.key = "dropout",
+       .value = defaults.dropout,
+       .documentation = "Probability with which training zeroes the embeddings and what a layer adds",
+       .limits = Limits::fraction()}};
+}
+
+models::BertConfig bert_of(const Options& settings, int64_t vocabulary) {
+  const std::string& file = settings.text("model.config");
+  models::BertConfig config = file.empty() ? named_size(settings) : models::read_bert_config(file);
+  require(file.empty() || vocabulary <= config.vocabulary, ErrorCode::invalid_argument,
+          "{} tokens, the network of {} has a vocabulary of {}", vocabulary, file, config.vocabulary);
+  if (file.empty()) config.vocabulary = vocabulary;
+  return config;
+}
+
+std::vector<Contradiction> check_bert(const Options& settings) {
+  std::vector<Contradiction> found;
+  if (!settings.text("model.config").empty()) return found;  // what a file says is checked when it is read
+  const models::BertConfig network = named_size(settings);
+  if (network.width % network.heads != 0)
+    found.push_back(
+        {{"model.width", "model.heads"},
+         fmt::format("the width ({}) is no multiple of the heads ({})", network.width, network.heads)});
+  if (const int64_t tokens = settings.integer("data.tokens"); tokens > network.positions)
+    found.push_back(
+        {{"data.tokens", "model.positions"},
+         fmt::format("'data.tokens' ({}) is more than 'model.positions' ({})", tokens, network.positions)});
+  return found;
+}
+
+}  // namespace tessera::tasks
