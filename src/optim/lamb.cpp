@@ -33,15 +33,23 @@ namespace {
 const LambOptions kDefaults;
 const OptimizerRegistration kRegistration(
     {.name = "lamb",
-     .options = {learning_rate_option(kDefaults.learning_rate), beta1_option(kDefaults.beta1),
-                 beta2_option(kDefaults.beta2), epsilon_option(kDefaults.epsilon),
-                 weight_decay_option(kDefaults.weight_decay)},
+     .options = {learning_rate_option(kDefaults.learning_rate),
+                 beta1_option(kDefaults.beta1),
+                 beta2_option(kDefaults.beta2),
+                 epsilon_option(kDefaults.epsilon),
+                 weight_decay_option(kDefaults.weight_decay),
+                 {.key = "trust_all",
+                  .value = kDefaults.trust_all,
+                  .documentation =
+                      "Whether parameters that are not decayed have trust ratios too, as NVLAMB has "
+                      "it; together with `train.clip_norm = 1.0`"}},
      .create = [](const Options& options) {
        return lamb({.learning_rate = options.real("learning_rate"),
                     .beta1 = options.real("beta1"),
                     .beta2 = options.real("beta2"),
                     .epsilon = options.real("epsilon"),
-                    .weight_decay = options.real("weight_decay")});
+                    .weight_decay = options.real("weight_decay"),
+                    .trust_all = options.boolean("trust_all")});
      }});
 
 }  // namespace

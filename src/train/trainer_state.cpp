@@ -132,7 +132,16 @@ CheckpointSource Trainer::checkpoint_source() const {
 }
 
 void Trainer::load_weights(const std::filesystem::path& path) {
-  write_variables(*variables_, network_list_, load_checkpoint(path).tensors, path.string());
+  take_weights(load_checkpoint(path).tensors, path.string());
+}
+
+void Trainer::load_weights(std::map<std::string, Tensor> tensors, const std::string& source) {
+  tensors.merge(checkpoint().tensors);
+  take_weights(tensors, source);
+}
+
+void Trainer::take_weights(const std::map<std::string, Tensor>& tensors, const std::string& source) {
+  write_variables(*variables_, network_list_, tensors, source);
   const auto averaged = is_averaged();
   for (const nn::Variable& variable : network_list_) {
     if (averaged(variable)) {

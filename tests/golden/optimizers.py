@@ -55,15 +55,27 @@ def lars(base, momentum, nesterov, weight_decay, eta, epsilon):
     return result
 
 
-def lamb(base, betas, epsilon, weight_decay, trust_without_decay):
-    """You et al. 2019, as Apex's FusedLAMB without its clipping of the global gradient norm."""
+def clipped_gradient(name, step, max_norm):
+    """As torch.nn.utils.clip_grad_norm_ leaves the gradients of all; 0: as they are."""
+    g = gradient(name, step)
+    if max_norm == 0:
+        return g
+    parameters = {key: torch.nn.Parameter(w) for key, w in initial().items()}
+    for key, parameter in parameters.items():
+        parameter.grad = gradient(key, step)
+    torch.nn.utils.clip_grad_norm_(parameters.values(), max_norm)
+    return parameters[name].grad
+
+
+def lamb(base, betas, epsilon, weight_decay, trust_without_decay, max_norm=0.0):
+    """You et al. 2019, as Apex's FusedLAMB."""
     result = {}
     for name, w in initial().items():
         m, v = torch.zeros_like(w), torch.zeros_like(w)
         decay = weight_decay if w.ndim > 1 else 0.0
         steps = []
         for step in range(1, STEPS + 1):
-            g, rate = gradient(name, step), learning_rate(base, step)
+            g, rate = clipped_gradient(name, step, max_norm), learning_rate(base, step)
             m = betas[0] * m + (1 - betas[0]) * g
             v = betas[1] * v + (1 - betas[1]) * g * g
             update = (m / (1 - betas[0] ** step)) / ((v / (1 - betas[1] ** step)).sqrt() + epsilon) + decay * w
@@ -92,6 +104,7 @@ CASES = {
     "lars_nesterov": (1.0, dict(momentum=0.9, nesterov=True, weight_decay=0.01, eta=0.1, epsilon=1e-9)),
     "lamb": (0.05, dict(betas=(0.9, 0.999), epsilon=1e-6, weight_decay=0.01, trust_without_decay=False)),
     "nvlamb": (0.05, dict(betas=(0.9, 0.999), epsilon=1e-6, weight_decay=0.01, trust_without_decay=True)),
+    "nvlamb_clipped": (0.05, dict(betas=(0.9, 0.999), epsilon=1e-6, weight_decay=0.01, trust_without_decay=True, max_norm=1.0)),
 }
 TORCH = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}
 

@@ -163,6 +163,8 @@ class Trainer {
   CheckpointSource checkpoint_source() const;
   // Starting weights from such a file, which must hold all that the network has.
   void load_weights(const std::filesystem::path& path);
+  // The same of tensors that messages call `source`; variables that they lack stay as they are.
+  void load_weights(std::map<std::string, Tensor> tensors, const std::string& source);
 
   // Everything that the next step depends on, bit for bit, whole on every rank: where ranks share out the
   // optimizer's state, or have delayed gradients each of its own, all ask for it. Of the latter it has the
@@ -215,6 +217,7 @@ class Trainer {
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
   void restore_added_states(const std::map<std::string, Tensor>& states);
+  void take_weights(const std::map<std::string, Tensor>& tensors, const std::string& source);
   void bind_again();
   void clear_sums();
   std::string optimizer_names() const;
