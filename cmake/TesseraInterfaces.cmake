@@ -110,13 +110,18 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/classification_sections.h
     tessera/tasks/click_through.h
     tessera/tasks/decoder_folder.h
+    tessera/tasks/fine_tuning.h
     tessera/tasks/gan.h
     tessera/tasks/image_classification.h
     tessera/tasks/language_model.h
     tessera/tasks/masked_language_model.h
+    tessera/tasks/question_answering.h
     tessera/tasks/sound_classification.h
+    tessera/tasks/text_classification.h
+    tessera/tasks/text_tagging.h
     tessera/tasks/texts.h
     tessera/tessera.h
+    tessera/text/compared_words.h
     tessera/text/tokenizer.h
     tessera/text/training.h
     tessera/train/checkpoint.h

@@ -30,6 +30,7 @@ class Bound:
 class Stated:
     minutes: float  # of processor time on each thread, at most
     bounds: tuple
+    texts: bool = False  # whether its data are the examples of tools/text_examples
 
 
 # Leaving for what seeds differ by. Three seeds reach decoder 2.48 to 2.51, flights 0.774 to 0.779, fortunes 0.531 to 0.533, gan 0.030 to 0.035 and 0.94 to 0.98; docs/measured.md
@@ -59,6 +60,14 @@ def parse(arguments):
     return options
 
 
+def make_texts(options):
+    """The examples, with a tokenizer that is learned from them, where the recipes look for them."""
+    folder = machine.ROOT / "build/texts"
+    subprocess.run([machine.ROOT / "tools/text_examples", folder], check=True)
+    subprocess.run([options.program, "data", "tokenize", "--train", "wordpiece", "--vocabulary", "4096", folder / "texts.txt",
+                    "-o", folder / "tokenizer"], check=True)
+
+
 def train(name, options):
     """The summary of the run, its processor seconds and those of the clock."""
     # Threads that wait sleep: the processor's time is then that of the work, whatever else the machine does.
@@ -74,6 +83,8 @@ def train(name, options):
 
 def measure(name, options):
     stated = STATED[name]
+    if stated.texts:
+        make_texts(options)
     busy = machine.busy_fraction()
     summary, processor, seconds = train(name, options)
     minutes = processor / options.threads / 60

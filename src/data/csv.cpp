@@ -16,11 +16,14 @@ namespace {
 // Takes cells one after the other.
 class Reader {
  public:
-  Reader(const std::vector<std::string>& columns, std::string_view name)
+  Reader(const std::vector<std::string>& columns, std::string_view name, char separator)
       : columns_(columns), name_(name), codes_(columns.size()) {
     for (const std::string& column : columns) result_.push_back({.name = column});
     require(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, ErrorCode::out_of_memory,
             "{}: the reader of tables could not be started", name);
+    csv_set_delim(&parser_, static_cast<unsigned char>(separator));
+    // No text holds a zero: a quote between tabs is a character like any other.
+    if (separator == '\t') csv_set_quote(&parser_, '\0');
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -138,12 +141,13 @@ std::vector<double> TextColumn::numbers() const {
 }
 
 std::vector<TextColumn> parse_csv(std::string_view text, const std::vector<std::string>& columns,
-                                  std::string_view name) {
-  return Reader(columns, name).read(text);
+                                  std::string_view name, char separator) {
+  return Reader(columns, name, separator).read(text);
 }
 
-std::vector<TextColumn> read_csv(const std::filesystem::path& path, const std::vector<std::string>& columns) {
-  return parse_csv(read_text_file(path), columns, path.string());
+std::vector<TextColumn> read_csv(const std::filesystem::path& path, const std::vector<std::string>& columns,
+                                 char separator) {
+  return parse_csv(read_text_file(path), columns, path.string(), separator);
 }
 
 }  // namespace tessera::data

@@ -153,6 +153,14 @@ train::TrainerOptions trainer_options_of(const Recipe& recipe, const train::Work
   return options;
 }
 
+void start_from(train::Trainer& trainer, const train::Workload& workload, const std::string& weights) {
+  if (workload.starting_weights) {
+    trainer.load_weights(workload.starting_weights(weights), weights);
+  } else {
+    trainer.load_weights(weights);
+  }
+}
+
 // The run of one rank, or of the only process.
 RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
   Communicator* const communicator = options.communicator.get();
@@ -179,7 +187,7 @@ RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
   trainer_options.communicator = options.communicator;
   train::Trainer trainer(workload.task, trainer_options);
   const std::string& weights = recipe.values.text("model.weights");
-  if (!weights.empty() && !options.resume) trainer.load_weights(weights);
+  if (!weights.empty() && !options.resume) start_from(trainer, workload, weights);
   int64_t first_step = 0;
   if (state.has_value()) {
     trainer.restore(*state, folder.last().string());

@@ -1,11 +1,10 @@
 // What a classifier says of images, for a terminal.
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "tessera/tasks/image_classification.h"
 
 #include "tasks/drawing.h"
+#include "tasks/likeliest.h"
 
 namespace tessera::tasks {
 namespace {
@@ -34,7 +33,7 @@ class ClassificationText : public train::PredictionText {
     const auto images = fields.find("images");
     if (images != fields.end() && images->second.data_type() == DataType::uint8)
       text = draw(picture_of(images->second, one.row));
-    const auto [best, confidence] = best_of(one.outputs.at("logits"), one.row);
+    const auto [best, confidence] = likeliest_class(one.outputs.at("logits"), one.row);
     const auto place = static_cast<size_t>(one.number);
     text += place < images_.size() ? images_[place] : fmt::format("image {}", one.number);
     text += fmt::format(": {} ({:.1f} %)", data::class_name(classes_, best), 100 * confidence);
@@ -46,19 +45,6 @@ class ClassificationText : public train::PredictionText {
       if (best != label) text += fmt::format(", wrong: it is {}", data::class_name(classes_, label));
     }
     return text + "\n\n";
-  }
-
-  // The class of the largest logit, the first of equal ones, and its softmax.
-  static std::pair<int64_t, double> best_of(const Tensor& logits, int64_t row) {
-    const int64_t classes = logits.shape()[1];
-    const auto at = [&](int64_t i) { return logits.at(row * classes + i); };
-    int64_t best = 0;
-    for (int64_t i = 1; i < classes; ++i) {
-      if (at(i) > at(best)) best = i;
-    }
-    double sum = 0;
-    for (int64_t i = 0; i < classes; ++i) sum += std::exp(at(i) - at(best));
-    return {best, 1 / sum};
   }
 
   std::vector<std::string> classes_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tasks/data_kind.h"
+#include "tasks/likeliest.h"
 #include "tasks/row_data.h"
 
 namespace tessera::tasks {
@@ -40,12 +41,7 @@ std::vector<Contradiction> check_text(const Options& settings) {
 }
 
 int64_t likeliest_token(const Tensor& logits, int64_t place) {
-  const int64_t tokens = logits.shape()[2];
-  int64_t best = 0;
-  for (int64_t i = 1; i < tokens; ++i) {
-    if (logits.at(place * tokens + i) > logits.at(place * tokens + best)) best = i;
-  }
-  return best;
+  return likeliest_class(logits, place).number;
 }
 
 std::string shown_byte(int64_t token) {

@@ -7,7 +7,7 @@ import tomllib
 import unittest
 
 from program import ROOT, ProgramTest
-from task_data import write_pictures, write_sounds, write_table, write_texts
+from task_data import EXAMPLES, write_examples, write_pictures, write_sounds, write_table, write_texts
 
 STEPS = 20
 NUMBERS = ("one", "two", "three", "four", "five")
@@ -23,6 +23,8 @@ class RecipesTest(ProgramTest):
         kind = recipe.get("task", {}).get("name") or recipe["data"]["kind"]
         if kind == "synthetic":
             return ["data.train_images=60", "data.test_images=4"]
+        if kind in EXAMPLES:
+            return self.small_examples(kind)
         if not where.exists():
             if kind == "click_through":
                 write_table(where)
@@ -40,6 +42,13 @@ class RecipesTest(ProgramTest):
             else:
                 self.fail(f"no small data for '{kind}'")
         return [f"data.path={where}"]
+
+    def small_examples(self, task):
+        file, tokenizer = self.root / EXAMPLES[task], self.root / "tokenizer"
+        if not file.exists():
+            write_examples(self.root)
+            self.call("data", "tokenize", "--train", "wordpiece", "--vocabulary", 60, self.root / "words", "-o", tokenizer)
+        return [f"data.path={file}", f"data.tokenizer={tokenizer}"]
 
     def write_shards(self, folder):
         """Documents of some lines, which are sentences to this task."""

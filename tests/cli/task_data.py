@@ -1,5 +1,6 @@
 """Small data of the kinds that the recipes read."""
 
+import json
 import math
 import random
 import struct
@@ -25,6 +26,30 @@ def write_texts(folder):
     folder.mkdir()
     words = ["one", "two", "three", "four", "five"]
     (folder / "numbers").write_text(" ".join(source.choice(words) for _ in range(8000)))
+
+
+# The files of write_examples(), by task.
+EXAMPLES = {"text_classification": "topics.tsv", "text_tagging": "authors.jsonl", "question_answering": "sources.jsonl"}
+
+
+def write_examples(folder):
+    """Sentences of a name and what somebody does: whether it is quiet, where the name stands, and questions for it."""
+    source = random.Random(1)
+    names, doings = ("Ada", "Grace Hopper", "Alan"), {"reads": "quiet", "sings": "loud", "sleeps": "quiet"}
+    topics, authors, questions = ["text\tlabel"], [], []
+    for _ in range(300):
+        name, doing = source.choice(names), source.choice(list(doings))
+        before = source.choice(("today ", "now and then ", ""))
+        text = f"{before}{name} {doing} ."
+        inside = [word in name.split() for word in text.split()]
+        tags = ["O" if not is_inside else "I-name" if inside[i - 1] and i else "B-name" for i, is_inside in enumerate(inside)]
+        topics.append(f"{text}\t{doings[doing]}")
+        authors.append(json.dumps({"tokens": text.split(), "tags": tags}))
+        questions.append(json.dumps({"question": f"who {doing} ?", "context": text,
+                                     "answers": {"text": [name], "answer_start": [len(before)]}}))
+    for file, lines in (("topics.tsv", topics), ("authors.jsonl", authors), ("sources.jsonl", questions),
+                        ("words", [line.split("\t")[0] + " who ?" for line in topics])):
+        (folder / file).write_text("\n".join(lines) + "\n")
 
 
 def write_pictures(folder):

@@ -33,6 +33,13 @@ TEST(Csv, GivesTheColumnsAskedForInThatOrder) {
   EXPECT_EQ(numbers[1], 3);
 }
 
+// Values between tabs have no quotes around them: one that begins with a quote is that text.
+TEST(Csv, ReadsValuesBetweenTabsAsTheyStand) {
+  const auto columns = parse_csv("a\tb, c\n\"one\" two\tx\n\ty, \"z\n3\t\n", {"a", "b, c"}, "table", '\t');
+  EXPECT_EQ(texts(columns[0]), (std::vector<std::string>{"\"one\" two", "", "3"}));
+  EXPECT_EQ(texts(columns[1]), (std::vector<std::string>{"x", "y, \"z", ""}));
+}
+
 TEST(Csv, ReadsQuotedCellsAndEveryEndOfLine) {
   const auto columns =
       parse_csv("n,\"a name\"\r\n1,\"one, \"\"two\"\"\nthree\"\r\n\r\n2,last", {"a name"}, "table");

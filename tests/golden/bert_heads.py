@@ -2,15 +2,20 @@
 network of bert.py with outputs, loss and gradients, and the names in its files. It has the environment that bert.py names:
 
     build/transformers/bin/python tests/golden/bert_heads.py                 # writes bert_heads.safetensors
+    tessera predict RUN LINES.txt --out logits.safetensors
+    build/transformers/bin/python tests/golden/bert_heads.py compare RUN TOKENIZER LINES.txt logits.safetensors
+
+`compare` says how far transformers is from the logits of texts that a finished run of text_classification gave.
 """
 
 import json
 import pathlib
+import sys
 import tempfile
 
 import torch
 import transformers
-from safetensors.torch import safe_open, save_file
+from safetensors.torch import load_file, safe_open, save_file
 
 import bert
 
@@ -71,5 +76,18 @@ def main():
     path.chmod(0o644)
 
 
+def compare(run, tokenizer, lines, logits):
+    model, report = transformers.BertForSequenceClassification.from_pretrained(run, output_loading_info=True)
+    print({key: sorted(value) for key, value in report.items()})
+    encode = transformers.PreTrainedTokenizerFast(tokenizer_file=str(pathlib.Path(tokenizer) / "tokenizer.json"))
+    texts = pathlib.Path(lines).read_text().splitlines()
+    with torch.inference_mode():
+        theirs = torch.cat([model.eval()(input_ids=torch.tensor([encode(text)["input_ids"]])).logits for text in texts])
+    print(f"{len(texts)} texts, logits differ by {(load_file(logits)['logits'] - theirs).abs().max():.1e} at most")
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["compare"]:
+        compare(*sys.argv[2:])
+    else:
+        main()

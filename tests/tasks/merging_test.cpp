@@ -8,6 +8,9 @@
 #include "tessera/tasks/image_classification.h"
 #include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
+#include "tessera/tasks/question_answering.h"
+#include "tessera/tasks/text_classification.h"
+#include "tessera/tasks/text_tagging.h"
 
 #include "support/expect_error.h"
 
@@ -50,6 +53,8 @@ Evaluated evaluated(int64_t number) {
                  {"probabilities", random_numbers(seed + 5, {kRows})},
                  {"bits", random_numbers(seed + 14, {kRows})},
                  {"hits", random_classes(seed + 6, kRows, DataType::fp32)},
+                 {"losses", random_numbers(seed + 21, {kRows})},
+                 {"counts", random_classes(seed + 22, kRows, DataType::fp32)},
                  {"places", random_numbers(seed + 7, {kRows})},
                  {"ordered", random_classes(seed + 8, kRows, DataType::fp32)},
                  {"masked_losses", random_numbers(seed + 10, {kRows})},
@@ -61,9 +66,47 @@ Evaluated evaluated(int64_t number) {
   return one;
 }
 
+// The same of a tagger, whose labels are of tokens, and of answers to questions, two rows each.
+constexpr int64_t kTokens = 6;
+
+Evaluated tagged(int64_t number) {
+  const auto seed = static_cast<uint64_t>(100 * number);
+  Evaluated one = evaluated(number);
+  one.batch.fields["labels"] = random_classes(seed + 15, kRows * kTokens).reshape({kRows, kTokens});
+  one.outputs = {{"losses", random_numbers(seed + 16, {kRows})},
+                 {"tags", random_classes(seed + 17, kRows * kTokens).reshape({kRows, kTokens})}};
+  return one;
+}
+
+Evaluated answered(int64_t number) {
+  const auto seed = static_cast<uint64_t>(100 * number);
+  Evaluated one = evaluated(number);
+  one.outputs = {{"losses", random_numbers(seed + 18, {kRows})},
+                 {"starts", random_numbers(seed + 19, {kRows, kTokens})},
+                 {"ends", random_numbers(seed + 20, {kRows, kTokens})}};
+  return one;
+}
+
+// Rows of one question are in batches that different evaluators see.
+train::EvaluatorMaker answer_evaluator() {
+  constexpr int64_t kQuestions = kRows * kBatches / 2;
+  tasks::AskedQuestions asked;
+  for (int64_t row = 0; row < kRows * kBatches; ++row) {
+    if (row < kQuestions)
+      asked.questions.push_back({.question = "which", .context = "a b c d", .answers = {{.text = "b c"}}});
+    tasks::QuestionWindow& window = asked.windows.emplace_back();
+    window.question = row % kQuestions;
+    window.first = 2;
+    for (uint32_t word = 0; word < 3; ++word)
+      window.places.push_back({2 * word + (row % 2 == 0 ? 0 : 2), 2 * word + (row % 2 == 0 ? 1 : 3)});
+  }
+  return tasks::question_answering_evaluator(std::make_shared<const tasks::AskedQuestions>(asked));
+}
+
 struct EvaluatorCase {
   const char* name;
   train::EvaluatorMaker make;
+  Evaluated (*batch)(int64_t number) = evaluated;
 };
 class Merging : public ::testing::TestWithParam<EvaluatorCase> {};
 INSTANTIATE_TEST_SUITE_P(
@@ -73,7 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
                       EvaluatorCase{"Gan", tasks::gan_evaluator()},
                       EvaluatorCase{"LanguageModel", tasks::language_model_evaluator()},
                       EvaluatorCase{"MaskedLanguageModel", tasks::masked_language_model_evaluator()},
-                      EvaluatorCase{"BertPretraining", tasks::bert_pretraining_evaluator()}),
+                      EvaluatorCase{"BertPretraining", tasks::bert_pretraining_evaluator()},
+                      EvaluatorCase{"TextClassification", tasks::text_classification_evaluator()},
+                      EvaluatorCase{"TextTagging", tasks::text_tagging_evaluator({"O", "B-name"}), tagged},
+                      EvaluatorCase{"QuestionAnswering", answer_evaluator(), answered}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(Merging, OfPartsGivesTheResultsOfTheWhole) {
@@ -81,7 +127,7 @@ TEST_P(Merging, OfPartsGivesTheResultsOfTheWhole) {
   std::vector<std::unique_ptr<train::Evaluator>> parts;
   for (int part = 0; part < 3; ++part) parts.push_back(GetParam().make());
   for (int64_t number = 0; number < kBatches; ++number) {
-    const Evaluated one = evaluated(number);
+    const Evaluated one = GetParam().batch(number);
     whole->add(one.batch, one.outputs);
     parts[static_cast<size_t>(number % 2)]->add(one.batch, one.outputs);  // the third sees nothing
   }

@@ -1,4 +1,5 @@
-// Tables of text, a row a line: comma-separated values as RFC 4180 has them.
+// Tables of text, a row a line: comma-separated values as RFC 4180 has them, or values between tabs, which
+// no quotes stand around.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,12 @@ struct TextColumn {
 
 // The named columns of a file whose first line names them, in the order asked for. Throws Error(io) when it
 // cannot be read, Error(invalid_argument) naming the column that it lacks, with the nearest, and
-// Error(invalid_file) with the number of the row that has too few or too many cells.
-std::vector<TextColumn> read_csv(const std::filesystem::path& path, const std::vector<std::string>& columns);
+// Error(invalid_file) with the number of the row that has too few or too many cells. `separator`: a comma or
+// a tab.
+std::vector<TextColumn> read_csv(const std::filesystem::path& path, const std::vector<std::string>& columns,
+                                 char separator = ',');
 // The same of text in memory, which messages call `name`.
 std::vector<TextColumn> parse_csv(std::string_view text, const std::vector<std::string>& columns,
-                                  std::string_view name);
+                                  std::string_view name, char separator = ',');
 
 }  // namespace tessera::data

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +42,13 @@ struct Workload {
   std::function<PredictionSet()> predictions = {};
   // The same of files that somebody names; empty: such a workload has none.
   std::function<PredictionSet(const std::vector<std::string>& files)> file_predictions = {};
+  // The same of texts that somebody gives; empty: such a workload takes none.
+  std::function<PredictionSet(const std::vector<std::string>& texts)> text_predictions = {};
   // How a finished run goes on with text; empty: its network does not.
   std::function<TextContinuation()> continuation = {};
+  // The weights of a file to start from, as a checkpoint has them, where it may be one of another network or
+  // hold other names; variables that it lacks start at random. Empty: a file must hold the whole network.
+  std::function<std::map<std::string, Tensor>(const std::filesystem::path& path)> starting_weights = {};
   // Writes what other programs want to find in a finished run's folder, beside model.safetensors.
   std::function<void(const std::filesystem::path& folder)> write_beside_weights = {};
   // What people call the numbers of each row that is served, in their order; empty: they have no names.
