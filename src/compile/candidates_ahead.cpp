@@ -41,7 +41,7 @@ CandidatesAhead::~CandidatesAhead() {
 PlannedNode CandidatesAhead::take(size_t question) {
   if (threaded_ != nullptr) return planned_.at(question).get();
   const KernelQuestion& asked = questions_.at(question);
-  return plan_candidates(asked.request, device_, asked.tuner != nullptr);
+  return plan_candidates(asked.request, device_, asked.tuner != nullptr, asked.kernel);
 }
 
 void CandidatesAhead::wait_for_kernels() {
@@ -52,7 +52,8 @@ void CandidatesAhead::wait_for_kernels() {
 }
 
 PlannedNode CandidatesAhead::plan(const KernelQuestion& question) {
-  PlannedNode planned = plan_candidates(question.request, device_, question.tuner != nullptr);
+  PlannedNode planned =
+      plan_candidates(question.request, device_, question.tuner != nullptr, question.kernel);
   if (will_be_timed(question, planned)) {
     for (WillingCandidate& candidate : planned.willing) make(candidate, question.request);
   }

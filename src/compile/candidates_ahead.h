@@ -24,8 +24,9 @@ namespace tessera {
 // A node that needs a kernel.
 struct KernelQuestion {
   KernelRequest request;
-  Tuner* tuner = nullptr;  // null: the first candidate that does not refuse is taken
-  bool expands = true;     // the graph of the candidate taken is wanted, where it has one, and not its kernel
+  Tuner* tuner = nullptr;               // null: the first candidate that does not refuse is taken
+  const std::string* kernel = nullptr;  // the only one to ask; null: all
+  bool expands = true;  // the graph of the candidate taken is wanted, where it has one, and not its kernel
 };
 
 // The threads of a device with ThreadedKernels plan all questions in their order, and then make every kernel

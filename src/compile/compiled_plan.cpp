@@ -28,9 +28,11 @@ CompiledPlan compile_plan(const Graph& graph, Device& device, const CompileOptio
   if (options.check_finite) plan.options.passes.fuse = false;
   plan.graph = graph.clone();
   connect_groups(*plan.graph, device, plan.options);
-  plan.passes =
-      run_pipeline(*plan.graph, pipeline(plan.options.passes),
-                   {plan.options.passes, pass_target(*plan.graph, device, plan.options)}, options.pipeline);
+  if (!options.kernels.has_value()) {
+    plan.passes =
+        run_pipeline(*plan.graph, pipeline(plan.options.passes),
+                     {plan.options.passes, pass_target(*plan.graph, device, plan.options)}, options.pipeline);
+  }
   plan.phases.push_back({"passes", {begin, Clock::now()}});
   const StorageOptions storage{.reuse = options.plan_memory, .alignment = device.memory_alignment()};
   PlannedSteps planned = plan_steps(*plan.graph, device, plan.options, storage);

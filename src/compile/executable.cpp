@@ -13,6 +13,7 @@
 #include "compile/finite.h"
 #include "compile/lane_run.h"
 #include "compile/packed_inputs.h"
+#include "compile/prepared_graph.h"
 #include "compile/queue_work.h"
 #include "compile/recorded_run.h"
 #include "compile/run_inputs.h"
@@ -93,6 +94,12 @@ class PlannedExecutable : public Executable {
     void* memory = const_cast<void*>(updates_->output(memory_in_run_, index));
     return DeviceTensor::wrap(device_, value.data_type(), value.type().static_shape(),
                               std::shared_ptr<void>(workspace_, memory), queue_->mark());
+  }
+
+  PreparedGraph prepared() const override {
+    if (!device_->executes()) return prepare_graph(compiled_, *device_, nullptr);
+    check_bound();
+    return prepare_graph(compiled_, *device_, [this](const Value& value) { return memory_of(&value); });
   }
 
   Queue& queue() override { return *queue_; }
@@ -286,9 +293,13 @@ class PlannedExecutable : public Executable {
             "graph '{}' has a run under way: receive or discard it first", compiled_.graph->name());
   }
 
-  void take(const std::map<std::string, Tensor>& inputs) {
+  void check_bound() const {
     require(variables_->bound(), ErrorCode::invalid_argument, "graph '{}' runs after bind() or load()",
             compiled_.graph->name());
+  }
+
+  void take(const std::map<std::string, Tensor>& inputs) {
+    check_bound();
     follow_workspace();
     if (inputs_->take(inputs)) recorded_.reset();
     variables_->before_run();

@@ -10,13 +10,18 @@
 
 namespace tessera {
 
-PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned) {
+PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned,
+                            const std::string* kernel) {
   PlannedNode node;
   const bool communicates = request.node.schema().operator_class == OperatorClass::communication;
   node.candidates = communicates ? communication_candidates(device) : device.candidates(request.node);
+  if (kernel != nullptr) {
+    std::erase_if(node.candidates, [&](const KernelCandidate& one) { return one.name != *kernel; });
+    if (node.candidates.empty()) node.reports.push_back({*kernel, "no candidate has that name", -1});
+  }
   std::vector<WillingCandidate>& willing = node.willing;
   for (const KernelCandidate& candidate : node.candidates) {
-    if (candidate.only_tuned && !tuned) continue;
+    if (candidate.only_tuned && !tuned && kernel == nullptr) continue;
     auto planned = naming_kernel(candidate.name, request.node, [&] { return candidate.plan(request); });
     const auto* refusal = std::get_if<Refusal>(&planned);
     node.reports.push_back({candidate.name, refusal != nullptr ? refusal->reason : "", -1});

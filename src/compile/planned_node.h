@@ -24,8 +24,9 @@ struct PlannedNode {
   std::vector<WillingCandidate> willing;
 };
 
-// Asks the candidates; `tuned`: also those for the tuner alone. Throws what a candidate throws, with its name
-// and the node's: that is no refusal.
-PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned);
+// Asks the candidates; `tuned`: also those for the tuner alone. With `kernel` only the one of that name is
+// asked. Throws what a candidate throws, with its name and the node's: that is no refusal.
+PlannedNode plan_candidates(const KernelRequest& request, const Device& device, bool tuned,
+                            const std::string* kernel = nullptr);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tessera/base/error.h"
 #include "tessera/passes/decompose.h"
 #include "tessera/passes/run_pass.h"
 
@@ -17,7 +18,7 @@ class StepPlanner {
  public:
   StepPlanner(Graph& graph, Device& device, const CompileOptions& options, const StorageOptions& storage)
       : graph_(graph), device_(device), options_(options), storage_(storage) {
-    if (options.tune || !options.tuning_file.empty())
+    if (!options.kernels.has_value() && (options.tune || !options.tuning_file.empty()))
       tuner_ = std::make_unique<Tuner>(device, options.tuning_file, options.tune);
   }
 
@@ -47,12 +48,23 @@ class StepPlanner {
             tuner_ != nullptr && nodes == &planned_.schedule.every_run && device_.tunable(*node);
         questions.push_back({.request = request_for(*node, planned_.schedule, options_),
                              .tuner = tuned ? tuner_.get() : nullptr,
-                             .expands = !options_.pipeline.disabled.contains(kExpandKernels)});
+                             .kernel = kernel_of(*node),
+                             .expands = !options_.kernels.has_value() &&
+                                        !options_.pipeline.disabled.contains(kExpandKernels)});
       }
     }
     CandidatesAhead ahead(device_, questions);
     for (size_t i = 0; i < questions.size(); ++i)
       chosen_.emplace(&questions[i].request.node, choose_kernel(questions[i], i, ahead, device_));
+  }
+
+  // The one that the options name; null where they leave the choice.
+  const std::string* kernel_of(const Node& node) const {
+    if (!options_.kernels.has_value()) return nullptr;
+    const auto named = options_.kernels->find(node.name());
+    require(named != options_.kernels->end(), ErrorCode::invalid_argument,
+            "graph '{}': no kernel is named for '{}'", graph_.name(), node.name());
+    return &named->second;
   }
 
   // Whether there is anything to choose anew.

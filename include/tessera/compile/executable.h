@@ -14,6 +14,7 @@
 #include "tessera/compile/device.h"
 #include "tessera/compile/device_tensor.h"
 #include "tessera/compile/memory_plan.h"
+#include "tessera/compile/prepared_graph.h"
 #include "tessera/compile/variables.h"
 #include "tessera/compile/workspace.h"
 #include "tessera/passes/pass.h"
@@ -25,6 +26,9 @@ struct CompileOptions {
   PipelineOptions pipeline;
   bool tune = false;        // time the candidates of nodes that are worth it
   std::string tuning_file;  // where winners are remembered; "" keeps them in memory only
+  // Of a graph that was compiled before, as PreparedGraph has them: no pass runs, nothing is tuned, and each
+  // node's kernel is the one named. Throws Error(unsupported) where the device has it not, or it refuses.
+  std::optional<KernelNames> kernels = {};
   // Shared with executables that never run at the same time; none: one of its own.
   std::shared_ptr<Workspace> workspace = {};
   // Of the groups that collectives name; "" is that of all ranks. All ranks run the same graph.
@@ -140,6 +144,11 @@ class Executable {
   // so far, which DeviceTensor::ready() says; valid until another executable of its workspace is bound or
   // runs, or this one runs again.
   virtual DeviceTensor output(const std::string& name) = 0;
+
+  // What makes this executable again without passes, choice of kernels and work on constants. Throws
+  // Error(unsupported) where runs change variables or ranks communicate, and Error(invalid_argument) before
+  // bind() or load() where the device executes.
+  virtual PreparedGraph prepared() const = 0;
 
   // On which its runs take place.
   virtual Queue& queue() = 0;
