@@ -49,6 +49,7 @@ set(TESSERA_USER_HEADERS
     tessera/compile/executable_family.h
     tessera/compile/feeds.h
     tessera/compile/memory_plan.h
+    tessera/compile/prepared_graph.h
     tessera/compile/variable_check.h
     tessera/compile/variables.h
     tessera/compile/workspace.h
@@ -80,6 +81,9 @@ set(TESSERA_USER_HEADERS
     tessera/data/token_shards.h
     tessera/data/tokenize.h
     tessera/graph/field.h
+    tessera/infer/engine.h
+    tessera/infer/plan.h
+    tessera/infer/plan_builder.h
     tessera/models/bert.h
     tessera/models/bert_files.h
     tessera/models/decoder.h

@@ -29,6 +29,8 @@
 #include "tessera/data/token_shards.h"
 #include "tessera/data/tokenize.h"
 #include "tessera/graph/graph.h"
+#include "tessera/infer/engine.h"
+#include "tessera/infer/plan_builder.h"
 #include "tessera/models/bert.h"
 #include "tessera/models/bert_files.h"
 #include "tessera/models/decoder.h"

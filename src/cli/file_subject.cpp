@@ -3,6 +3,7 @@
 #include "tessera/base/error.h"
 
 #include "cli/network_file.h"
+#include "cli/plan_subject.h"
 
 namespace tessera::cli {
 namespace {
@@ -44,7 +45,12 @@ class FileSubject : public Subject {
 
 }  // namespace
 
+bool is_network_file(const std::string& model) {
+  return is_plan_file(model) || network_format_of(model) != nullptr;
+}
+
 std::unique_ptr<Subject> open_network_file(const ModelArguments& arguments) {
+  if (is_plan_file(arguments.model)) return open_plan(arguments);
   return std::make_unique<FileSubject>(arguments);
 }
 

@@ -8,7 +8,7 @@
 #include "tessera/base/error.h"
 #include "tessera/models/formula.h"
 
-#include "cli/network_file.h"
+#include "cli/file_subject.h"
 #include "cli/recipe_subject.h"
 #include "cli/step_cycle.h"
 
@@ -81,8 +81,7 @@ CheckedValues check_by_formula(const ModelArguments& arguments, const CheckOptio
           "--check is of a network, and '{}' is a recipe: of it no weights by a formula are known",
           arguments.model);
   const std::unique_ptr<Subject> subject = open_subject(arguments);
-  return network_format_of(arguments.model) != nullptr ? check_file(*subject)
-                                                       : check_network(*subject, options);
+  return is_network_file(arguments.model) ? check_file(*subject) : check_network(*subject, options);
 }
 
 }  // namespace tessera::cli

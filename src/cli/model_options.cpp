@@ -5,7 +5,7 @@
 #include "tessera/distribute/exchange.h"
 #include "tessera/distribute/registry.h"
 
-#include "cli/network_file.h"
+#include "cli/file_subject.h"
 
 namespace tessera::cli {
 namespace {
@@ -21,24 +21,19 @@ void add_size(SymbolBindings& sizes, const std::string& text) {
 
 }  // namespace
 
-void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
+void add_network_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option(
           "model", arguments.model,
           "Network by name; `tessera models` lists them. Or a recipe, NAME.toml: what its task serves, "
-          "with --train the step that it trains. Or for inference a network in a file: NAME.onnx, or "
-          "NAME.graph with a graph's text, which is planned only where it has variables")
+          "with --train the step that it trains. Or for inference a network in a file: NAME.onnx, "
+          "NAME.plan, which `tessera build` wrote, or NAME.graph with a graph's text, which is planned only "
+          "where it has variables")
       ->required();
-  command.add_option("--batch", arguments.batch, "Samples of one step; of a recipe its own unless said")
-      ->capture_default_str()
-      ->each([&arguments](const std::string&) { arguments.batch_given = true; })
-      ->check(CLI::PositiveNumber);
-  command.add_flag("--train", arguments.train,
-                   "The whole training step (forward, backward, the recipe's optimizer or else SGD with "
-                   "momentum) instead of inference");
   CLI::Option* device = command
                             .add_option("--device", arguments.device,
-                                        "auto, cpu, cuda, cuda:1, cuda:plan-h100, reference or null")
+                                        "auto, cpu, cuda, cuda:1, cuda:plan-h100, reference or null; of a "
+                                        "plan auto is its own")
                             ->capture_default_str();
   command
       .add_option_function<std::string>(
@@ -60,11 +55,26 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       .add_option("--set", arguments.recipe.changes,
                   "Change a value of the recipe: --set train.accumulate=2 (may be repeated)")
       ->allow_extra_args(false);
+  command.add_flag("--nondeterministic", arguments.nondeterministic,
+                   "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
+  command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
+  command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
+  command.add_option("--disable-pass", arguments.disabled_passes,
+                     "Leave out a compiler pass, by name; may be repeated");
+}
+
+void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
+  add_network_arguments(command, arguments);
+  command.add_option("--batch", arguments.batch, "Samples of one step; of a recipe its own unless said")
+      ->capture_default_str()
+      ->each([&arguments](const std::string&) { arguments.batch_given = true; })
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--train", arguments.train,
+                   "The whole training step (forward, backward, the recipe's optimizer or else SGD with "
+                   "momentum) instead of inference");
   command.add_option("--phase", arguments.recipe.phase,
                      "Of a recipe whose task trains in several: which one --train takes, the first unless "
                      "said");
-  command.add_flag("--nondeterministic", arguments.nondeterministic,
-                   "Allow kernels whose results differ in the last bits from run to run (faster on a GPU)");
   // Bound to an optional, a flag that was not given would be false.
   command.add_flag_function(
       "--recompute,!--no-recompute", [&arguments](int64_t count) { arguments.recompute = count > 0; },
@@ -89,16 +99,12 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "Of several ranks: thread blocks that a GPU's collectives have at most (default: as NCCL "
                   "likes it)")
       ->check(CLI::Range(1, 64));
-  command.add_flag("--tune", arguments.tune, "Time the candidate kernels first");
-  command.add_option("--tuning-file", arguments.tuning_file, "Where the winners are remembered");
-  command.add_option("--disable-pass", arguments.disabled_passes,
-                     "Leave out a compiler pass, by name; may be repeated");
 }
 
 void join_ranks(ModelArguments& arguments) {
   arguments.communicator = distribute::connect_by_environment();
   if (arguments.communicator == nullptr) return;
-  require(arguments.train || network_format_of(arguments.model) != nullptr, ErrorCode::invalid_argument,
+  require(arguments.train || is_network_file(arguments.model), ErrorCode::invalid_argument,
           "several ranks make a training step, or run what a file has: --train");
   Communicator& communicator = *arguments.communicator;
   arguments.ranks = {.rank = communicator.rank(), .count = communicator.size()};

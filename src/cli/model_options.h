@@ -48,6 +48,9 @@ struct ModelArguments {
   int64_t collective_blocks = 0;                    // CompileOptions::most_collective_blocks
 };
 
+// The network, and how it is compiled: what `build` takes, too.
+void add_network_arguments(CLI::App& command, ModelArguments& arguments);
+// With its batch, and what is of a training step.
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
 // As the environment of a launcher says, if there is one: each with a GPU of its own. Throws

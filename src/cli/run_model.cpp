@@ -1,13 +1,12 @@
-// Built where the reader of ONNX is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/base/file.h"
 #include "tessera/data/npy.h"
-#include "tessera/onnx/onnx.h"
-#include "tessera/program/runner.h"
 
 #include "cli/commands.h"
 #include "cli/given_inputs.h"
+#include "cli/runnable_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -18,7 +17,7 @@ struct RunModelArguments {
   std::string model;
   std::vector<std::string> inputs;  // NAME=FILE
   std::string output_folder;
-  std::string device = "cpu";
+  std::string device;
   bool explain = false;
 };
 
@@ -49,46 +48,61 @@ void tell_outputs(const std::map<std::string, Item>& outputs, const std::string&
   }
 }
 
-void tell_islands(const program::Runner& runner) {
-  for (const program::IslandReport& island : runner.islands()) {
-    fmt::print("island of '{}': instructions {} to {} on {}, {} nodes; {}\n", island.block, island.first,
-               island.end - 1, island.device.empty() ? "no device" : island.device, island.nodes, island.why);
+// By the end of its name; what ends otherwise is taken for ONNX, where that is read.
+const RunnableFormat& format_of(const std::string& model) {
+  for (const RunnableFormat* format : runnable_formats().all()) {
+    if (model.ends_with(format->name)) return *format;
   }
+  const RunnableFormat* onnx = runnable_formats().find(".onnx");
+  require(onnx != nullptr, ErrorCode::unsupported, "'{}' is no file that this program runs: {}", model,
+          fmt::join(runnable_formats().names(), ", "));
+  return *onnx;
 }
 
 void run_model(const RunModelArguments& arguments) {
-  program::Runner runner(onnx::load(arguments.model), {.devices = {Device::open(arguments.device)}});
-  if (arguments.inputs.empty() && !runner.module().main->inputs.empty()) {
-    tell_declarations("inputs", runner.module().main->inputs);
-    tell_declarations("outputs", runner.module().main->outputs);
+  const std::unique_ptr<RunnableFile> file =
+      format_of(arguments.model).open(arguments.model, arguments.device);
+  if (arguments.inputs.empty() && !file->inputs().empty()) {
+    tell_declarations("inputs", file->inputs());
+    tell_declarations("outputs", file->outputs());
     return;
   }
   const std::map<std::string, Tensor> inputs = read_inputs(arguments.inputs);
-  tell_outputs(runner.run({inputs.begin(), inputs.end()}), arguments.output_folder);
-  if (arguments.explain) tell_islands(runner);
+  tell_outputs(file->run({inputs.begin(), inputs.end()}), arguments.output_folder);
+  if (arguments.explain) file->explain();
 }
 
 void add_run(CLI::App* command) {
   command->footer(
       "Examples: tessera run model.onnx\n"
       "          tessera run model.onnx --input x=x.npy --output-folder out\n"
-      "          tessera run model.onnx --input x=x.npy --explain");
+      "          tessera run model.onnx --input x=x.npy --explain\n"
+      "          tessera run model.plan --input x=x.npy");
   auto arguments = std::make_shared<RunModelArguments>();
-  command->add_option("model", arguments->model, "A network in the ONNX format")->required();
+  command
+      ->add_option("model", arguments->model,
+                   "A network in the ONNX format, or a plan that `tessera build` wrote")
+      ->required();
   command->add_option(
       "--input", arguments->inputs,
       "NAME=FILE: the contents of an input, as a .npy file; without any the inputs are listed");
   command->add_option("--output-folder", arguments->output_folder, "Write each output there, as NAME.npy");
-  command->add_option("--device", arguments->device, "Where it runs: cpu, cuda, reference")
-      ->capture_default_str();
+  command->add_option("--device", arguments->device,
+                      "Where it runs: cpu, cuda, reference; cpu unless said, and of a plan its own");
   command->add_flag("--explain", arguments->explain,
-                    "List the static graphs that it was cut into, and why each ended");
+                    "List the static graphs that it was cut into, and why each ended; of a plan what it is");
   command->callback([arguments] { run_model(*arguments); });
 }
 
 const CommandRegistration kRegistration({.name = "run",
-                                         .documentation = "Run a network in the ONNX format",
+                                         .documentation = "Run a network in a file, on .npy files",
                                          .add = add_run});
 
 }  // namespace
+
+Registry<RunnableFormat>& runnable_formats() {
+  static Registry<RunnableFormat> formats("format of networks to run");
+  return formats;
+}
+
 }  // namespace tessera::cli

@@ -7,7 +7,6 @@
 #include "tessera/train/checkpoint.h"
 
 #include "cli/file_subject.h"
-#include "cli/network_file.h"
 #include "cli/recipe_subject.h"
 
 namespace tessera::cli {
@@ -16,10 +15,12 @@ std::function<Feeds()> Subject::loader(const CompiledModel& compiled) const {
   fail(ErrorCode::invalid_argument, "--loader: '{}' comes without data", compiled.name);
 }
 
-void Subject::open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace) const {
+void Subject::open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace,
+                          const std::string& device) const {
   compiled.name = arguments_.model;
-  compiled.device =
-      workspace != nullptr ? workspace->device() : Device::open(arguments_.device, &compiled.fallback);
+  const Clock::time_point begin = Clock::now();
+  compiled.device = workspace != nullptr ? workspace->device() : Device::open(device, &compiled.fallback);
+  compiled.opening_seconds = seconds_since(begin);
 }
 
 void Subject::compile_graph(CompiledModel& compiled, CompileOptions options,
@@ -30,7 +31,7 @@ void Subject::compile_graph(CompiledModel& compiled, CompileOptions options,
 
 std::unique_ptr<Subject> open_subject(const ModelArguments& arguments) {
   const bool is_recipe = is_recipe_file(arguments.model);
-  const bool is_file = network_format_of(arguments.model) != nullptr;
+  const bool is_file = is_network_file(arguments.model);
   require(is_recipe || (arguments.recipe.changes.empty() && arguments.recipe.phase.empty()),
           ErrorCode::invalid_argument, "--set and --phase are of a recipe, and '{}' is none",
           arguments.model);

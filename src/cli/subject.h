@@ -22,6 +22,7 @@ struct CompiledModel {
   std::unique_ptr<Executable> executable;
   int64_t batch = 0;
   std::map<std::string, Tensor> weights = {};  // of a network in a file
+  double opening_seconds = 0;                  // that the device took
 };
 
 class Subject {
@@ -46,8 +47,13 @@ class Subject {
   virtual std::function<Feeds()> loader(const CompiledModel& compiled) const;
 
  protected:
-  // Names what is compiled, and opens its device: that of the workspace, if there is one.
-  void open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace) const;
+  // Names what is compiled, and opens its device: that of the workspace, if there is one, or that of the
+  // name.
+  void open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace,
+                   const std::string& device) const;
+  void open_device(CompiledModel& compiled, const std::shared_ptr<Workspace>& workspace) const {
+    open_device(compiled, workspace, arguments_.device);
+  }
   static void compile_graph(CompiledModel& compiled, CompileOptions options,
                             std::shared_ptr<Workspace> workspace);
 

@@ -8,15 +8,9 @@ import random
 import struct
 import unittest
 
-from program import RECIPE, ProgramTest, checkpoint, idx
+from program import RECIPE, ProgramTest, checkpoint, idx, npy
 
 NODES = pathlib.Path(os.environ["TESSERA_ONNX_TESTS"])
-
-
-def npy(shape, content, kind):
-    """An array of such elements as NumPy writes it."""
-    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
 
 
 class OnnxTest(ProgramTest):

@@ -64,6 +64,12 @@ def write_images(folder, prefix, count, seed, zipped=False):
             (folder / name).write_bytes(content)
 
 
+def npy(shape, content, kind):
+    """An array of such elements as NumPy writes it."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
+
+
 def checkpoint(path):
     """Metadata and tensors' bytes of a safetensors file, which must be whole."""
     content = path.read_bytes()

@@ -1,0 +1,38 @@
+// Networks in files as `run` takes them. Each format registers itself, in its own file.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/registry.h"
+#include "tessera/program/item.h"
+#include "tessera/program/module.h"
+
+namespace tessera::cli {
+
+class RunnableFile {
+ public:
+  virtual ~RunnableFile() = default;
+  virtual std::vector<program::Declaration> inputs() const = 0;
+  virtual std::vector<program::Declaration> outputs() const = 0;
+  virtual std::map<std::string, program::Item> run(const std::map<std::string, program::Item>& inputs) = 0;
+  // Prints how it ran.
+  virtual void explain() const = 0;
+};
+
+struct RunnableFormat {
+  std::string name;  // what its files end with: ".onnx"
+  // On the device of that name; "": the format's own choice.
+  std::function<std::unique_ptr<RunnableFile>(const std::string& path, const std::string& device)> open;
+};
+
+Registry<RunnableFormat>& runnable_formats();
+
+struct RunnableFormatRegistration {
+  explicit RunnableFormatRegistration(RunnableFormat format) { runnable_formats().add(std::move(format)); }
+};
+
+}  // namespace tessera::cli

@@ -1,0 +1,43 @@
+// Networks in the ONNX format, run island by island; built where the reader of ONNX is.
+#include <fmt/format.h>
+
+#include "tessera/onnx/onnx.h"
+#include "tessera/program/runner.h"
+
+#include "cli/runnable_file.h"
+
+namespace tessera::cli {
+namespace {
+
+using program::Item;
+
+class OnnxFile : public RunnableFile {
+ public:
+  OnnxFile(const std::string& path, const std::string& device)
+      : runner_(onnx::load(path), {.devices = {Device::open(device.empty() ? "cpu" : device)}}) {}
+
+  std::vector<program::Declaration> inputs() const override { return runner_.module().main->inputs; }
+  std::vector<program::Declaration> outputs() const override { return runner_.module().main->outputs; }
+  std::map<std::string, Item> run(const std::map<std::string, Item>& inputs) override {
+    return runner_.run(inputs);
+  }
+
+  void explain() const override {
+    for (const program::IslandReport& island : runner_.islands()) {
+      fmt::print("island of '{}': instructions {} to {} on {}, {} nodes; {}\n", island.block, island.first,
+                 island.end - 1, island.device.empty() ? "no device" : island.device, island.nodes,
+                 island.why);
+    }
+  }
+
+ private:
+  program::Runner runner_;
+};
+
+const RunnableFormatRegistration kOnnx({.name = ".onnx",
+                                        .open = [](const std::string& path, const std::string& device) {
+                                          return std::make_unique<OnnxFile>(path, device);
+                                        }});
+
+}  // namespace
+}  // namespace tessera::cli
