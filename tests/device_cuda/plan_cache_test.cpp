@@ -12,6 +12,7 @@
 #include "tessera/base/error.h"
 #include "tessera/device/common/refusal.h"
 
+#include "device/cuda/codegen/artifacts.h"
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -101,6 +102,30 @@ TEST_F(PlanCacheTest, BuildsAPlanOnceAndReadsItInTheNextProcess) {
   EXPECT_EQ(fake_.loaded, 1);
   expect_plan(*second, 3);
   EXPECT_EQ(fake_.built, 2);
+}
+
+// Of a plan that is in memory already, too.
+TEST_F(PlanCacheTest, GivesPlansAwayAndTakesThoseThatAreOffered) {
+  const auto first = new_cache();
+  expect_plan(*first, 1);
+  KernelArtifacts artifacts;
+  {
+    ArtifactRecording recording;
+    expect_plan(*first, 1);
+    expect_plan(*first, 2);
+    artifacts = recording.take();
+  }
+  expect_plan(*first, 3);
+  EXPECT_EQ(artifacts.size(), 2);
+  std::filesystem::remove_all(folder_.path());
+  const auto offered = offer_artifacts(std::move(artifacts));
+  const auto second = new_cache();
+  fake_.built = 0;
+  expect_plan(*second, 1);
+  expect_plan(*second, 2);
+  EXPECT_EQ(fake_.built, 0);
+  expect_plan(*second, 3);
+  EXPECT_EQ(fake_.built, 1);
 }
 
 // What goes from memory is read from disk; a refusal is asked for anew.

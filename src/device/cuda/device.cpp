@@ -10,6 +10,7 @@
 
 #include "device/cuda/cluster/cluster_source.h"
 #include "device/cuda/cluster/grouped_clusters.h"
+#include "device/cuda/codegen/artifacts.h"
 #include "device/cuda/codegen/module_cache.h"
 #include "device/cuda/communication/nccl_kernel.h"
 #include "device/cuda/communication/nccl_library.h"
@@ -134,6 +135,17 @@ std::function<void()> CudaDevice::settings_of_thread() const {
   return [context = context_] {
     if (context->present()) driver().cuCtxSetCurrent_(context->handle());
   };
+}
+
+KernelArtifacts CudaDevice::collect(const std::function<void()>& work) {
+  ArtifactRecording recording;
+  work();
+  wait_for_kernels();
+  return recording.take();
+}
+
+std::shared_ptr<void> CudaDevice::offer(KernelArtifacts artifacts) {
+  return offer_artifacts(std::move(artifacts));
 }
 
 void CudaDevice::connect(const std::shared_ptr<Communicator>& group, int64_t most_blocks) {

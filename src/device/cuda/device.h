@@ -7,6 +7,7 @@
 
 #include "tessera/compile/device.h"
 #include "tessera/compile/device_collectives.h"
+#include "tessera/compile/kernel_artifacts.h"
 #include "tessera/compile/threaded_kernels.h"
 
 #include "device/cuda/communication/nccl_groups.h"
@@ -14,7 +15,7 @@
 
 namespace tessera::cuda {
 
-class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectives {
+class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectives, public ArtifactKeeper {
  public:
   // "" or a number: a GPU of this machine; "rank=3": that of the machine's fourth rank, where ranks share
   // GPUs if there are too few; "plan-h100": a card that is planned for and not there.
@@ -32,6 +33,9 @@ class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectiv
   unsigned planning_threads() const override { return 8; }
   void wait_for_kernels() override;
   std::function<void()> settings_of_thread() const override;
+
+  KernelArtifacts collect(const std::function<void()>& work) override;
+  std::shared_ptr<void> offer(KernelArtifacts artifacts) override;
 
   void connect(const std::shared_ptr<Communicator>& group, int64_t most_blocks) override;
   std::string refusal(const Node& node, const Communicator* group) const override;

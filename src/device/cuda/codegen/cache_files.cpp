@@ -13,6 +13,8 @@
 
 #include "tessera/base/random.h"
 
+#include "device/cuda/codegen/artifacts.h"
+
 namespace tessera::cuda {
 namespace {
 
@@ -31,6 +33,14 @@ std::string header_of(const std::string& key, const std::string& bytes) {
                      hash(bytes));
 }
 
+// What a file's contents hold for the key; empty where they are damaged, or another's.
+std::string bytes_of(const std::string& key, const std::string& contents) {
+  const size_t end = contents.find('\n');
+  if (end == std::string::npos) return "";
+  std::string bytes = contents.substr(end + 1);
+  return contents.compare(0, end + 1, header_of(key, bytes)) == 0 ? bytes : "";
+}
+
 std::string standard_folder() {
   if (const char* own = std::getenv("TESSERA_CUDA_CACHE")) return own;
   if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::string(cache) + "/tessera/cuda";
@@ -47,17 +57,26 @@ CacheFiles CacheFiles::standard(std::string suffix) {
   return files;
 }
 
+std::string CacheFiles::name_of(const std::string& key) const {
+  return fmt::format("{:016x}.{}", hash(key), suffix_);
+}
+
 std::string CacheFiles::path(const std::string& key) const {
-  return fmt::format("{}/{:016x}.{}", folder_, hash(key), suffix_);
+  return folder_ + "/" + name_of(key);
+}
+
+std::pair<std::string, std::string> CacheFiles::file(const std::string& key, const std::string& bytes) const {
+  return {name_of(key), header_of(key, bytes) + bytes};
 }
 
 std::string CacheFiles::read(const std::string& key) const {
-  if (folder_.empty()) return "";
+  std::string offered = bytes_of(key, find_offered(name_of(key)));
+  if (!offered.empty() || folder_.empty()) return offered;
   std::ifstream file(path(key), std::ios::binary);
-  std::string header;
-  if (!file || !std::getline(file, header)) return "";
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (header + "\n" != header_of(key, bytes)) return "";
+  if (!file) return "";
+  std::string bytes =
+      bytes_of(key, std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+  if (bytes.empty()) return "";
   std::error_code ignored;
   fs::last_write_time(path(key), fs::file_time_type::clock::now(), ignored);  // for trim()
   return bytes;

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 
+#include "device/cuda/codegen/artifacts.h"
 #include "device/cuda/codegen/cache_files.h"
 #include "device/cuda/codegen/kernel_headers.h"
 #include "device/cuda/runtime/check.h"
@@ -31,8 +32,14 @@ std::string target_of(int architecture) {
 
 // All that the machine code depends on.
 std::string key_of(const std::string& source, int architecture) {
-  static const std::string& headers = *new std::string(headers_text());  // see machine_code
+  static const std::string& headers = *new std::string(headers_text());  // see code_files()
   return fmt::format("{} {}\n{}\n{}", target_of(architecture), compiler_version(), headers, source);
+}
+
+// Never destroyed: the compiler's threads may be at work when the process ends.
+const CacheFiles& code_files() {
+  static const CacheFiles& files = *new CacheFiles(CacheFiles::standard("cubin"));
+  return files;
 }
 
 }  // namespace
@@ -71,14 +78,16 @@ std::string compile_source(const std::string& source, int architecture) {
 }
 
 std::string machine_code(const std::string& source, int architecture) {
-  // Never destroyed: the compiler's threads may be at work when the process ends.
-  static const CacheFiles& files = *new CacheFiles(CacheFiles::standard("cubin"));
   const std::string key = key_of(source, architecture);
-  std::string code = files.read(key);
+  std::string code = code_files().read(key);
   if (!code.empty()) return code;
   code = compile_source(source, architecture);
-  files.write(key, code);
+  code_files().write(key, code);
   return code;
+}
+
+std::pair<std::string, std::string> machine_code_file(const std::string& source, int architecture) {
+  return code_files().file(key_of(source, architecture), machine_code(source, architecture));
 }
 
 Module::~Module() {
@@ -107,6 +116,7 @@ ModuleCache::ModuleCache(const Context& context)
     : context_(context), compilers_(std::make_unique<BackgroundWork>()) {}
 
 std::shared_ptr<Module> ModuleCache::get(const std::string& source) {
+  ArtifactRecording::note_source(source, context_.traits().architecture);
   const std::lock_guard lock(mutex_);
   const auto known = modules_.find(source);
   std::shared_ptr<Module> module = known == modules_.end() ? nullptr : known->second.lock();

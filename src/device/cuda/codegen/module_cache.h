@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/background_work.h"
@@ -20,6 +21,8 @@ namespace tessera::cuda {
 std::string compile_source(const std::string& source, int architecture);
 // The same by way of the files on disk.
 std::string machine_code(const std::string& source, int architecture);
+// The file of it, as CacheFiles::file().
+std::pair<std::string, std::string> machine_code_file(const std::string& source, int architecture);
 
 // Source that is, or will be, machine code. Shared by all kernels of the same text.
 class Module {

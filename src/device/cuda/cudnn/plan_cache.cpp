@@ -4,6 +4,8 @@
 
 #include "tessera/device/common/refusal.h"
 
+#include "device/cuda/codegen/artifacts.h"
+
 namespace tessera::cuda {
 namespace {
 
@@ -20,7 +22,15 @@ std::shared_ptr<CudnnPlan> PlanCache::get(const PlanProblem& problem, int64_t ch
   const std::string key = this->key(problem, choice);
   const Outcome made = outcomes_.get(key, [&] { return make(problem, choice, key); });
   if (made.plan == nullptr) backend::refuse("{}", made.refusal);
+  if (ArtifactRecording::is_active()) note(*made.plan, key);
   return made.plan;
+}
+
+void PlanCache::note(const CudnnPlan& plan, const std::string& key) const {
+  const SavedPlan saved = plan.saved();
+  if (saved.text.empty()) return;
+  const auto [name, contents] = files_.file(key, to_bytes(saved));
+  ArtifactRecording::note_file(name, contents);
 }
 
 std::string PlanCache::path(const PlanProblem& problem, int64_t choice) const {

@@ -48,6 +48,8 @@ class PlanCache {
   std::string key(const PlanProblem& problem, int64_t choice) const;
   Outcome make(const PlanProblem& problem, int64_t choice, const std::string& key) const;
   std::shared_ptr<CudnnPlan> load(const PlanProblem& problem, const std::string& key) const;
+  // For who records what kernels are made of.
+  void note(const CudnnPlan& plan, const std::string& key) const;
 
   PlanMaker maker_;
   CacheFiles files_;
