@@ -1,8 +1,10 @@
 """Networks that are compiled ahead: tessera build, and what reads its files."""
 
 import json
+import os
 import struct
 import unittest
+import unittest.mock
 
 from program import ProgramTest, npy
 
@@ -73,6 +75,16 @@ class PlanTest(ProgramTest):
         for part in (whole[:100], whole[:len(whole) // 2], whole[:-1], b"", whole.replace(b"relu", b"rule")):
             plan.write_bytes(part)
             self.refuses(["bench", plan], 4, "network.plan")
+
+    def test_for_other_instructions(self):
+        with unittest.mock.patch.dict(os.environ, {"ONEDNN_MAX_CPU_ISA": "AVX2"}):
+            plan = self.build("lenet", "--device", "cpu")
+            self.call("bench", plan, "--iterations", "1")
+        doctor = json.loads(self.call("doctor", "--json"))
+        present, = [device["versions"]["instructions"] for device in doctor["devices"] if device["name"] == "cpu"]
+        if present == "avx2":
+            self.skipTest("the processor has no more than AVX2")
+        self.refuses(["bench", plan], 7, f"instructions 'avx2', this is '{present}'")
 
     def test_for_a_card_that_is_not_there(self):
         plan = self.root / "network.plan"

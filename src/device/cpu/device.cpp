@@ -18,6 +18,7 @@
 #include "device/cpu/cluster/cluster_kernel.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/runtime/instruction_set.h"
 #include "device/cpu/runtime/memory_limit.h"
 
 namespace tessera::cpu {
@@ -85,6 +86,7 @@ DeviceDescription CpuDevice::description() const {
   result.model = fmt::format("{}, {} threads", processor_model(), omp_get_max_threads());
   result.memory_bytes = available_memory();
   result.versions["onednn"] = onednn_version();
+  result.versions["instructions"] = instruction_set();
   result.versions["highway"] = fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH);
   return result;
 }
