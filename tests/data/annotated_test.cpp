@@ -283,5 +283,59 @@ TEST_F(Voc, KnowsPartsAndClassesOfAFolderAndClasses) {
   EXPECT_ERROR(open_voc(folder.path(), {.split = Split::test}), ErrorCode::invalid_file, "leads out");
 }
 
+// Pixels of numbers as VOC colors them: 1 is (128, 0, 0), 2 (0, 128, 0), 3 (128, 128, 0), 255 (224, 224,
+// 192).
+void write_voc_mask(const fs::path& path, const std::vector<int>& numbers, const Shape& shape) {
+  std::vector<uint8_t> pixels;
+  for (const int number : numbers) {
+    const std::vector<uint8_t> color = number == 255
+                                           ? std::vector<uint8_t>{224, 224, 192}
+                                           : std::vector<uint8_t>{static_cast<uint8_t>(128 * (number & 1)),
+                                                                  static_cast<uint8_t>(64 * (number & 2)), 0};
+    pixels.insert(pixels.end(), color.begin(), color.end());
+  }
+  fs::create_directories(path.parent_path());
+  write_file(path, encode_png(pixels, shape));
+}
+
+TEST_F(Voc, ReadsMasksOfAFolder) {
+  const TemporaryFolder folder;
+  const std::string broken = voc_object("emu", kBox);
+  write_text(folder / "Annotations/2007_1.xml",
+             voc(voc_object("dog", kBox) + broken + voc_object("cat", kBox) + voc_object("cow", kBox)));
+  write_picture(folder / "JPEGImages/2007_1.png", 4, 6);
+  const fs::path file = folder / "SegmentationObject/2007_1.png";
+  write_voc_mask(file, {1, 1,   0, 0, 0, 3,  //
+                        1, 255, 2, 0, 0, 3,  //
+                        0, 255, 2, 2, 0, 0,  //
+                        0, 0,   0, 0, 0, 3},
+                 {4, 6, 3});
+  const auto open = [&](const AnnotationOptions& options) {
+    return open_voc(folder.path(), {.test_share = 0}, options);
+  };
+  const auto samples = open({.leave_out_broken = true});
+  const AnnotatedImage& image = samples->image(0);
+  ASSERT_EQ(image.objects.size(), 3U);
+  // The second object is left out, and so is its mask.
+  EXPECT_EQ(pixels(mask_of(image, image.objects[0])),
+            (std::vector<uint8_t>{1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(pixels(mask_of(image, image.objects[1])),
+            (std::vector<uint8_t>{0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(area(mask_of(image, image.objects[2])), 0);
+  EXPECT_FALSE(open({.masks = false, .leave_out_broken = true})->image(0).objects[0].has_mask());
+  write_text(folder / "Annotations/2007_1.xml", voc(voc_object("dog", kBox)));
+  write_voc_mask(file, std::vector<int>(20, 1), {4, 5, 3});
+  EXPECT_ERROR(open({}), ErrorCode::invalid_file, "a mask of 5x4 pixels for an image of 6x4");
+  write_picture(file, 4, 6);
+  EXPECT_ERROR(open({}), ErrorCode::invalid_file, "pixel 0, 0 has a color of no object");
+  const auto left = open({.leave_out_broken = true});
+  EXPECT_EQ(left->annotations().broken.size(), 1U);
+  EXPECT_EQ(left->image(0).objects.size(), 1U);
+  const TemporaryFolder outside;
+  fs::rename(file, outside / "mask.png");
+  fs::create_symlink(outside / "mask.png", file);
+  EXPECT_ERROR(open({}), ErrorCode::invalid_file, "2007_1.png", "out of the folder");
+}
+
 }  // namespace
 }  // namespace tessera::data

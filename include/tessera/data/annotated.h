@@ -16,6 +16,7 @@
 namespace tessera::data {
 
 struct AnnotatedObject {
+  int64_t number = 1;  // among the annotations of its file, from 1
   int32_t label = 0;
   BoundingBox box = {};
   // A crowd of COCO, a difficult object of VOC: whether it is found counts neither for nor against a network.
@@ -103,7 +104,8 @@ std::shared_ptr<const AnnotatedSamples> open_coco(const std::filesystem::path& f
 
 // VOC's folder: Annotations, JPEGImages, and ImageSets/Main/train.txt and val.txt or test.txt, the names of
 // the images of each part; without them a share of all is held out. classes.txt, a name a line, if there are
-// other classes than VOC's. An annotation that cannot be read leaves its image out, where those are left out.
+// other classes than VOC's. SegmentationObject/NAME.png, where there is one, has the masks. An annotation
+// that cannot be read leaves its image out, where those are left out.
 std::shared_ptr<const AnnotatedSamples> open_voc(const std::filesystem::path& folder,
                                                  const SplitOptions& split = {},
                                                  const AnnotationOptions& options = {});

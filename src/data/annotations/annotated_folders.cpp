@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 
 #include "data/annotations/reading.h"
+#include "data/annotations/voc_masks.h"
 #include "data/sample_files.h"
 
 namespace tessera::data {
@@ -114,6 +115,16 @@ std::vector<fs::path> listed_files(const fs::path& folder, const fs::path& list)
   return files;
 }
 
+// Where the image has some.
+void add_voc_masks(const fs::path& folder, AnnotatedImage& image) {
+  const fs::path file =
+      folder / "SegmentationObject" / fs::path(image.file).filename().replace_extension(".png");
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return;
+  check_lies_below(file, fs::canonical(folder));
+  read_voc_masks(file, image);
+}
+
 const AnnotatedSetRegistration kCoco(
     {.name = "coco",
      .documentation = "COCO: annotations/instances_*.json and the images that they name",
@@ -162,6 +173,8 @@ std::shared_ptr<const AnnotatedSamples> open_voc(const fs::path& folder, const S
        whole ? files_ending(folder / "Annotations", ".xml") : listed_files(folder, list)) {
     read_annotation(options, annotations, [&] {
       parse_voc(read_text_file(file, kLargestXml), file.string(), options, annotations);
+      if (options.masks)
+        read_annotation(options, annotations, [&] { add_voc_masks(folder, annotations.images.back()); });
     });
   }
   if (whole && !annotations.images.empty()) hold_out_images(annotations, split, folder.string());

@@ -200,6 +200,7 @@ class Reader {
     require(label != labels_.end(), kBroken, "{}: there is no category {}", name, pending.category);
     AnnotatedImage& image = result_.images[place->second];
     AnnotatedObject& object = pending.object;
+    object.number = static_cast<int64_t>(pending.number) + 1;
     object.label = label->second;
     require(!pending.has_runs || (pending.mask_height == image.height && pending.mask_width == image.width),
             kBroken, "{}: a mask of {}x{} pixels for an image of {}x{}", name, pending.mask_width,

@@ -84,9 +84,13 @@ void parse_voc(std::string_view xml, const std::string& name, const AnnotationOp
   image.height = extent_in(size, "height", name);
   image.width = extent_in(size, "width", name);
   check_extents(image, options.limits, name);
+  int64_t number = 0;
   for (const pugi::xml_node& node : root.children("object")) {
+    ++number;
     read_annotation(options, annotations, [&] {
-      add_object(image, object_of(node, annotations.class_names, name), name, annotations);
+      AnnotatedObject object = object_of(node, annotations.class_names, name);
+      object.number = number;
+      add_object(image, std::move(object), name, annotations);
     });
   }
   annotations.images.push_back(std::move(image));
