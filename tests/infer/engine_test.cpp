@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/models/registry.h"
+#include "tessera/train/checkpoint.h"
+
 #include "infer/plan_case.h"
 #include "support/counting_device.h"
 #include "support/expect_error.h"
@@ -19,9 +22,10 @@ class Engines : public ::testing::Test {
  protected:
   std::filesystem::path plan(const std::vector<int64_t>& batches,
                              const std::shared_ptr<Device>& device = Device::reference()) const {
-    write_plan(folder_ / "network.plan", batches, device);
-    return folder_ / "network.plan";
+    write_plan(path(), batches, device);
+    return path();
   }
+  std::filesystem::path path() const { return folder_ / "network.plan"; }
 
  private:
   TemporaryFolder folder_;
@@ -106,6 +110,33 @@ TEST_F(Engines, ContextsRunAtOnce) {
   auto other = std::async(std::launch::async, work, 8);
   EXPECT_TRUE(one.get().identical(executable_at(2, Device::cpu())->run(inputs_of_rows(2)).at("y")));
   EXPECT_TRUE(other.get().identical(executable_at(8, Device::cpu())->run(inputs_of_rows(8)).at("y")));
+}
+
+// Folded norms, packed weights, kernels of several kinds: all bits are those of the network itself.
+TEST_F(Engines, OfAResidualNetworkGiveItsBits) {
+  const models::Model model =
+      models::create("resnet_small", {.classes = 10, .image_size = 32, .channels = 3});
+  const auto device = Device::cpu();
+  const auto starting_value = [&](const std::string& name) -> std::optional<Tensor> {
+    for (const nn::Variable& variable : models::build(model, 1).variables) {
+      if (variable.name == name) return train::starting_value(variable, 1);
+    }
+    return std::nullopt;
+  };
+  std::map<int64_t, std::unique_ptr<Executable>> networks;
+  infer::PlanBuilder builder("resnet_small", device->description(), frozen());
+  for (const int64_t batch : {1, 4}) {
+    networks[batch] = compile(*models::build(model, batch).graph, device, frozen());
+    networks[batch]->load(starting_value);
+    builder.add(batch, *networks[batch]);
+  }
+  builder.write(path());
+  const auto context = Engine(path(), device).context();
+  for (const int64_t batch : {1, 4}) {
+    const std::map<std::string, Tensor> images = {
+        {"images", random_tensor(DataType::fp32, {batch, 32, 32, 3}, -1, 1, 5)}};
+    EXPECT_TRUE(context->run(images).at("logits").identical(networks[batch]->run(images).at("logits")));
+  }
 }
 
 TEST_F(Engines, ContextsOutliveTheirEngine) {
