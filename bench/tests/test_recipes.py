@@ -52,6 +52,13 @@ class RecipesTest(unittest.TestCase):
         self.assertEqual(self.recipes({"test_mean_distance": 0.9, "test_spread": 0.95}, "gan")[0], 1)
         self.assertEqual(self.recipes({"test_mean_distance": 0.01, "test_spread": 0.01}, "gan")[0], 1)
 
+    def test_examples_are_made_for_those_who_read_them(self):
+        with mock.patch.object(recipes, "make_texts") as make:
+            self.assertEqual(self.recipes({"test_auc": 0.99}, "flights")[0], 0)
+            make.assert_not_called()
+            self.assertEqual(self.recipes({"test_accuracy": 0.9}, "topics")[0], 0)
+            make.assert_called_once()
+
     def test_too_slow_fails(self):
         slow = {"flights": recipes.Stated(0, (recipes.Bound("test_auc", 0.5),))}
         with mock.patch.object(recipes, "STATED", slow):
