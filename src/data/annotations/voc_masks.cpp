@@ -25,7 +25,7 @@ int64_t number_of(const uint8_t* color) {
 
 void read_voc_masks(const std::filesystem::path& file, AnnotatedImage& image) {
   const std::string name = file.string();
-  const std::vector<std::byte> bytes = read_file(file, kLargestEncodedImage);
+  const std::vector<std::byte> bytes = read_file(file, kLargestSample);
   EncodedImage encoded(bytes, name, {.pixels = image.height * image.width});
   require(encoded.info().height == image.height && encoded.info().width == image.width,
           ErrorCode::invalid_file, "{}: a mask of {}x{} pixels for an image of {}x{}", name,
