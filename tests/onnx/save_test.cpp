@@ -226,29 +226,40 @@ std::map<DataType, uint64_t> bytes_by_type(const program::Block& block) {
   return bytes;
 }
 
-// Weights in 16 bits, and what is given and taken as it was.
-TEST(OnnxSave, NarrowTypesOfWeights) {
+// Written and read back, what the task serves is that in fp32, up to a share of the largest number of each
+// output; most weights are in 16 bits.
+void check_narrow(const nn::Task& task, const std::string& name, Precision precision, double share) {
   const Folder folder;
-  const nn::Task task =
-      tasks::image_classification(models::create("resnet_small"), {.images = {.type = DataType::uint8}});
+  const std::string file = fmt::format("{}-{}.onnx", name, to_string(precision));
   const std::map<std::string, Tensor> variables =
       starting_variables(train::build_frozen(task, train::Reading::inference, {{"batch", 1}}).variables);
   std::map<std::string, Tensor> inputs;
-  const Tensor expected = serve(task, 3, variables, inputs).at("logits");
-  double largest = 0;
-  for (const double logit : expected.to_doubles()) largest = std::max(largest, std::abs(logit));
-  // Some ten layers, each of which rounds to so many digits.
-  for (const auto& [precision, type, share] : {std::tuple(Precision::fp16, DataType::fp16, 1e-2),
-                                               std::tuple(Precision::bf16, DataType::bf16, 8e-2)}) {
-    const std::string name = fmt::format("resnet-{}.onnx", to_string(precision));
-    save(task, variables, folder / name, {.precision = precision});
-    const auto loaded = load(folder / name);
-    const auto bytes = bytes_by_type(*loaded->main);
-    EXPECT_GT(bytes.at(type), 10 * bytes.at(DataType::fp32)) << name;
-    EXPECT_EQ(loaded->main->inputs.at(0).type, "uint8[batch, 28, 28, 1]");
-    const Tensor actual = run(folder / name, inputs).at("logits");
-    expect_close(actual, expected, {0, share * largest}, name);
-    EXPECT_FALSE(actual.identical(expected)) << name;
+  const std::map<std::string, Tensor> expected = serve(task, 3, variables, inputs);
+  save(task, variables, folder / file, {.precision = precision});
+  const auto bytes = bytes_by_type(*load(folder / file)->main);
+  EXPECT_GT(bytes.at(precision == Precision::fp16 ? DataType::fp16 : DataType::bf16),
+            bytes.at(DataType::fp32));
+  const std::map<std::string, Tensor> actual = run(folder / file, inputs);
+  for (const auto& [output, tensor] : expected) {
+    double largest = 0;
+    for (const double value : tensor.to_doubles()) largest = std::max(largest, std::abs(value));
+    expect_close(actual.at(output), tensor, {share * largest, 0}, file);
+    EXPECT_FALSE(actual.at(output).identical(tensor)) << file;
+  }
+}
+
+// Some ten layers, each of which rounds to 11 or 8 digits.
+TEST(OnnxSave, NarrowTypesOfWeights) {
+  for (const auto& [precision, share] :
+       {std::pair(Precision::fp16, 1e-2), std::pair(Precision::bf16, 8e-2)}) {
+    check_narrow(
+        tasks::image_classification(models::create("resnet_small"), {.images = {.type = DataType::uint8}}),
+        "resnet", precision, share);
+    check_narrow(tasks::gan({.image_size = 8, .noise = 5, .width = 4}), "gan", precision, share);
+    check_narrow(tasks::masked_language_model({.tokens = 12, .vocabulary = 30, .width = 16}), "language",
+                 precision, share);
+    check_narrow(tasks::click_through({.entries = {5, 7, 3}, .numbers = 4, .width = 8}), "click_through",
+                 precision, share);
   }
 }
 
