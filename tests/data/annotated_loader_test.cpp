@@ -133,7 +133,7 @@ TEST(AnnotatedLoader, BoxesAndMasksFollowTheImage) {
             for (int64_t k = 0; k < 4; ++k) covered += at(batch, "masks", (row * 4 + k) * kPixels + pixel);
             different += (at(batch, "images", (row * kPixels + pixel) * 3) > 127) != (covered > 0) ? 1 : 0;
           }
-          // JPEG's blocks play no part in PNG, and both are drawn by the nearest pixel.
+          // PNG keeps every pixel, and both are drawn by the nearest one.
           EXPECT_EQ(different, 0) << "crop " << static_cast<int>(crop) << " epoch " << epoch << " row "
                                   << row;
         }

@@ -19,7 +19,6 @@ constexpr int64_t kWidth = 60;
 // A box of whole pixels as a mask, so that what becomes of its pixels tells what becomes of the box.
 RunLengthMask mask_of(const BoundingBox& box) {
   RunLengthMask mask{.height = kHeight, .width = kWidth};
-  std::vector<uint32_t> runs;
   uint32_t run = 0;
   bool inside = false;
   for (int64_t x = 0; x < kWidth; ++x) {
@@ -28,13 +27,12 @@ RunLengthMask mask_of(const BoundingBox& box) {
       const auto row = static_cast<float>(y);
       const bool is_in = column >= box.left && column < box.right && row >= box.top && row < box.bottom;
       if (is_in == inside) continue;
-      runs.push_back(run);
+      mask.runs.push_back(run);
       run = 0;
       inside = is_in;
     }
   }
-  runs.push_back(run);
-  mask.runs = runs;
+  mask.runs.push_back(run);
   check_runs(mask, "test");
   return mask;
 }

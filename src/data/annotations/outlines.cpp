@@ -21,6 +21,11 @@ struct Interval {
   int64_t end = 0;
 };
 
+// As pycocotools rounds: halves up, and what is below zero towards it.
+int64_t rounded(double place) {
+  return static_cast<int64_t>(std::trunc(place + 0.5));
+}
+
 std::vector<Point> corners_of(const std::vector<float>& outline, int64_t height, int64_t width,
                               const std::string& name) {
   const auto code = ErrorCode::invalid_file;
@@ -30,7 +35,7 @@ std::vector<Point> corners_of(const std::vector<float>& outline, int64_t height,
     const auto most = static_cast<float>(extent);
     require(value >= -most && value <= 2 * most, code,
             "{}: an outline reaches to {} in an image of {}x{} pixels", name, value, width, height);
-    return static_cast<int64_t>(kSteps * static_cast<double>(value) + 0.5);
+    return rounded(kSteps * static_cast<double>(value));
   };
   std::vector<Point> corners;
   for (size_t i = 0; i < outline.size(); i += 2)
@@ -63,7 +68,7 @@ void walk(const Point& from, const Point& to, const Visit& visit) {
   for (int64_t i = 0; i <= count; ++i) {
     const int64_t step = reversed ? count - i : i;
     const auto aside = [&](int64_t origin) {
-      return static_cast<int64_t>(static_cast<double>(origin) + slope * static_cast<double>(step) + 0.5);
+      return rounded(static_cast<double>(origin) + slope * static_cast<double>(step));
     };
     visit(wide ? Point{begin.x + step, aside(begin.y)} : Point{aside(begin.x), begin.y + step});
   }
