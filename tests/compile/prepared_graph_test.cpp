@@ -12,10 +12,12 @@ namespace {
 // Passes fuse it, fold what is made of its parameters, and a view of one is read at each run.
 constexpr const char* kText =
     R"(graph g(input %x: fp32[6, 32], parameter %w: fp32[32, 64], parameter %scale: fp32[64],
-    parameter %rows: fp32[2, 3]) {
+    parameter %rows: fp32[2, 3], state %offset: fp32[64], state %factor: fp32[] = 0.5) {
   %scaled = multiply(%w, %scale)
   %product = matmul(%x, %scaled)
-  %positive = relu(%product)
+  %scaled_product = multiply(%product, %factor)
+  %shifted = add(%scaled_product, %offset)
+  %positive = relu(%shifted)
   %column = reshape(%rows) {shape = [6, 1]}
   %y = multiply(%positive, %column)
   output y = %y
@@ -37,6 +39,8 @@ CompileOptions again(const PreparedGraph& prepared) {
 std::optional<Tensor> value_of(const std::string& name) {
   if (name == "w") return random_tensor(DataType::fp32, {32, 64}, -1, 1, 1);
   if (name == "scale") return random_tensor(DataType::fp32, {64}, 1, 2, 2);
+  if (name == "offset") return random_tensor(DataType::fp32, {64}, -1, 1, 5);
+  if (name == "factor") return std::nullopt;  // what it starts with
   return random_tensor(DataType::fp32, {2, 3}, -1, 1, 3);
 }
 
