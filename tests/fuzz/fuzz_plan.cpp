@@ -10,12 +10,12 @@
 #include "infer/plan_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace tessera::infer;
+  namespace infer = tessera::infer;
   try {
-    const Plan plan = Plan::parse(std::as_bytes(std::span(data, size)), "input");
+    const infer::Plan plan = infer::Plan::parse(std::as_bytes(std::span(data, size)), "input");
     for (const std::string& name : plan.weight_names()) (void)plan.weight(name);
-    const std::string text = format_description(plan.description());
-    if (format_description(parse_description(text)) != text) std::abort();
+    const std::string text = infer::format_description(plan.description());
+    if (infer::format_description(infer::parse_description(text)) != text) std::abort();
   } catch (const tessera::Error&) {
   }
   return 0;

@@ -100,7 +100,7 @@ TEST_F(Engines, ContextsRunAtOnce) {
   const Engine engine(plan({2, 8}, Device::cpu()));
   const auto work = [&](int64_t rows) {
     const auto context = engine.context();
-    const Tensor first = context->run(inputs_of_rows(rows)).at("y");
+    Tensor first = context->run(inputs_of_rows(rows)).at("y");
     for (int i = 0; i < 50; ++i) {
       if (!context->run(inputs_of_rows(rows)).at("y").identical(first)) return Tensor();
     }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "tessera/infer/plan_builder.h"
 
 #include "support/random_tensor.h"
