@@ -53,7 +53,7 @@ class PlanTest(ProgramTest):
                          "--explain")
         self.assertIn("logits: fp32[7, 10]", told)
         self.assertIn("plan of 'lenet' for cpu", told)
-        self.assertIn("batch 1, 4, fp32", told)
+        self.assertRegex(told, r"batch 1, 4, fp32; loaded in \d+\.\d\d s")
         logits = struct.unpack("<70f", (self.root / "out" / "logits.npy").read_bytes()[-280:])
         self.assertEqual(len(set(logits)), 70)
 
