@@ -73,6 +73,7 @@ train::Workload create(const Options& settings) {
   const BertPretrainingOptions options = options_of(settings, set->header());
   train::Workload workload =
       token_workload(bert_pretraining(options), set, bert_pretraining_evaluator(), settings, kPairs);
+  workload.starting_weights = starting_bert(options.network, models::BertForm::pretraining);
   workload.write_beside_weights = [network = options.network](const std::filesystem::path& folder) {
     models::write_bert_config(folder / "config.json", network);
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/log.h"
 #include "tessera/models/bert_files.h"
 
 namespace tessera::tasks {
@@ -81,6 +82,18 @@ std::vector<Contradiction> check_bert(const Options& settings) {
         {{"data.tokens", "model.positions"},
          fmt::format("'data.tokens' ({}) is more than 'model.positions' ({})", tokens, network.positions)});
   return found;
+}
+
+std::function<std::map<std::string, Tensor>(const std::filesystem::path& path)> starting_bert(
+    const models::BertConfig& network, models::BertForm form) {
+  return [network, form](const std::filesystem::path& path) {
+    std::map<std::string, Tensor> weights = models::load_pretrained_bert(path, network, form);
+    for (const nn::Variable& variable : models::bert_variables(network, form)) {
+      if (!weights.contains(variable.name))
+        log_info("{}: no '{}', which starts at random", path.string(), variable.name);
+    }
+    return weights;
+  };
 }
 
 }  // namespace tessera::tasks

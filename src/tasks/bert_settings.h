@@ -1,9 +1,14 @@
 // BERT as recipes ask for it: the section [model].
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "tessera/base/option.h"
+#include "tessera/base/tensor.h"
 #include "tessera/models/bert.h"
 
 namespace tessera::tasks {
@@ -14,5 +19,8 @@ std::vector<Option> bert_options();
 models::BertConfig bert_of(const Options& settings, int64_t vocabulary);
 // Heads that do not divide the width, rows (data.tokens) longer than there are positions.
 std::vector<Contradiction> check_bert(const Options& settings);
+// A workload's starting_weights, of files of any form.
+std::function<std::map<std::string, Tensor>(const std::filesystem::path& path)> starting_bert(
+    const models::BertConfig& network, models::BertForm form);
 
 }  // namespace tessera::tasks

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "tessera/base/error.h"
-#include "tessera/base/log.h"
 #include "tessera/data/rows.h"
 #include "tessera/models/bert_files.h"
 #include "tessera/nn/layers.h"
@@ -120,14 +119,7 @@ train::Workload fine_tuning_workload(nn::Task task, const models::BertConfig& ne
   train::Workload workload;
   workload.task = std::move(task);
   workload.data = data_name(settings);
-  workload.starting_weights = [network, form](const std::filesystem::path& path) {
-    std::map<std::string, Tensor> weights = models::load_pretrained_bert(path, network, form);
-    for (const nn::Variable& variable : models::bert_variables(network, form)) {
-      if (!weights.contains(variable.name))
-        log_info("{}: no '{}', which starts at random", path.string(), variable.name);
-    }
-    return weights;
-  };
+  workload.starting_weights = starting_bert(network, form);
   workload.write_beside_weights = [network, form](const std::filesystem::path& folder) {
     models::write_bert_config(folder / "config.json", network, form);
   };

@@ -96,6 +96,12 @@ class FineTuningTest(ProgramTest):
             self.assertIn(f"{head}.weight/first_moment", state)
             self.assertNotIn("bert.embeddings.word_embeddings.weight/first_moment", state)
         self.assertEqual(checkpoint(pretrained / "model.safetensors"), known)
+        # And the other way: pretraining goes on from what was fine tuned, whose other head it leaves out.
+        run = self.train_recipe("text_tagging", "tuned", values=[f"model.config={pretrained / 'config.json'}", "train.epochs=1"])
+        further = [f"model.config={run / 'config.json'}", f"model.weights={run / 'model.safetensors'}"]
+        self.call("train", ROOT / "recipes/bert_tiny.toml", *words_of(pretraining + further), "--out", self.root / "further",
+                  "--quiet", "--max-steps", 2)
+        self.assertIn("cls.predictions.bias", self.tensors(self.root / "further/checkpoints/last.safetensors"))
 
     def tensors(self, path):
         """The bytes of each tensor by its name."""
