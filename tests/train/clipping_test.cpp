@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/models/formula.h"
+#include "tessera/ops/functions.h"
 #include "tessera/train/trainer.h"
 
 #include "support/compare.h"
