@@ -81,7 +81,7 @@ Value* inside(const Rectangles& areas, const Value* images) {
 }
 
 bool AugmentationOptions::changes_images() const {
-  return rand_augment.operations > 0 || changes_color(*this) || erasing > 0;
+  return affine.changes_images() || rand_augment.operations > 0 || changes_color(*this) || erasing > 0;
 }
 
 void check_augmentation(const AugmentationOptions& options, int64_t channels) {
@@ -89,6 +89,7 @@ void check_augmentation(const AugmentationOptions& options, int64_t channels) {
   const auto hold = [&](const char* name, double value, double high) {
     require(value >= 0 && value <= high, code, "{} is {}, expected 0 to {}", name, value, high);
   };
+  check_random_affine(options.affine);
   check_rand_augment(options.rand_augment);
   constexpr double kMost = 10;
   hold("brightness", options.brightness, kMost);
@@ -115,6 +116,7 @@ void check_augmentation(const AugmentationOptions& options, int64_t channels) {
 
 Value* augment_images(Context& context, Value* images, const AugmentationOptions& options) {
   check_augmentation(options, images->shape().back().value());
+  if (options.affine.changes_images()) images = random_affine(context, images, options.affine);
   if (options.rand_augment.operations > 0) images = rand_augment(context, images, options.rand_augment);
   if (changes_color(options)) images = adjust_color(images, draw_color(context, images->shape()[0], options));
   images = ops::cast(images, DataType::fp32);

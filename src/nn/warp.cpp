@@ -29,16 +29,60 @@ Value* places(Value* coefficients, int64_t along, const Value* images) {
   return ops::add(row, ops::multiply(x, coefficient(coefficients, along)));
 }
 
-struct Axis {
-  Value* inside;  // whether a place lies in the image
-  Value* pixel;   // in which it lies, or the nearest at the border
-};
-Axis axis_of(Value* place, int64_t extent) {
+// Whether places lie in the image, along one of its axes.
+Value* is_inside(Value* place, int64_t extent) {
   const double end = static_cast<double>(extent) * kUnit;
-  Value* zero = ops::zeros_like(place);
-  Value* inside =
-      ops::logical_and(ops::greater_equal(place, zero), ops::less(place, ops::constant_like(place, end)));
-  return {inside, ops::divide(ops::clip(place, 0, end - 1), kUnit)};
+  return ops::logical_and(ops::greater_equal(place, ops::zeros_like(place)),
+                          ops::less(place, ops::constant_like(place, end)));
+}
+
+// The pixels in which places lie, or the outermost ones.
+Value* pixel_of(Value* place, int64_t extent) {
+  return ops::divide(ops::clip(place, 0, static_cast<double>(extent) * kUnit - 1), kUnit);
+}
+
+// The pixels whose middles lie before and after a place, and how far it is on the way from the first.
+struct Neighbors {
+  Value* before;
+  Value* after;
+  Value* share;  // fp32
+};
+Neighbors neighbors_of(Value* place, int64_t extent) {
+  // One pixel farther, so that what lies before the first middle is not below zero.
+  Value* from_middle = ops::add(ops::clip(place, 0, static_cast<double>(extent) * kUnit - 1), kUnit / 2);
+  Value* number = ops::divide(from_middle, kUnit);
+  Value* rest = ops::subtract(from_middle, ops::multiply(number, kUnit));
+  const auto last = static_cast<double>(extent - 1);
+  return {.before = ops::clip(ops::add(number, -1), 0, last),
+          .after = ops::clip(number, 0, last),
+          .share = ops::divide(ops::cast(rest, DataType::fp32), kUnit)};
+}
+
+// The levels of pixels, fp32 [batch, H, W, C].
+Value* levels_at(Value* images, Value* row, Value* column) {
+  const SymbolicShape& shape = images->shape();
+  const int64_t width = shape[2].value();
+  Value* first = ops::multiply(ops::iota(images->graph(), {shape[0], 1, 1}, 0, DataType::int32),
+                               static_cast<double>(shape[1].value() * width));
+  Value* pixel = ops::add(ops::add(first, ops::multiply(row, static_cast<double>(width))), column);
+  Value* table = ops::reshape(images, {shape[0] * shape[1] * shape[2], shape[3]});
+  return ops::cast(ops::gather(table, pixel), DataType::fp32);
+}
+
+Value* blend(Value* from, Value* to, Value* share) {
+  SymbolicShape shape = share->shape();
+  shape.emplace_back(1);
+  return ops::add(from, ops::multiply(ops::subtract(to, from), ops::reshape(share, shape)));
+}
+
+Value* bilinear_levels(Value* images, Value* row, Value* column) {
+  const Neighbors rows = neighbors_of(row, images->shape()[1].value());
+  const Neighbors columns = neighbors_of(column, images->shape()[2].value());
+  const auto along_row = [&](Value* own) {
+    return blend(levels_at(images, own, columns.before), levels_at(images, own, columns.after),
+                 columns.share);
+  };
+  return ops::round(blend(along_row(rows.before), along_row(rows.after), rows.share));
 }
 
 }  // namespace
@@ -85,22 +129,46 @@ Tensor affine_table(const std::vector<AffineMatrix>& matrices) {
   return Tensor::from<int32_t>({std::ssize(matrices), kCoefficients}, table);
 }
 
-Value* warp_images(Value* images, Value* coefficients) {
-  const int64_t batch = images->shape()[0].value();
-  const int64_t height = images->shape()[1].value();
-  const int64_t width = images->shape()[2].value();
+Value* affine_coefficients(const AffineParameters& parameters, const Value* images) {
+  const auto radians = [](Value* degrees) { return ops::multiply(degrees, std::numbers::pi / 180); };
+  Value* angle = radians(parameters.degrees);
+  Value* shear = radians(parameters.shear);
+  Value* tangent = ops::divide(ops::sin(shear), ops::cos(shear));
+  // The inverse of a turn after a shear, around the middle.
+  const auto scaled = [&](Value* x) { return ops::divide(x, parameters.scale); };
+  Value* a = scaled(ops::subtract(ops::cos(angle), ops::multiply(ops::sin(angle), tangent)));
+  Value* b = scaled(ops::add(ops::multiply(ops::cos(angle), tangent), ops::sin(angle)));
+  Value* d = scaled(ops::negate(ops::sin(angle)));
+  Value* e = scaled(ops::cos(angle));
+  const double x = static_cast<double>(images->shape()[2].value()) / 2;
+  const double y = static_cast<double>(images->shape()[1].value()) / 2;
+  // From the middle of the first pixel.
+  Value* across = ops::subtract(0.5 - x, parameters.right);
+  Value* down = ops::subtract(0.5 - y, parameters.down);
+  const auto start = [&](Value* along, Value* beside, double middle) {
+    return ops::add(ops::add(ops::multiply(along, across), ops::multiply(beside, down)), middle);
+  };
+  std::vector<Value*> columns;
+  for (Value* value : {a, b, start(a, b, x), d, e, start(d, e, y)}) {
+    Value* fixed = ops::cast(ops::floor(ops::add(ops::multiply(value, kUnit), 0.5)), DataType::int32);
+    columns.push_back(ops::reshape(fixed, {fixed->shape()[0], 1}));
+  }
+  return ops::concat(columns, 1);
+}
+
+Value* warp_images(Value* images, Value* coefficients, WarpFilter filter) {
+  const SymbolicShape& shape = images->shape();
+  const int64_t height = shape[1].value();
+  const int64_t width = shape[2].value();
   require(height <= kLargestWarped && width <= kLargestWarped, ErrorCode::invalid_argument,
           "images of {}x{} pixels, {} a side at most are warped", width, height, kLargestWarped);
-  const Axis column = axis_of(places(coefficients, 0, images), width);
-  const Axis row = axis_of(places(coefficients, 3, images), height);
-  Value* first = ops::multiply(ops::iota(images->graph(), {batch, 1, 1}, 0, DataType::int32),
-                               static_cast<double>(height * width));
-  Value* pixel =
-      ops::add(ops::add(first, ops::multiply(row.pixel, static_cast<double>(width))), column.pixel);
-  Value* table = ops::reshape(images, {batch * height * width, images->shape()[3]});
-  Value* found = ops::cast(ops::gather(table, pixel), DataType::fp32);
-  Value* inside = ops::reshape(ops::logical_and(column.inside, row.inside), {batch, height, width, 1});
-  return ops::select(inside, found, ops::zeros_like(found));
+  Value* column = places(coefficients, 0, images);
+  Value* row = places(coefficients, 3, images);
+  Value* levels = filter == WarpFilter::bilinear
+                      ? bilinear_levels(images, row, column)
+                      : levels_at(images, pixel_of(row, height), pixel_of(column, width));
+  Value* inside = ops::logical_and(is_inside(column, width), is_inside(row, height));
+  return ops::select(ops::reshape(inside, {shape[0], height, width, 1}), levels, ops::zeros_like(levels));
 }
 
 }  // namespace tessera::nn

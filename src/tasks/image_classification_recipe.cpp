@@ -67,7 +67,14 @@ train::PredictionSet predict_files(const Options& settings, const std::vector<st
 nn::AugmentationOptions augmentation_of(const Options& settings) {
   const auto number = [&](const char* key) { return settings.real(std::string("augment.") + key); };
   const std::vector<double> shares = settings.reals("augment.erasing_share");
+  const bool is_nearest = settings.text("augment.affine_filter") == "nearest";
   nn::AugmentationOptions options{
+      .affine = {.degrees = number("rotation"),
+                 .translation = number("translation"),
+                 .scale = number("scale"),
+                 .shear = number("shear"),
+                 .probability = number("affine_probability"),
+                 .filter = is_nearest ? nn::WarpFilter::nearest : nn::WarpFilter::bilinear},
       .rand_augment = {.operations = settings.integer("augment.randaugment"),
                        .magnitude = settings.integer("augment.randaugment_magnitude")},
       .brightness = number("brightness"),
@@ -165,6 +172,15 @@ Option probability(const char* key, const char* documentation, double usual = 0)
 
 std::vector<Option> augmentation_options() {
   return {
+      strength("rotation", "Turn an image around its middle by up to so many degrees, either way", 180),
+      strength("translation", "Move it by up to this part of each side, either way", 1),
+      strength("scale", "Enlarge it by a factor between 1 - x and 1 + x", 0.9),
+      strength("shear", "Shear it by up to so many degrees, either way", 45),
+      probability("affine_probability", "Of these four together, for an image", 1),
+      {.key = "affine_filter",
+       .value = std::string("bilinear"),
+       .documentation = "How they make a pixel of those around the place that it comes from",
+       .choices = {"nearest", "bilinear"}},
       {.key = "randaugment",
        .value = int64_t{0},
        .documentation = "RandAugment: so many random operations on an image, one after the other; 0: none",

@@ -59,7 +59,7 @@ TEST(ImageOperations, ArePillows) {
   const data::SafetensorsFile file = golden();
   int compared = 0;
   for (const auto& [name, entry] : file.entries()) {
-    if (name == "source" || name == "dark") continue;
+    if (name == "source" || name == "dark" || name.starts_with("affine/")) continue;
     const size_t slash = name.find('/');
     const Tensor source = as_batch(file.read(name.ends_with("_dark") ? "dark" : "source"));
     const float parameter = slash == std::string::npos ? 0 : std::stof(name.substr(slash + 1));
@@ -72,6 +72,44 @@ TEST(ImageOperations, ArePillows) {
     ++compared;
   }
   EXPECT_EQ(compared, 32);
+}
+
+// "affine/FILTER/DEGREES,RIGHT,DOWN,SCALE,SHEAR".
+Operation affine_named(const std::string& name) {
+  const size_t slash = name.find('/', std::string("affine/").size());
+  const bool bilinear = name.substr(0, slash) == "affine/bilinear";
+  std::vector<float> parameters;
+  for (size_t at = slash + 1; at <= name.size();) {
+    const size_t comma = std::min(name.find(',', at), name.size());
+    parameters.push_back(std::stof(name.substr(at, comma - at)));
+    at = comma + 1;
+  }
+  return [=](Value* images) {
+    const auto number = [&](size_t i) { return numbers(images->graph(), {parameters.at(i)}); };
+    return nn::warp_images(
+        images, nn::affine_coefficients({number(0), number(1), number(2), number(3), number(4)}, images),
+        bilinear ? nn::WarpFilter::bilinear : nn::WarpFilter::nearest);
+  };
+}
+
+TEST(ImageOperations, WarpAroundTheMiddleAsTorchvision) {
+  const data::SafetensorsFile file = golden();
+  const Tensor source = as_batch(file.read("source"));
+  int compared = 0;
+  for (const auto& [name, entry] : file.entries()) {
+    if (!name.starts_with("affine/")) continue;
+    const Tensor found = applied(source, affine_named(name));
+    const Tensor expected = as_batch(file.read(name));
+    // fp32 may put a place on the other side of the border between two pixels, or of the image.
+    int64_t different = 0;
+    for (int64_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found.at(i), std::round(found.at(i)));
+      different += std::abs(found.at(i) - expected.at(i)) > 1 ? 1 : 0;
+    }
+    EXPECT_LE(different, found.size() / 200) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 14);
 }
 
 TEST(ImageOperations, TakeAParameterOfEachImage) {
@@ -178,6 +216,42 @@ TEST(RandAugment, DependsOnTheStepAndTheRowAlone) {
         output_of(augmenting(rows_of(images, rank * 2, 2), options), 3, {.rank = rank, .count = 3});
     EXPECT_TRUE(part.identical(rows_of(whole, rank * 2, 2))) << rank;
   }
+}
+
+// Of the ranges that are asked for: what moves by whole pixels is the image, cut off.
+TEST(RandomAffine, DrawsFromItsRanges) {
+  Tensor images(DataType::uint8, {64, 10, 20, 1});
+  for (int64_t i = 0; i < images.size(); ++i) images.set(i, static_cast<double>(1 + i % 200));
+  const Tensor moved = output_of(augmenting(images, {.affine = {.translation = 0.25, .probability = 0.75}}));
+  int whole = 0;
+  std::set<std::pair<int64_t, int64_t>> places;
+  for (int64_t n = 0; n < 64; ++n) {
+    // Where the pixel in the middle went, whose level tells its place.
+    std::pair<int64_t, int64_t> place{99, 99};
+    for (int64_t i = 0; i < 200; ++i)
+      if (moved.at(n * 200 + i) == 1 + 5 * 20 + 10) place = {i / 20 - 5, i % 20 - 10};
+    ASSERT_LE(std::abs(place.first), 2);
+    ASSERT_LE(std::abs(place.second), 5);
+    whole += place == std::pair<int64_t, int64_t>{0, 0} ? 1 : 0;
+    places.insert(place);
+    for (int64_t y = 0; y < 10; ++y) {
+      for (int64_t x = 0; x < 20; ++x) {
+        const int64_t row = y - place.first;
+        const int64_t column = x - place.second;
+        const bool inside = row >= 0 && row < 10 && column >= 0 && column < 20;
+        ASSERT_EQ(moved.at(n * 200 + y * 20 + x), inside ? static_cast<double>(1 + row * 20 + column) : 0);
+      }
+    }
+  }
+  EXPECT_GT(whole, 6);  // 16 on average, and one of 55 of the others
+  EXPECT_LT(whole, 32);
+  EXPECT_GT(places.size(), 20U);
+  EXPECT_FALSE(nn::RandomAffineOptions{.probability = 0}.changes_images());
+  const auto code = ErrorCode::invalid_argument;
+  EXPECT_ERROR(nn::check_random_affine({.degrees = 181}), code, "degrees", "181");
+  EXPECT_ERROR(nn::check_random_affine({.scale = 1}), code, "scale", "0 to 0.9");
+  const Tensor wide(DataType::uint8, {1, 1, 8000, 1});
+  EXPECT_ERROR(output_of(augmenting(wide, {.affine = {.degrees = 10, .scale = 0.5}})), code, "8000x1");
 }
 
 // Gray images have no color: that operation leaves them.

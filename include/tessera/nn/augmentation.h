@@ -37,7 +37,8 @@ struct Rectangles {
 Value* inside(const Rectangles& areas, const Value* images);
 
 struct AugmentationOptions {
-  RandAugmentOptions rand_augment = {};  // before all others
+  RandomAffineOptions affine = {};       // before all others
+  RandAugmentOptions rand_augment = {};  // then this
   // Numbers as of torchvision's ColorJitter: factors uniform in [max(0, 1 - x), 1 + x], hues in [-x, x] turns
   double brightness = 0;
   double contrast = 0;
@@ -63,7 +64,7 @@ struct AugmentationOptions {
 // Throws Error(invalid_argument) naming the option that is out of range, or does not fit the channels.
 void check_augmentation(const AugmentationOptions& options, int64_t channels);
 
-// RandAugment, color, then erasing.
+// An affine map, RandAugment, color, then erasing.
 Value* augment_images(Context& context, Value* images, const AugmentationOptions& options);
 
 // Rows 2k and 2k+1 of a batch are mixed with each other, each by a share of its own, so that no image moves

@@ -8,11 +8,13 @@ Tensors by name, all uint8 [H, W, 3]:
     NAME/MAGNITUDE                      the operation on `source`, by its parameter
     stretch, equalize                   on `source`
     stretch_dark, equalize_dark         on `dark`
+    affine/FILTER/DEGREES,RIGHT,DOWN,SCALE,SHEAR
 
 torchvision 0.25 (transforms/autoaugment.py, _apply_op) hands shears on as an affine map around the upper left corner,
 translations in whole pixels, and rotations to Image.rotate(), all with the nearest pixels.
 """
 
+import math
 import pathlib
 
 import numpy
@@ -26,6 +28,17 @@ def affine(image, *matrix):
     return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.NEAREST)
 
 
+def around_middle(image, degrees, right, down, scale, shear):
+    """torchvision's _get_inverse_affine_matrix(), for one shear."""
+    turn, tangent = math.radians(degrees), math.tan(math.radians(shear))
+    a, b = math.cos(turn) / scale, (math.cos(turn) * tangent + math.sin(turn)) / scale
+    c, d = -math.sin(turn) / scale, (math.cos(turn) - math.sin(turn) * tangent) / scale
+    x, y = image.width / 2, image.height / 2
+    return (d, b, x - d * (x + right) - b * (y + down), c, a, y - c * (x + right) - a * (y + down))
+
+
+AFFINE = ((0, 0, 0, 1, 0), (20, 0, 0, 1, 0), (-75, 3, -2, 1, 0), (0, 0, 0, 1.6, 0), (0, 0, 0, 0.4, 0), (0, 0, 0, 1, 30),
+          (160, -4, 5, 0.8, -20))
 OPERATIONS = {
     "shear_x": lambda image, shear: affine(image, 1, shear, 0, 0, 1, 0),
     "shear_y": lambda image, shear: affine(image, 1, 0, 0, shear, 1, 0),
@@ -53,6 +66,11 @@ def main():
     for name, parameters in PARAMETERS.items():
         for parameter in parameters:
             tensors[f"{name}/{parameter}"] = OPERATIONS[name](source, parameter)
+    for parameters in AFFINE:
+        matrix = around_middle(source, *parameters)
+        for name, mode in (("nearest", Image.Resampling.NEAREST), ("bilinear", Image.Resampling.BILINEAR)):
+            tensors[f"affine/{name}/{','.join(map(str, parameters))}"] = source.transform(
+                source.size, Image.Transform.AFFINE, matrix, mode)
     save_file({name: numpy.ascontiguousarray(numpy.asarray(image)) for name, image in tensors.items()},
               pathlib.Path(__file__).parent / "operations.safetensors")
 
