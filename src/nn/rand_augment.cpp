@@ -10,23 +10,23 @@ namespace tessera::nn {
 namespace {
 
 // In the order of torchvision's RandAugment.
-enum Operation : int64_t {
-  kIdentity,
-  kShearX,
-  kShearY,
-  kTranslateX,
-  kTranslateY,
-  kRotate,
-  kBrightness,
-  kColor,
-  kContrast,
-  kSharpness,
-  kPosterize,
-  kSolarize,
-  kStretch,   // AutoContrast
-  kEqualize,  // the last
+enum class Operation : int64_t {
+  identity,
+  shear_x,
+  shear_y,
+  translate_x,
+  translate_y,
+  rotate,
+  brightness,
+  color,
+  contrast,
+  sharpness,
+  posterize,
+  solarize,
+  stretch,   // AutoContrast
+  equalize,  // the last
 };
-constexpr int64_t kOperations = kEqualize + 1;
+constexpr auto kOperations = static_cast<int64_t>(Operation::equalize) + 1;
 constexpr int64_t kMostOperations = 10;  // for one image
 constexpr double kMostMagnitude = 30;
 
@@ -61,13 +61,13 @@ Value* affine_coefficients(const Draw& draw, const Value* images) {
   for (const int64_t way : {0, 1}) {
     const double sign = way == 0 ? 1 : -1;
     const auto set = [&](Operation operation, const AffineMatrix& matrix) {
-      matrices[static_cast<size_t>(2 * operation + way)] = matrix;
+      matrices[static_cast<size_t>(2 * static_cast<int64_t>(operation) + way)] = matrix;
     };
-    set(kShearX, sheared_across(sign * 0.3 * draw.strength));
-    set(kShearY, sheared_down(sign * 0.3 * draw.strength));
-    set(kTranslateX, translated(sign * translation(width), 0));
-    set(kTranslateY, translated(0, sign * translation(height)));
-    set(kRotate, rotated(sign * 30 * draw.strength, height, width));
+    set(Operation::shear_x, sheared_across(sign * 0.3 * draw.strength));
+    set(Operation::shear_y, sheared_down(sign * 0.3 * draw.strength));
+    set(Operation::translate_x, translated(sign * translation(width), 0));
+    set(Operation::translate_y, translated(0, sign * translation(height)));
+    set(Operation::rotate, rotated(sign * 30 * draw.strength, height, width));
   }
   Value* row = ops::subtract(0.5, ops::divide(draw.sign, 2));  // 0 or 1
   row = ops::cast(ops::add(ops::multiply(draw.operation, 2), row), DataType::int32);
@@ -78,18 +78,18 @@ Value* apply(Value* images, const Draw& draw) {
   Value* x = warp_images(images, affine_coefficients(draw, images));
   // Images of other than three channels have no color, and this operation leaves them as they are.
   const bool is_colored = images->shape().back() == Dimension(3);
-  x = ops::round(adjust_color(x, {.brightness = draw.factor(kBrightness),
-                                  .contrast = draw.factor(kContrast),
-                                  .saturation = is_colored ? draw.factor(kColor) : nullptr}));
-  x = sharpen_images(x, draw.factor(kSharpness));
+  x = ops::round(adjust_color(x, {.brightness = draw.factor(Operation::brightness),
+                                  .contrast = draw.factor(Operation::contrast),
+                                  .saturation = is_colored ? draw.factor(Operation::color) : nullptr}));
+  x = sharpen_images(x, draw.factor(Operation::sharpness));
   const double lost_bits = std::nearbyint(4 * draw.strength);
   Value* step = ops::constant_like(draw.sign, std::exp2(lost_bits));
-  x = posterize_images(x, draw.parameter(kPosterize, step, 1));
+  x = posterize_images(x, draw.parameter(Operation::posterize, step, 1));
   Value* threshold = ops::constant_like(draw.sign, 255 * (1 - draw.strength));
-  x = solarize_images(x, draw.parameter(kSolarize, threshold, 256));
+  x = solarize_images(x, draw.parameter(Operation::solarize, threshold, 256));
   const auto of_images = [](Value* flags) { return ops::reshape(flags, {flags->shape()[0], 1, 1, 1}); };
-  x = ops::select(of_images(draw.is(kStretch)), stretch_levels(x), x);
-  return ops::select(of_images(draw.is(kEqualize)), equalize_levels(x), x);
+  x = ops::select(of_images(draw.is(Operation::stretch)), stretch_levels(x), x);
+  return ops::select(of_images(draw.is(Operation::equalize)), equalize_levels(x), x);
 }
 
 }  // namespace

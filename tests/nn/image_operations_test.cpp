@@ -172,9 +172,9 @@ std::vector<Tensor> possible_results(const Tensor& image) {
     operations.push_back(warped(nn::translated(sign * translation(width), 0)));
     operations.push_back(warped(nn::translated(0, sign * translation(height))));
     operations.push_back(warped(nn::rotated(30 * strength, height, width)));
-    operations.push_back(color(&nn::ColorFactors::brightness, 1 + sign * 0.63F));
-    operations.push_back(color(&nn::ColorFactors::saturation, 1 + sign * 0.63F));
-    operations.push_back(color(&nn::ColorFactors::contrast, 1 + sign * 0.63F));
+    operations.emplace_back(color(&nn::ColorFactors::brightness, 1 + sign * 0.63F));
+    operations.emplace_back(color(&nn::ColorFactors::saturation, 1 + sign * 0.63F));
+    operations.emplace_back(color(&nn::ColorFactors::contrast, 1 + sign * 0.63F));
     operations.push_back(with(nn::sharpen_images, 1 + sign * 0.63F));
   }
   operations.push_back(with(nn::posterize_images, 8));  // 2.8 bits are 3

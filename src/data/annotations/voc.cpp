@@ -54,7 +54,7 @@ AnnotatedObject object_of(const pugi::xml_node& node, const std::vector<std::str
   const auto place = std::ranges::find(classes, called);
   require(place != classes.end(), kBroken,
           "{}: '{}' is none of the {} classes, which classes.txt names where they are not VOC's{}", name,
-          called, classes.size(), did_you_mean(std::string(called), classes));
+          called, classes.size(), did_you_mean(called, classes));
   const pugi::xml_node box = child_of(node, "bndbox", name);
   const auto place_of = [&](const char* child, double before) {
     return static_cast<float>(number_in(box, child, name) - before);
