@@ -81,7 +81,7 @@ std::shared_ptr<const data::Source> batches_of(const Options& settings, const La
 ClassifiedExamples classified(const Options& settings, const LabeledSounds& sounds) {
   const auto picture = [examples = sounds.examples, options = spectrogram_of(settings)](int64_t index) {
     const int64_t hop = examples->options().hop;
-    const auto& steps = examples->buckets()[static_cast<size_t>(examples->bucket_of(index))].at("steps");
+    const int64_t steps = examples->buckets()[static_cast<size_t>(examples->bucket_of(index))].at("steps");
     std::vector<int16_t> sound(static_cast<size_t>(steps * hop));
     int32_t length = 0;
     int32_t label = 0;
