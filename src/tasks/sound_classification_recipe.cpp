@@ -201,7 +201,7 @@ std::vector<Option> data_options() {
       {.key = "rate",
        .value = usual.rate,
        .documentation = "Samples per second; files at other rates are resampled",
-       .limits = Limits::between(100, 1e6)},
+       .limits = Limits::between(1000, 1e6)},
       {.key = "hop",
        .value = usual.hop,
        .documentation = "Samples from a frame of the spectrogram to the next",

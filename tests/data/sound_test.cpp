@@ -135,6 +135,13 @@ TEST(Sound, OfOggAndOf24BitsIsRead) {
                "other: is sound of a format that is not read");
 }
 
+TEST(Sound, OfHardlyAnySamplesASecondIsRefused) {
+  const TemporaryFolder folder;
+  write_sound(folder / "slow", tone(1, 60, 10), 10);
+  const std::vector<std::byte> bytes = read_file(folder / "slow");
+  EXPECT_ERROR(EncodedSound(bytes, "slow"), ErrorCode::invalid_file, "600 frames of 1 channels, 10 a second");
+}
+
 TEST(Sound, ThatHoldsNoNumbersIsRefused) {
   const TemporaryFolder folder;
   std::vector<float> samples(100);

@@ -40,7 +40,7 @@ class EncodedSound {
   ~EncodedSound();
 
   const SoundInfo& info() const;
-  // How many frames it has at another rate: rounded up.
+  // How many frames it has at another rate, of 1,000 to 2^20 a second: rounded up.
   int64_t frames_at(int64_t rate) const;
 
   // Decodes samples.size() frames from `first` on, both counted at `rate`, each the mean of its channels;

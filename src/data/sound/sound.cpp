@@ -15,9 +15,15 @@ namespace tessera::data {
 namespace {
 
 constexpr int64_t kMostChannels = 64;
+// Of files and of what is made of them: between others each frame would become thousands.
+constexpr int64_t kLowestRate = 1000;
 constexpr int64_t kHighestRate = 1 << 20;
 // Around a part that is resampled: the filter's tail beyond is below the last bit of 16.
 constexpr int64_t kMargin = 1024;
+
+bool is_rate(int64_t rate) {
+  return rate >= kLowestRate && rate <= kHighestRate;
+}
 
 std::string format_of(int format) {
   switch (format & SF_FORMAT_TYPEMASK) {
@@ -50,8 +56,7 @@ class EncodedSound::Reader {
              .frames = info.frames};
     require(!info_.format.empty(), code,
             "{}: is sound of a format that is not read; expected WAV, FLAC or Ogg", name);
-    require(info_.rate > 0 && info_.rate <= kHighestRate && info_.channels > 0 &&
-                info_.channels <= kMostChannels && info_.frames > 0,
+    require(is_rate(info_.rate) && info_.channels > 0 && info_.channels <= kMostChannels && info_.frames > 0,
             code, "{}: its header tells of {} frames of {} channels, {} a second", name, info_.frames,
             info_.channels, info_.rate);
     require(info_.frames <= limits.samples / info_.channels, code,
@@ -131,7 +136,8 @@ const SoundInfo& EncodedSound::info() const {
 }
 
 int64_t EncodedSound::frames_at(int64_t rate) const {
-  require(rate > 0 && rate <= kHighestRate, ErrorCode::invalid_argument, "{} samples a second", rate);
+  require(is_rate(rate), ErrorCode::invalid_argument, "{} samples a second, expected {} to {}", rate,
+          kLowestRate, kHighestRate);
   return (info().frames * rate + info().rate - 1) / info().rate;
 }
 
