@@ -67,7 +67,14 @@ class TaggingEvaluator : public train::Evaluator {
   }
 
  private:
-  enum Sum : size_t { kLosses, kHits, kWords, kRight, kFound, kSpans, kSums };
+  // Places among the sums, and how many they are.
+  static constexpr size_t kLosses = 0;
+  static constexpr size_t kHits = 1;
+  static constexpr size_t kWords = 2;
+  static constexpr size_t kRight = 3;
+  static constexpr size_t kFound = 4;
+  static constexpr size_t kSpans = 5;
+  static constexpr size_t kSums = 6;
 
   const std::string& label(const Tensor& numbers, int64_t place) const {
     return labels_.at(static_cast<size_t>(numbers.at(place)));

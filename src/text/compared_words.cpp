@@ -25,8 +25,8 @@ std::string plain(std::string_view given) {
 
 }  // namespace
 
-std::vector<std::string> compared_words(std::string_view given) {
-  const std::string text = plain(given);
+std::vector<std::string> compared_words(std::string_view text) {
+  const std::string letters = plain(text);
   std::string kept;
   std::string word;
   // An article ends where any other character than a word's stands.
@@ -34,8 +34,8 @@ std::vector<std::string> compared_words(std::string_view given) {
     kept += word == "a" || word == "an" || word == "the" ? " " : word;
     word.clear();
   };
-  for (size_t at = 0; at < text.size();) {
-    const char32_t character = next_character(text, at);
+  for (size_t at = 0; at < letters.size();) {
+    const char32_t character = next_character(letters, at);
     const bool is_inside = is_word_character(character);
     if (!is_inside) end_word();
     append_character(is_inside ? word : kept, character);

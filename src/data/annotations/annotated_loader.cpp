@@ -39,7 +39,15 @@ struct Row {
   }
 };
 
-enum Place : size_t { kImages, kBoxes, kLabels, kIgnored, kCount, kIds, kSizes, kMasks };
+// Places among the fields.
+constexpr size_t kImages = 0;
+constexpr size_t kBoxes = 1;
+constexpr size_t kLabels = 2;
+constexpr size_t kIgnored = 3;
+constexpr size_t kCount = 4;
+constexpr size_t kIds = 5;
+constexpr size_t kSizes = 6;
+constexpr size_t kMasks = 7;
 
 Row row_of(const ExampleRow& row) {
   return {.pixels = elements_of<uint8_t>(row, kImages),

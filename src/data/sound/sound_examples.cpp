@@ -11,7 +11,10 @@
 namespace tessera::data {
 namespace {
 
-enum Place : size_t { kSounds, kLengths, kLabels };
+// Places among the fields.
+constexpr size_t kSounds = 0;
+constexpr size_t kLengths = 1;
+constexpr size_t kLabels = 2;
 
 constexpr size_t kMostBuckets = 64;
 constexpr double kLongestSeconds = 3600;
