@@ -14,8 +14,6 @@
 namespace tessera::tasks {
 namespace {
 
-using Options = BertPretrainingOptions;
-
 // What rows were made into for training.
 struct Puzzle {
   Value* tokens;  // int32 [batch, tokens], with gaps
@@ -24,7 +22,7 @@ struct Puzzle {
   Value* counts;  // fp32 [batch, places]: 1 at the gaps
 };
 
-Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, Value* shown) {
+Puzzle make_puzzle(const BertPretrainingOptions& options, nn::Context& context, Value* tokens, Value* shown) {
   const auto scope = context.scope("masking");
   Graph& graph = context.graph();
   const SymbolicShape shape = tokens->shape();
@@ -58,13 +56,13 @@ Puzzle make_puzzle(const Options& options, nn::Context& context, Value* tokens, 
 }
 
 // Which tokens of the rows are texts.
-PackedRows layout(const Options& options, const nn::Values& in) {
+PackedRows layout(const BertPretrainingOptions& options, const nn::Values& in) {
   Value* lengths = in["lengths"];
   return packed_rows(ops::reshape(lengths, {lengths->shape()[0], options.pairs}), options.tokens);
 }
 
-Value* encoder(const Options& options, nn::Context& context, const nn::Values& in, const PackedRows& rows,
-               Value* tokens) {
+Value* encoder(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in,
+               const PackedRows& rows, Value* tokens) {
   models::BertInputs inputs{.tokens = tokens, .segments = in["segments"]};
   if (options.pairs == 1) {
     inputs.shown = rows.shown;
@@ -76,7 +74,8 @@ Value* encoder(const Options& options, nn::Context& context, const nn::Values& i
 }
 
 // [batch * pairs, 2].
-Value* next_sentence(const Options& options, nn::Context& context, const PackedRows& rows, Value* encoded) {
+Value* next_sentence(const BertPretrainingOptions& options, nn::Context& context, const PackedRows& rows,
+                     Value* encoded) {
   const SymbolicShape& shape = encoded->shape();
   if (options.pairs == 1)
     return models::bert_next_sentence(context, options.network,
@@ -97,7 +96,7 @@ struct Answers {
   Value* sentences;        // fp32 [batch * pairs]: 1 where there is a pair
 };
 
-Answers answers(const Options& options, nn::Context& context, const nn::Values& in) {
+Answers answers(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in) {
   const PackedRows packed = layout(options, in);
   const Puzzle puzzle = make_puzzle(options, context, in["tokens"], packed.shown);
   Value* encoded = encoder(options, context, in, packed, puzzle.tokens);
@@ -126,7 +125,7 @@ nn::Training training(const Answers& given) {
 }
 
 // Sums by row.
-nn::Values evaluation(const Options& options, const Answers& given, const Dimension& rows) {
+nn::Values evaluation(const BertPretrainingOptions& options, const Answers& given, const Dimension& rows) {
   const auto of_rows = [&](Value* values, Value* counts, int64_t each) {
     Value* counted = ops::multiply(ops::cast(values, DataType::fp32), counts);
     return ops::reduce_sum(ops::reshape(counted, {rows, each}), {.axes = {1}});
@@ -140,7 +139,7 @@ nn::Values evaluation(const Options& options, const Answers& given, const Dimens
           {"sentences", of_rows(given.sentences, given.sentences, options.pairs)}};
 }
 
-void check(const Options& options) {
+void check(const BertPretrainingOptions& options) {
   const auto code = ErrorCode::invalid_argument;
   const models::BertConfig& network = options.network;
   require(options.mask >= 0 && options.mask < network.vocabulary, code,
