@@ -86,8 +86,8 @@ function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   endif()
   if(LIBRARY_THREADS_IN AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
     string(APPEND LEFT_OUT ":${LIBRARY_THREADS_IN}")
-    add_test(NAME ${NAME}.library_threads COMMAND ${NAME}_tests --gtest_brief=1 "--gtest_filter=${LIBRARY_THREADS_IN}")
-    set_tests_properties(${NAME}.library_threads PROPERTIES LABELS shard FAIL_REGULAR_EXPRESSION " 0 tests from"
+    add_test(NAME ${NAME}.threads COMMAND ${NAME}_tests --gtest_brief=1 "--gtest_filter=${LIBRARY_THREADS_IN}")
+    set_tests_properties(${NAME}.threads PROPERTIES LABELS shard FAIL_REGULAR_EXPRESSION " 0 tests from"
                          ENVIRONMENT "${TESSERA_LIBRARY_THREADS_ENVIRONMENT}")
   endif()
   foreach(SHARD RANGE 1 ${SHARDS})

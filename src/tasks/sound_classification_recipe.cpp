@@ -46,12 +46,7 @@ data::SoundExampleOptions example_options(const Options& settings, data::Split s
           .broken = data::broken_samples_of(settings.text("data.broken"))};
 }
 
-struct LabeledSounds {
-  std::shared_ptr<const data::EncodedSamples> samples;
-  std::shared_ptr<const data::SoundExamples> examples;
-};
-
-LabeledSounds labeled_sounds(const Options& settings, data::Split split) {
+std::shared_ptr<const data::EncodedSamples> open_sounds(const Options& settings, data::Split split) {
   auto samples = data::open_sound_folder(settings.text("data.path"),
                                          {.split = split, .test_share = settings.real("data.test_share")});
   const auto found = std::ssize(samples->class_names());
@@ -59,6 +54,16 @@ LabeledSounds labeled_sounds(const Options& settings, data::Split split) {
   require(found <= classes, ErrorCode::invalid_argument,
           "the sounds in '{}' are of {} classes, the network has {} (model.classes)",
           settings.text("data.path"), found, classes);
+  return samples;
+}
+
+struct LabeledSounds {
+  std::shared_ptr<const data::EncodedSamples> samples;
+  std::shared_ptr<const data::SoundExamples> examples;
+};
+
+LabeledSounds labeled_sounds(const Options& settings, data::Split split) {
+  auto samples = open_sounds(settings, split);
   return {samples, std::make_shared<data::SoundExamples>(samples, example_options(settings, split))};
 }
 
@@ -112,7 +117,7 @@ train::PredictionSet make_predictions(const Options& settings) {
 }
 
 train::PredictionSet predict_files(const Options& settings, const std::vector<std::string>& files) {
-  const auto classes = labeled_sounds(settings, data::Split::test).samples->class_names();
+  const auto classes = open_sounds(settings, data::Split::test)->class_names();
   LabeledSounds sounds{.samples = data::named_files(files), .examples = {}};
   sounds.examples =
       std::make_shared<data::SoundExamples>(sounds.samples, example_options(settings, data::Split::test));
@@ -130,8 +135,7 @@ train::Workload create(const Options& settings) {
           .predictions = [settings] { return make_predictions(settings); },
           .file_predictions =
               [settings](const std::vector<std::string>& files) { return predict_files(settings, files); },
-          .output_names =
-              [settings] { return labeled_sounds(settings, data::Split::test).samples->class_names(); }};
+          .output_names = [settings] { return open_sounds(settings, data::Split::test)->class_names(); }};
 }
 
 std::vector<Contradiction> check(const Options& settings) {

@@ -10,20 +10,10 @@
 
 #include "support/compare.h"
 #include "support/golden.h"
+#include "support/optimizer_golden.h"
 
 namespace tessera::testing {
 namespace {
-
-constexpr int64_t kSteps = 10;
-const std::map<std::string, Shape> kShapes{
-    {"first.weight", {4, 3}}, {"second.weight", {3, 5}}, {"second.bias", {5}}};
-
-Tensor formula_tensor(const std::string& name, const Shape& shape) {
-  Tensor result(DataType::fp32, shape);
-  auto values = result.data<float>();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = models::formula::uniform(name, i);
-  return result;
-}
 
 optim::Optimizer make(const std::string& name, const nlohmann::json& o) {
   const double rate = o.at("learning_rate");

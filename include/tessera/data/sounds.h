@@ -18,7 +18,8 @@ namespace tessera::data {
 std::shared_ptr<const EncodedSamples> open_sound_folder(const std::filesystem::path& folder,
                                                         const SplitOptions& options = {});
 
-// Whether the folder, or one below it, has a file with such an ending.
+// Whether the first file of the folder, or of one below it, that could be a sample is a sound and no image:
+// of a large folder of images no more than that is looked at.
 bool holds_sounds(const std::filesystem::path& folder);
 
 struct SoundExampleOptions {

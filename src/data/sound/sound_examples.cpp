@@ -57,10 +57,11 @@ std::shared_ptr<const EncodedSamples> open_sound_folder(const std::filesystem::p
 
 bool holds_sounds(const std::filesystem::path& folder) {
   std::error_code ignored;
-  const auto found = std::filesystem::recursive_directory_iterator(folder, ignored);
-  return std::ranges::any_of(found, [](const std::filesystem::directory_entry& entry) {
-    return sound_samples().has_ending(entry.path());
-  });
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
+    if (sound_samples().has_ending(entry.path())) return true;
+    if (image_samples().has_ending(entry.path())) return false;
+  }
+  return false;
 }
 
 SoundExamples::SoundExamples(std::shared_ptr<const EncodedSamples> samples,
