@@ -1,17 +1,23 @@
 #include "compile/candidates_ahead.h"
 
-#include <exception>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
+
+#include "tessera/graph/operator.h"
 
 namespace tessera {
 namespace {
 
-// What came of a maker that was called ahead.
-struct MadeKernel {
-  std::unique_ptr<Kernel> kernel;
-  std::exception_ptr failure;
-};
+// Which questions ask for work that an earlier one asks for already.
+std::vector<bool> find_repeated(const std::vector<KernelQuestion>& questions) {
+  std::set<std::pair<std::string, bool>> seen;
+  std::vector<bool> repeated;
+  for (const KernelQuestion& question : questions)
+    repeated.push_back(!seen.insert({Tuner::key_of(question.request), question.tuner != nullptr}).second);
+  return repeated;
+}
 
 }  // namespace
 
@@ -21,16 +27,24 @@ CandidatesAhead::CandidatesAhead(Device& device, const std::vector<KernelQuestio
   adopt_settings_ = device.settings_of_thread();
   first_runs_.emplace(device);
   for (const KernelQuestion& question : questions) {
-    if (question.tuner != nullptr) first_runs_->expect(question.request);
+    if (question.tuner == nullptr) continue;
+    tunes_ = true;
+    first_runs_->expect(question.request);
   }
   work_.emplace(threaded_->planning_threads());
-  for (const KernelQuestion& question : questions) {
-    std::packaged_task<PlannedNode()> task([this, &question] {
-      adopt_settings_();
-      return plan(question);
-    });
-    planned_.push_back(task.get_future());
-    work_->add(std::packaged_task<void()>(std::move(task)));
+  planned_.resize(questions.size());
+  const std::vector<bool> repeated = find_repeated(questions);
+  // What equal work needs is known once it is planned; until then a thread would wait for another.
+  for (const bool are_repeated : {false, true}) {
+    for (size_t place = 0; place < questions.size(); ++place) {
+      if (repeated[place] != are_repeated) continue;
+      std::packaged_task<PlannedNode()> task([this, &question = questions[place], are_repeated] {
+        adopt_settings_();
+        return plan(question, are_repeated);
+      });
+      planned_[place] = task.get_future();
+      work_->add(std::packaged_task<void()>(std::move(task)));
+    }
   }
 }
 
@@ -51,39 +65,44 @@ void CandidatesAhead::wait_for_kernels() {
   threaded_->wait_for_kernels();
 }
 
-PlannedNode CandidatesAhead::plan(const KernelQuestion& question) {
+PlannedNode CandidatesAhead::plan(const KernelQuestion& question, bool is_repeated) {
   PlannedNode planned =
       plan_candidates(question.request, device_, question.tuner != nullptr, question.kernel);
-  if (will_be_timed(question, planned)) {
-    for (WillingCandidate& candidate : planned.willing) make(candidate, question.request);
+  const bool measured =
+      question.tuner != nullptr && question.tuner->measures(question.request, planned.willing);
+  if (measured && !is_repeated) {
+    for (WillingCandidate& candidate : planned.willing) {
+      make(candidate, [this, &request = question.request](Kernel& made) { first_runs_->run(made, request); });
+    }
+  } else if (will_be_taken(question, planned)) {
+    make(planned.willing.front(), [](Kernel&) {});
   }
   return planned;
 }
 
-bool CandidatesAhead::will_be_timed(const KernelQuestion& question, const PlannedNode& planned) {
-  if (question.tuner == nullptr || !question.tuner->measures(question.request, planned.willing)) return false;
-  const std::lock_guard lock(mutex_);
-  return begun_.insert(Tuner::key_of(question.request)).second;
+// What compiles such a kernel would else be waited for when the next one is timed.
+bool CandidatesAhead::will_be_taken(const KernelQuestion& question, const PlannedNode& planned) const {
+  const bool has_choice = question.tuner != nullptr && planned.willing.size() > 1;
+  if (!tunes_ || has_choice || planned.willing.empty()) return false;
+  const bool communicates = question.request.node.schema().operator_class == OperatorClass::communication;
+  const bool expands = question.expands && planned.willing.front().candidate->graph;
+  return !communicates && !expands && (device_.executes() || device_.plans_kernels());
 }
 
-// From now on the candidate's maker gives the kernel that was made, and makes another where that is gone.
-void CandidatesAhead::make(WillingCandidate& candidate, const KernelRequest& request) {
-  const auto made = std::make_shared<MadeKernel>();
-  work_->add(std::packaged_task<void()>([this, made, make = candidate.make, &request] {
-    if (stopped_) return;
-    try {
-      adopt_settings_();
-      made->kernel = make();
-      first_runs_->run(*made->kernel, request);
-    } catch (...) {
-      made->failure = std::current_exception();
-    }
-  }));
-  candidate.make = [made, make = std::move(candidate.make)]() -> std::unique_ptr<Kernel> {
-    if (made->failure != nullptr) std::rethrow_exception(std::exchange(made->failure, nullptr));
-    if (made->kernel != nullptr) return std::move(made->kernel);
-    return make();
-  };
+// From now on the candidate's maker waits for the kernel that is made here, and makes another where that is
+// gone.
+void CandidatesAhead::make(WillingCandidate& candidate, std::function<void(Kernel&)> when_made) {
+  std::packaged_task<std::unique_ptr<Kernel>()> task(
+      [this, make = candidate.make, when_made = std::move(when_made)]() -> std::unique_ptr<Kernel> {
+        if (stopped_) return nullptr;
+        adopt_settings_();
+        std::unique_ptr<Kernel> kernel = make();
+        when_made(*kernel);
+        return kernel;
+      });
+  const auto made = std::make_shared<std::future<std::unique_ptr<Kernel>>>(task.get_future());
+  work_->add(std::packaged_task<void()>(std::move(task)));
+  candidate.make = [made, make = std::move(candidate.make)] { return made->valid() ? made->get() : make(); };
 }
 
 }  // namespace tessera

@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <future>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -29,10 +27,10 @@ struct KernelQuestion {
   bool expands = true;  // the graph of the candidate taken is wanted, where it has one, and not its kernel
 };
 
-// The threads of a device with ThreadedKernels plan all questions in their order, and then make every kernel
-// that the tuner will time: no two nodes of the same work, and none of a node whose result is remembered.
-// Where a kernel's first run loads much, that is done, too. On other devices nothing is done before it is
-// asked for.
+// The threads of a device with ThreadedKernels plan all questions, equal work last, and then make every
+// kernel that the tuner will time: no two nodes of the same work, and none of a node whose result is
+// remembered. Where a kernel's first run loads much, that is done, too. Where there is a tuner they also make
+// the kernels of nodes that leave it no choice. On other devices nothing is done before it is asked for.
 class CandidatesAhead {
  public:
   // Begins. The device and the questions outlive this.
@@ -45,22 +43,21 @@ class CandidatesAhead {
   // To be called once for each question. Throws as plan_candidates(); what making a kernel has thrown its
   // maker throws.
   PlannedNode take(size_t question);
-  // Waits until all kernels that will be timed are made: what makes others would disturb the first. Makers
+  // Waits until all kernels that are made ahead are: what makes others would disturb the first. Makers
   // and the tuner may be used from then on.
   void wait_for_kernels();
 
  private:
-  PlannedNode plan(const KernelQuestion& question);
-  bool will_be_timed(const KernelQuestion& question, const PlannedNode& planned);
-  void make(WillingCandidate& candidate, const KernelRequest& request);
+  PlannedNode plan(const KernelQuestion& question, bool is_repeated);
+  bool will_be_taken(const KernelQuestion& question, const PlannedNode& planned) const;
+  void make(WillingCandidate& candidate, std::function<void(Kernel&)> when_made);
 
   Device& device_;
   const std::vector<KernelQuestion>& questions_;
   ThreadedKernels* const threaded_;  // null where the device has it not
   std::function<void()> adopt_settings_;
+  bool tunes_ = false;  // any of the questions
   std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;             // guards what follows
-  std::set<std::string> begun_;  // work that will be timed, by Tuner::key_of()
   std::vector<std::future<PlannedNode>> planned_;
   std::optional<FirstRuns> first_runs_;
   std::optional<BackgroundWork> work_;

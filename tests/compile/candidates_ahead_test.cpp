@@ -140,8 +140,9 @@ class ListeningDevice : public HostMemoryDevice {
 
 class ThreadedDevice : public ListeningDevice, public ThreadedKernels {
  public:
-  using ListeningDevice::ListeningDevice;
-  unsigned planning_threads() const override { return 3; }
+  explicit ThreadedDevice(std::vector<Offer> offers, unsigned threads = 3)
+      : ListeningDevice(std::move(offers)), threads_(threads) {}
+  unsigned planning_threads() const override { return threads_; }
   void wait_for_kernels() override {
     EXPECT_EQ(events().active, 0);
     events().first_runs_before_waits = events().first_runs.load();
@@ -153,6 +154,9 @@ class ThreadedDevice : public ListeningDevice, public ThreadedKernels {
       events.prepared.insert(std::this_thread::get_id());
     };
   }
+
+ private:
+  unsigned threads_;
 };
 
 // Three works, one of them twice.
@@ -260,10 +264,25 @@ TEST(CandidatesAhead, AreNotMadeWhereTheChoiceIsRemembered) {
   EXPECT_EQ(grown->events().made_elsewhere, 3);
 }
 
-TEST(CandidatesAhead, AreNotMadeWithoutAChoice) {
-  const auto device = std::make_shared<ThreadedDevice>(std::vector<Offer>{{.name = "only"}});
+// What compiles it would else be waited for before the next one is timed.
+TEST(CandidatesAhead, AreMadeBeforeTheFirstIsTimedWhereTheyLeaveNoChoiceToo) {
+  std::vector<Offer> offers = two_offers();
+  for (Offer& offer : offers) offer.node = "b";
+  for (const char* node : {"a", "c", "d"}) offers.push_back({.name = "only", .node = node});
+  const auto device = std::make_shared<ThreadedDevice>(offers);
   compile_on(device, unfused(true));
-  EXPECT_EQ(device->events().made_elsewhere, 0);
+  EXPECT_EQ(device->events().made_before_runs, 3 + 2);
+  EXPECT_EQ(device->events().made_elsewhere, 3 + 2);
+  compile_on(device, unfused(false));
+  EXPECT_EQ(device->events().made_elsewhere, 3 + 2);
+}
+
+TEST(CandidatesAhead, OfEqualWorkArePlannedLast) {
+  const auto device = std::make_shared<ThreadedDevice>(std::vector<Offer>{{.name = "only"}}, 1);
+  const auto executable = compile(*parse_graph(kGraph), device, unfused(false));
+  std::vector<std::string> order;
+  for (const KernelRequest& request : device->requests()) order.push_back(request.node.name());
+  EXPECT_EQ(order, (std::vector<std::string>{"a", "b", "d", "c"}));
 }
 
 TEST(CandidatesAhead, SayInTheirTurnWhatPlanningThrew) {
