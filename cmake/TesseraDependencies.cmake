@@ -51,16 +51,21 @@ if(TESSERA_ENABLE_CUDA)
   find_path(NCCL_INCLUDE_DIR nccl.h PATHS /usr/local/cuda/include)
   file(GLOB CUDNN_FRONTEND_FOLDERS "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/include")
   find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h PATHS ${CUDNN_FRONTEND_FOLDERS})
-  if(TESSERA_NVCC AND CUDA_INCLUDE_DIR AND CUDNN_INCLUDE_DIR AND NCCL_INCLUDE_DIR AND CUDNN_FRONTEND_INCLUDE_DIR)
+  file(GLOB NVJPEG_FOLDERS "${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/nvidia/cu13/include")
+  find_path(NVJPEG_INCLUDE_DIR nvjpeg.h PATHS /usr/local/cuda/include ${NVJPEG_FOLDERS})
+  if(TESSERA_NVCC AND CUDA_INCLUDE_DIR AND CUDNN_INCLUDE_DIR AND NCCL_INCLUDE_DIR AND CUDNN_FRONTEND_INCLUDE_DIR
+     AND NVJPEG_INCLUDE_DIR)
     set(TESSERA_CUDA_FOUND ON)
     add_library(tessera_cuda_headers INTERFACE)
     target_include_directories(tessera_cuda_headers SYSTEM INTERFACE
-      "${CUDA_INCLUDE_DIR}" "${CUDNN_INCLUDE_DIR}" "${NCCL_INCLUDE_DIR}" "${CUDNN_FRONTEND_INCLUDE_DIR}")
+      "${CUDA_INCLUDE_DIR}" "${CUDNN_INCLUDE_DIR}" "${NCCL_INCLUDE_DIR}" "${CUDNN_FRONTEND_INCLUDE_DIR}"
+      "${NVJPEG_INCLUDE_DIR}")
   elseif(NOT TESSERA_ENABLE_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "TESSERA_ENABLE_CUDA is on, but not all was found: nvcc ${TESSERA_NVCC}, "
                         "cublasLt.h ${CUDA_INCLUDE_DIR}, cudnn.h ${CUDNN_INCLUDE_DIR}, "
                         "nccl.h ${NCCL_INCLUDE_DIR}, "
-                        "cudnn_frontend.h ${CUDNN_FRONTEND_INCLUDE_DIR} (tools/setup installs the last)")
+                        "cudnn_frontend.h ${CUDNN_FRONTEND_INCLUDE_DIR}, "
+                        "nvjpeg.h ${NVJPEG_INCLUDE_DIR} (tools/setup installs the last two)")
   endif()
 endif()
 

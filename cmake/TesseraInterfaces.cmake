@@ -147,6 +147,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/base/progress.h
     tessera/base/registry.h
     tessera/compile/device_collectives.h
+    tessera/compile/jpeg_decoding.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
     tessera/device/common/attention_rules.h

@@ -24,7 +24,7 @@ struct EnvironmentVariable {
 constexpr EnvironmentVariable kEnvironment[] = {
     {"TESSERA_PLUGIN_PATH", "folder to load libtessera_<device>.so from, instead of the library's own"},
     {"TESSERA_CUDA_PATH",
-     "folder that is searched first for libcudnn, libcublasLt, libnvrtc, libcudart and libnccl"},
+     "folder that is searched first for libcudnn, libcublasLt, libnvrtc, libcudart, libnccl and libnvjpeg"},
     {"TESSERA_CUDA_CACHE", "folder of the GPU's compiled kernels and plans (default: ~/.cache/tessera/cuda)"},
     {"TESSERA_SYNCHRONIZE",
      "1: each node is waited for, so that a GPU's fault names the node at which it came"},

@@ -17,6 +17,7 @@
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/cudnn/cudnn_graph.h"
 #include "device/cuda/fusion_patterns.h"
+#include "device/cuda/image/jpeg_decoder.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
@@ -177,6 +178,11 @@ std::shared_ptr<void> CudaDevice::allocate_pinned(int64_t bytes) {
   std::shared_ptr<void> memory = context_->allocate_pinned(bytes);
   void* pointer = memory.get();
   return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
+}
+
+std::vector<bool> CudaDevice::decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) {
+  require(executes(), ErrorCode::unsupported, "{} is not there to decode images", context_->traits().model);
+  return context_->part<JpegDecoder>().decode(parts, height, width);
 }
 
 std::optional<int64_t> CudaDevice::free_bytes() const {

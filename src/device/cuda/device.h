@@ -7,6 +7,7 @@
 
 #include "tessera/compile/device.h"
 #include "tessera/compile/device_collectives.h"
+#include "tessera/compile/jpeg_decoding.h"
 #include "tessera/compile/kernel_artifacts.h"
 #include "tessera/compile/threaded_kernels.h"
 
@@ -15,7 +16,11 @@
 
 namespace tessera::cuda {
 
-class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectives, public ArtifactKeeper {
+class CudaDevice : public Device,
+                   public ThreadedKernels,
+                   public DeviceCollectives,
+                   public ArtifactKeeper,
+                   public JpegDecoding {
  public:
   // "" or a number: a GPU of this machine; "rank=3": that of the machine's fourth rank, where ranks share
   // GPUs if there are too few; "plan-h100": a card that is planned for and not there.
@@ -41,6 +46,8 @@ class CudaDevice : public Device, public ThreadedKernels, public DeviceCollectiv
   std::string refusal(const Node& node, const Communicator* group) const override;
   KernelCandidate collective_candidate() const override;
   std::string collective_library() const override;
+
+  std::vector<bool> decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   // As much as cudaMalloc gives, which NVIDIA's libraries are used to: with 64 bytes cuDNN's gradient of a
