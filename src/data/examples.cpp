@@ -74,16 +74,24 @@ struct BatchFields {
     }
   }
 
-  void place(int64_t row, ExampleRow& spans) {
-    spans.resize(tensors.size());
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      auto* bytes = static_cast<std::byte*>(tensors[i].raw());
-      spans[i] = {bytes + static_cast<size_t>(row) * row_bytes[i], row_bytes[i]};
+  std::vector<ExampleRow> rows(int64_t count) {
+    std::vector<ExampleRow> rows(static_cast<size_t>(count));
+    for (size_t row = 0; row < rows.size(); ++row) {
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        auto* bytes = static_cast<std::byte*>(tensors[i].raw());
+        rows[row].emplace_back(bytes + row * row_bytes[i], row_bytes[i]);
+      }
     }
+    return rows;
   }
 };
 
 }  // namespace
+
+void Examples::read_rows(std::span<const int64_t> indices, const RandomView& view,
+                         std::span<const ExampleRow> rows, Device* /*device*/) const {
+  for (size_t i = 0; i < indices.size(); ++i) read(indices[i], view, rows[i]);
+}
 
 void Examples::fill(const ExampleRow& row) const {
   for (const std::span<std::byte> part : row) std::ranges::fill(part, std::byte{0});
@@ -134,15 +142,9 @@ std::unique_ptr<Stream> ExampleBatches::open_into(std::shared_ptr<const BatchMem
     Batch batch = plan->batch(number, partition);
     batch.sizes = sizes[plan->bucket_of(number)];
     BatchFields made(fields, batch.sizes, rows, memory.get());
-    ExampleRow place;
-    for (int64_t row = 0; row < rows; ++row) {
-      made.place(row, place);
-      if (row < std::ssize(batch.indices)) {
-        examples->read(batch.indices[static_cast<size_t>(row)], view, place);
-      } else {
-        examples->fill(place);
-      }
-    }
+    const std::vector<ExampleRow> places = made.rows(rows);
+    examples->read_rows(batch.indices, view, places, memory != nullptr ? &memory->device() : nullptr);
+    for (size_t row = batch.indices.size(); row < places.size(); ++row) examples->fill(places[row]);
     for (size_t i = 0; i < fields.size(); ++i) batch.fields[fields[i].name] = std::move(made.tensors[i]);
     return batch;
   };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/compile/jpeg_decoding.h"
 
 #include "data/batches.h"
 
@@ -23,6 +24,7 @@ class LabeledImages : public Examples {
   LabeledImages(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
       : dataset_(std::move(dataset)),
         random_views_(options.random_views),
+        decode_(options.decode),
         padding_label_(options.padding_label),
         augmenter_(options.augmentation, dataset_->image_shape()) {}
 
@@ -41,8 +43,25 @@ class LabeledImages : public Examples {
     } else {
       dataset_->read(index, image, label);
     }
-    if (label < 0) label = padding_label_;
-    augmenter_.apply(image, view.seed, view.epoch, index);
+    finish(index, view, row);
+  }
+  void read_rows(std::span<const int64_t> indices, const RandomView& view, std::span<const ExampleRow> rows,
+                 Device* device) const override {
+    if (decode_ == DecodePlace::cpu || device == nullptr) {
+      Examples::read_rows(indices, view, rows, device);
+      return;
+    }
+    auto* decoding = device->extension<JpegDecoding>();
+    require(decoding != nullptr, ErrorCode::unsupported,
+            "the device '{}' decodes no images; let the CPU do it (data.decode = \"cpu\")",
+            device->description().name);
+    std::vector<ImageRow> images;
+    for (size_t i = 0; i < indices.size(); ++i)
+      images.push_back({.index = indices[i],
+                        .image = elements_of<uint8_t>(rows[i], kImages),
+                        .label = elements_of<int32_t>(rows[i], kLabels).data()});
+    dataset_->read_rows(images, random_views_ ? &view : nullptr, *decoding);
+    for (size_t i = 0; i < indices.size(); ++i) finish(indices[i], view, rows[i]);
   }
   void fill(const ExampleRow& row) const override {
     Examples::fill(row);
@@ -51,11 +70,19 @@ class LabeledImages : public Examples {
   std::vector<std::string> remarks() const override { return dataset_->remarks(); }
 
  private:
+  // What is done to an example after it was read.
+  void finish(int64_t index, const RandomView& view, const ExampleRow& row) const {
+    int32_t& label = elements_of<int32_t>(row, kLabels).front();
+    if (label < 0) label = padding_label_;
+    augmenter_.apply(elements_of<uint8_t>(row, kImages), view.seed, view.epoch, index);
+  }
+
   static constexpr size_t kImages = 0;
   static constexpr size_t kLabels = 1;
 
   const std::shared_ptr<const Dataset> dataset_;
   const bool random_views_;
+  const DecodePlace decode_;
   const int32_t padding_label_;
   const Augmenter augmenter_;
 };
@@ -67,6 +94,10 @@ std::shared_ptr<const Examples> examples_of(const std::shared_ptr<const Dataset>
 }
 
 }  // namespace
+
+DecodePlace decode_place_of(const std::string& name) {
+  return name == "gpu" ? DecodePlace::gpu : DecodePlace::cpu;
+}
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
     : ExampleBatches(examples_of(dataset, options), batching_of(options)),

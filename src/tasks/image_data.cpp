@@ -32,6 +32,10 @@ class FirstExamples : public data::Dataset {
                    int32_t& label) const override {
     whole_->read_random(index, view, image, label);
   }
+  void read_rows(std::span<const data::ImageRow> rows, const data::RandomView* view,
+                 JpegDecoding& decoding) const override {
+    whole_->read_rows(rows, view, decoding);
+  }
   std::vector<std::string> remarks() const override { return whole_->remarks(); }
 
  private:
@@ -111,6 +115,7 @@ data::LoaderOptions image_loading(const Options& settings) {
           .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
           .prefetch = prefetch.batches,
           .random_views = kind_of(settings).decodes,
+          .decode = data::decode_place_of(settings.get_or<std::string>("data.decode", "cpu")),
           .augmentation = make_augmentation(settings)};
 }
 

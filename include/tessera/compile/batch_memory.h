@@ -19,6 +19,9 @@ class BatchMemory {
  public:
   explicit BatchMemory(std::shared_ptr<Device> device) : pool_(std::make_shared<Pool>(std::move(device))) {}
 
+  // For which the batches are.
+  Device& device() const { return *pool_->device; }
+
   // With undefined contents. Throws Error(out_of_memory).
   Tensor tensor(DataType type, const Shape& shape) const;
 

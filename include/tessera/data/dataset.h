@@ -10,7 +10,18 @@
 #include "tessera/base/tensor.h"
 #include "tessera/data/random_view.h"
 
+namespace tessera {
+class JpegDecoding;
+}
+
 namespace tessera::data {
+
+// Where an example belongs in a batch.
+struct ImageRow {
+  int64_t index = 0;              // of the example
+  std::span<uint8_t> image = {};  // H*W*C bytes
+  int32_t* label = nullptr;
+};
 
 // Labeled images of one shape, channels-last. Reading is const and safe from several threads at once.
 class Dataset {
@@ -29,6 +40,18 @@ class Dataset {
   virtual void read_random(int64_t index, const RandomView& /*view*/, std::span<uint8_t> image,
                            int32_t& label) const {
     read(index, image, label);
+  }
+  // Rows of a batch at once, whose memory is a device's: what its decoder takes is decoded there. As
+  // read_random() where there is a view, and as read() otherwise, but for what the two decoders differ by.
+  virtual void read_rows(std::span<const ImageRow> rows, const RandomView* view,
+                         JpegDecoding& /*decoding*/) const {
+    for (const ImageRow& row : rows) {
+      if (view != nullptr) {
+        read_random(row.index, *view, row.image, *row.label);
+      } else {
+        read(row.index, row.image, *row.label);
+      }
+    }
   }
   // What a report says of the examples that were read so far, a sentence each.
   virtual std::vector<std::string> remarks() const { return {}; }

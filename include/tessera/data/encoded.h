@@ -1,6 +1,7 @@
 // Labeled images in files: folders and tar shards of JPEG, PNG and WebP as data sets.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -108,20 +109,25 @@ class EncodedDataset : public Dataset {
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;
-  // How many samples were broken, and which, where any were.
-  std::vector<std::string> remarks() const override { return broken_.remarks(); }
+  void read_rows(std::span<const ImageRow> rows, const RandomView* view,
+                 JpegDecoding& decoding) const override;
+  // How many samples were broken, and which, where any were; how many of those that a device was to decode
+  // the CPU did.
+  std::vector<std::string> remarks() const override;
 
   const EncodedSamples& samples() const { return *samples_; }
 
  private:
-  template <typename Choose>
-  void read_or_replace(int64_t index, const Choose& choose, std::span<uint8_t> image, int32_t& label) const;
-  template <typename Choose>
-  void decode(int64_t index, const Choose& choose, std::span<uint8_t> image) const;
+  // Of the middle, or of the random view where there is one.
+  DecodeOptions choose_part(int64_t index, const ImageInfo& info, const RandomView* view) const;
+  void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
+  void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
 
   std::shared_ptr<const EncodedSamples> samples_;
   EncodedDatasetOptions options_;
   BrokenRecord broken_;
+  mutable std::atomic<int64_t> wanted_{0};  // of a device
+  mutable std::atomic<int64_t> left_{0};    // of these, decoded by the CPU
 };
 
 }  // namespace tessera::data

@@ -38,6 +38,10 @@ class Examples {
   virtual int64_t bucket_of(int64_t /*index*/) const { return 0; }
   // Writes example `index`, 0 <= index < size(), the same bits for the same arguments.
   virtual void read(int64_t index, const RandomView& view, const ExampleRow& row) const = 0;
+  // Several, the first so many of a batch whose memory is for that device (null: for none): read() of each,
+  // unless the device takes a part of the work.
+  virtual void read_rows(std::span<const int64_t> indices, const RandomView& view,
+                         std::span<const ExampleRow> rows, Device* device) const;
   // What is in rows that only fill a batch: zeros.
   virtual void fill(const ExampleRow& row) const;
   // What a report says of the examples that were read so far, a sentence each.

@@ -35,6 +35,7 @@ struct ImageInfo {
   int64_t bits = 8;         // of a channel
   int64_t orientation = 1;  // of EXIF, 1 to 8: how the stored pixels have to be turned
   bool progressive = false;
+  bool ycbcr = false;  // JPEG: whether color is stored as brightness and two differences
 };
 
 struct ImageLimits {

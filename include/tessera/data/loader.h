@@ -3,12 +3,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "tessera/data/augment.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/examples.h"
 
 namespace tessera::data {
+
+// Where files are decoded.
+enum class DecodePlace : uint8_t {
+  cpu,
+  gpu,  // by the device that the batches are for, as far as its decoder takes them, and else by the CPU
+};
+// By its name in recipes: `cpu` or `gpu`.
+DecodePlace decode_place_of(const std::string& name);
 
 struct LoaderOptions {
   int64_t batch_size = 32;
@@ -19,6 +28,7 @@ struct LoaderOptions {
   int64_t workers = 1;        // threads that prepare batches; 0: Stream::next() prepares them itself
   int64_t prefetch = 4;       // batches at most that are ready or in preparation
   bool random_views = false;  // examples by Dataset::read_random()
+  DecodePlace decode = DecodePlace::cpu;
   AugmentOptions augmentation = {};
 };
 

@@ -3,7 +3,10 @@
 #include "tessera/base/error.h"
 #include "tessera/data/encoded.h"
 
+#include "data/image/device_part.h"
+
 namespace tessera::data {
+
 EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
                                const EncodedDatasetOptions& options)
     : samples_(std::move(samples)),
@@ -21,26 +24,81 @@ EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
 }
 
 void EncodedDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {
-  const auto middle = [&](int64_t, const ImageInfo& info, DecodeOptions& options) {
-    options.crop = center_crop(info.height, info.width, options_.center_share);
-  };
-  read_or_replace(index, middle, image, label);
+  read_or_replace(index, nullptr, image, label);
 }
 
 void EncodedDataset::read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                                  int32_t& label) const {
-  const auto random = [&](int64_t example, const ImageInfo& info, DecodeOptions& options) {
-    options.crop = random_crop(options_.crop, info.height, info.width, view.seed, view.epoch, example);
-    options.mirrored = options_.mirror && random_mirror(view.seed, view.epoch, example);
-  };
-  read_or_replace(index, random, image, label);
+  read_or_replace(index, &view, image, label);
 }
 
-template <typename Choose>
-void EncodedDataset::read_or_replace(int64_t index, const Choose& choose, std::span<uint8_t> image,
+void EncodedDataset::read_rows(std::span<const ImageRow> rows, const RandomView* view,
+                               JpegDecoding& decoding) const {
+  std::vector<std::vector<std::byte>> files(rows.size());  // that the parts point into
+  std::vector<JpegPart> parts;
+  std::vector<size_t> places;
+  std::vector<size_t> left;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::optional<JpegPart> part;
+    try {
+      files[i] = samples_->bytes(rows[i].index);
+      const EncodedImage header(files[i], samples_->name(rows[i].index), options_.limits);
+      part = device_part(header.info(), files[i], choose_part(rows[i].index, header.info(), view));
+    } catch (const Error&) {
+      part.reset();  // the CPU meets the same error, and knows what becomes of such a sample
+    }
+    if (part) {
+      part->pixels = rows[i].image.data();
+      parts.push_back(*part);
+      places.push_back(i);
+    } else {
+      left.push_back(i);
+    }
+  }
+  const std::vector<bool> decoded =
+      decoding.decode_jpegs(parts, options_.image_shape[0], options_.image_shape[1]);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const ImageRow& row = rows[places[i]];
+    if (decoded[i]) {
+      *row.label = samples_->label(row.index);
+    } else {
+      left.push_back(places[i]);
+    }
+  }
+  for (const size_t place : left)
+    read_or_replace(rows[place].index, view, rows[place].image, *rows[place].label);
+  wanted_ += std::ssize(rows);
+  left_ += std::ssize(left);
+}
+
+std::vector<std::string> EncodedDataset::remarks() const {
+  std::vector<std::string> remarks = broken_.remarks();
+  if (left_ > 0)
+    remarks.push_back(
+        fmt::format("{} of {} images were decoded by the CPU, since the device's decoder does not take them",
+                    left_.load(), wanted_.load()));
+  return remarks;
+}
+
+DecodeOptions EncodedDataset::choose_part(int64_t index, const ImageInfo& info,
+                                          const RandomView* view) const {
+  DecodeOptions options{.height = options_.image_shape[0],
+                        .width = options_.image_shape[1],
+                        .channels = options_.image_shape[2],
+                        .filter = options_.filter};
+  if (view == nullptr) {
+    options.crop = center_crop(info.height, info.width, options_.center_share);
+  } else {
+    options.crop = random_crop(options_.crop, info.height, info.width, view->seed, view->epoch, index);
+    options.mirrored = options_.mirror && random_mirror(view->seed, view->epoch, index);
+  }
+  return options;
+}
+
+void EncodedDataset::read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image,
                                      int32_t& label) const {
   const bool is_there = broken_.read(index, [&](int64_t candidate) {
-    decode(candidate, choose, image);
+    decode(candidate, view, image);
     label = samples_->label(candidate);
   });
   if (is_there) return;
@@ -48,16 +106,10 @@ void EncodedDataset::read_or_replace(int64_t index, const Choose& choose, std::s
   label = -1;
 }
 
-template <typename Choose>
-void EncodedDataset::decode(int64_t index, const Choose& choose, std::span<uint8_t> image) const {
+void EncodedDataset::decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const {
   const std::vector<std::byte> bytes = samples_->bytes(index);
   EncodedImage encoded(bytes, samples_->name(index), options_.limits);
-  DecodeOptions options{.height = options_.image_shape[0],
-                        .width = options_.image_shape[1],
-                        .channels = options_.image_shape[2],
-                        .filter = options_.filter};
-  choose(index, encoded.info(), options);
-  encoded.decode(options, image);
+  encoded.decode(choose_part(index, encoded.info(), view), image);
 }
 
 }  // namespace tessera::data

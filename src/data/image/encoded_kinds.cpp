@@ -61,6 +61,12 @@ std::vector<Option> encoded_options() {
        .documentation = "How a part becomes an image of `image_size`; all but `nearest` with antialiasing",
        .choices = {"nearest", "area", "bilinear", "bicubic"}},
       broken_samples_option(),
+      {.key = "decode",
+       .value = std::string("cpu"),
+       .documentation =
+           "What decodes JPEG files: `cpu`, or `gpu`, which leaves to the CPU what its decoder does "
+           "not take; its pixels differ by a few gray levels",
+       .choices = {"cpu", "gpu"}},
   };
 }
 

@@ -125,6 +125,7 @@ class JpegDecoder : public EncodedImage::Decoder {
     info.channels = jpeg_.num_components;
     info.bits = jpeg_.data_precision;
     info.progressive = jpeg_.progressive_mode != 0;
+    info.ycbcr = jpeg_.jpeg_color_space == JCS_YCbCr;
     int64_t orientation = 1;
     for (jpeg_saved_marker_ptr marker = jpeg_.marker_list; marker != nullptr; marker = marker->next) {
       const std::string_view text(reinterpret_cast<const char*>(marker->data), marker->data_length);

@@ -4,15 +4,6 @@
 #include <utility>
 
 namespace tessera::data {
-namespace {
-
-// An orientation is a mirroring of rows, one of columns, and then an exchange of both, of the stored image
-// (EXIF 2.32, 4.6.4).
-struct Turn {
-  bool from_bottom = false;
-  bool from_right = false;
-  bool transposed = false;
-};
 
 Turn turn_of(int64_t orientation) {
   constexpr Turn kTurns[] = {{},
@@ -25,8 +16,6 @@ Turn turn_of(int64_t orientation) {
                              {.from_right = true, .transposed = true}};
   return kTurns[orientation - 1];
 }
-
-}  // namespace
 
 Rectangle stored_part(const Rectangle& upright, int64_t orientation, int64_t stored_height,
                       int64_t stored_width) {
