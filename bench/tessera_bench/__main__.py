@@ -13,7 +13,7 @@ one JSON line per case to bench/results/. The exit status is 1 when ours or a pe
 """
 
 
-PEERS = cases.INFERENCE + (cases.RESIDENT,) + cases.PIPELINES
+PEERS = cases.INFERENCE + (cases.RESIDENT,) + cases.GPU_PIPELINES
 BUSY = 0.1  # Of all cores, before a case starts.
 
 
@@ -67,7 +67,7 @@ def main(arguments=None):
         parser.error(f"no case is called '{error.args[0]}'; bench/compare --list shows them")
     if any(name in options.peers and name != cases.RESIDENT for case in chosen for name in case.peers):
         peer.ensure_environment(options.python)
-    if any(case.photographs for case in chosen):
+    if any(case.photographs or case.files for case in chosen):
         photographs.ensure(options.photographs, options.python)
     for case in chosen:
         if case.onnx or "onnxruntime" in set(case.peers) & set(options.peers):

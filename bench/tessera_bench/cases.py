@@ -7,6 +7,7 @@ TORCH = ("torch-eager", "torch-compile")
 INFERENCE = TORCH + ("onnxruntime",)
 RESIDENT = "resident"  # ours without a loader
 PIPELINES = ("torchvision", "dali")  # that make batches of photographs
+GPU_PIPELINES = ("torchvision-gpu", "torchvision", "dali")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Case:
     learning_rate: float = 1e-4
     deterministic: bool = True  # of Tessera; PyTorch's kernels on a GPU are not unless it is asked
     loader: int = 0  # threads of Tessera's loader, from which each step takes a batch of its own; 0: images lie on the device
+    files: bool = False  # the loader's images are photographs that the GPU decodes
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
     onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
@@ -68,6 +70,18 @@ def loaded(model, batch, device, precision):
     )
 
 
+def loaded_from_files(model, batch, device, precision):
+    """The same fed with photographs, which the GPU decodes."""
+    return dataclasses.replace(
+        loaded(model, batch, device, precision),
+        name=f"{device}/{model}-train-b{batch}-{precision}-jpeg",
+        loader=16,
+        files=True,
+        goals=((RESIDENT, 0.97),),
+        summary=f"{model}, training step fed with JPEG files that the GPU decodes, batch {batch}, {precision}, samples/s",
+    )
+
+
 def from_file(model, batch):
     """A network of torchvision in the ONNX format."""
     return dataclasses.replace(
@@ -91,6 +105,20 @@ def pipeline(threads, **goals):
         peers=PIPELINES,
         goals=tuple(goals.items()),
         summary=f"photographs of 500x375, decode, random-resized crop to 224, mirror, normalize, images/s {clock}",
+    )
+
+
+def gpu_pipeline():
+    """From JPEG files to batches of bytes on the GPU; the peers of the CPU alone leave theirs there."""
+    return Case(
+        name="data/gpu-jpeg224",
+        kind="throughput",
+        device="cuda",
+        batch=256,
+        photographs=True,
+        peers=GPU_PIPELINES,
+        goals=(("torchvision", 3.0),),
+        summary="photographs of 500x375 decoded by the GPU, random-resized crop to 224, mirror, images/s by the clock",
     )
 
 
@@ -126,6 +154,8 @@ CASES = (
     loaded("resnet50", 32, "cpu", "fp32"),
     pipeline(1, torchvision=1.6, dali=1.2),
     pipeline(2, torchvision=1.6, dali=1.2),
+    loaded_from_files("resnet50", 256, "cuda", "fp16"),
+    gpu_pipeline(),
     Case(
         name="cpu/resnet50-compile",
         kind="compile",

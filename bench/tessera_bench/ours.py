@@ -15,7 +15,7 @@ PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
     "{program} bench {model} --batch {batch} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
-DATA = "{program} data bench {photographs} --batch {batch} --threads {threads} --normalize --json --iterations {iterations} --warmup {warmup}"
+DATA = "{program} data bench {photographs} --batch {batch} --threads {threads} {arrival} --json --iterations {iterations} --warmup {warmup}"
 CHECK = "{program} bench {model} --batch {batch} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
 
 
@@ -88,7 +88,9 @@ class Ours:
             "model": shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch))) if self.case.onnx else self.case.model,
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
-            "loader": f"--loader {self.case.loader}" if self.case.loader else "",
+            "loader": self.loader(),
+            # What a GPU's network does by itself is none of the pipeline's work.
+            "arrival": "--device cuda" if self.case.device == "cuda" else "--normalize",
             "nondeterministic": "" if self.case.deterministic else "--nondeterministic",
             "recompute": "--recompute" if self.case.recompute else "",
             "device": self.case.device,
@@ -97,6 +99,12 @@ class Ours:
             "precision": self.case.precision,
         }
         return shlex.split(template.format(**fields))
+
+    def loader(self):
+        if not self.case.loader:
+            return ""
+        folder = f" --files {shlex.quote(str(self.options.photographs))}" if self.case.files else ""
+        return f"--loader {self.case.loader}{folder}"
 
     def run(self, iterations):
         template = DATA if self.case.photographs else self.options.bench_command

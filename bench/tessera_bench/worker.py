@@ -11,7 +11,7 @@ import pathlib
 import sys
 import time
 
-MODULES = {"torch-eager": "torch_peer", "torch-compile": "torch_peer", "onnxruntime": "onnx_peer", "torchvision": "torchvision_peer", "dali": "dali_peer"}
+MODULES = {"torch-eager": "torch_peer", "torch-compile": "torch_peer", "onnxruntime": "onnx_peer", "torchvision": "torchvision_peer", "torchvision-gpu": "torchvision_gpu_peer", "dali": "dali_peer"}
 
 
 def status_bytes(field):

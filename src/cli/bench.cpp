@@ -150,6 +150,11 @@ void add_bench(CLI::App* command) {
           ->check(CLI::Range(1, 256))
           ->needs("--train");
   command
+      ->add_option("--files", arguments->model.loader_files,
+                   "Of a network by name: a folder of files that the loader reads, which the device decodes "
+                   "as far as it can; otherwise its samples are synthetic")
+      ->needs(loader);
+  command
       ->add_option(
           "--local-steps", arguments->model.local_steps,
           "Of several ranks: how many steps each trains by itself before all average; an iteration is as "

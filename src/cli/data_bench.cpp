@@ -7,10 +7,13 @@
 
 #include "tessera/base/clock.h"
 #include "tessera/base/error.h"
+#include "tessera/compile/batch_memory.h"
+#include "tessera/compile/device.h"
 #include "tessera/data/loader.h"
 
 #include "cli/data_commands.h"
 #include "cli/data_parts.h"
+#include "cli/data_repeated.h"
 #include "cli/json.h"
 
 namespace tessera::cli {
@@ -25,6 +28,34 @@ struct BenchArguments {
   int64_t warmup = 1;
   bool normalize = false;
   bool json = false;
+  std::string device;  // that decodes, and on which batches arrive; "": none
+};
+
+// Where the images of batches arrive.
+class Arrival {
+ public:
+  explicit Arrival(const std::string& device) {
+    if (device.empty()) return;
+    device_ = Device::open(device);
+    memory_ = std::make_shared<const BatchMemory>(device_);
+    queue_ = device_->queue();
+  }
+  // Null: in any memory of the host.
+  const std::shared_ptr<const BatchMemory>& memory() const { return memory_; }
+  // Is there when it returns.
+  void take(const Tensor& images) {
+    if (queue_ == nullptr) return;
+    if (buffer_ == nullptr) buffer_ = queue_->input_buffer(static_cast<int64_t>(images.bytes()));
+    buffer_->load(images.owner());
+    buffer_->show();
+    queue_->synchronize();
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const BatchMemory> memory_;
+  std::shared_ptr<Queue> queue_;
+  std::unique_ptr<InputBuffer> buffer_;
 };
 
 // Mean and deviation of ImageNet's channels, times 255.
@@ -92,27 +123,26 @@ struct BatchTimes {
 };
 BatchTimes measure_batches(const std::shared_ptr<const data::EncodedSamples>& samples,
                            const BenchArguments& arguments) {
+  const int64_t batches = arguments.iterations + arguments.warmup;
   const auto dataset = std::make_shared<data::EncodedDataset>(
-      samples,
+      std::make_shared<const RepeatedSamples>(samples, batches * arguments.batch),
       data::EncodedDatasetOptions{.image_shape = {arguments.size, arguments.size, 3}, .mirror = true});
-  const data::Loader loader(dataset, {.batch_size = arguments.batch,
-                                      .workers = arguments.threads == 1 ? 0 : arguments.threads,
-                                      .random_views = true});
+  const data::Loader loader(
+      dataset, {.batch_size = arguments.batch,
+                .workers = arguments.threads == 1 ? 0 : arguments.threads,
+                .random_views = true,
+                .decode = arguments.device.empty() ? data::DecodePlace::cpu : data::DecodePlace::gpu});
+  Arrival arrival(arguments.device);
   BatchTimes times;
   std::vector<float> normalized;
-  int64_t epoch = 0;
-  auto stream = loader.open({});
-  int64_t left = arguments.iterations + arguments.warmup;
-  while (left > 0) {
+  const auto stream = loader.open_into(arrival.memory(), {});
+  for (int64_t number = 0; number < batches; ++number) {
     const double begin = processor_seconds();
     const auto begin_clock = Clock::now();
-    std::optional<data::Batch> batch = stream->next();
-    if (!batch.has_value()) {
-      stream = loader.open({.epoch = ++epoch});
-      continue;
-    }
-    if (arguments.normalize) normalize(batch->fields.at("images"), normalized);
-    if (left-- > arguments.iterations) continue;
+    const data::Batch batch = *stream->next();
+    arrival.take(batch.fields.at("images"));
+    if (arguments.normalize) normalize(batch.fields.at("images"), normalized);
+    if (number < arguments.warmup) continue;
     times.processor.push_back(1e3 * (processor_seconds() - begin));
     times.clock.push_back(1e3 * seconds_since(begin_clock));
   }
@@ -174,6 +204,8 @@ void add_bench(CLI::App* command) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--normalize", arguments->normalize,
                     "Also scale and normalize on the processor, which a network does by itself");
+  command->add_option("--device", arguments->device,
+                      "A GPU that decodes what its decoder takes, and to which batches are brought");
   command->add_flag("--json", arguments->json,
                     "Print milliseconds of each batch, images/s of each stage, and what limits");
   command->callback([arguments] { run_bench(*arguments); });

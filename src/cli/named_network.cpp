@@ -3,24 +3,44 @@
 #include <memory>
 
 #include "tessera/base/error.h"
+#include "tessera/compile/jpeg_decoding.h"
+#include "tessera/data/encoded.h"
 #include "tessera/data/loader.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 
+#include "cli/data_repeated.h"
 #include "cli/endless_batches.h"
 #include "cli/subject.h"
 
 namespace tessera::cli {
 namespace {
 
-// Synthetic images as a training reads them: as bytes.
-std::shared_ptr<const data::Source> synthetic_images(const models::ClassifierOptions& options,
-                                                     const ModelArguments& arguments) {
-  constexpr int64_t kBatches = 1024;
-  const auto dataset = std::make_shared<data::SyntheticDataset>(
-      data::SyntheticOptions{.size = kBatches * arguments.batch,
-                             .image_shape = {options.image_size, options.image_size, options.channels},
-                             .classes = options.classes});
+constexpr int64_t kBatches = 1024;  // of an epoch
+
+// The files of a folder, decoded by the device where it can.
+std::shared_ptr<const data::Source> images_of_files(const Shape& image_shape, const ModelArguments& arguments,
+                                                    const std::shared_ptr<Device>& device) {
+  const auto samples = std::make_shared<const RepeatedSamples>(
+      data::open_samples(arguments.loader_files, {.test_share = 0}), kBatches * arguments.batch);
+  const auto dataset = std::make_shared<data::EncodedDataset>(
+      samples, data::EncodedDatasetOptions{.image_shape = image_shape, .mirror = true});
+  const bool decodes = device->extension<JpegDecoding>() != nullptr;
+  return std::make_shared<data::Loader>(
+      dataset, data::LoaderOptions{.batch_size = arguments.batch,
+                                   .workers = arguments.loader_workers,
+                                   .random_views = true,
+                                   .decode = decodes ? data::DecodePlace::gpu : data::DecodePlace::cpu});
+}
+
+// Images as a training reads them: as bytes.
+std::shared_ptr<const data::Source> images_of(const models::ClassifierOptions& options,
+                                              const ModelArguments& arguments,
+                                              const std::shared_ptr<Device>& device) {
+  const Shape image_shape{options.image_size, options.image_size, options.channels};
+  if (!arguments.loader_files.empty()) return images_of_files(image_shape, arguments, device);
+  const auto dataset = std::make_shared<data::SyntheticDataset>(data::SyntheticOptions{
+      .size = kBatches * arguments.batch, .image_shape = image_shape, .classes = options.classes});
   return std::make_shared<data::Loader>(dataset,
                                         data::LoaderOptions{.batch_size = arguments.batch,
                                                             .workers = arguments.loader_workers,
@@ -69,7 +89,7 @@ class NamedNetwork : public Subject {
 
   std::function<Feeds()> loader(const CompiledModel& compiled) const override {
     const auto images = std::make_shared<EndlessBatches>(
-        arguments().model, synthetic_images(network_.options, arguments()), data::Partition{},
+        arguments().model, images_of(network_.options, arguments(), compiled.device), data::Partition{},
         SymbolBindings{{"batch", arguments().batch}}, compiled.device);
     return [images, &graph = *compiled.step.graph] { return images->next(graph); };
   }
@@ -99,6 +119,10 @@ void refuse_network_options(const ModelArguments& arguments) {
   require(arguments.network.image_size == 0 && arguments.network.classes == 0, ErrorCode::invalid_argument,
           "--image-size and --classes are of networks by name, and '{}' is none (of a recipe: --set "
           "data.image_size=... and the like)",
+          arguments.model);
+  require(arguments.loader_files.empty(), ErrorCode::invalid_argument,
+          "--files is for networks by name, and '{}' is none (of a recipe: --set data.path=... and "
+          "data.decode=gpu)",
           arguments.model);
 }
 
