@@ -47,8 +47,8 @@ data::SoundExampleOptions example_options(const Options& settings, data::Split s
 }
 
 std::shared_ptr<const data::EncodedSamples> open_sounds(const Options& settings, data::Split split) {
-  auto samples = data::open_sound_folder(settings.text("data.path"),
-                                         {.split = split, .test_share = settings.real("data.test_share")});
+  auto samples = data::open_labeled_sounds(settings.text("data.path"),
+                                           {.split = split, .test_share = settings.real("data.test_share")});
   const auto found = std::ssize(samples->class_names());
   const int64_t classes = settings.integer("model.classes");
   require(found <= classes, ErrorCode::invalid_argument,
@@ -195,8 +195,8 @@ std::vector<Option> data_options() {
   const data::SoundExampleOptions usual;
   return {
       path_option(
-          "Folder of the sounds: a folder for each class, with files ending in .wav, .flac or .ogg; its "
-          "parts `train` and `val` (or `validation`, `test`), if it has them"),
+          "Folder of the sounds: a folder for each class, with files ending in .wav, .flac or .ogg, or tar "
+          "shards of such; its parts `train` and `val` (or `validation`, `test`), if it has them"),
       {.key = "test_share",
        .value = 0.1,
        .documentation = "Of each class, evenly spread, not trained on, where the folder has no such parts",
