@@ -12,6 +12,7 @@ namespace {
 BatchOptions batching_of(const LoaderOptions& options) {
   return {.batch_size = options.batch_size,
           .shuffle = options.shuffle,
+          .balanced = options.balanced,
           .drop_last = options.drop_last,
           .seed = options.seed,
           .workers = options.workers,
@@ -33,6 +34,7 @@ class LabeledImages : public Examples {
     return {{"images", {DataType::uint8, {batch, image[0], image[1], image[2]}}},
             {"labels", {DataType::int32, {batch}}}};
   }
+  int32_t class_of(int64_t index) const override { return dataset_->label(index); }
   void read(int64_t index, const RandomView& view, const ExampleRow& row) const override {
     const auto image = elements_of<uint8_t>(row, kImages);
     int32_t& label = elements_of<int32_t>(row, kLabels).front();

@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/data/registry.h"
 
+#include "tasks/balanced.h"
 #include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 
@@ -25,6 +26,7 @@ class FirstExamples : public data::Dataset {
   int64_t size() const override { return size_; }
   const Shape& image_shape() const override { return whole_->image_shape(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  int32_t label(int64_t index) const override { return whole_->label(index); }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
     whole_->read(index, image, label);
   }
@@ -107,6 +109,7 @@ data::LoaderOptions image_loading(const Options& settings) {
   const Prefetch prefetch = prefetch_of(settings);
   return {.batch_size = settings.integer("train.batch"),
           .shuffle = settings.boolean("data.shuffle"),
+          .balanced = settings.boolean("data.balanced"),
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
           .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
           .prefetch = prefetch.batches,
@@ -116,6 +119,7 @@ data::LoaderOptions image_loading(const Options& settings) {
 
 data::LoaderOptions without_randomness(data::LoaderOptions loading) {
   loading.shuffle = false;
+  loading.balanced = false;
   loading.drop_last = false;
   loading.random_views = false;
   loading.augmentation = {};
@@ -124,6 +128,7 @@ data::LoaderOptions without_randomness(data::LoaderOptions loading) {
 
 std::vector<Contradiction> check_image_data(const Options& settings) {
   std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
+  check_balanced(settings, found);
   const auto hold = [&](bool rule, std::vector<std::string> keys, const std::string& message) {
     if (!rule) found.push_back({std::move(keys), message});
   };
@@ -159,6 +164,7 @@ train::OptionSection image_data_options() {
        .value = true,
        .documentation = "Whether each epoch visits the training images in a new order",
        .resuming = Resuming::fixed},
+      balanced_option("images"),
       {.key = "flip",
        .value = false,
        .documentation = "Mirror a training image left to right with probability 1/2"},

@@ -41,6 +41,18 @@ class TasksTest(ProgramTest):
             self.assertEqual(tensors[0], tensors[1], name)
             self.assertIn(f"test_{number}", json.loads((stopped / "summary.json").read_text()))
 
+    def test_balanced_rows_resume_to_the_same_bytes(self):
+        balanced = ("--set", "data.balanced=true")
+        straight = self.train_recipe("flights", "straight", *balanced)
+        stopped = self.train_recipe("flights", "stopped", *balanced, "--max-steps", 3)
+        self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+        others = self.train_recipe("flights", "others")
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (straight, stopped, others)]
+        self.assertEqual(tensors[0], tensors[1])
+        self.assertNotEqual(tensors[0], tensors[2])
+        self.refuses(["train", ROOT / "recipes/flights.toml", "--out", self.root / "run", *balanced,
+                      "--set", "data.shuffle=false"], 2, "'data.balanced'", "random order")
+
     def test_arrays_of_numpy_are_a_table(self):
         source = random.Random(1)
         hours = [source.randrange(24) for _ in range(600)]

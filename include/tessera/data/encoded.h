@@ -111,6 +111,7 @@ class EncodedDataset : public Dataset {
   int64_t size() const override { return samples_->size(); }
   const Shape& image_shape() const override { return options_.image_shape; }
   const std::vector<std::string>& class_names() const override { return samples_->class_names(); }
+  int32_t label(int64_t index) const override { return samples_->label(index); }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;

@@ -13,6 +13,7 @@ namespace tessera::data {
 struct LoaderOptions {
   int64_t batch_size = 32;
   bool shuffle = true;    // anew in every epoch; otherwise in the data set's order
+  bool balanced = false;  // images of each class equally often, as BatchOptions says
   bool drop_last = true;  // leave out the last, incomplete batch; otherwise it is padded
   int32_t padding_label = -1;
   uint64_t seed = 0;          // of the order and the augmentation

@@ -64,6 +64,7 @@ class SoundExamples : public Examples {
   std::vector<Field> fields() const override;
   std::vector<SymbolBindings> buckets() const override;
   int64_t bucket_of(int64_t index) const override;
+  int32_t class_of(int64_t index) const override { return samples_->label(index); }
   void read(int64_t index, const RandomView& view, const ExampleRow& row) const override;
   void fill(const ExampleRow& row) const override;
   std::vector<std::string> remarks() const override;
