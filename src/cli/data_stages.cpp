@@ -82,11 +82,8 @@ std::shared_ptr<const data::Source> image_batches(EncodedSamples samples, const 
   auto dataset = std::make_shared<data::EncodedDataset>(
       std::move(samples),
       data::EncodedDatasetOptions{.image_shape = {arguments.size, arguments.size, 3}, .mirror = true});
-  const data::BatchOptions batching = batching_of(arguments);
-  return std::make_shared<data::Loader>(
-      std::move(dataset),
-      data::LoaderOptions{
-          .batch_size = batching.batch_size, .workers = batching.workers, .random_views = true});
+  return std::make_shared<data::Loader>(std::move(dataset), batching_of(arguments),
+                                        data::ImageExampleOptions{.random_views = true});
 }
 
 std::shared_ptr<const data::Source> sound_batches(EncodedSamples samples, const BenchArguments& arguments) {

@@ -21,10 +21,9 @@ std::shared_ptr<const data::Source> synthetic_images(const models::ClassifierOpt
       data::SyntheticOptions{.size = kBatches * arguments.batch,
                              .image_shape = {options.image_size, options.image_size, options.channels},
                              .classes = options.classes});
-  return std::make_shared<data::Loader>(dataset,
-                                        data::LoaderOptions{.batch_size = arguments.batch,
-                                                            .workers = arguments.loader_workers,
-                                                            .augmentation = {.horizontal_flip = true}});
+  return std::make_shared<data::Loader>(
+      dataset, data::BatchOptions{.batch_size = arguments.batch, .workers = arguments.loader_workers},
+      data::ImageExampleOptions{.augmentation = {.horizontal_flip = true}});
 }
 
 class NamedNetwork : public Subject {

@@ -9,19 +9,9 @@
 namespace tessera::data {
 namespace {
 
-BatchOptions batching_of(const LoaderOptions& options) {
-  return {.batch_size = options.batch_size,
-          .shuffle = options.shuffle,
-          .balanced = options.balanced,
-          .drop_last = options.drop_last,
-          .seed = options.seed,
-          .workers = options.workers,
-          .prefetch = options.prefetch};
-}
-
 class LabeledImages : public Examples {
  public:
-  LabeledImages(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+  LabeledImages(std::shared_ptr<const Dataset> dataset, const ImageExampleOptions& options)
       : dataset_(std::move(dataset)),
         random_views_(options.random_views),
         padding_label_(options.padding_label),
@@ -63,16 +53,15 @@ class LabeledImages : public Examples {
 };
 
 std::shared_ptr<const Examples> examples_of(const std::shared_ptr<const Dataset>& dataset,
-                                            const LoaderOptions& options) {
+                                            const ImageExampleOptions& options) {
   require(dataset != nullptr, ErrorCode::invalid_argument, "a loader needs a data set");
   return std::make_shared<const LabeledImages>(dataset, options);
 }
 
 }  // namespace
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : ExampleBatches(examples_of(dataset, options), batching_of(options)),
-      dataset_(std::move(dataset)),
-      options_(options) {}
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchOptions& batching,
+               const ImageExampleOptions& images)
+    : ExampleBatches(examples_of(dataset, images), batching), dataset_(std::move(dataset)) {}
 
 }  // namespace tessera::data

@@ -68,6 +68,16 @@ int64_t image_workers(const Options& settings) {
   return settings.get_or<int64_t>("data.workers", kind_of(settings).decodes ? cores : 1);
 }
 
+data::BatchOptions batching_of(const Options& settings) {
+  const Prefetch prefetch = prefetch_of(settings);
+  return {.batch_size = settings.integer("train.batch"),
+          .shuffle = settings.boolean("data.shuffle"),
+          .balanced = settings.boolean("data.balanced"),
+          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+          .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
+          .prefetch = prefetch.batches};
+}
+
 data::ImageSetRequest image_request(const Options& settings, data::Split split) {
   const int64_t size = settings.integer("data.image_size");
   return {.split = split,
@@ -105,25 +115,21 @@ nn::ImageInput image_input(const Options& settings) {
   return {.mean = to_floats(settings.reals("data.mean")), .deviation = to_floats(settings.reals("data.std"))};
 }
 
-data::LoaderOptions image_loading(const Options& settings) {
-  const Prefetch prefetch = prefetch_of(settings);
-  return {.batch_size = settings.integer("train.batch"),
-          .shuffle = settings.boolean("data.shuffle"),
-          .balanced = settings.boolean("data.balanced"),
-          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
-          .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
-          .prefetch = prefetch.batches,
-          .random_views = kind_of(settings).decodes,
-          .augmentation = make_augmentation(settings)};
+std::shared_ptr<const data::Source> training_images(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings) {
+  return std::make_shared<data::Loader>(
+      std::move(images), batching_of(settings),
+      data::ImageExampleOptions{.random_views = kind_of(settings).decodes,
+                                .augmentation = make_augmentation(settings)});
 }
 
-data::LoaderOptions without_randomness(data::LoaderOptions loading) {
-  loading.shuffle = false;
-  loading.balanced = false;
-  loading.drop_last = false;
-  loading.random_views = false;
-  loading.augmentation = {};
-  return loading;
+std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings) {
+  data::BatchOptions in_order = batching_of(settings);
+  in_order.shuffle = false;
+  in_order.balanced = false;
+  in_order.drop_last = false;
+  return std::make_shared<data::Loader>(std::move(images), in_order);
 }
 
 std::vector<Contradiction> check_image_data(const Options& settings) {

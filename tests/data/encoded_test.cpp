@@ -180,7 +180,8 @@ TEST(EncodedDataset, GivesUpWhereNothingCanBeRead) {
 
 Loader loader_of(std::shared_ptr<const Dataset> dataset, int64_t workers) {
   return {std::move(dataset),
-          {.batch_size = 4, .drop_last = false, .seed = 9, .workers = workers, .random_views = true}};
+          {.batch_size = 4, .drop_last = false, .seed = 9, .workers = workers},
+          {.random_views = true}};
 }
 
 void expect_same_batches(Stream& a, Stream& b) {

@@ -69,6 +69,7 @@ class ExampleBatches : public Source {
   ExampleBatches(std::shared_ptr<const Examples> examples, const BatchOptions& options);
 
   const Examples& examples() const { return *examples_; }
+  const BatchOptions& options() const { return options_; }
 
   std::vector<Field> fields() const override { return examples_->fields(); }
   std::vector<SymbolBindings> sizes() const override;
