@@ -21,7 +21,8 @@ void pack_part(const DataPart& part, const std::filesystem::path& out, int64_t s
           "{}: holds annotated images; shards are of sounds, or of images with one class each",
           part.folder.string());
   int64_t samples = 0;
-  data::PackOptions options{.shard_bytes = shard_bytes, .stop = &stop_flag()};
+  data::PackOptions options{
+      .shard_bytes = shard_bytes, .unknown_ending = part.sounds ? "wav" : "jpg", .stop = &stop_flag()};
   options.on_shard = [&](const data::PackedShard& shard) {
     samples += shard.samples;
     fmt::print("{}: {} {}, {}; {} of {}\n", (out / shard.name).string(), shard.samples, part.plural(),

@@ -69,14 +69,16 @@ class SoundsTest(ProgramTest):
 
     def test_shards_hold_what_their_folder_held(self):
         shards = self.root / "shards"
+        (self.sounds / "low/broken.wav").write_bytes(b"RIFF")
         told = self.call("data", "pack", self.sounds, "-o", shards)
-        self.assertIn("60 sounds of 2 classes", told)
+        self.assertIn("61 sounds of 2 classes", told)
         self.assertIn("1 of them from before", self.call("data", "pack", self.sounds, "-o", shards))
         before, after = (json.loads(self.call("data", "inspect", folder, "--json"))["all"] for folder in (self.sounds, shards))
+        self.assertEqual([len(found.pop("broken")) for found in (before, after)], [1, 1])
         self.assertEqual(before, after)
         recipe = self.root / "sounds.toml"
         recipe.write_text(RECIPE.format(path=shards))
-        self.call("train", recipe, "--out", self.root / "run", "--quiet", "--set", "train.epochs=1")
+        self.call("train", recipe, "--out", self.root / "run", "--quiet", "--set", "train.epochs=1", "--set", "data.broken=skip")
         archive = shards / "shard-000000.tar"
         archive.write_bytes(archive.read_bytes()[:-1] + b"x")
         self.assertIn("checksum", self.call("data", "inspect", shards))

@@ -1,5 +1,7 @@
 #include "tessera/data/transcripts.h"
 
+#include <atomic>
+
 #include <gtest/gtest.h>
 
 #include "tessera/base/file.h"
@@ -139,6 +141,25 @@ TEST(Transcripts, OfListsTellHowLongSoundsAre) {
   EXPECT_EQ(examples.bucket_of(1), 0);
 }
 
+// The same samples, and how often one was read.
+class CountedReads : public EncodedSamples {
+ public:
+  explicit CountedReads(std::shared_ptr<const EncodedSamples> samples) : samples_(std::move(samples)) {}
+  int64_t size() const override { return samples_->size(); }
+  int32_t label(int64_t index) const override { return samples_->label(index); }
+  std::string name(int64_t index) const override { return samples_->name(index); }
+  const std::vector<std::string>& class_names() const override { return samples_->class_names(); }
+  std::vector<std::byte> bytes(int64_t index) const override {
+    ++reads;
+    return samples_->bytes(index);
+  }
+  std::optional<double> seconds(int64_t index) const override { return samples_->seconds(index); }
+  mutable std::atomic<int64_t> reads{0};
+
+ private:
+  std::shared_ptr<const EncodedSamples> samples_;
+};
+
 class SoundShards : public ::testing::Test {
  protected:
   SoundShards() {
@@ -170,6 +191,27 @@ TEST_F(SoundShards, HoldTheTranscriptsOfSounds) {
   write_file(folder_ / "sounds/a.txt", "another");
   EXPECT_ERROR(pack_shards(*open_sounds(folder_ / "sounds", kAll), folder_ / "shards"), kInvalid,
                "other samples");
+}
+
+// Rows of several lengths are those of the folder's sounds, and no sound is read for them.
+TEST_F(SoundShards, KeepTheLengthsOfSoundsInTheirIndex) {
+  write_sound(folder_ / "classes/high/1.wav", std::vector<float>(4001, 0.5F), 8000);
+  write_sound(folder_ / "classes/high/2.wav", std::vector<float>(4410, 0.5F), 11025);  // to 3,200
+  write_sound(folder_ / "classes/high/3.wav", std::vector<float>(4411, 0.5F), 11025);  // to 3,201
+  write_file(folder_ / "classes/high/4.wav", "RIFF and no more");
+  const auto samples = open_labeled_sounds(folder_ / "classes", kAll);
+  pack_shards(*samples, folder_ / "shards", {.unknown_ending = "wav"});
+  const SoundExampleOptions options{.rate = 8000, .hop = 80, .seconds = {0.4, 0.5, 1}};
+  const SoundExamples of_files(samples, options);
+  for (int pass = 0; pass < 2; ++pass) {  // the second time by the index
+    const auto counted = std::make_shared<CountedReads>(open_labeled_sounds(folder_ / "shards", kAll));
+    const SoundExamples of_shards(counted, options);
+    EXPECT_EQ(counted->reads, 1);  // of what is broken
+    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(of_shards.bucket_of(i), of_files.bucket_of(i)) << i;
+    EXPECT_EQ(of_shards.bucket_of(0), 2);
+    EXPECT_EQ(of_shards.bucket_of(1), 0);
+    EXPECT_EQ(of_shards.bucket_of(2), 1);
+  }
 }
 
 TEST_F(SoundShards, HoldTheClassesOfSounds) {

@@ -21,6 +21,7 @@ struct PackedShard {
 
 struct PackOptions {
   int64_t shard_bytes = int64_t{256} << 20;               // a shard ends with the sample that reaches them
+  std::string unknown_ending = "jpg";                     // of samples whose first bytes are of no kind
   const std::atomic<bool>* stop = nullptr;                // after the shard that is being written
   std::function<void(const PackedShard&)> on_shard = {};  // after each
 };

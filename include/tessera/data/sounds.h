@@ -19,7 +19,8 @@ std::shared_ptr<const EncodedSamples> open_sound_folder(const std::filesystem::p
                                                         const SplitOptions& options = {});
 
 // Tar shards as open_tar_shards() has them, with KEY.wav, KEY.flac or KEY.ogg, and beside it KEY.cls, the
-// number of its class, KEY.txt, its transcript, or both. All have a class, or none has.
+// number of its class, KEY.txt, its transcript, or both. All have a class, or none has. The index holds the
+// lengths of sounds too.
 std::shared_ptr<const EncodedSamples> open_sound_shards(const std::filesystem::path& folder,
                                                         const SplitOptions& options = {});
 

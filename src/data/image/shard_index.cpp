@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.safetensors";
+constexpr double kLongestSound = 1e6;  // seconds
 
 // A shard's name, size and time of change: an index is of exactly these, read in this way.
 std::string fingerprint(const std::vector<MappedFile>& shards, const std::string& reading) {
@@ -36,6 +37,7 @@ std::vector<ShardEntry> from_tensors(const SafetensorsFile& file, const std::vec
   const Tensor bytes = file.read("bytes");
   const Tensor text_offset = file.read("text_offset");
   const Tensor text_bytes = file.read("text_bytes");
+  const Tensor seconds = file.read("seconds");
   std::vector<ShardEntry> entries(static_cast<size_t>(shard.size()));
   for (size_t i = 0; i < entries.size(); ++i) {
     entries[i] = {.shard = shard.data<int32_t>()[i],
@@ -43,10 +45,12 @@ std::vector<ShardEntry> from_tensors(const SafetensorsFile& file, const std::vec
                   .offset = offset.data<int64_t>()[i],
                   .bytes = bytes.data<int64_t>()[i],
                   .text_offset = text_offset.data<int64_t>()[i],
-                  .text_bytes = text_bytes.data<int64_t>()[i]};
+                  .text_bytes = text_bytes.data<int64_t>()[i],
+                  .seconds = seconds.data<double>()[i]};
     const ShardEntry& entry = entries[i];
     require(entry.shard >= 0 && entry.shard < std::ssize(shards) && entry.label >= -1 &&
-                entry.label < kMostClasses && entry.bytes > 0,
+                entry.label < kMostClasses && entry.bytes > 0 && entry.seconds >= 0 &&
+                entry.seconds <= kLongestSound,
             ErrorCode::invalid_file, "entry {} is out of range", i);
     const auto size = static_cast<int64_t>(shards[static_cast<size_t>(entry.shard)].size());
     const auto lies_inside = [&](int64_t place, int64_t count) {
@@ -80,7 +84,8 @@ void keep_index(const fs::path& path, const std::vector<MappedFile>& shards,
   std::map<std::string, Tensor> tensors{
       {"shard", Tensor(DataType::int32, shape)},       {"label", Tensor(DataType::int32, shape)},
       {"offset", Tensor(DataType::int64, shape)},      {"bytes", Tensor(DataType::int64, shape)},
-      {"text_offset", Tensor(DataType::int64, shape)}, {"text_bytes", Tensor(DataType::int64, shape)}};
+      {"text_offset", Tensor(DataType::int64, shape)}, {"text_bytes", Tensor(DataType::int64, shape)},
+      {"seconds", Tensor(DataType::fp64, shape)}};
   for (size_t i = 0; i < entries.size(); ++i) {
     tensors["shard"].data<int32_t>()[i] = entries[i].shard;
     tensors["label"].data<int32_t>()[i] = entries[i].label;
@@ -88,6 +93,7 @@ void keep_index(const fs::path& path, const std::vector<MappedFile>& shards,
     tensors["bytes"].data<int64_t>()[i] = entries[i].bytes;
     tensors["text_offset"].data<int64_t>()[i] = entries[i].text_offset;
     tensors["text_bytes"].data<int64_t>()[i] = entries[i].text_bytes;
+    tensors["seconds"].data<double>()[i] = entries[i].seconds;
   }
   try {
     write_safetensors(path, tensors, {{"shards", fingerprint(shards, reading)}});
@@ -132,6 +138,10 @@ class ShardSamples : public EncodedSamples {
     if (own.text_offset == 0) return std::nullopt;
     const std::vector<std::byte> text = copy(own.shard, own.text_offset, own.text_bytes);
     return trimmed({reinterpret_cast<const char*>(text.data()), text.size()});
+  }
+  std::optional<double> seconds(int64_t index) const override {
+    const double seconds = entry(index).seconds;
+    return seconds > 0 ? std::optional(seconds) : std::nullopt;
   }
 
  private:

@@ -24,6 +24,7 @@ struct ShardEntry {
   int64_t bytes = 0;
   int64_t text_offset = 0;  // of its transcript; 0: it has none
   int64_t text_bytes = 0;
+  double seconds = 0;  // that a sound takes; 0: not known
 };
 
 // Larger files of one kind.

@@ -98,7 +98,7 @@ std::optional<int64_t> length_of(const fs::path& path) {
   return error ? std::nullopt : std::optional(static_cast<int64_t>(size));
 }
 
-// By the first bytes of a file, as its decoder is chosen.
+// By the first bytes of a file, as its decoder is chosen; "" where they are of no kind.
 std::string ending_of(std::span<const std::byte> sample) {
   constexpr size_t kFormOfRiff = 8;
   const auto has = [&](size_t place, std::string_view text) {
@@ -106,21 +106,26 @@ std::string ending_of(std::span<const std::byte> sample) {
     return sample.size() >= place + own.size() && std::ranges::equal(own, sample.subspan(place, own.size()));
   };
   if (has(0, "\x89PNG")) return "png";
+  if (has(0, "\xff\xd8")) return "jpg";
   if (has(0, "fLaC")) return "flac";
   if (has(0, "OggS")) return "ogg";
   if (has(kFormOfRiff, "WAVE")) return "wav";
-  return has(0, "RIFF") ? "webp" : "jpg";
+  return has(kFormOfRiff, "WEBP") ? "webp" : "";
 }
 
 // One shard on its way to its file.
 class ShardWriter {
  public:
-  explicit ShardWriter(const fs::path& path) : file_(path) { shard_.name = path.filename().string(); }
+  ShardWriter(const fs::path& path, std::string unknown_ending)
+      : file_(path), unknown_ending_(std::move(unknown_ending)) {
+    shard_.name = path.filename().string();
+  }
 
   void add(int64_t number, const EncodedSamples& samples) {
     const std::string key = fmt::format("{:08}", number);
     const std::vector<std::byte> bytes = samples.bytes(number);
-    add_member(key + "." + ending_of(bytes), bytes);
+    const std::string ending = ending_of(bytes);
+    add_member(key + "." + (ending.empty() ? unknown_ending_ : ending), bytes);
     if (const int32_t label = samples.label(number); label >= 0)
       add_member(key + ".cls", as_bytes(std::to_string(label)));
     if (const auto transcript = samples.transcript(number)) add_member(key + ".txt", as_bytes(*transcript));
@@ -146,6 +151,7 @@ class ShardWriter {
   }
 
   AtomicFile file_;
+  std::string unknown_ending_;
   PackedShard shard_;
 };
 
@@ -204,7 +210,7 @@ PackResult pack_shards(const EncodedSamples& samples, const fs::path& folder, co
   write_file(folder / "classes.txt", classes);
   while (next < samples.size()) {
     if (options.stop != nullptr && options.stop->load()) return result;
-    ShardWriter writer(folder / shard_name(result.shards.size()));
+    ShardWriter writer(folder / shard_name(result.shards.size()), options.unknown_ending);
     for (; next < samples.size() && writer.bytes() < options.shard_bytes; ++next) writer.add(next, samples);
     result.shards.push_back(writer.commit());
     manifest.shards = result.shards;

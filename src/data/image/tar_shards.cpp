@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/sound.h"
 #include "tessera/data/tar.h"
 
 #include "data/image/shard_index.h"
@@ -34,6 +35,15 @@ int32_t parse_label(std::string_view text, const std::string& name) {
 
 bool is_of(const SampleKind& kind, std::string_view ending) {
   return ending.find('.') == std::string_view::npos && kind.has_ending("sample." + std::string(ending));
+}
+
+// By its header; 0 where that cannot be read, which whoever decodes it will tell.
+double seconds_of(std::span<const std::byte> sound, const std::string& name) {
+  try {
+    return EncodedSound(sound, name).info().seconds();
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 // The samples of one shard, whose members of one key lie side by side.
@@ -71,6 +81,8 @@ std::vector<ShardEntry> index_shard(const MappedFile& shard, int32_t number, con
               "{}: is empty, too large, or the second of its key", full_name);
       entry.offset = static_cast<int64_t>(member.offset);
       entry.bytes = static_cast<int64_t>(member.bytes);
+      if (&kind == &sound_samples())
+        entry.seconds = seconds_of(shard.bytes().subspan(member.offset, member.bytes), full_name);
     }
   }
   close();

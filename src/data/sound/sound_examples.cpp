@@ -65,10 +65,11 @@ SoundExamples::SoundExamples(std::shared_ptr<const EncodedSamples> samples,
   });
 }
 
-// In samples at the examples' rate, by its list or its header.
+// In samples at the examples' rate, rounded up, by what is known of it or its header.
 int64_t SoundExamples::length_of(int64_t index) const {
+  constexpr double kRounding = 1e-7;  // of a double; no rate makes a smaller part of a sample
   if (const std::optional<double> seconds = samples_->seconds(index))
-    return std::llround(*seconds * static_cast<double>(options_.rate));
+    return static_cast<int64_t>(std::ceil(*seconds * static_cast<double>(options_.rate) - kRounding));
   const std::vector<std::byte> bytes = samples_->bytes(index);
   return EncodedSound(bytes, samples_->name(index), options_.limits).frames_at(options_.rate);
 }
