@@ -80,6 +80,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/token_rows.h
     tessera/data/token_shards.h
     tessera/data/tokenize.h
+    tessera/data/transcripts.h
     tessera/graph/field.h
     tessera/infer/engine.h
     tessera/infer/plan.h

@@ -28,6 +28,7 @@
 #include "tessera/data/token_rows.h"
 #include "tessera/data/token_shards.h"
 #include "tessera/data/tokenize.h"
+#include "tessera/data/transcripts.h"
 #include "tessera/graph/graph.h"
 #include "tessera/infer/engine.h"
 #include "tessera/infer/plan_builder.h"

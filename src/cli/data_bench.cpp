@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -9,27 +8,14 @@
 #include "tessera/base/error.h"
 #include "tessera/compile/batch_memory.h"
 #include "tessera/compile/device.h"
-#include "tessera/data/loader.h"
 
 #include "cli/data_commands.h"
 #include "cli/data_parts.h"
-#include "cli/data_repeated.h"
+#include "cli/data_stages.h"
 #include "cli/json.h"
 
 namespace tessera::cli {
 namespace {
-
-struct BenchArguments {
-  std::string folder;
-  int64_t size = 224;
-  int64_t batch = 32;
-  int64_t threads = 1;
-  int64_t iterations = 20;
-  int64_t warmup = 1;
-  bool normalize = false;
-  bool json = false;
-  std::string device;  // that decodes, and on which batches arrive; "": none
-};
 
 // Where the images of batches arrive.
 class Arrival {
@@ -43,8 +29,9 @@ class Arrival {
   // Null: in any memory of the host.
   const std::shared_ptr<const BatchMemory>& memory() const { return memory_; }
   // Is there when it returns.
-  void take(const Tensor& images) {
+  void take(const data::Batch& batch) {
     if (queue_ == nullptr) return;
+    const Tensor& images = batch.fields.at("images");
     if (buffer_ == nullptr) buffer_ = queue_->input_buffer(static_cast<int64_t>(images.bytes()));
     buffer_->load(images.owner());
     buffer_->show();
@@ -62,49 +49,8 @@ class Arrival {
 constexpr float kMean[] = {123.675F, 116.28F, 103.53F};
 constexpr float kDeviation[] = {58.395F, 57.12F, 57.375F};
 
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// Seconds of the processor that `work` takes for each of so many samples, in turn.
-template <typename Work>
-double seconds_of(const data::EncodedSamples& samples, int64_t count, const Work& work) {
-  const double begin = processor_seconds();
-  for (int64_t i = 0; i < count; ++i) work(i % samples.size());
-  return (processor_seconds() - begin) / static_cast<double>(count);
-}
-
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-struct Stage {
-  std::string name;
-  double seconds = 0;  // of one processor, for one image
-};
-
-// The stages of making one image, each by itself.
-std::vector<Stage> measure_stages(const data::EncodedSamples& samples, const BenchArguments& arguments) {
-  const int64_t count = std::min<int64_t>(samples.size(), arguments.batch * arguments.iterations);
-  std::vector<std::vector<std::byte>> files(static_cast<size_t>(std::min<int64_t>(count, 512)));
-  const auto kept = static_cast<int64_t>(files.size());
-  for (int64_t i = 0; i < kept; ++i) files[static_cast<size_t>(i)] = samples.bytes(i);
-  std::vector<uint8_t> pixels(static_cast<size_t>(3 * arguments.size * arguments.size));
-  const auto decode = [&](int64_t i, int64_t size, data::ResizeFilter filter) {
-    data::EncodedImage image(files[static_cast<size_t>(i % kept)], samples.name(i));
-    const data::ImageInfo& info = image.info();
-    const data::Rectangle crop = data::random_crop({}, info.height, info.width, 1, 0, i);
-    image.decode({.crop = crop, .height = size, .width = size, .filter = filter, .scaled = size > 1},
-                 std::span(pixels).first(static_cast<size_t>(3 * size * size)));
-  };
-  const double read = seconds_of(samples, count, [&](int64_t i) { samples.bytes(i); });
-  const double decoded =
-      seconds_of(samples, count, [&](int64_t i) { decode(i, 1, data::ResizeFilter::nearest); });
-  const double resized =
-      seconds_of(samples, count, [&](int64_t i) { decode(i, arguments.size, data::ResizeFilter::bilinear); });
-  return {{"read", read}, {"decode", decoded}, {"resize", std::max(resized - decoded, 0.0)}};
 }
 
 void normalize(const Tensor& images, std::vector<float>& target) {
@@ -121,28 +67,24 @@ struct BatchTimes {
   std::vector<double> clock;
   std::vector<double> processor;  // of all threads together
 };
-BatchTimes measure_batches(const std::shared_ptr<const data::EncodedSamples>& samples,
-                           const BenchArguments& arguments) {
-  const int64_t batches = arguments.iterations + arguments.warmup;
-  const auto dataset = std::make_shared<data::EncodedDataset>(
-      std::make_shared<const RepeatedSamples>(samples, batches * arguments.batch),
-      data::EncodedDatasetOptions{.image_shape = {arguments.size, arguments.size, 3}, .mirror = true});
-  const data::Loader loader(
-      dataset, {.batch_size = arguments.batch,
-                .workers = arguments.threads == 1 ? 0 : arguments.threads,
-                .random_views = true,
-                .decode = arguments.device.empty() ? data::DecodePlace::cpu : data::DecodePlace::gpu});
+BatchTimes measure_batches(const data::Source& batches, const BenchArguments& arguments) {
   Arrival arrival(arguments.device);
   BatchTimes times;
   std::vector<float> normalized;
-  const auto stream = loader.open_into(arrival.memory(), {});
-  for (int64_t number = 0; number < batches; ++number) {
+  int64_t epoch = 0;
+  auto stream = batches.open_into(arrival.memory(), {});
+  int64_t left = arguments.iterations + arguments.warmup;
+  while (left > 0) {
     const double begin = processor_seconds();
     const auto begin_clock = Clock::now();
-    const data::Batch batch = *stream->next();
-    arrival.take(batch.fields.at("images"));
-    if (arguments.normalize) normalize(batch.fields.at("images"), normalized);
-    if (number < arguments.warmup) continue;
+    std::optional<data::Batch> batch = stream->next();
+    if (!batch.has_value()) {
+      stream = batches.open_into(arrival.memory(), {.epoch = ++epoch});
+      continue;
+    }
+    arrival.take(*batch);
+    if (arguments.normalize) normalize(batch->fields.at("images"), normalized);
+    if (left-- > arguments.iterations) continue;
     times.processor.push_back(1e3 * (processor_seconds() - begin));
     times.clock.push_back(1e3 * seconds_since(begin_clock));
   }
@@ -151,13 +93,17 @@ BatchTimes measure_batches(const std::shared_ptr<const data::EncodedSamples>& sa
 
 void run_bench(const BenchArguments& arguments) {
   const DataPart part = open_data_parts(arguments.folder).front();
-  require(!part.sounds, ErrorCode::unsupported, "{}: holds sounds; images alone are timed", arguments.folder);
+  require(!(part.sounds && (arguments.normalize || !arguments.device.empty())), ErrorCode::invalid_argument,
+          "{}: holds sounds; --normalize and --device are of images", arguments.folder);
   require(part.samples->size() >= arguments.batch, ErrorCode::invalid_argument,
-          "{}: {} images do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
-          arguments.batch);
-  const std::vector<Stage> stages = measure_stages(*part.samples, arguments);
+          "{}: {} {} do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
+          part.plural(), arguments.batch);
+  const std::vector<Stage> stages =
+      part.sounds ? sound_stages(*part.samples, arguments) : image_stages(*part.samples, arguments);
   const Stage& slowest = *std::ranges::max_element(stages, {}, &Stage::seconds);
-  const BatchTimes times = measure_batches(part.samples, arguments);
+  const BatchTimes times = measure_batches(
+      part.sounds ? *sound_batches(part.samples, arguments) : *image_batches(part.samples, arguments),
+      arguments);
   const double rate = 1e3 * static_cast<double>(arguments.batch) / mean(times.processor);
   const double clock_rate = 1e3 * static_cast<double>(arguments.batch) / mean(times.clock);
   if (arguments.json) {
@@ -172,13 +118,12 @@ void run_bench(const BenchArguments& arguments) {
     return;
   }
   for (const Stage& stage : stages) {
-    fmt::print("{:<8} {:>10.0f} images/s for each processor\n", stage.name,
-               1 / std::max(stage.seconds, 1e-9));
+    fmt::print("{:<8} {:>10.0f} {}/s for each processor\n", stage.name, 1 / std::max(stage.seconds, 1e-9),
+               part.plural());
   }
   fmt::print(
-      "batches  {:>10.0f} images/s for each processor, {:.0f} images/s by the clock with {} threads; {} "
-      "limits\n",
-      rate, clock_rate, arguments.threads, slowest.name);
+      "batches  {:>10.0f} {}/s for each processor, {:.0f} {}/s by the clock with {} threads; {} limits\n",
+      rate, part.plural(), clock_rate, part.plural(), arguments.threads, slowest.name);
 }
 
 void add_bench(CLI::App* command) {
@@ -186,11 +131,18 @@ void add_bench(CLI::App* command) {
       "Times are the processor's, so that what else runs on the machine hardly counts.\n"
       "Example: tessera data bench data/photographs --batch 64");
   auto arguments = std::make_shared<BenchArguments>();
-  command->add_option("folder", arguments->folder, "Folder of images, or of tar shards")->required();
-  command->add_option("--size", arguments->size, "Height and width of the result, in pixels")
+  command->add_option("folder", arguments->folder, "Folder of images or sounds, or of their shards")
+      ->required();
+  command->add_option("--size", arguments->size, "Height and width of images, in pixels")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  command->add_option("--batch", arguments->batch, "Images of a batch")
+  command->add_option("--rate", arguments->rate, "Samples a second that sounds are resampled to")
+      ->capture_default_str()
+      ->check(CLI::Range(1000, 1 << 20));
+  command->add_option("--seconds", arguments->seconds, "Seconds of each sound that are made, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
+  command->add_option("--batch", arguments->batch, "Images or sounds of a batch")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
   command->add_option("--threads", arguments->threads, "That make batches")
@@ -207,13 +159,13 @@ void add_bench(CLI::App* command) {
   command->add_option("--device", arguments->device,
                       "A GPU that decodes what its decoder takes, and to which batches are brought");
   command->add_flag("--json", arguments->json,
-                    "Print milliseconds of each batch, images/s of each stage, and what limits");
+                    "Print milliseconds of each batch, images/s or sounds/s of each stage, and what limits");
   command->callback([arguments] { run_bench(*arguments); });
 }
 
 const DataCommandRegistration kRegistration(
     {.name = "bench",
-     .documentation = "Time reading, decoding and resizing, and say which limits",
+     .documentation = "Time reading, decoding and resizing or resampling, and say which limits",
      .add = add_bench});
 
 }  // namespace

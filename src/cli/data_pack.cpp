@@ -17,14 +17,15 @@ struct PackArguments {
 };
 
 void pack_part(const DataPart& part, const std::filesystem::path& out, int64_t shard_bytes) {
-  require(part.annotated == nullptr && !part.sounds, ErrorCode::unsupported,
-          "{}: holds {}; shards are of images with one class each", part.folder.string(),
-          part.sounds ? "sounds" : "annotated images");
+  require(part.annotated == nullptr, ErrorCode::unsupported,
+          "{}: holds annotated images; shards are of sounds, or of images with one class each",
+          part.folder.string());
   int64_t samples = 0;
-  data::PackOptions options{.shard_bytes = shard_bytes, .stop = &stop_flag()};
+  data::PackOptions options{
+      .shard_bytes = shard_bytes, .unknown_ending = part.sounds ? "wav" : "jpg", .stop = &stop_flag()};
   options.on_shard = [&](const data::PackedShard& shard) {
     samples += shard.samples;
-    fmt::print("{}: {} images, {}; {} of {}\n", (out / shard.name).string(), shard.samples,
+    fmt::print("{}: {} {}, {}; {} of {}\n", (out / shard.name).string(), shard.samples, part.plural(),
                format_bytes(static_cast<double>(shard.bytes)), samples, part.samples->size());
     std::fflush(stdout);
   };
@@ -33,8 +34,9 @@ void pack_part(const DataPart& part, const std::filesystem::path& out, int64_t s
     fmt::print("stopped after {} shards; the same command goes on\n", result.shards.size());
     throw Interrupted{};
   }
-  fmt::print("{}: {} shards, {} of them from before, {} images of {} classes\n", out.string(),
-             result.shards.size(), result.kept, part.samples->size(), part.samples->class_names().size());
+  fmt::print("{}: {} shards, {} of them from before, {} {} of {} classes\n", out.string(),
+             result.shards.size(), result.kept, part.samples->size(), part.plural(),
+             part.samples->class_names().size());
 }
 
 void run_pack(const PackArguments& arguments) {
@@ -52,7 +54,7 @@ void add_pack(CLI::App* command) {
       "Example: tessera data pack imagenet -o imagenet-shards\n"
       "         tessera train recipes/resnet50.toml --set data.kind=tar --set data.path=imagenet-shards");
   auto arguments = std::make_shared<PackArguments>();
-  command->add_option("folder", arguments->folder, "Folder of images, a folder for each class")->required();
+  command->add_option("folder", arguments->folder, "Folder of images or sounds")->required();
   command->add_option("-o,--out", arguments->out, "Folder of the shards")->required();
   command->add_option("--shard-size", arguments->megabytes, "MiB of a shard")
       ->capture_default_str()
@@ -60,9 +62,8 @@ void add_pack(CLI::App* command) {
   command->callback([arguments] { run_pack(*arguments); });
 }
 
-const DataCommandRegistration kRegistration({.name = "pack",
-                                             .documentation = "Write a folder of images as tar shards",
-                                             .add = add_pack});
+const DataCommandRegistration kRegistration(
+    {.name = "pack", .documentation = "Write a folder of images or sounds as tar shards", .add = add_pack});
 
 }  // namespace
 }  // namespace tessera::cli

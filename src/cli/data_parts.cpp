@@ -1,12 +1,10 @@
 #include "cli/data_parts.h"
 
-#include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parallel.h"
 #include "tessera/data/sounds.h"
 
 #include "cli/data_commands.h"
@@ -24,7 +22,7 @@ DataPart open_part(const fs::path& folder, const std::string& name, data::Split 
   const data::SplitFolder part = data::split_folder(folder, split);
   if (data::holds_sounds(folder)) {
     return {.name = name,
-            .samples = data::open_sound_folder(folder, {.split = split, .test_share = 0}),
+            .samples = data::open_sounds(folder, {.split = split, .test_share = 0}),
             .folder = part.path,
             .sounds = true};
   }
@@ -38,6 +36,11 @@ bool has_own_part(const fs::path& folder, data::Split split) {
 
 }  // namespace
 
+std::string DataPart::class_of(int64_t index) const {
+  const int32_t label = samples->label(index);
+  return label < 0 ? "" : samples->class_names()[static_cast<size_t>(label)];
+}
+
 data::EncodedImage open_image(const DataPart& part, int64_t index, std::span<const std::byte> bytes) {
   if (part.annotated != nullptr) return part.annotated->open(index, bytes);
   return {bytes, part.samples->name(index)};
@@ -46,9 +49,7 @@ data::EncodedImage open_image(const DataPart& part, int64_t index, std::span<con
 std::map<int64_t, std::string> visit_samples(const DataPart& part,
                                              const std::function<void(int64_t index)>& look_at) {
   std::map<int64_t, std::string> broken;
-  std::exception_ptr failure;
-  std::mutex mutex;  // guards both
-  std::atomic<int64_t> next{0};
+  std::mutex mutex;  // guards it
   const auto look_or_note = [&](int64_t index) {
     try {
       look_at(index);
@@ -58,20 +59,7 @@ std::map<int64_t, std::string> visit_samples(const DataPart& part,
       broken.emplace(index, error.what());
     }
   };
-  const auto work = [&] {
-    try {
-      for (int64_t i = next++; i < part.samples->size() && !stop_flag().load(); i = next++) look_or_note(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    const unsigned count = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-    for (unsigned i = 0; i < count; ++i) threads.emplace_back(work);
-  }
-  if (failure != nullptr) std::rethrow_exception(failure);
+  for_each_in_parallel(part.samples->size(), look_or_note, &stop_flag());
   if (stop_flag().load()) throw Interrupted{};
   return broken;
 }

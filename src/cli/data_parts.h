@@ -19,6 +19,10 @@ struct DataPart {
   std::filesystem::path folder;
   std::shared_ptr<const data::AnnotatedSamples> annotated = nullptr;  // the same, where they have annotations
   bool sounds = false;                                                // and not images
+
+  const char* plural() const { return sounds ? "sounds" : "images"; }
+  // The name of a sample's class; "" where it has none.
+  std::string class_of(int64_t index) const;
 };
 // The decoder of the bytes of a sample; an image that is not of its annotations' size is broken.
 data::EncodedImage open_image(const DataPart& part, int64_t index, std::span<const std::byte> bytes);
@@ -26,8 +30,8 @@ data::EncodedImage open_image(const DataPart& part, int64_t index, std::span<con
 // with its message. Throws Interrupted.
 std::map<int64_t, std::string> visit_samples(const DataPart& part,
                                              const std::function<void(int64_t index)>& look_at);
-// All parts of a folder of images, tar shards, TFRecord files, of COCO's or VOC's annotations, or of sounds,
-// which its files tell apart. Broken annotations are left out.
+// All parts of a folder of images, tar shards, TFRecord files, of COCO's or VOC's annotations, or of
+// sounds in folders or shards, which its files tell apart. Broken annotations are left out.
 std::vector<DataPart> open_data_parts(const std::filesystem::path& folder);
 
 }  // namespace tessera::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@
 
 namespace tessera::cli {
 
+// What is said in sounds.
+struct TranscriptFindings {
+  int64_t count = 0;  // of sounds that have a transcript
+  int64_t empty = 0;  // of them without a word
+  int64_t words = 0;
+  std::set<std::string> characters;
+};
+
 // What was found in a part of the data.
 struct SoundFindings {
   std::vector<int64_t> of_class;
@@ -21,7 +30,9 @@ struct SoundFindings {
   std::vector<double> seconds;
   int64_t bytes = 0;
   int64_t of_several_channels = 0;
-  std::map<int64_t, std::string> broken;  // by sample
+  TranscriptFindings transcripts;
+  std::map<int64_t, std::string> broken;  // by sample; also those that are not as long as their list says
+  std::vector<std::string> shards;        // faults of
 };
 // Reads all samples unless headers are enough.
 SoundFindings inspect_sounds(const DataPart& part, bool headers);

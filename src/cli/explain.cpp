@@ -134,8 +134,8 @@ void add_explain(CLI::App* command) {
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--input", arguments->inputs,
-                   "Of a network in a file: NAME=FILE, the contents of an input, as a .npy file (may be "
-                   "repeated): where contents decide into what it is cut")
+                   "Of a network in a file: NAME=FILE, the contents of an input, as a .npy file, or a .npz "
+                   "file of several (may be repeated): where contents decide into what it is cut")
       ->allow_extra_args(false);
   command->add_flag("--times", arguments->times,
                     "Run it, and add each node's time, rates and share of its limit");

@@ -20,6 +20,7 @@ constexpr int64_t kBatches = 1024;  // of an epoch
 
 // The files of a folder, decoded by the device where it can.
 std::shared_ptr<const data::Source> images_of_files(const Shape& image_shape, const ModelArguments& arguments,
+                                                    const data::BatchOptions& batching,
                                                     const std::shared_ptr<Device>& device) {
   const auto samples = std::make_shared<const RepeatedSamples>(
       data::open_samples(arguments.loader_files, {.test_share = 0}), kBatches * arguments.batch);
@@ -27,10 +28,9 @@ std::shared_ptr<const data::Source> images_of_files(const Shape& image_shape, co
       samples, data::EncodedDatasetOptions{.image_shape = image_shape, .mirror = true});
   const bool decodes = device->extension<JpegDecoding>() != nullptr;
   return std::make_shared<data::Loader>(
-      dataset, data::LoaderOptions{.batch_size = arguments.batch,
-                                   .workers = arguments.loader_workers,
-                                   .random_views = true,
-                                   .decode = decodes ? data::DecodePlace::gpu : data::DecodePlace::cpu});
+      dataset, batching,
+      data::ImageExampleOptions{.random_views = true,
+                                .decode = decodes ? data::DecodePlace::gpu : data::DecodePlace::cpu});
 }
 
 // Images as a training reads them: as bytes.
@@ -38,13 +38,12 @@ std::shared_ptr<const data::Source> images_of(const models::ClassifierOptions& o
                                               const ModelArguments& arguments,
                                               const std::shared_ptr<Device>& device) {
   const Shape image_shape{options.image_size, options.image_size, options.channels};
-  if (!arguments.loader_files.empty()) return images_of_files(image_shape, arguments, device);
+  const data::BatchOptions batching{.batch_size = arguments.batch, .workers = arguments.loader_workers};
+  if (!arguments.loader_files.empty()) return images_of_files(image_shape, arguments, batching, device);
   const auto dataset = std::make_shared<data::SyntheticDataset>(data::SyntheticOptions{
       .size = kBatches * arguments.batch, .image_shape = image_shape, .classes = options.classes});
-  return std::make_shared<data::Loader>(dataset,
-                                        data::LoaderOptions{.batch_size = arguments.batch,
-                                                            .workers = arguments.loader_workers,
-                                                            .augmentation = {.horizontal_flip = true}});
+  return std::make_shared<data::Loader>(
+      dataset, batching, data::ImageExampleOptions{.augmentation = {.horizontal_flip = true}});
 }
 
 class NamedNetwork : public Subject {

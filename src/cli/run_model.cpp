@@ -85,7 +85,8 @@ void add_run(CLI::App* command) {
       ->required();
   command->add_option(
       "--input", arguments->inputs,
-      "NAME=FILE: the contents of an input, as a .npy file; without any the inputs are listed");
+      "NAME=FILE: the contents of an input, as a .npy file, or a .npz file with arrays called as the inputs; "
+      "without any the inputs are listed");
   command->add_option("--output-folder", arguments->output_folder, "Write each output there, as NAME.npy");
   command->add_option("--device", arguments->device,
                       "Where it runs: cpu, cuda, reference; cpu unless said, and of a plan its own");

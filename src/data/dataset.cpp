@@ -64,7 +64,11 @@ void ClassificationDataset::read(int64_t index, std::span<uint8_t> image, int32_
   const auto pixels =
       images_.data<uint8_t>().subspan(static_cast<size_t>(index) * image.size(), image.size());
   std::ranges::copy(pixels, image.begin());
-  label = labels_.data<int32_t>()[static_cast<size_t>(index)];
+  label = this->label(index);
+}
+
+int32_t ClassificationDataset::label(int64_t index) const {
+  return labels_.data<int32_t>()[static_cast<size_t>(index)];
 }
 
 }  // namespace tessera::data

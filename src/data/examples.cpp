@@ -7,6 +7,7 @@
 #include "tessera/data/order.h"
 
 #include "data/batches.h"
+#include "data/class_balance.h"
 #include "data/prefetch.h"
 
 namespace tessera::data {
@@ -15,10 +16,10 @@ namespace {
 // Which examples are in which batch of an epoch.
 class EpochPlan {
  public:
+  // `order`: of the examples in this epoch.
   EpochPlan(const Examples& examples, const BatchOptions& options, const std::vector<int64_t>& counts,
-            int64_t epoch, int64_t ranks)
+            std::vector<int64_t> order, int64_t epoch, int64_t ranks)
       : batch_size_(options.batch_size), epoch_(epoch), buckets_(counts.size()) {
-    std::vector<int64_t> order = epoch_order(examples.size(), options.shuffle, options.seed, epoch);
     if (counts.size() == 1) {
       buckets_.front() = std::move(order);
       return;
@@ -104,7 +105,11 @@ ExampleBatches::ExampleBatches(std::shared_ptr<const Examples> examples, const B
   require(options_.batch_size > 0, code, "batch_size is {}, it must be positive", options_.batch_size);
   check_prefetch(options_.workers, options_.prefetch);
   counts_.resize(examples_->buckets().size());
-  if (counts_.size() == 1) {
+  require(!options_.balanced || options_.shuffle, code, "batches that are balanced come in a random order");
+  if (options_.balanced) {
+    balance_ = std::make_shared<const ClassBalance>(*examples_);
+    counts_ = balance_->counts();
+  } else if (counts_.size() == 1) {
     counts_.front() = examples_->size();
   } else {
     for (int64_t index = 0; index < examples_->size(); ++index)
@@ -134,11 +139,14 @@ std::unique_ptr<Stream> ExampleBatches::open(const Cursor& from, const Partition
 std::unique_ptr<Stream> ExampleBatches::open_into(std::shared_ptr<const BatchMemory> memory,
                                                   const Cursor& from, const Partition& partition) const {
   const int64_t count = batches_from(*this, from, partition);
+  std::vector<int64_t> order =
+      balance_ != nullptr ? balance_->order(options_.seed, from.epoch)
+                          : epoch_order(examples_->size(), options_.shuffle, options_.seed, from.epoch);
   auto make = [examples = examples_, memory = std::move(memory), fields = fields(), sizes = sizes(),
                partition, rows = options_.batch_size,
                view = RandomView{.seed = options_.seed, .epoch = static_cast<uint64_t>(from.epoch)},
-               plan = std::make_shared<const EpochPlan>(*examples_, options_, counts_, from.epoch,
-                                                        partition.ranks)](int64_t number) {
+               plan = std::make_shared<const EpochPlan>(*examples_, options_, counts_, std::move(order),
+                                                        from.epoch, partition.ranks)](int64_t number) {
     Batch batch = plan->batch(number, partition);
     batch.sizes = sizes[plan->bucket_of(number)];
     BatchFields made(fields, batch.sizes, rows, memory.get());

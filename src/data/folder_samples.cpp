@@ -58,20 +58,6 @@ class NamedFiles : public EncodedSamples {
   std::vector<std::string> classes_;
 };
 
-// A link to a file below `root` is as good as the file.
-bool is_sample(const fs::directory_entry& entry, const fs::path& root, const SampleKind& kind) {
-  if (entry.is_symlink()) check_lies_below(entry.path(), root);
-  return entry.is_regular_file() && kind.has_ending(entry.path());
-}
-
-// Sorted by name: the order of a folder is the file system's own.
-std::vector<fs::directory_entry> sorted_entries(const fs::path& folder) {
-  std::vector<fs::directory_entry> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) entries.push_back(entry);
-  std::ranges::sort(entries, {}, [](const fs::directory_entry& entry) { return entry.path().native(); });
-  return entries;
-}
-
 void collect(const fs::path& folder, const fs::path& root, const SampleKind& kind, int32_t label,
              std::vector<File>& files) {
   for (const fs::directory_entry& entry : sorted_entries(folder)) {

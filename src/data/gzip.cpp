@@ -14,15 +14,17 @@ namespace tessera::data {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, gzip framing
+constexpr int kRawWindow = -15;       // the same without any framing
 constexpr size_t kFirstChunk = size_t{64} << 10;
 constexpr size_t kLargestChunk = size_t{16} << 20;
 
 // z_stream with its end; the input is handed over piecewise since zlib counts in 32 bits.
 class Inflater {
  public:
-  Inflater(std::span<const std::byte> input, std::string_view name) : input_(input), name_(name) {
-    require(inflateInit2(&stream_, kGzipWindow) == Z_OK, ErrorCode::out_of_memory,
-            "{}: zlib could not be started", name_);
+  Inflater(std::span<const std::byte> input, std::string_view name, int window)
+      : input_(input), name_(name), raw_(window == kRawWindow) {
+    require(inflateInit2(&stream_, window) == Z_OK, ErrorCode::out_of_memory, "{}: zlib could not be started",
+            name_);
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
@@ -57,12 +59,12 @@ class Inflater {
         start_next_member();
         return;
       case Z_BUF_ERROR:
-        fail(ErrorCode::invalid_file, "{}: truncated gzip data, they end after {} decompressed bytes", name_,
-             stream_.total_out);
+        fail(ErrorCode::invalid_file, "{}: truncated {} data, they end after {} decompressed bytes", name_,
+             format(), stream_.total_out);
       case Z_MEM_ERROR:
         fail(ErrorCode::out_of_memory, "{}: no memory to decompress", name_);
       default:
-        fail(ErrorCode::invalid_file, "{}: corrupt gzip data after {} decompressed bytes: {}", name_,
+        fail(ErrorCode::invalid_file, "{}: corrupt {} data after {} decompressed bytes: {}", name_, format(),
              stream_.total_out, stream_.msg != nullptr ? stream_.msg : "unknown fault");
     }
   }
@@ -77,22 +79,25 @@ class Inflater {
       finished_ = true;
       return;
     }
-    require(is_gzip(handed) || (handed.size() < 2 && !input_.empty()), ErrorCode::invalid_file,
-            "{}: corrupt gzip data: {} bytes of something else follow the compressed data", name_,
+    require(!raw_ && (is_gzip(handed) || (handed.size() < 2 && !input_.empty())), ErrorCode::invalid_file,
+            "{}: corrupt {} data: {} bytes of something else follow the compressed data", name_, format(),
             handed.size() + input_.size());
     inflateReset(&stream_);
   }
 
+  const char* format() const { return raw_ ? "deflated" : "gzip"; }
+
   std::span<const std::byte> input_;
   std::string_view name_;
+  bool raw_;
   z_stream stream_{};
   bool finished_ = false;
 };
 
-std::vector<std::byte> inflate_up_to(std::span<const std::byte> bytes, std::string_view name,
-                                     uint64_t count) {
+std::vector<std::byte> inflate_up_to(std::span<const std::byte> bytes, std::string_view name, uint64_t count,
+                                     int window = kGzipWindow) {
   try {
-    Inflater inflater(bytes, name);
+    Inflater inflater(bytes, name, window);
     std::vector<std::byte> result;
     while (result.size() < count) {
       const size_t filled = result.size();
@@ -129,6 +134,13 @@ std::vector<std::byte> gunzip(std::span<const std::byte> bytes, std::string_view
 std::vector<std::byte> gunzip_prefix(std::span<const std::byte> bytes, std::string_view name,
                                      uint64_t count) {
   return inflate_up_to(bytes, name, count);
+}
+
+std::vector<std::byte> inflate_raw(std::span<const std::byte> bytes, std::string_view name, uint64_t count) {
+  std::vector<std::byte> result = inflate_up_to(bytes, name, count + 1, kRawWindow);
+  require(result.size() == count, ErrorCode::invalid_file, "{}: decompresses to {}{} bytes, {} were expected",
+          name, result.size() > count ? "more than " : "", std::min<uint64_t>(result.size(), count), count);
+  return result;
 }
 
 std::vector<std::byte> gzip(std::span<const std::byte> bytes) {

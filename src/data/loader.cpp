@@ -10,18 +10,9 @@
 namespace tessera::data {
 namespace {
 
-BatchOptions batching_of(const LoaderOptions& options) {
-  return {.batch_size = options.batch_size,
-          .shuffle = options.shuffle,
-          .drop_last = options.drop_last,
-          .seed = options.seed,
-          .workers = options.workers,
-          .prefetch = options.prefetch};
-}
-
 class LabeledImages : public Examples {
  public:
-  LabeledImages(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+  LabeledImages(std::shared_ptr<const Dataset> dataset, const ImageExampleOptions& options)
       : dataset_(std::move(dataset)),
         random_views_(options.random_views),
         decode_(options.decode),
@@ -35,6 +26,7 @@ class LabeledImages : public Examples {
     return {{"images", {DataType::uint8, {batch, image[0], image[1], image[2]}}},
             {"labels", {DataType::int32, {batch}}}};
   }
+  int32_t class_of(int64_t index) const override { return dataset_->label(index); }
   void read(int64_t index, const RandomView& view, const ExampleRow& row) const override {
     const auto image = elements_of<uint8_t>(row, kImages);
     int32_t& label = elements_of<int32_t>(row, kLabels).front();
@@ -88,7 +80,7 @@ class LabeledImages : public Examples {
 };
 
 std::shared_ptr<const Examples> examples_of(const std::shared_ptr<const Dataset>& dataset,
-                                            const LoaderOptions& options) {
+                                            const ImageExampleOptions& options) {
   require(dataset != nullptr, ErrorCode::invalid_argument, "a loader needs a data set");
   return std::make_shared<const LabeledImages>(dataset, options);
 }
@@ -99,9 +91,8 @@ DecodePlace decode_place_of(const std::string& name) {
   return name == "gpu" ? DecodePlace::gpu : DecodePlace::cpu;
 }
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : ExampleBatches(examples_of(dataset, options), batching_of(options)),
-      dataset_(std::move(dataset)),
-      options_(options) {}
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchOptions& batching,
+               const ImageExampleOptions& images)
+    : ExampleBatches(examples_of(dataset, images), batching), dataset_(std::move(dataset)) {}
 
 }  // namespace tessera::data

@@ -1,6 +1,8 @@
 #include "tessera/data/rows.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tessera/base/error.h"
 
@@ -58,6 +60,14 @@ class TensorRows : public Examples {
       std::memcpy(target->data(), source + static_cast<size_t>(index) * target->size(), target->size());
       ++target;
     }
+  }
+  // What the tensor `labels` has of each row, where that is one whole number.
+  int32_t class_of(int64_t index) const override {
+    const auto labels = tensors_.find("labels");
+    if (labels == tensors_.end() || labels->second.shape().size() != 1) return -1;
+    const double label = labels->second.at(index);
+    constexpr double kMost = std::numeric_limits<int32_t>::max();
+    return label >= 0 && label <= kMost && label == std::floor(label) ? static_cast<int32_t>(label) : -1;
   }
   const Feeds& tensors() const { return tensors_; }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,15 +21,33 @@ namespace tessera::data {
 
 inline constexpr std::array kTestFolders{"val", "validation", "test"};  // beside "train"
 inline constexpr const char* kClassesName = "classes.txt";
-inline constexpr uint64_t kLargestSample = uint64_t{1} << 30;  // bytes of a file
+inline constexpr uint64_t kLargestSample = uint64_t{1} << 30;      // bytes of a file
+inline constexpr uint64_t kLargestTranscript = uint64_t{1} << 20;  // bytes
 
-// What is in a folder of classes.
+// What is in a folder of classes, or in tar shards.
 struct SampleKind {
   std::string plural;                // "images"
   std::vector<std::string> endings;  // ".jpg", in small letters
+  bool transcribed = false;          // whether one may have a transcript, and then no class
   bool has_ending(const std::filesystem::path& path) const;
 };
 const SampleKind& image_samples();
+const SampleKind& sound_samples();
+
+// Entries in the order of their names: that of a folder is the file system's own.
+std::vector<std::filesystem::directory_entry> sorted_entries(const std::filesystem::path& folder);
+// The regular files of a folder of which that is so, in the order of their names.
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
+                                            bool (*is_wanted)(const std::filesystem::path&));
+// Whether it is called as a list of sounds with transcripts.
+bool is_sound_list(const std::filesystem::path& file);
+// Whether it is a file of that kind, or a link to one below `root`, a canonical folder. Throws as
+// check_lies_below().
+bool is_sample(const std::filesystem::directory_entry& entry, const std::filesystem::path& root,
+               const SampleKind& kind);
+
+// Those of the split, where names that begin with "train", and with "val" or "test", tell it; else nothing.
+std::vector<std::filesystem::path> of_split(const std::vector<std::filesystem::path>& files, Split split);
 
 // As open_image_folder(), of any kind.
 std::shared_ptr<const EncodedSamples> open_folder(const std::filesystem::path& folder, const SampleKind& kind,
@@ -42,6 +61,8 @@ bool stays_below(const std::string& name);
 void check_lies_below(const std::filesystem::path& path, const std::filesystem::path& root);
 
 std::vector<std::string> lines_of(const std::string& text);
+// Without spaces and ends of lines before and after it.
+std::string trimmed(std::string_view text);
 // The names of the classes of a folder, one a line of its classes.txt; none where it has no such file.
 std::optional<std::vector<std::string>> read_class_list(const std::filesystem::path& folder);
 

@@ -29,8 +29,12 @@ SyntheticDataset::SyntheticDataset(const SyntheticOptions& options) : options_(o
 void SyntheticDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {
   const auto slot = static_cast<size_t>(index % images_.shape()[0]);
   std::ranges::copy(images_.data<uint8_t>().subspan(slot * image.size(), image.size()), image.begin());
+  label = this->label(index);
+}
+
+int32_t SyntheticDataset::label(int64_t index) const {
   const Random random(options_.seed, kLabelStream);
-  label = static_cast<int32_t>(
+  return static_cast<int32_t>(
       random.below(static_cast<uint64_t>(index), static_cast<uint64_t>(options_.classes)));
 }
 

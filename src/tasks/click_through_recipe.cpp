@@ -3,6 +3,7 @@
 #include "tessera/tasks/click_through.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/balanced.h"
 #include "tasks/data_kind.h"
 #include "tasks/row_data.h"
 
@@ -42,7 +43,8 @@ train::OptionSection data_options() {
        {.key = "above",
         .value = ClickThroughColumns{}.above,
         .documentation = "It happened where the label is larger than this",
-        .limits = Limits::between(-1e30, 1e30)}});
+        .limits = Limits::between(-1e30, 1e30)},
+       balanced_option("rows")});
   return {"data", std::move(options), [] { return choices_of(data::tables()); }};
 }
 
@@ -73,6 +75,7 @@ train::Workload create(const Options& settings) {
 
 std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
+  check_balanced(settings, found);
   if (settings.text("data.label").empty()) found.push_back({{"data.label"}, "'data.label' is missing"});
   if (settings.texts("data.categories").empty())
     found.push_back({{"data.categories"}, "'data.categories' names no column"});

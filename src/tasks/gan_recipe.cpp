@@ -22,8 +22,7 @@ std::vector<Option> model_options() {
 }
 
 std::shared_ptr<const data::Source> test_images(const Options& settings) {
-  return std::make_shared<data::Loader>(image_dataset(settings, data::Split::test),
-                                        without_randomness(image_loading(settings)));
+  return images_in_order(image_dataset(settings, data::Split::test), settings);
 }
 
 train::TestSet make_test_set(const Options& settings) {
@@ -42,10 +41,7 @@ train::Workload create(const Options& settings) {
                        .images = image_input(settings)}),
           .data = data_name(settings),
           .training =
-              [settings] {
-                return std::make_shared<data::Loader>(image_dataset(settings, data::Split::train),
-                                                      image_loading(settings));
-              },
+              [settings] { return training_images(image_dataset(settings, data::Split::train), settings); },
           .test = [settings] { return make_test_set(settings); },
           .phases = gan_phases,
           .predictions = [settings] { return make_predictions(settings); }};

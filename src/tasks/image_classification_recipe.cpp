@@ -47,21 +47,17 @@ std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, da
 
 train::TestSet make_test_set(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
-          classification_evaluator(classified_images(dataset))};
+  return {images_in_order(dataset, settings), classification_evaluator(classified_images(dataset))};
 }
 
 train::PredictionSet make_predictions(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {std::make_shared<data::Loader>(dataset, without_randomness(image_loading(settings))),
-          classification_text(dataset->class_names())};
+  return {images_in_order(dataset, settings), classification_text(dataset->class_names())};
 }
 
 train::PredictionSet predict_files(const Options& settings, const std::vector<std::string>& files) {
   const std::vector<std::string> classes = labeled_dataset(settings, data::Split::test)->class_names();
-  data::LoaderOptions loading = without_randomness(image_loading(settings));
-  return {std::make_shared<data::Loader>(named_images(settings, files), loading),
-          classification_text(classes, files)};
+  return {images_in_order(named_images(settings, files), settings), classification_text(classes, files)};
 }
 
 nn::AugmentationOptions augmentation_of(const Options& settings) {
@@ -102,10 +98,7 @@ train::Workload create(const Options& settings) {
               {.loss = loss, .images = image_input(settings), .augmentation = augmentation_of(settings)}),
           .data = data_name(settings),
           .training =
-              [settings] {
-                return std::make_shared<data::Loader>(labeled_dataset(settings, data::Split::train),
-                                                      image_loading(settings));
-              },
+              [settings] { return training_images(labeled_dataset(settings, data::Split::train), settings); },
           .test = [settings] { return make_test_set(settings); },
           .predictions = [settings] { return make_predictions(settings); },
           .file_predictions =

@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/data/registry.h"
 
+#include "tasks/balanced.h"
 #include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 
@@ -25,6 +26,7 @@ class FirstExamples : public data::Dataset {
   int64_t size() const override { return size_; }
   const Shape& image_shape() const override { return whole_->image_shape(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  int32_t label(int64_t index) const override { return whole_->label(index); }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
     whole_->read(index, image, label);
   }
@@ -65,9 +67,23 @@ data::AugmentOptions make_augmentation(const Options& settings) {
 }
 
 // Threads that make batches: of kinds that only copy, one is enough.
+data::DecodePlace decode_place(const Options& settings) {
+  return data::decode_place_of(settings.get_or<std::string>("data.decode", "cpu"));
+}
+
 int64_t image_workers(const Options& settings) {
   const int64_t cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 64);
   return settings.get_or<int64_t>("data.workers", kind_of(settings).decodes ? cores : 1);
+}
+
+data::BatchOptions batching_of(const Options& settings) {
+  const Prefetch prefetch = prefetch_of(settings);
+  return {.batch_size = settings.integer("train.batch"),
+          .shuffle = settings.boolean("data.shuffle"),
+          .balanced = settings.boolean("data.balanced"),
+          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
+          .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
+          .prefetch = prefetch.batches};
 }
 
 data::ImageSetRequest image_request(const Options& settings, data::Split split) {
@@ -107,28 +123,28 @@ nn::ImageInput image_input(const Options& settings) {
   return {.mean = to_floats(settings.reals("data.mean")), .deviation = to_floats(settings.reals("data.std"))};
 }
 
-data::LoaderOptions image_loading(const Options& settings) {
-  const Prefetch prefetch = prefetch_of(settings);
-  return {.batch_size = settings.integer("train.batch"),
-          .shuffle = settings.boolean("data.shuffle"),
-          .seed = static_cast<uint64_t>(settings.integer("train.seed")),
-          .workers = prefetch.workers == 0 ? 0 : image_workers(settings),
-          .prefetch = prefetch.batches,
-          .random_views = kind_of(settings).decodes,
-          .decode = data::decode_place_of(settings.get_or<std::string>("data.decode", "cpu")),
-          .augmentation = make_augmentation(settings)};
+std::shared_ptr<const data::Source> training_images(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings) {
+  return std::make_shared<data::Loader>(
+      std::move(images), batching_of(settings),
+      data::ImageExampleOptions{.random_views = kind_of(settings).decodes,
+                                .decode = decode_place(settings),
+                                .augmentation = make_augmentation(settings)});
 }
 
-data::LoaderOptions without_randomness(data::LoaderOptions loading) {
-  loading.shuffle = false;
-  loading.drop_last = false;
-  loading.random_views = false;
-  loading.augmentation = {};
-  return loading;
+std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings) {
+  data::BatchOptions in_order = batching_of(settings);
+  in_order.shuffle = false;
+  in_order.balanced = false;
+  in_order.drop_last = false;
+  return std::make_shared<data::Loader>(std::move(images), in_order,
+                                        data::ImageExampleOptions{.decode = decode_place(settings)});
 }
 
 std::vector<Contradiction> check_image_data(const Options& settings) {
   std::vector<Contradiction> found = check_kind(kind_of(settings), settings);
+  check_balanced(settings, found);
   const auto hold = [&](bool rule, std::vector<std::string> keys, const std::string& message) {
     if (!rule) found.push_back({std::move(keys), message});
   };
@@ -164,6 +180,7 @@ train::OptionSection image_data_options() {
        .value = true,
        .documentation = "Whether each epoch visits the training images in a new order",
        .resuming = Resuming::fixed},
+      balanced_option("images"),
       {.key = "flip",
        .value = false,
        .documentation = "Mirror a training image left to right with probability 1/2"},

@@ -25,8 +25,10 @@ std::shared_ptr<const data::Dataset> named_images(const Options& settings,
 // How the network takes them.
 nn::ImageInput image_input(const Options& settings);
 // Shuffled and augmented as the recipe says.
-data::LoaderOptions image_loading(const Options& settings);
-// Of the same batches in the data's order, the last one filled up.
-data::LoaderOptions without_randomness(data::LoaderOptions loading);
+std::shared_ptr<const data::Source> training_images(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings);
+// In their order and without chance, the last batch filled up.
+std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::Dataset> images,
+                                                    const Options& settings);
 
 }  // namespace tessera::tasks

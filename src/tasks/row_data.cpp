@@ -10,6 +10,7 @@ data::BatchOptions loading_of(const Options& settings) {
   const Prefetch prefetch = prefetch_of(settings);
   return {.batch_size = settings.integer("train.batch"),
           .shuffle = settings.boolean("data.shuffle"),
+          .balanced = settings.get_or("data.balanced", false),
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
           .workers = prefetch.workers,
           .prefetch = prefetch.batches};
@@ -38,6 +39,7 @@ std::shared_ptr<const data::Source> training_rows(Feeds rows, const Options& set
 std::shared_ptr<const data::Source> rows_in_order(Feeds rows, const Options& settings) {
   data::BatchOptions in_order = loading_of(settings);
   in_order.shuffle = false;
+  in_order.balanced = false;
   in_order.drop_last = false;
   return std::make_shared<data::Rows>(std::move(rows), in_order);
 }

@@ -7,6 +7,7 @@
 #include "tessera/tasks/sound_classification.h"
 #include "tessera/train/task_registry.h"
 
+#include "tasks/balanced.h"
 #include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 
@@ -47,8 +48,8 @@ data::SoundExampleOptions example_options(const Options& settings, data::Split s
 }
 
 std::shared_ptr<const data::EncodedSamples> open_sounds(const Options& settings, data::Split split) {
-  auto samples = data::open_sound_folder(settings.text("data.path"),
-                                         {.split = split, .test_share = settings.real("data.test_share")});
+  auto samples = data::open_labeled_sounds(settings.text("data.path"),
+                                           {.split = split, .test_share = settings.real("data.test_share")});
   const auto found = std::ssize(samples->class_names());
   const int64_t classes = settings.integer("model.classes");
   require(found <= classes, ErrorCode::invalid_argument,
@@ -72,6 +73,7 @@ data::BatchOptions batching_of(const Options& settings, data::Split split) {
   const bool training = split == data::Split::train;
   return {.batch_size = settings.integer("train.batch"),
           .shuffle = training && settings.boolean("data.shuffle"),
+          .balanced = training && settings.boolean("data.balanced"),
           .drop_last = training,
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
           .workers = prefetch.workers == 0 ? 0 : settings.integer("data.workers"),
@@ -140,6 +142,7 @@ train::Workload create(const Options& settings) {
 
 std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = of_data(check_path(settings.section("data")));
+  check_balanced(settings, found);
   try {
     sound_classification(options_of(settings));
   } catch (const Error& error) {
@@ -195,8 +198,8 @@ std::vector<Option> data_options() {
   const data::SoundExampleOptions usual;
   return {
       path_option(
-          "Folder of the sounds: a folder for each class, with files ending in .wav, .flac or .ogg; its "
-          "parts `train` and `val` (or `validation`, `test`), if it has them"),
+          "Folder of the sounds: a folder for each class, with files ending in .wav, .flac or .ogg, or tar "
+          "shards of such; its parts `train` and `val` (or `validation`, `test`), if it has them"),
       {.key = "test_share",
        .value = 0.1,
        .documentation = "Of each class, evenly spread, not trained on, where the folder has no such parts",
@@ -222,6 +225,7 @@ std::vector<Option> data_options() {
        .value = true,
        .documentation = "Whether each epoch visits the training sounds in a new order",
        .resuming = Resuming::fixed},
+      balanced_option("sounds"),
       prefetch_option(),
       {.key = "workers",
        .value = int64_t{2},

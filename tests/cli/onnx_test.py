@@ -7,6 +7,7 @@ import pathlib
 import random
 import struct
 import unittest
+import zipfile
 
 from program import RECIPE, ProgramTest, checkpoint, idx, npy
 
@@ -33,6 +34,15 @@ class OnnxTest(ProgramTest):
         self.assertIn("on cpu, 1 nodes; the block ends", output)
         written = (self.root / "out" / "sum.npy").read_bytes()
         self.assertEqual(struct.unpack("<60f", written[-240:]), tuple(range(1, 61)))
+
+    def test_takes_all_inputs_from_one_file(self):
+        with zipfile.ZipFile(self.root / "inputs.npz", "w", zipfile.ZIP_DEFLATED) as inputs:
+            for name in "xy":
+                inputs.write(self.write(f"{name}.npy", (3, 4, 5), range(60)), f"{name}.npy")
+        self.call("run", NODES / "test_add" / "model.onnx", "--input", self.root / "inputs.npz",
+                  "--output-folder", self.root / "out")
+        written = (self.root / "out" / "sum.npy").read_bytes()
+        self.assertEqual(struct.unpack("<60f", written[-240:]), tuple(range(0, 120, 2)))
 
     def test_bad_input(self):
         model = NODES / "test_add" / "model.onnx"

@@ -2,12 +2,15 @@
 
 import json
 import os
+import random
+import struct
 import subprocess
 import time
 import unittest
+import zipfile
 from pathlib import Path
 
-from program import PROGRAM, ROOT, ProgramTest, checkpoint
+from program import PROGRAM, ROOT, ProgramTest, checkpoint, npy
 from task_data import write_pictures, write_table, write_texts
 
 RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures"}
@@ -37,6 +40,34 @@ class TasksTest(ProgramTest):
             tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
             self.assertEqual(tensors[0], tensors[1], name)
             self.assertIn(f"test_{number}", json.loads((stopped / "summary.json").read_text()))
+
+    def test_balanced_rows_resume_to_the_same_bytes(self):
+        balanced = ("--set", "data.balanced=true")
+        straight = self.train_recipe("flights", "straight", *balanced)
+        stopped = self.train_recipe("flights", "stopped", *balanced, "--max-steps", 3)
+        self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+        others = self.train_recipe("flights", "others")
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (straight, stopped, others)]
+        self.assertEqual(tensors[0], tensors[1])
+        self.assertNotEqual(tensors[0], tensors[2])
+        self.refuses(["train", ROOT / "recipes/flights.toml", "--out", self.root / "run", *balanced,
+                      "--set", "data.shuffle=false"], 2, "'data.balanced'", "random order")
+
+    def test_arrays_of_numpy_are_a_table(self):
+        source = random.Random(1)
+        hours = [source.randrange(24) for _ in range(600)]
+        columns = {"hour": struct.pack("<600i", *hours), "distance": struct.pack("<600i", *reversed(hours)),
+                   "late": struct.pack("<600i", *(hour > 12 for hour in hours))}
+        with zipfile.ZipFile(self.root / "flights.npz", "w", zipfile.ZIP_DEFLATED) as file:
+            for name, data in columns.items():
+                file.writestr(f"{name}.npy", npy((600,), data, "<i4"))
+        table = ["--set", "data.kind=npz", "--set", f"data.path={self.root / 'flights.npz'}", "--set", "data.categories=['hour']",
+                 "--set", "data.numbers=['distance']", "--set", "data.above=0", "--set", "train.batch=32", "--set", "train.device=cpu",
+                 "--set", "train.epochs=10", "--quiet"]
+        run = self.root / "run"
+        self.call("train", ROOT / "recipes/flights.toml", "--out", run, *table, "--set", "data.label=late")
+        self.assertGreater(json.loads((run / "summary.json").read_text())["test_auc"], 0.95)
+        self.refuses(["train", ROOT / "recipes/flights.toml", "--out", self.root / "other", *table, "--set", "data.label=lat"], 2, "did you mean 'late'")
 
     def test_eval_of_what_is_trained_in_phases(self):
         gan = self.train_recipe("gan", "gan")

@@ -48,14 +48,10 @@ class Pictures {
   std::shared_ptr<const AnnotatedSamples> samples_;
 };
 
-AnnotatedLoaderOptions in_order() {
-  return {.batch_size = 2,
-          .image_shape = {48, 64, 3},
-          .objects = 4,
-          .masks = true,
-          .shuffle = false,
-          .drop_last = false,
-          .workers = 0};
+constexpr BatchOptions kInOrder{.batch_size = 2, .shuffle = false, .drop_last = false, .workers = 0};
+
+AnnotatedExampleOptions small_images() {
+  return {.image_shape = {48, 64, 3}, .objects = 4, .masks = true};
 }
 
 std::vector<Batch> batches_of(const AnnotatedLoader& loader, const Cursor& from = {},
@@ -72,7 +68,7 @@ double at(const Batch& batch, const std::string& field, int64_t place) {
 
 TEST(AnnotatedLoader, GivesABoundedNumberOfObjectsAndTheirCount) {
   const Pictures pictures(3);
-  const AnnotatedLoader loader(pictures.samples(), in_order());
+  const AnnotatedLoader loader(pictures.samples(), kInOrder, small_images());
   const std::vector<Field> fields = loader.fields();
   ASSERT_EQ(fields.size(), 8U);
   EXPECT_EQ(fields[1].name, "boxes");
@@ -114,12 +110,12 @@ TEST(AnnotatedLoader, GivesABoundedNumberOfObjectsAndTheirCount) {
 TEST(AnnotatedLoader, BoxesAndMasksFollowTheImage) {
   const Pictures pictures(5);
   for (const AnnotatedCrop crop : {AnnotatedCrop::none, AnnotatedCrop::resized, AnnotatedCrop::overlap}) {
-    AnnotatedLoaderOptions options = in_order();
+    AnnotatedExampleOptions options = small_images();
     options.crop = crop;
     options.mirror = true;
     options.filter = ResizeFilter::nearest;
     options.visibility = {.by_center = false};
-    const AnnotatedLoader loader(pictures.samples(), options);
+    const AnnotatedLoader loader(pictures.samples(), kInOrder, options);
     int64_t seen_objects = 0;
     for (int64_t epoch = 0; epoch < 4; ++epoch) {
       for (const Batch& batch : batches_of(loader, {.epoch = epoch})) {
@@ -145,22 +141,25 @@ TEST(AnnotatedLoader, BoxesAndMasksFollowTheImage) {
 
 TEST(AnnotatedLoader, GoesOnWhereItStoppedWhateverTheWorkers) {
   const Pictures pictures(7);
-  AnnotatedLoaderOptions options = in_order();
-  options.shuffle = options.drop_last = options.mirror = true;
+  BatchOptions batching = kInOrder;
+  batching.shuffle = batching.drop_last = true;
+  batching.seed = 3;
+  AnnotatedExampleOptions options = small_images();
+  options.mirror = true;
   options.crop = AnnotatedCrop::overlap;
-  options.seed = 3;
-  const std::vector<Batch> straight = batches_of(AnnotatedLoader(pictures.samples(), options), {.epoch = 1});
+  const std::vector<Batch> straight =
+      batches_of(AnnotatedLoader(pictures.samples(), batching, options), {.epoch = 1});
   ASSERT_EQ(straight.size(), 3U);
-  options.workers = 3;
-  const AnnotatedLoader loader(pictures.samples(), options);
+  batching.workers = 3;
+  const AnnotatedLoader loader(pictures.samples(), batching, options);
   const std::vector<Batch> rest = batches_of(loader, straight[0].after);
   ASSERT_EQ(rest.size(), 2U);
   for (size_t i = 0; i < rest.size(); ++i)
     for (const auto& [name, tensor] : rest[i].fields)
       EXPECT_TRUE(tensor.identical(straight[i + 1].fields.at(name))) << name;
   // Two ranks see the rows of a batch that is twice as large.
-  options.batch_size = 1;
-  const AnnotatedLoader parts(pictures.samples(), options);
+  batching.batch_size = 1;
+  const AnnotatedLoader parts(pictures.samples(), batching, options);
   for (int64_t rank = 0; rank < 2; ++rank) {
     const std::vector<Batch> part = batches_of(parts, {.epoch = 1}, {.rank = rank, .ranks = 2});
     ASSERT_EQ(part.size(), 3U);
@@ -172,11 +171,12 @@ TEST(AnnotatedLoader, GoesOnWhereItStoppedWhateverTheWorkers) {
 TEST(AnnotatedLoader, DealsWithBrokenImagesAndCrowdedOnes) {
   const Pictures pictures(4);
   write_file(pictures.file(1), "no image");
-  AnnotatedLoaderOptions options = in_order();
+  AnnotatedExampleOptions options = small_images();
   options.objects = 2;
-  EXPECT_ERROR(batches_of(AnnotatedLoader(pictures.samples(), options)), ErrorCode::invalid_file, "1.png");
+  EXPECT_ERROR(batches_of(AnnotatedLoader(pictures.samples(), kInOrder, options)), ErrorCode::invalid_file,
+               "1.png");
   options.broken = BrokenSamples::skip;
-  const AnnotatedLoader skipping(pictures.samples(), options);
+  const AnnotatedLoader skipping(pictures.samples(), kInOrder, options);
   const std::vector<Batch> skipped = batches_of(skipping);
   EXPECT_EQ(at(skipped[0], "image_ids", 1), -1);
   EXPECT_EQ(at(skipped[0], "labels", 2), -1);
@@ -186,26 +186,23 @@ TEST(AnnotatedLoader, DealsWithBrokenImagesAndCrowdedOnes) {
   EXPECT_NE(remarks[0].find("1 of 4 samples"), std::string::npos) << remarks[0];
   EXPECT_NE(remarks[1].find("1 of 4 images had more than 2 objects"), std::string::npos) << remarks[1];
   options.broken = BrokenSamples::replace;
-  EXPECT_EQ(at(batches_of(AnnotatedLoader(pictures.samples(), options))[0], "image_ids", 1), 102);
+  EXPECT_EQ(at(batches_of(AnnotatedLoader(pictures.samples(), kInOrder, options))[0], "image_ids", 1), 102);
 }
 
 TEST(AnnotatedLoader, RefusesWhatIsOutOfRange) {
   const Pictures pictures(2);
   const auto code = ErrorCode::invalid_argument;
-  const auto make = [&](const std::function<void(AnnotatedLoaderOptions&)>& change) {
-    AnnotatedLoaderOptions options = in_order();
+  const auto make = [&](const std::function<void(AnnotatedExampleOptions&)>& change) {
+    AnnotatedExampleOptions options = small_images();
     change(options);
-    return AnnotatedLoader(pictures.samples(), options);
+    return AnnotatedLoader(pictures.samples(), kInOrder, options);
   };
-  EXPECT_ERROR(make([](auto& options) { options.batch_size = 0; }), code, "batch_size is 0");
+  EXPECT_ERROR(AnnotatedLoader(pictures.samples(), {.batch_size = 0}), code, "batch_size is 0");
   EXPECT_ERROR(make([](auto& options) { options.objects = 0; }), code, "objects is 0");
   EXPECT_ERROR(make([](auto& options) { options.image_shape = {4, 4}; }), code, "[4, 4]");
   EXPECT_ERROR(make([](auto& options) { options.visibility.minimum_visible = 2; }), code, "2 is visible");
-  EXPECT_ERROR(make([](auto& options) {
-                 options.batch_size = 3;
-                 options.drop_last = true;
-               }),
-               code, "2 examples do not fill one batch of 3");
+  EXPECT_ERROR(AnnotatedLoader(pictures.samples(), {.batch_size = 3}), code,
+               "2 examples do not fill one batch of 3");
 }
 
 }  // namespace

@@ -158,6 +158,7 @@ TEST(EncodedDataset, DealsWithBrokenSamplesAsAsked) {
   for (const int64_t broken : {2, 4}) {  // 1.png, 1_empty.jpg, 2.jpg, 2_text.png, 3.png, 3_cut.jpg
     replacing->read(broken, image, label);
     EXPECT_EQ(label, 0);
+    EXPECT_EQ(replacing->label(broken), 0);
     replacing->read(broken + 1, next, label);
     EXPECT_EQ(image, next);
   }
@@ -179,7 +180,8 @@ TEST(EncodedDataset, GivesUpWhereNothingCanBeRead) {
 
 Loader loader_of(std::shared_ptr<const Dataset> dataset, int64_t workers) {
   return {std::move(dataset),
-          {.batch_size = 4, .drop_last = false, .seed = 9, .workers = workers, .random_views = true}};
+          {.batch_size = 4, .drop_last = false, .seed = 9, .workers = workers},
+          {.random_views = true}};
 }
 
 void expect_same_batches(Stream& a, Stream& b) {

@@ -63,11 +63,10 @@ void expect_same(const Batch& a, const Batch& b) {
   EXPECT_TRUE(labels(a).identical(labels(b)));
 }
 
-LoaderOptions augmented() {
-  return {.batch_size = 8,
-          .drop_last = false,
-          .seed = 3,
-          .augmentation = {.crop_padding = 1, .horizontal_flip = true}};
+constexpr BatchOptions kBatching{.batch_size = 8, .drop_last = false, .seed = 3};
+
+Loader augmented(const std::shared_ptr<const Dataset>& dataset, const BatchOptions& batching = kBatching) {
+  return {dataset, batching, {.augmentation = {.crop_padding = 1, .horizontal_flip = true}}};
 }
 
 TEST(Loader, EveryExampleOnceInShuffledOrder) {
@@ -99,14 +98,14 @@ TEST(Loader, RowsAreTheExamplesTheyAreSaidToBe) {
 
 TEST(Loader, WorkersAndPrefetchDoNotChangeABit) {
   const auto dataset = synthetic(100);
-  LoaderOptions options = augmented();
+  BatchOptions options = kBatching;
   options.workers = 0;
-  const std::vector<Batch> expected = collect(Loader(dataset, options).open({.epoch = 5}));
+  const std::vector<Batch> expected = collect(augmented(dataset, options).open({.epoch = 5}));
   for (int64_t workers : {1, 2, 5}) {
     for (int64_t prefetch : {1, 3, 50}) {
       options.workers = workers;
       options.prefetch = prefetch;
-      const std::vector<Batch> batches = collect(Loader(dataset, options).open({.epoch = 5}));
+      const std::vector<Batch> batches = collect(augmented(dataset, options).open({.epoch = 5}));
       ASSERT_EQ(batches.size(), expected.size());
       for (size_t i = 0; i < batches.size(); ++i) expect_same(batches[i], expected[i]);
     }
@@ -115,11 +114,9 @@ TEST(Loader, WorkersAndPrefetchDoNotChangeABit) {
 
 // Blocks come back with what earlier batches left in them.
 TEST(Loader, WritesTheSameBatchesIntoMemoryOnTheWayToADevice) {
-  LoaderOptions options = augmented();
-  options.batch_size = 8;
-  options.drop_last = false;
+  BatchOptions options = kBatching;
   options.workers = 2;
-  const Loader loader(synthetic(91), options);
+  const Loader loader = augmented(synthetic(91), options);
   const std::vector<Batch> expected = collect(loader.open({.epoch = 5}));
   const auto memory = std::make_shared<BatchMemory>(Device::reference());
   for (int pass = 0; pass < 2; ++pass) {
@@ -136,9 +133,9 @@ TEST(Loader, WritesTheSameBatchesIntoMemoryOnTheWayToADevice) {
 }
 
 TEST(Loader, ResumingInTheMiddleContinuesBitForBit) {
-  const Loader loader(synthetic(100), augmented());
+  const Loader loader = augmented(synthetic(100));
   const std::vector<Batch> whole = collect(loader.open({.epoch = 1}));
-  const Loader after_restart(synthetic(100), augmented());
+  const Loader after_restart = augmented(synthetic(100));
   for (int64_t first : {0, 1, 7, 12, 13}) {
     const std::vector<Batch> rest = collect(after_restart.open({.epoch = 1, .batch = first}));
     ASSERT_EQ(rest.size(), whole.size() - static_cast<size_t>(first));
@@ -150,13 +147,14 @@ TEST(Loader, ResumingInTheMiddleContinuesBitForBit) {
 }
 
 TEST(Loader, EpochsDiffer) {
-  const Loader loader(synthetic(100), augmented());
+  const Loader loader = augmented(synthetic(100));
   EXPECT_NE(collect(loader.open({.epoch = 0}))[0].indices, collect(loader.open({.epoch = 1}))[0].indices);
 }
 
 TEST(Loader, TheLastBatchIsPaddedOrDropped) {
-  LoaderOptions options{.batch_size = 8, .shuffle = false, .drop_last = false, .padding_label = -100};
-  const std::vector<Batch> padded = collect(Loader(synthetic(19), options).open({.epoch = 0}));
+  BatchOptions options{.batch_size = 8, .shuffle = false, .drop_last = false};
+  const ImageExampleOptions labeled{.padding_label = -100};
+  const std::vector<Batch> padded = collect(Loader(synthetic(19), options, labeled).open({.epoch = 0}));
   ASSERT_EQ(padded.size(), 3u);
   const Batch& last = padded.back();
   EXPECT_EQ(last.samples, 3);
@@ -166,9 +164,9 @@ TEST(Loader, TheLastBatchIsPaddedOrDropped) {
   for (int32_t label : labels(last).data<int32_t>().subspan(3)) EXPECT_EQ(label, -100);
 
   options.drop_last = true;
-  EXPECT_EQ(collect(Loader(synthetic(19), options).open({.epoch = 0})).size(), 2u);
+  EXPECT_EQ(collect(Loader(synthetic(19), options, labeled).open({.epoch = 0})).size(), 2u);
   options.drop_last = false;
-  EXPECT_EQ(collect(Loader(synthetic(16), options).open({.epoch = 0})).back().samples, 8);
+  EXPECT_EQ(collect(Loader(synthetic(16), options, labeled).open({.epoch = 0})).back().samples, 8);
 }
 
 TEST(Loader, AWorkersErrorArrivesInItsTurn) {
@@ -255,7 +253,7 @@ TEST(Loader, RefusalsNameTheOption) {
   EXPECT_ERROR(Loader(synthetic(10), {.batch_size = 11}), code, "10 examples", "batch of 11", "drop_last");
   EXPECT_ERROR(Loader(synthetic(10), {.batch_size = 5, .workers = -1}), code, "workers is -1");
   EXPECT_ERROR(Loader(synthetic(10), {.batch_size = 5, .prefetch = 0}), code, "prefetch is 0");
-  EXPECT_ERROR(Loader(synthetic(10), {.batch_size = 5, .augmentation = {.crop_padding = 9}}), code,
+  EXPECT_ERROR(Loader(synthetic(10), {.batch_size = 5}, {.augmentation = {.crop_padding = 9}}), code,
                "crop_padding");
 }
 

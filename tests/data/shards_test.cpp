@@ -136,7 +136,8 @@ TEST(TarShards, RefuseWhatIsIncomplete) {
   EXPECT_ERROR(open(archive({{"1.png", image()}, {"2.cls", "1"}})), code, "a.tar", "1.cls is missing");
   EXPECT_ERROR(open(archive({{"1.png", image()}, {"1.cls", "cat"}})), code, "1.cls", "'cat'");
   EXPECT_ERROR(open(archive({{"1.png", image()}, {"1.cls", "-1"}})), code, "'-1'");
-  EXPECT_ERROR(open(archive({{"1.png", image()}, {"1.jpg", image()}, {"1.cls", "1"}})), code, "second image");
+  EXPECT_ERROR(open(archive({{"1.png", image()}, {"1.jpg", image()}, {"1.cls", "1"}})), code,
+               "the second of its key");
 }
 
 // Ten samples of numbered contents, named as if they were files.

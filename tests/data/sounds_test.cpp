@@ -63,6 +63,8 @@ TEST_F(Sounds, AreFilledUpOrCutToOneLength) {
   const Read longer = read(examples, 1);
   EXPECT_EQ(longer.length, 8000);
   EXPECT_EQ(read(examples, 2).label, 1);
+  EXPECT_EQ(examples.class_of(1), 0);
+  EXPECT_EQ(examples.class_of(2), 1);
 }
 
 TEST_F(Sounds, TakeTheShortestRowThatHoldsThem) {

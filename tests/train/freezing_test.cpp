@@ -69,7 +69,7 @@ TEST(Freezing, BatchNormTakesItsRunningStatistics) {
   options.optimizer = optim::sgd({.learning_rate = 0});
   Trainer tuned(two_blocks(), options);
   tuned.load_weights(folder / "weights.safetensors");
-  data::LoaderOptions loading = tiny_loading();
+  data::BatchOptions loading = tiny_loading();
   loading.shuffle = false;
   const data::Loader loader(tiny_dataset(), loading);
   const train::FitResult result = tuned.fit(loader, {.evaluations = {evaluation_by(loader)}});

@@ -294,7 +294,7 @@ TEST(Evaluating, ShowsTheLossThatIsTrained) {
     TrainerOptions options = training_on(Device::cpu());
     options.optimizer = optim::sgd({.learning_rate = 0});
     Trainer trainer(tiny_perceptron(0, loss), options);
-    data::LoaderOptions loading = tiny_loading(8);
+    data::BatchOptions loading = tiny_loading(8);
     loading.shuffle = false;
     const data::Loader loader(tiny_dataset(), loading);
     const train::FitResult result = trainer.fit(loader, {.evaluations = {evaluation_by(loader)}});

@@ -58,7 +58,7 @@ class StepRunner {
 };
 
 std::vector<data::Batch> batches(int64_t size) {
-  data::LoaderOptions options = tiny_loading(size);
+  data::BatchOptions options = tiny_loading(size);
   options.shuffle = false;
   const data::Loader loader(tiny_dataset(), options);
   std::vector<data::Batch> result;

@@ -50,7 +50,7 @@ inline std::shared_ptr<const data::Dataset> tiny_dataset(int64_t count = 48, uin
   return std::make_shared<data::ClassificationDataset>(data.images, data.labels);
 }
 
-inline data::LoaderOptions tiny_loading(int64_t batch = 8) {
+inline data::BatchOptions tiny_loading(int64_t batch = 8) {
   return {.batch_size = batch, .seed = 11};
 }
 
@@ -59,7 +59,7 @@ inline data::Loader tiny_loader(int64_t batch = 8) {
 }
 
 inline data::Loader tiny_evaluation(int64_t batch = 8) {
-  data::LoaderOptions options = tiny_loading(batch);
+  data::BatchOptions options = tiny_loading(batch);
   options.shuffle = false;
   options.drop_last = false;
   return {tiny_dataset(45, 4), options};

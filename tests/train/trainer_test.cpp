@@ -175,10 +175,9 @@ class Resuming : public ::testing::TestWithParam<Resumption> {
     return options;
   }
   static data::Loader loader() {
-    data::LoaderOptions options = tiny_loading(8);
-    options.augmentation.crop_padding = 1;
-    options.augmentation.horizontal_flip = true;
-    return {tiny_dataset(44), options};  // five batches and a rest
+    // Five batches and a rest.
+    return {
+        tiny_dataset(44), tiny_loading(8), {.augmentation = {.crop_padding = 1, .horizontal_flip = true}}};
   }
   Trainer make(uint64_t seed = 1) const {
     TrainerOptions options = GetParam().options;

@@ -16,16 +16,11 @@ enum class AnnotatedCrop : uint8_t {
   overlap,  // one of random_overlap_crop()
 };
 
-struct AnnotatedLoaderOptions {
-  int64_t batch_size = 8;
+// How annotated images become examples; what batches they come in, BatchOptions says.
+struct AnnotatedExampleOptions {
   Shape image_shape = {300, 300, 3};  // [H, W, 1 or 3]; what is shown is resized to it, whatever its sides
   int64_t objects = 100;              // of an image at most; the first so many of it stay
   bool masks = false;                 // whether there are any in a batch
-  bool shuffle = true;                // anew in every epoch; otherwise in the data's order
-  bool drop_last = true;              // leave out the last, incomplete batch; otherwise it is filled up
-  uint64_t seed = 0;                  // of the order and of what is drawn
-  int64_t workers = 1;                // threads that prepare batches; 0: Stream::next() prepares them itself
-  int64_t prefetch = 4;               // batches at most that are ready or in preparation
   AnnotatedCrop crop = AnnotatedCrop::none;
   RandomCropOptions resized_crop = {};
   OverlapCropOptions overlap_crop = {};
@@ -52,7 +47,8 @@ class AnnotatedLoader : public ExampleBatches {
  public:
   // Throws Error(invalid_argument) naming the option that is out of range, or when the data has not one
   // batch.
-  AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options);
+  AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples, const BatchOptions& batching,
+                  const AnnotatedExampleOptions& images = {});
 };
 
 }  // namespace tessera::data

@@ -33,6 +33,8 @@ class Dataset {
   virtual const std::vector<std::string>& class_names() const = 0;  // name of label 0, 1, ...
   int64_t class_count() const { return static_cast<int64_t>(class_names().size()); }
 
+  // The label that read() gives an example; -1 where that is not known before.
+  virtual int32_t label(int64_t /*index*/) const { return -1; }
   // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C bytes, and its
   // label in [0, class_count()), or -1 where the row is to count nothing.
   virtual void read(int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;
@@ -73,6 +75,7 @@ class ClassificationDataset : public Dataset {
   int64_t size() const override { return images_.shape()[0]; }
   const Shape& image_shape() const override { return image_shape_; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
+  int32_t label(int64_t index) const override;
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
 
   const Tensor& images() const { return images_; }  // uint8 [N, H, W, C]
@@ -118,6 +121,7 @@ class SyntheticDataset : public Dataset {
   int64_t size() const override { return options_.size; }
   const Shape& image_shape() const override { return options_.image_shape; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
+  int32_t label(int64_t index) const override;
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
 
  private:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,11 +23,15 @@ class EncodedSamples {
   virtual ~EncodedSamples() = default;
 
   virtual int64_t size() const = 0;
-  virtual int32_t label(int64_t index) const = 0;
+  virtual int32_t label(int64_t index) const = 0;     // -1: of no class
   virtual std::string name(int64_t index) const = 0;  // as people find it
   virtual const std::vector<std::string>& class_names() const = 0;
   // The bytes of a sample. Throws Error(io) or Error(invalid_file) with its name.
   virtual std::vector<std::byte> bytes(int64_t index) const = 0;
+  // What is said in it, where that is known. Throws as bytes().
+  virtual std::optional<std::string> transcript(int64_t /*index*/) const { return std::nullopt; }
+  // How long it is, where that is known without its bytes.
+  virtual std::optional<double> seconds(int64_t /*index*/) const { return std::nullopt; }
 };
 
 struct SplitOptions {
@@ -46,7 +51,8 @@ struct SplitFolder {
 // the other is wanted.
 SplitFolder split_folder(const std::filesystem::path& folder, Split split);
 
-// Whether the folder has a part of its own for the split, by the names of folders in it or of TFRecord files.
+// Whether the folder has a part of its own for the split, by the names of folders in it, of TFRecord files,
+// or of lists of sounds (.jsonl).
 bool has_part(const std::filesystem::path& folder, Split split);
 
 // One folder for each class; classes and, within them, files in the order of their names. Files in folders
@@ -106,6 +112,7 @@ class EncodedDataset : public Dataset {
   int64_t size() const override { return samples_->size(); }
   const Shape& image_shape() const override { return options_.image_shape; }
   const std::vector<std::string>& class_names() const override { return samples_->class_names(); }
+  int32_t label(int64_t index) const override { return samples_->label(index); }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;

@@ -36,6 +36,8 @@ class Examples {
   // holds examples of one.
   virtual std::vector<SymbolBindings> buckets() const { return {{}}; }
   virtual int64_t bucket_of(int64_t /*index*/) const { return 0; }
+  // Of which class an example is; -1: of none, or it is not known without reading it.
+  virtual int32_t class_of(int64_t /*index*/) const { return -1; }
   // Writes example `index`, 0 <= index < size(), the same bits for the same arguments.
   virtual void read(int64_t index, const RandomView& view, const ExampleRow& row) const = 0;
   // Several, the first so many of a batch whose memory is for that device (null: for none): read() of each,
@@ -50,12 +52,17 @@ class Examples {
 
 struct BatchOptions {
   int64_t batch_size = 32;
-  bool shuffle = true;    // anew in every epoch; otherwise in their order
+  bool shuffle = true;  // anew in every epoch; otherwise in their order
+  // Examples of each class equally often, in as many batches: those of a rare class several times in an
+  // epoch, of a frequent one others in each. Needs `shuffle`, and a class of every example.
+  bool balanced = false;
   bool drop_last = true;  // leave out the last, incomplete batch (of each bucket); otherwise rows that fill
   uint64_t seed = 0;      // of the order, and of the examples' views
   int64_t workers = 1;    // threads that prepare batches; 0: Stream::next() prepares them itself
   int64_t prefetch = 4;   // batches at most that are ready or in preparation
 };
+
+class ClassBalance;
 
 // A batch holds the same bits whatever the number of workers. With several ranks a batch of each is a part of
 // one that is as many times larger, so that the order of the examples depends on their number in that way
@@ -66,6 +73,7 @@ class ExampleBatches : public Source {
   ExampleBatches(std::shared_ptr<const Examples> examples, const BatchOptions& options);
 
   const Examples& examples() const { return *examples_; }
+  const BatchOptions& options() const { return options_; }
 
   std::vector<Field> fields() const override { return examples_->fields(); }
   std::vector<SymbolBindings> sizes() const override;
@@ -79,7 +87,8 @@ class ExampleBatches : public Source {
  private:
   std::shared_ptr<const Examples> examples_;
   BatchOptions options_;
-  std::vector<int64_t> counts_;  // examples of each bucket
+  std::shared_ptr<const ClassBalance> balance_;  // null: each example once in an epoch
+  std::vector<int64_t> counts_;                  // examples of each bucket, in an epoch
 };
 
 }  // namespace tessera::data

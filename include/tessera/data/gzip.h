@@ -1,4 +1,5 @@
-// Gzip (RFC 1952) in memory, by zlib. Faults throw Error(invalid_file) that names the file.
+// Gzip (RFC 1952) and what it is made of, deflated bytes (RFC 1951), in memory, by zlib. Faults throw
+// Error(invalid_file) that names the file.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,10 @@ std::vector<std::byte> gunzip(std::span<const std::byte> bytes, std::string_view
 
 // At most the first `count` decompressed bytes; what follows them is not looked at.
 std::vector<std::byte> gunzip_prefix(std::span<const std::byte> bytes, std::string_view name, uint64_t count);
+
+// What deflated bytes without any header become, which is to be exactly so long. Throws when it is not, or
+// when they are truncated or corrupt or something follows them.
+std::vector<std::byte> inflate_raw(std::span<const std::byte> bytes, std::string_view name, uint64_t count);
 
 std::vector<std::byte> gzip(std::span<const std::byte> bytes);
 

@@ -19,15 +19,10 @@ enum class DecodePlace : uint8_t {
 // By its name in recipes: `cpu` or `gpu`.
 DecodePlace decode_place_of(const std::string& name);
 
-struct LoaderOptions {
-  int64_t batch_size = 32;
-  bool shuffle = true;    // anew in every epoch; otherwise in the data set's order
-  bool drop_last = true;  // leave out the last, incomplete batch; otherwise it is padded
-  int32_t padding_label = -1;
-  uint64_t seed = 0;          // of the order and the augmentation
-  int64_t workers = 1;        // threads that prepare batches; 0: Stream::next() prepares them itself
-  int64_t prefetch = 4;       // batches at most that are ready or in preparation
-  bool random_views = false;  // examples by Dataset::read_random()
+// How images become examples; what batches they come in, BatchOptions says.
+struct ImageExampleOptions {
+  int32_t padding_label = -1;  // of rows that count nothing
+  bool random_views = false;   // by Dataset::read_random()
   DecodePlace decode = DecodePlace::cpu;
   AugmentOptions augmentation = {};
 };
@@ -42,14 +37,13 @@ class Loader : public ExampleBatches {
  public:
   // Throws Error(invalid_argument) naming the option that is out of range, or when the data set has not one
   // batch.
-  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+  Loader(std::shared_ptr<const Dataset> dataset, const BatchOptions& batching,
+         const ImageExampleOptions& images = {});
 
   const Dataset& dataset() const { return *dataset_; }
-  const LoaderOptions& options() const { return options_; }
 
  private:
   std::shared_ptr<const Dataset> dataset_;
-  LoaderOptions options_;
 };
 
 }  // namespace tessera::data

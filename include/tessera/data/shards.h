@@ -1,4 +1,4 @@
-// Writing encoded images: tar shards of what folders hold, and folders of what is in memory.
+// Writing encoded samples: tar shards of what folders hold, and folders of images of what is in memory.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@ struct PackedShard {
 
 struct PackOptions {
   int64_t shard_bytes = int64_t{256} << 20;               // a shard ends with the sample that reaches them
+  std::string unknown_ending = "jpg";                     // of samples whose first bytes are of no kind
   const std::atomic<bool>* stop = nullptr;                // after the shard that is being written
   std::function<void(const PackedShard&)> on_shard = {};  // after each
 };
@@ -31,10 +32,10 @@ struct PackResult {
   bool completed = false;
 };
 
-// Writes samples in their order as open_tar_shards() reads them: shards, classes.txt, and manifest.json with
-// a checksum for each shard. A folder that was begun with the same samples and size is gone on with: shards
-// that the manifest names and that are as long as it says are kept. Throws Error(io) when something cannot be
-// written, Error(invalid_file) when the folder was begun with others.
+// Writes samples in their order as open_tar_shards() and open_sound_shards() read them: shards, classes.txt,
+// and manifest.json with a checksum for each shard. A folder that was begun with the same samples and size is
+// gone on with: shards that the manifest names and that are as long as it says are kept. Throws Error(io)
+// when something cannot be written, Error(invalid_file) when the folder was begun with others.
 PackResult pack_shards(const EncodedSamples& samples, const std::filesystem::path& folder,
                        const PackOptions& options = {});
 

@@ -60,7 +60,7 @@ Row row_of(const ExampleRow& row) {
           .size = elements_of<int32_t>(row, kSizes)};
 }
 
-void check_options(const AnnotatedLoaderOptions& options) {
+void check_options(const AnnotatedExampleOptions& options) {
   const auto code = ErrorCode::invalid_argument;
   const Shape& shape = options.image_shape;
   require(shape.size() == 3 && shape[0] > 0 && shape[1] > 0 && (shape[2] == 1 || shape[2] == 3), code,
@@ -73,7 +73,7 @@ void check_options(const AnnotatedLoaderOptions& options) {
 
 class AnnotatedExamples : public Examples {
  public:
-  AnnotatedExamples(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedLoaderOptions& options)
+  AnnotatedExamples(std::shared_ptr<const AnnotatedSamples> samples, const AnnotatedExampleOptions& options)
       : samples_(std::move(samples)), options_(options), broken_(options.broken, samples_->size()) {}
 
   int64_t size() const override { return samples_->size(); }
@@ -169,14 +169,14 @@ class AnnotatedExamples : public Examples {
   }
 
   const std::shared_ptr<const AnnotatedSamples> samples_;
-  const AnnotatedLoaderOptions options_;
+  const AnnotatedExampleOptions options_;
   const BrokenRecord broken_;
   mutable std::mutex mutex_;  // guards crowded_
   mutable std::set<int64_t> crowded_;
 };
 
 std::shared_ptr<const Examples> examples_of(std::shared_ptr<const AnnotatedSamples> samples,
-                                            const AnnotatedLoaderOptions& options) {
+                                            const AnnotatedExampleOptions& options) {
   require(samples != nullptr, ErrorCode::invalid_argument, "a loader needs samples");
   check_options(options);
   return std::make_shared<const AnnotatedExamples>(std::move(samples), options);
@@ -185,12 +185,7 @@ std::shared_ptr<const Examples> examples_of(std::shared_ptr<const AnnotatedSampl
 }  // namespace
 
 AnnotatedLoader::AnnotatedLoader(std::shared_ptr<const AnnotatedSamples> samples,
-                                 const AnnotatedLoaderOptions& options)
-    : ExampleBatches(examples_of(std::move(samples), options), {.batch_size = options.batch_size,
-                                                                .shuffle = options.shuffle,
-                                                                .drop_last = options.drop_last,
-                                                                .seed = options.seed,
-                                                                .workers = options.workers,
-                                                                .prefetch = options.prefetch}) {}
+                                 const BatchOptions& batching, const AnnotatedExampleOptions& images)
+    : ExampleBatches(examples_of(std::move(samples), images), batching) {}
 
 }  // namespace tessera::data

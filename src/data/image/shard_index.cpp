@@ -1,6 +1,7 @@
 #include "data/image/shard_index.h"
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -10,14 +11,13 @@
 #include "tessera/base/progress.h"
 #include "tessera/data/safetensors.h"
 
-#include "data/sample_files.h"
-
 namespace tessera::data {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.safetensors";
+constexpr double kLongestSound = 1e6;  // seconds
 
 // A shard's name, size and time of change: an index is of exactly these, read in this way.
 std::string fingerprint(const std::vector<MappedFile>& shards, const std::string& reading) {
@@ -35,19 +35,28 @@ std::vector<ShardEntry> from_tensors(const SafetensorsFile& file, const std::vec
   const Tensor label = file.read("label");
   const Tensor offset = file.read("offset");
   const Tensor bytes = file.read("bytes");
+  const Tensor text_offset = file.read("text_offset");
+  const Tensor text_bytes = file.read("text_bytes");
+  const Tensor seconds = file.read("seconds");
   std::vector<ShardEntry> entries(static_cast<size_t>(shard.size()));
   for (size_t i = 0; i < entries.size(); ++i) {
     entries[i] = {.shard = shard.data<int32_t>()[i],
                   .label = label.data<int32_t>()[i],
                   .offset = offset.data<int64_t>()[i],
-                  .bytes = bytes.data<int64_t>()[i]};
+                  .bytes = bytes.data<int64_t>()[i],
+                  .text_offset = text_offset.data<int64_t>()[i],
+                  .text_bytes = text_bytes.data<int64_t>()[i],
+                  .seconds = seconds.data<double>()[i]};
     const ShardEntry& entry = entries[i];
-    require(entry.shard >= 0 && entry.shard < std::ssize(shards) && entry.label >= 0 &&
-                entry.label < kMostClasses && entry.offset >= 0 && entry.bytes > 0,
+    require(entry.shard >= 0 && entry.shard < std::ssize(shards) && entry.label >= -1 &&
+                entry.label < kMostClasses && entry.bytes > 0 && entry.seconds >= 0 &&
+                entry.seconds <= kLongestSound,
             ErrorCode::invalid_file, "entry {} is out of range", i);
-    const uint64_t size = shards[static_cast<size_t>(entry.shard)].size();
-    require(static_cast<uint64_t>(entry.bytes) <= size &&
-                static_cast<uint64_t>(entry.offset) <= size - static_cast<uint64_t>(entry.bytes),
+    const auto size = static_cast<int64_t>(shards[static_cast<size_t>(entry.shard)].size());
+    const auto lies_inside = [&](int64_t place, int64_t count) {
+      return place >= 0 && count >= 0 && count <= size && place <= size - count;
+    };
+    require(lies_inside(entry.offset, entry.bytes) && lies_inside(entry.text_offset, entry.text_bytes),
             ErrorCode::invalid_file, "entry {} lies outside of its shard", i);
   }
   return entries;
@@ -72,15 +81,19 @@ std::vector<ShardEntry> kept_index(const fs::path& path, const std::vector<Mappe
 void keep_index(const fs::path& path, const std::vector<MappedFile>& shards,
                 const std::vector<ShardEntry>& entries, const std::string& reading) {
   const Shape shape{std::ssize(entries)};
-  std::map<std::string, Tensor> tensors{{"shard", Tensor(DataType::int32, shape)},
-                                        {"label", Tensor(DataType::int32, shape)},
-                                        {"offset", Tensor(DataType::int64, shape)},
-                                        {"bytes", Tensor(DataType::int64, shape)}};
+  std::map<std::string, Tensor> tensors{
+      {"shard", Tensor(DataType::int32, shape)},       {"label", Tensor(DataType::int32, shape)},
+      {"offset", Tensor(DataType::int64, shape)},      {"bytes", Tensor(DataType::int64, shape)},
+      {"text_offset", Tensor(DataType::int64, shape)}, {"text_bytes", Tensor(DataType::int64, shape)},
+      {"seconds", Tensor(DataType::fp64, shape)}};
   for (size_t i = 0; i < entries.size(); ++i) {
     tensors["shard"].data<int32_t>()[i] = entries[i].shard;
     tensors["label"].data<int32_t>()[i] = entries[i].label;
     tensors["offset"].data<int64_t>()[i] = entries[i].offset;
     tensors["bytes"].data<int64_t>()[i] = entries[i].bytes;
+    tensors["text_offset"].data<int64_t>()[i] = entries[i].text_offset;
+    tensors["text_bytes"].data<int64_t>()[i] = entries[i].text_bytes;
+    tensors["seconds"].data<double>()[i] = entries[i].seconds;
   }
   try {
     write_safetensors(path, tensors, {{"shards", fingerprint(shards, reading)}});
@@ -118,27 +131,31 @@ class ShardSamples : public EncodedSamples {
   }
   std::vector<std::byte> bytes(int64_t index) const override {
     const ShardEntry& own = entry(index);
-    std::vector<std::byte> bytes(static_cast<size_t>(own.bytes));
-    shards_[static_cast<size_t>(own.shard)].copy(static_cast<uint64_t>(own.offset), bytes);
-    return bytes;
+    return copy(own.shard, own.offset, own.bytes);
+  }
+  std::optional<std::string> transcript(int64_t index) const override {
+    const ShardEntry& own = entry(index);
+    if (own.text_offset == 0) return std::nullopt;
+    const std::vector<std::byte> text = copy(own.shard, own.text_offset, own.text_bytes);
+    return trimmed({reinterpret_cast<const char*>(text.data()), text.size()});
+  }
+  std::optional<double> seconds(int64_t index) const override {
+    const double seconds = entry(index).seconds;
+    return seconds > 0 ? std::optional(seconds) : std::nullopt;
   }
 
  private:
+  std::vector<std::byte> copy(int32_t shard, int64_t offset, int64_t count) const {
+    std::vector<std::byte> bytes(static_cast<size_t>(count));
+    shards_[static_cast<size_t>(shard)].copy(static_cast<uint64_t>(offset), bytes);
+    return bytes;
+  }
   const ShardEntry& entry(int64_t index) const { return entries_[static_cast<size_t>(index)]; }
 
   std::vector<MappedFile> shards_;
   std::vector<ShardEntry> entries_;
   std::vector<std::string> classes_;
 };
-
-std::vector<fs::path> shards_in(const fs::path& folder, bool (*is_shard)(const fs::path&)) {
-  std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file() && is_shard(entry.path())) paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
 
 std::vector<ShardEntry> make_index(const std::vector<MappedFile>& shards, const ShardFormat& format) {
   const LongWork reading;
@@ -150,23 +167,10 @@ std::vector<ShardEntry> make_index(const std::vector<MappedFile>& shards, const 
   return entries;
 }
 
-// Those of the split, where names that begin with "train", and with "val" or "test", tell it; else nothing.
-std::vector<fs::path> of_split(const std::vector<fs::path>& all, Split split) {
-  std::vector<fs::path> training;
-  std::vector<fs::path> test;
-  for (const fs::path& path : all) {
-    const std::string name = path.filename().string();
-    if (name.starts_with("train")) training.push_back(path);
-    if (name.starts_with("val") || name.starts_with("test")) test.push_back(path);
-  }
-  if (training.empty() || test.empty()) return {};
-  return split == Split::train ? training : test;
-}
-
 // False where the folder cannot be read.
 bool holds(const fs::path& folder, bool (*is_shard)(const fs::path&)) {
   try {
-    return !shards_in(folder, is_shard).empty();
+    return !files_in(folder, is_shard).empty();
   } catch (const fs::filesystem_error&) {
     return false;
   }
@@ -174,7 +178,7 @@ bool holds(const fs::path& folder, bool (*is_shard)(const fs::path&)) {
 
 std::shared_ptr<const EncodedSamples> open_in(const SplitFolder& split, const SplitOptions& options,
                                               const ShardFormat& format) {
-  const std::vector<fs::path> all = shards_in(split.path, format.is_shard);
+  const std::vector<fs::path> all = files_in(split.path, format.is_shard);
   require(!all.empty(), ErrorCode::invalid_file, "{}: holds no {}; expected {}", split.path.string(),
           format.name, format.naming);
   std::vector<fs::path> own;
@@ -187,8 +191,12 @@ std::shared_ptr<const EncodedSamples> open_in(const SplitFolder& split, const Sp
   std::vector<ShardEntry> entries = kept_index(index, shards, format.reading);
   if (entries.empty()) {
     entries = make_index(shards, format);
-    require(!entries.empty(), ErrorCode::invalid_file, "{}: the {} hold no images", split.path.string(),
-            format.name);
+    require(!entries.empty(), ErrorCode::invalid_file, "{}: the {} hold no {}", split.path.string(),
+            format.name, format.plural);
+    const auto without_class = std::ranges::count(entries, -1, &ShardEntry::label);
+    require(without_class == 0 || without_class == std::ssize(entries), ErrorCode::invalid_file,
+            "{}: {} of {} {} have no class, and the others have one", split.path.string(), without_class,
+            entries.size(), format.plural);
     keep_index(index, shards, entries, format.reading);
   }
   std::vector<std::string> classes = read_class_names(split.path, entries);
@@ -202,7 +210,9 @@ bool has_part(const fs::path& folder, Split split) {
   std::error_code ignored;
   const auto is_there = [&](const char* name) { return fs::is_directory(folder / name, ignored); };
   if (split == Split::train ? is_there("train") : std::ranges::any_of(kTestFolders, is_there)) return true;
-  return holds(folder, is_tfrecord_shard) && !of_split(shards_in(folder, is_tfrecord_shard), split).empty();
+  return std::ranges::any_of(std::array{is_tfrecord_shard, is_sound_list}, [&](auto is_wanted) {
+    return holds(folder, is_wanted) && !of_split(files_in(folder, is_wanted), split).empty();
+  });
 }
 
 std::shared_ptr<const EncodedSamples> open_samples(const fs::path& folder, const SplitOptions& options) {

@@ -32,7 +32,8 @@ uint32_t checksum_of(uint32_t before, std::span<const std::byte> bytes) {
 nlohmann::json description_of(const EncodedSamples& samples, int64_t shard_bytes) {
   uint32_t names = 0;
   for (int64_t i = 0; i < samples.size(); ++i)
-    names = checksum_of(names, as_bytes(fmt::format("{} {}\n", samples.name(i), samples.label(i))));
+    names = checksum_of(names, as_bytes(fmt::format("{} {}\n", samples.name(i), samples.label(i)) +
+                                        samples.transcript(i).value_or("")));
   return {{"samples", samples.size()}, {"names", names}, {"shard_bytes", shard_bytes}};
 }
 
@@ -97,24 +98,37 @@ std::optional<int64_t> length_of(const fs::path& path) {
   return error ? std::nullopt : std::optional(static_cast<int64_t>(size));
 }
 
-std::string ending_of(std::span<const std::byte> image) {
-  const auto begins = [&](std::string_view text) {
+// By the first bytes of a file, as its decoder is chosen; "" where they are of no kind.
+std::string ending_of(std::span<const std::byte> sample) {
+  constexpr size_t kFormOfRiff = 8;
+  const auto has = [&](size_t place, std::string_view text) {
     const auto own = as_bytes(text);
-    return image.size() >= own.size() && std::ranges::equal(own, image.first(own.size()));
+    return sample.size() >= place + own.size() && std::ranges::equal(own, sample.subspan(place, own.size()));
   };
-  if (begins("\x89PNG")) return "png";
-  return begins("RIFF") ? "webp" : "jpg";
+  if (has(0, "\x89PNG")) return "png";
+  if (has(0, "\xff\xd8")) return "jpg";
+  if (has(0, "fLaC")) return "flac";
+  if (has(0, "OggS")) return "ogg";
+  if (has(kFormOfRiff, "WAVE")) return "wav";
+  return has(kFormOfRiff, "WEBP") ? "webp" : "";
 }
 
 // One shard on its way to its file.
 class ShardWriter {
  public:
-  explicit ShardWriter(const fs::path& path) : file_(path) { shard_.name = path.filename().string(); }
+  ShardWriter(const fs::path& path, std::string unknown_ending)
+      : file_(path), unknown_ending_(std::move(unknown_ending)) {
+    shard_.name = path.filename().string();
+  }
 
-  void add(int64_t number, int32_t label, std::span<const std::byte> image) {
+  void add(int64_t number, const EncodedSamples& samples) {
     const std::string key = fmt::format("{:08}", number);
-    add_member(key + "." + ending_of(image), image);
-    add_member(key + ".cls", as_bytes(std::to_string(label)));
+    const std::vector<std::byte> bytes = samples.bytes(number);
+    const std::string ending = ending_of(bytes);
+    add_member(key + "." + (ending.empty() ? unknown_ending_ : ending), bytes);
+    if (const int32_t label = samples.label(number); label >= 0)
+      add_member(key + ".cls", as_bytes(std::to_string(label)));
+    if (const auto transcript = samples.transcript(number)) add_member(key + ".txt", as_bytes(*transcript));
     ++shard_.samples;
   }
   int64_t bytes() const { return shard_.bytes; }
@@ -137,6 +151,7 @@ class ShardWriter {
   }
 
   AtomicFile file_;
+  std::string unknown_ending_;
   PackedShard shard_;
 };
 
@@ -148,7 +163,7 @@ std::vector<PackedShard> kept_shards(const fs::path& folder, const EncodedSample
   if (!fs::exists(path, ignored)) return {};
   const Manifest manifest = read_manifest(path);
   require(manifest.description == description, ErrorCode::invalid_file,
-          "{}: was begun with other images or another size of shards; remove the folder, or name another",
+          "{}: was begun with other samples or another size of shards; remove the folder, or name another",
           path.string());
   std::vector<PackedShard> kept;
   int64_t left = samples.size();
@@ -195,9 +210,8 @@ PackResult pack_shards(const EncodedSamples& samples, const fs::path& folder, co
   write_file(folder / "classes.txt", classes);
   while (next < samples.size()) {
     if (options.stop != nullptr && options.stop->load()) return result;
-    ShardWriter writer(folder / shard_name(result.shards.size()));
-    for (; next < samples.size() && writer.bytes() < options.shard_bytes; ++next)
-      writer.add(next, samples.label(next), samples.bytes(next));
+    ShardWriter writer(folder / shard_name(result.shards.size()), options.unknown_ending);
+    for (; next < samples.size() && writer.bytes() < options.shard_bytes; ++next) writer.add(next, samples);
     result.shards.push_back(writer.commit());
     manifest.shards = result.shards;
     write_manifest(folder / kManifestName, manifest);

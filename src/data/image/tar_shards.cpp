@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/sound.h"
 #include "tessera/data/tar.h"
 
 #include "data/image/shard_index.h"
@@ -32,17 +33,30 @@ int32_t parse_label(std::string_view text, const std::string& name) {
   return static_cast<int32_t>(label);
 }
 
+bool is_of(const SampleKind& kind, std::string_view ending) {
+  return ending.find('.') == std::string_view::npos && kind.has_ending("sample." + std::string(ending));
+}
+
+// By its header; 0 where that cannot be read, which whoever decodes it will tell.
+double seconds_of(std::span<const std::byte> sound, const std::string& name) {
+  try {
+    return EncodedSound(sound, name).info().seconds();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 // The samples of one shard, whose members of one key lie side by side.
-std::vector<ShardEntry> index_shard(const MappedFile& shard, int32_t number) {
+std::vector<ShardEntry> index_shard(const MappedFile& shard, int32_t number, const SampleKind& kind) {
   const std::string path = shard.path().string();
   std::vector<ShardEntry> entries;
   std::string key;
   ShardEntry entry;
-  bool has_label = false;
   const auto close = [&] {
     if (entry.bytes == 0) return;
-    require(has_label, ErrorCode::invalid_file, "{}: '{}' has no class: {}.cls is missing beside it", path,
-            key, key);
+    require(entry.label >= 0 || entry.text_offset > 0, ErrorCode::invalid_file,
+            "{}: '{}' has no class{}: {}.cls is missing beside it", path, key,
+            kind.transcribed ? " and no transcript" : "", key);
     entries.push_back(entry);
   };
   for (const TarMember& member : parse_tar(shard.bytes(), path)) {
@@ -50,21 +64,25 @@ std::vector<ShardEntry> index_shard(const MappedFile& shard, int32_t number) {
     if (name.key != key) {
       close();
       key = name.key;
-      entry = {.shard = number};
-      has_label = false;
+      entry = {.shard = number, .label = -1};
     }
     const std::string full_name = path + ": " + member.name;
     if (name.ending == "cls") {
       entry.label = parse_label({reinterpret_cast<const char*>(shard.bytes().data()) + member.offset,
                                  std::min<uint64_t>(member.bytes, 16)},
                                 full_name);
-      has_label = true;
-    } else if (name.ending.find('.') == std::string_view::npos &&
-               image_samples().has_ending("image." + std::string(name.ending))) {
+    } else if (kind.transcribed && name.ending == "txt") {
+      require(member.bytes <= kLargestTranscript, ErrorCode::invalid_file,
+              "{}: a transcript of {} bytes, more than {}", full_name, member.bytes, kLargestTranscript);
+      entry.text_offset = static_cast<int64_t>(member.offset);
+      entry.text_bytes = static_cast<int64_t>(member.bytes);
+    } else if (is_of(kind, name.ending)) {
       require(entry.bytes == 0 && member.bytes > 0 && member.bytes <= kLargestSample, ErrorCode::invalid_file,
-              "{}: is empty, too large, or the second image of its key", full_name);
+              "{}: is empty, too large, or the second of its key", full_name);
       entry.offset = static_cast<int64_t>(member.offset);
       entry.bytes = static_cast<int64_t>(member.bytes);
+      if (&kind == &sound_samples())
+        entry.seconds = seconds_of(shard.bytes().subspan(member.offset, member.bytes), full_name);
     }
   }
   close();
@@ -77,13 +95,32 @@ bool is_tar_shard(const std::filesystem::path& file) {
   return file.extension() == ".tar";
 }
 
-std::shared_ptr<const EncodedSamples> open_tar_shards(const std::filesystem::path& folder,
-                                                      const SplitOptions& options) {
+const SampleKind* tar_sample_kind(const std::filesystem::path& file) {
+  const MappedFile archive(file);
+  for (const TarMember& member : parse_tar(archive.bytes(), file.string())) {
+    for (const SampleKind* kind : {&sound_samples(), &image_samples()})
+      if (is_of(*kind, sample_name(member.name).ending)) return kind;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const EncodedSamples> open_tar_samples(const std::filesystem::path& folder,
+                                                       const SampleKind& kind, const SplitOptions& options) {
+  const auto index = [&](const MappedFile& shard, int32_t number) {
+    return index_shard(shard, number, kind);
+  };
   return open_shards(folder, options,
                      {.name = "tar shards",
                       .naming = "files ending in .tar",
+                      .plural = kind.plural,
                       .is_shard = is_tar_shard,
-                      .index = index_shard});
+                      .reading = kind.transcribed ? kind.plural + "\n" : "",
+                      .index = index});
+}
+
+std::shared_ptr<const EncodedSamples> open_tar_shards(const std::filesystem::path& folder,
+                                                      const SplitOptions& options) {
+  return open_tar_samples(folder, image_samples(), options);
 }
 
 }  // namespace tessera::data

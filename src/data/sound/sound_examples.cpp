@@ -2,11 +2,11 @@
 #include <cmath>
 
 #include "tessera/base/error.h"
+#include "tessera/base/parallel.h"
 #include "tessera/base/random.h"
 #include "tessera/data/sounds.h"
 
 #include "data/batches.h"
-#include "data/sample_files.h"
 
 namespace tessera::data {
 namespace {
@@ -37,11 +37,6 @@ std::vector<int64_t> steps_of(const SoundExampleOptions& options) {
   return steps;
 }
 
-const SampleKind& sound_samples() {
-  static const SampleKind kind{.plural = "sounds", .endings = {".wav", ".flac", ".ogg"}};
-  return kind;
-}
-
 // Of the first bucket that holds so many samples, or of the last.
 uint8_t bucket_for(int64_t samples, const std::vector<int64_t>& steps, int64_t hop) {
   const auto place = std::ranges::find_if(steps, [&](int64_t length) { return samples <= length * hop; });
@@ -49,20 +44,6 @@ uint8_t bucket_for(int64_t samples, const std::vector<int64_t>& steps, int64_t h
 }
 
 }  // namespace
-
-std::shared_ptr<const EncodedSamples> open_sound_folder(const std::filesystem::path& folder,
-                                                        const SplitOptions& options) {
-  return open_folder(folder, sound_samples(), options);
-}
-
-bool holds_sounds(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored)) {
-    if (sound_samples().has_ending(entry.path())) return true;
-    if (image_samples().has_ending(entry.path())) return false;
-  }
-  return false;
-}
 
 SoundExamples::SoundExamples(std::shared_ptr<const EncodedSamples> samples,
                              const SoundExampleOptions& options)
@@ -75,15 +56,22 @@ SoundExamples::SoundExamples(std::shared_ptr<const EncodedSamples> samples,
   if (steps_.size() == 1) return;
   // What cannot be read is told of where it would be used.
   buckets_.resize(static_cast<size_t>(samples_->size()));
-  for (int64_t index = 0; index < samples_->size(); ++index) {
+  for_each_in_parallel(samples_->size(), [&](int64_t index) {
     try {
-      const std::vector<std::byte> bytes = samples_->bytes(index);
-      const EncodedSound sound(bytes, samples_->name(index), options_.limits);
-      buckets_[static_cast<size_t>(index)] = bucket_for(sound.frames_at(options_.rate), steps_, options_.hop);
+      buckets_[static_cast<size_t>(index)] = bucket_for(length_of(index), steps_, options_.hop);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_file && error.code() != ErrorCode::io) throw;
     }
-  }
+  });
+}
+
+// In samples at the examples' rate, rounded up, by what is known of it or its header.
+int64_t SoundExamples::length_of(int64_t index) const {
+  constexpr double kRounding = 1e-7;  // of a double; no rate makes a smaller part of a sample
+  if (const std::optional<double> seconds = samples_->seconds(index))
+    return static_cast<int64_t>(std::ceil(*seconds * static_cast<double>(options_.rate) - kRounding));
+  const std::vector<std::byte> bytes = samples_->bytes(index);
+  return EncodedSound(bytes, samples_->name(index), options_.limits).frames_at(options_.rate);
 }
 
 std::vector<Field> SoundExamples::fields() const {
