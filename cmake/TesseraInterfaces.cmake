@@ -65,6 +65,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/geometry.h
     tessera/data/image.h
     tessera/data/loader.h
+    tessera/data/parallel_tokens.h
     tessera/data/random_view.h
     tessera/data/registry.h
     tessera/data/rows.h
@@ -90,6 +91,7 @@ set(TESSERA_USER_HEADERS
     tessera/models/decoder_files.h
     tessera/models/model.h
     tessera/models/registry.h
+    tessera/models/transformer.h
     tessera/nn/attention_parts.h
     tessera/nn/augmentation.h
     tessera/nn/context.h

@@ -46,6 +46,9 @@ class Examples {
 
 struct BatchOptions {
   int64_t batch_size = 32;
+  // Of each bucket, in place of batch_size: more rows where they are short, for batches of like cost. Empty:
+  // all have batch_size.
+  std::vector<int64_t> batch_sizes = {};
   bool shuffle = true;    // anew in every epoch; otherwise in their order
   bool drop_last = true;  // leave out the last, incomplete batch (of each bucket); otherwise rows that fill
   uint64_t seed = 0;      // of the order, and of the examples' views
@@ -74,7 +77,7 @@ class ExampleBatches : public Source {
 
  private:
   std::shared_ptr<const Examples> examples_;
-  BatchOptions options_;
+  BatchOptions options_;         // with batch_sizes
   std::vector<int64_t> counts_;  // examples of each bucket
 };
 
