@@ -126,10 +126,13 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/text_classification.h
     tessera/tasks/text_tagging.h
     tessera/tasks/texts.h
+    tessera/tasks/translation.h
     tessera/tessera.h
+    tessera/text/bleu.h
     tessera/text/compared_words.h
     tessera/text/tokenizer.h
     tessera/text/training.h
+    tessera/train/beam_search.h
     tessera/train/checkpoint.h
     tessera/train/evaluator.h
     tessera/train/generation.h

@@ -1,6 +1,5 @@
 #include "tessera/models/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -98,8 +97,8 @@ Value* normed_end(nn::Context& context, const TransformerConfig& config, Value* 
 
 const std::vector<std::string> kAllThree{"q_proj", "k_proj", "v_proj"};
 
-// In the scope of a layer of the decoder: keys and values of the text.
-nn::Memory memory_of(nn::Context& context, const TransformerConfig& config, Value* encoded) {
+// In the scope of a layer of the decoder.
+TransformerMemory memory_of(nn::Context& context, const TransformerConfig& config, Value* encoded) {
   const std::vector<Value*> parts = heads_of(context, config, "encoder_attn", encoded, {"k_proj", "v_proj"});
   return {parts[0], parts[1]};
 }
@@ -107,7 +106,7 @@ nn::Memory memory_of(nn::Context& context, const TransformerConfig& config, Valu
 // What the decoder's tokens attend to, in the scope of a layer: all [rows, heads, tokens, width].
 struct DecoderAttention {
   std::function<Value*(Value* q, Value* k, Value* v)> to_itself;
-  std::function<Value*(Value* q)> to_text;
+  std::function<Value*(Value* q, int64_t layer)> to_text;
 };
 
 Value* decoder_layers(nn::Context& context, const TransformerConfig& config, Value* x,
@@ -122,7 +121,7 @@ Value* decoder_layers(nn::Context& context, const TransformerConfig& config, Val
     });
     layer.add("encoder_attn_layer_norm", [&](Value* given) {
       Value* queries = heads_of(context, config, "encoder_attn", given, {"q_proj"}).front();
-      return joined(context, config, "encoder_attn", attention.to_text(queries));
+      return joined(context, config, "encoder_attn", attention.to_text(queries, number));
     });
     x = layer.end();
   }
@@ -155,40 +154,39 @@ Value* transformer_decoder(nn::Context& context, const TransformerConfig& config
   return decoder_layers(
       context, config, embedded(context, config, tokens),
       {.to_itself = [](Value* q, Value* k, Value* v) -> Value* { return nn::causal_attention(q, k, v); },
-       .to_text = [&](Value* q) -> Value* {
-         const nn::Memory memory = memory_of(context, config, encoded);
+       .to_text = [&](Value* q, int64_t /*layer*/) -> Value* {
+         const TransformerMemory memory = memory_of(context, config, encoded);
          return ops::attention(q, memory.keys, memory.values, {.bias = hides}).y;
        }});
 }
 
-Value* transformer_read(nn::Context& context, const TransformerConfig& config, Value* tokens,
-                        Value* lengths) {
-  Value* encoded = transformer_encoder(context, config, tokens, lengths);
+std::vector<TransformerMemory> transformer_memory(nn::Context& context, const TransformerConfig& config,
+                                                  Value* encoded) {
+  std::vector<TransformerMemory> all;
   for (int64_t number = 0; number < config.decoder_layers; ++number) {
     const auto scope = context.scope("decoder.layers." + std::to_string(number));
-    const nn::Memory memory = memory_of(context, config, encoded);
-    nn::keep_memory(context, memory.keys, memory.values);
+    const TransformerMemory memory = memory_of(context, config, encoded);
+    all.push_back({ops::cast(memory.keys, DataType::fp32), ops::cast(memory.values, DataType::fp32)});
   }
-  return encoded;
+  return all;
 }
 
-Value* transformer_step(nn::Context& context, const TransformerConfig& config, const TransformerSteps& steps,
-                        const TransformerStep& step) {
-  check(config, Dimension(std::max(steps.tokens, steps.capacity)));
-  const int64_t rows = steps.texts * steps.beams, head = config.width / config.heads;
-  const nn::RowsCache cache(step.place, step.parents, steps.capacity);
-  Value* hides = nn::hidden_keys(nn::within_lengths(step.lengths, steps.tokens), steps.beams);
+Value* transformer_step(nn::Context& context, const TransformerConfig& config, const TransformerStep& step) {
+  const Dimension rows = step.tokens->shape()[0], texts = step.lengths->shape()[0];
+  const int64_t beams = rows.value() / texts.value(), head = config.width / config.heads;
+  const nn::RowsCache cache(step.place, step.parents, step.capacity);
+  const Dimension read = step.memory.front().keys->shape()[2];
+  Value* hides = nn::hidden_keys(nn::within_lengths(step.lengths, read), beams);
+  check(config, step.capacity);
   Value* x = embedded(context, config, ops::reshape(step.tokens, {rows, 1}), step.place);
   return decoder_layers(
       context, config, x,
       {.to_itself = [&](Value* q, Value* k, Value* v) -> Value* { return cache.attend(context, q, k, v); },
        // The rows of a text are as many queries to it, so that nothing of it is repeated.
-       .to_text = [&](Value* q) -> Value* {
-         const nn::Memory memory = nn::kept_memory(context, {steps.texts, config.heads, steps.tokens, head});
-         Value* by_row = ops::reshape(q, {steps.texts, steps.beams, config.heads, head});
-         Value* attended =
-             ops::attention(ops::transpose(by_row, {0, 2, 1, 3}), memory.keys, memory.values, {.bias = hides})
-                 .y;
+       .to_text = [&](Value* q, int64_t layer) -> Value* {
+         const TransformerMemory& memory = step.memory[static_cast<size_t>(layer)];
+         Value* by_text = ops::transpose(ops::reshape(q, {texts, beams, config.heads, head}), {0, 2, 1, 3});
+         Value* attended = ops::attention(by_text, memory.keys, memory.values, {.bias = hides}).y;
          return ops::reshape(ops::transpose(attended, {0, 2, 1, 3}), {rows, config.heads, 1, head});
        }});
 }

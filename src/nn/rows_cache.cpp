@@ -3,14 +3,6 @@
 #include "nn/hidden_scores.h"
 
 namespace tessera::nn {
-namespace {
-
-Value* memory_state(Context& context, const std::string& name, const Shape& shape) {
-  return context.state({.name = name, .shape = shape, .initializer = zeros(), .advances = true});
-}
-
-}  // namespace
-
 RowsCache::RowsCache(Value* place, Value* parents, int64_t capacity)
     : place_(place), parents_(parents), capacity_(capacity) {
   Value* keys = ops::iota(place->graph(), {capacity}, 0, DataType::int32);
@@ -22,7 +14,7 @@ RowsCache::RowsCache(Value* place, Value* parents, int64_t capacity)
 Value* RowsCache::keep(Context& context, const std::string& name, Value* x) const {
   const SymbolicShape& s = x->shape();
   const Shape shape{s[0].value(), s[1].value(), capacity_, s[3].value()};
-  Value* state = memory_state(context, name, shape);
+  Value* state = context.state({.name = name, .shape = shape, .initializer = zeros(), .advances = true});
   Value* next = ops::select(here_, ops::cast(x, DataType::fp32), ops::gather(state, parents_));
   context.update(state, next);
   return next;
@@ -30,17 +22,6 @@ Value* RowsCache::keep(Context& context, const std::string& name, Value* x) cons
 
 ops::Expression RowsCache::attend(Context& context, Value* q, Value* k, Value* v) const {
   return ops::attention(q, keep(context, "keys", k), keep(context, "values", v), {.bias = hidden_}).y;
-}
-
-void keep_memory(Context& context, Value* keys, Value* values) {
-  const Shape shape = to_static(keys->shape());
-  const Memory memory = kept_memory(context, shape);
-  context.update(memory.keys, ops::cast(keys, DataType::fp32));
-  context.update(memory.values, ops::cast(values, DataType::fp32));
-}
-
-Memory kept_memory(Context& context, const Shape& shape) {
-  return {memory_state(context, "memory_keys", shape), memory_state(context, "memory_values", shape)};
 }
 
 }  // namespace tessera::nn

@@ -52,13 +52,15 @@ TEST(ParallelTokens, AreRowsOfTheFirstLengthThatHoldsBothTexts) {
   const auto stream = source.open({});
   const data::Batch first = *stream->next();
   EXPECT_EQ(row_of(first, "source", 0), (Ids{100, 3, 1, 1, 1}));
-  EXPECT_EQ(row_of(first, "target", 0), (Ids{2, 101, 102, 3, 1, 1}));
+  EXPECT_EQ(row_of(first, "target", 0), (Ids{2, 101, 102, 1, 1}));
+  EXPECT_EQ(row_of(first, "labels", 0), (Ids{101, 102, 3, 1, 1}));
   EXPECT_EQ(row_of(first, "source", 1), (Ids{200, 201, 3, 1, 1}));
-  EXPECT_EQ(row_of(first, "target", 1), (Ids{2, 202, 203, 204, 205, 3}));
+  EXPECT_EQ(row_of(first, "target", 1), (Ids{2, 202, 203, 204, 205}));
+  EXPECT_EQ(row_of(first, "labels", 1), (Ids{202, 203, 204, 205, 3}));
   EXPECT_EQ(row_of(first, "source_lengths", 1), (Ids{3}));
-  EXPECT_EQ(row_of(first, "target_lengths", 0), (Ids{4}));
+  EXPECT_EQ(row_of(first, "target_lengths", 0), (Ids{3}));
   const data::Batch second = *stream->next();
-  EXPECT_EQ(row_of(second, "target", 1), (Ids{2, 404, 405, 406, 407, 408, 409, 410, 411, 3}));
+  EXPECT_EQ(row_of(second, "target", 1), (Ids{2, 404, 405, 406, 407, 408, 409, 410, 411}));
   EXPECT_EQ(examples->tokens(0, 1), (Ids{101, 102}));
 }
 

@@ -140,9 +140,10 @@ def losses(case, dtype):
     result = []
     for step in range(STEPS):
         name = f"translation.{step}"
-        rows = [integers(name + part, (BATCH, TOKENS), VOCABULARY) for part in (".source", ".target")]
-        lengths = [integers(name + part, (BATCH,), TOKENS - 2) + 3 for part in (".source_lengths", ".target_lengths")]
-        loss = mean_loss(model(rows[0], lengths[0], rows[1][:, :-1]), rows[1], lengths[1], SMOOTHING)
+        source = integers(name + ".source", (BATCH, TOKENS - 1), VOCABULARY)
+        target = integers(name + ".target", (BATCH, TOKENS), VOCABULARY)
+        lengths = [integers(name + part, (BATCH,), TOKENS - 2) + 2 for part in (".source_lengths", ".target_lengths")]
+        loss = mean_loss(model(source, lengths[0], target[:, :-1]), target, lengths[1] + 1, SMOOTHING)
         result.append(loss.item())
         optimizer.zero_grad()
         loss.backward()

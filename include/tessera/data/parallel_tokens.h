@@ -21,11 +21,11 @@ struct ParallelOptions {
 };
 
 // Fields, int32:
-//   "source" [batch, source_tokens], the text and the separator, and padding, or zeros
+//   "source" [batch, tokens], the text and the separator, and padding, or zeros
 //   "source_lengths" [batch], what is no padding of it
-//   "target" [batch, target_tokens], one more than source_tokens: the begin of the set, or its separator
-//       where it has none; the translation, the separator, and padding
-//   "target_lengths" [batch]
+//   "target" [batch, tokens], the begin of the set, or its separator where it has none; the translation;
+//   padding "labels" [batch, tokens], what comes next at each place: the translation, the separator; padding
+//   "target_lengths" [batch], what is no padding of both
 class ParallelTokens : public Examples {
  public:
   // Throws Error(invalid_argument) where an option is out of range, or the set has not two fields or no

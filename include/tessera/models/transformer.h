@@ -45,26 +45,26 @@ Value* transformer_decoder(nn::Context& context, const TransformerConfig& config
 // Logits of those tokens: [..., width] -> [..., vocabulary].
 Value* transformer_logits(nn::Context& context, const TransformerConfig& config, Value* decoded);
 
-// A translation of several texts at once, token by token. What steps need of the texts, and of the tokens so
-// far, is kept in states that advance.
-struct TransformerSteps {
-  int64_t texts = 1;
-  int64_t beams = 1;     // rows of each text, one after another
-  int64_t tokens = 0;    // of each text, with what fills it up
-  int64_t capacity = 0;  // tokens of a translation at most
+// What a layer of the decoder attends to of encoded texts: fp32 [texts, heads, tokens, width / heads] each.
+struct TransformerMemory {
+  Value* keys;
+  Value* values;
 };
-// Reads the texts, for the steps after it: tokens int32 [texts, tokens], lengths int32 [texts] -> what
-// transformer_encoder() says of them.
-Value* transformer_read(nn::Context& context, const TransformerConfig& config, Value* tokens, Value* lengths);
-// Of a step, with R = texts * beams: what is said of the token after `tokens`, [R, 1, width].
+// Of each layer, for the steps of a translation: encoded [texts, tokens, width].
+std::vector<TransformerMemory> transformer_memory(nn::Context& context, const TransformerConfig& config,
+                                                  Value* encoded);
+// A step of the translation of several texts at once, which are rows of as many translations each, one after
+// another: R rows in all. What it needs of their tokens so far is kept in states that advance.
 struct TransformerStep {
-  Value* tokens;   // int32 [R], the newest of each row
-  Value* parents;  // int32 [R], from which row each goes on
-  Value* place;    // int32 [1], where they stand: 0 in the first step, and one more in each after it
+  Value* tokens;     // int32 [R], the newest of each row
+  Value* parents;    // int32 [R], from which row of the step before each goes on
+  Value* place;      // int32 [1], where they stand: 0 in the first step, and one more in each after it
+  int64_t capacity;  // places that there are
+  std::vector<TransformerMemory> memory;
   Value* lengths;  // int32 [texts]
 };
-Value* transformer_step(nn::Context& context, const TransformerConfig& config, const TransformerSteps& steps,
-                        const TransformerStep& step);
+// What is said of the token after `tokens`, [R, 1, width]. Throws as transformer_encoder().
+Value* transformer_step(nn::Context& context, const TransformerConfig& config, const TransformerStep& step);
 
 // All of its variables.
 std::vector<nn::Variable> transformer_variables(const TransformerConfig& config);

@@ -80,16 +80,6 @@ class RowsCache {
   Value* here_;    // [1, 1, capacity, 1], true at the place
 };
 
-// Keys and values, [N, heads, tokens, width], that one pass keeps and others attend to: two states that
-// advance, "memory_keys" and "memory_values" in the present scope.
-void keep_memory(Context& context, Value* keys, Value* values);
-// The same two, of such a shape.
-struct Memory {
-  Value* keys;
-  Value* values;
-};
-Memory kept_memory(Context& context, const Shape& shape);
-
 // By how much rotary positions (Su et al. 2021, arXiv:2104.09864) rotate: fp32 [tokens, width / 2] each.
 struct RotaryAngles {
   Value* cosines;

@@ -13,8 +13,7 @@
 namespace tessera::data {
 namespace {
 
-constexpr const char* kSource = "source_tokens";
-constexpr const char* kTarget = "target_tokens";
+constexpr const char* kTokens = "tokens";
 
 void check(const TokenSet& set, const ParallelOptions& options) {
   const auto code = ErrorCode::invalid_argument;
@@ -56,17 +55,19 @@ ParallelTokens::ParallelTokens(std::shared_ptr<const TokenSet> set, ParallelOpti
 }
 
 std::vector<Field> ParallelTokens::fields() const {
-  const auto symbol = [](const char* name) { return Dimension::symbol(name); };
-  const TensorType lengths{DataType::int32, {symbol(kBatch)}};
-  return {{"source", {DataType::int32, {symbol(kBatch), symbol(kSource)}}},
-          {"source_lengths", lengths},
-          {"target", {DataType::int32, {symbol(kBatch), symbol(kTarget)}}},
-          {"target_lengths", lengths}};
+  const Dimension batch = Dimension::symbol(kBatch);
+  const TensorType of_tokens{DataType::int32, {batch, Dimension::symbol(kTokens)}};
+  const TensorType of_rows{DataType::int32, {batch}};
+  return {{"source", of_tokens},
+          {"source_lengths", of_rows},
+          {"target", of_tokens},
+          {"labels", of_tokens},
+          {"target_lengths", of_rows}};
 }
 
 std::vector<SymbolBindings> ParallelTokens::buckets() const {
   std::vector<SymbolBindings> buckets;
-  for (const int64_t length : options_.lengths) buckets.push_back({{kSource, length}, {kTarget, length + 1}});
+  for (const int64_t length : options_.lengths) buckets.push_back({{kTokens, length}});
   return buckets;
 }
 
@@ -90,15 +91,26 @@ int32_t ParallelTokens::separator() const {
 }
 
 void ParallelTokens::read(int64_t index, const RandomView& /*view*/, const ExampleRow& row) const {
-  for (int64_t field = 0; field < 2; ++field) {
-    std::vector<int32_t> tokens = this->tokens(index, field);
-    if (field == 1) tokens.insert(tokens.begin(), begin());
-    tokens.push_back(separator());
-    const auto target = elements_of<int32_t>(row, static_cast<size_t>(2 * field));
+  // Places of the fields.
+  constexpr size_t kSource = 0, kTarget = 2, kLabels = 3;
+  const auto write = [&](size_t field, const std::vector<int32_t>& tokens) {
+    const auto target = elements_of<int32_t>(row, field);
     const auto end = std::ranges::copy(tokens, target.begin()).out;
     std::fill(end, target.end(), set_->header().padding.value_or(0));
-    elements_of<int32_t>(row, static_cast<size_t>(2 * field + 1))[0] = static_cast<int32_t>(tokens.size());
-  }
+  };
+  const auto write_length = [&](size_t field, const std::vector<int32_t>& tokens) {
+    elements_of<int32_t>(row, field)[0] = static_cast<int32_t>(tokens.size());
+  };
+  std::vector<int32_t> text = tokens(index, 0), translation = tokens(index, 1);
+  text.push_back(separator());
+  write(kSource, text);
+  write_length(kSource + 1, text);
+  translation.push_back(separator());
+  write(kLabels, translation);
+  write_length(kLabels + 1, translation);
+  translation.pop_back();
+  translation.insert(translation.begin(), begin());
+  write(kTarget, translation);
 }
 
 std::vector<std::string> ParallelTokens::remarks() const {
