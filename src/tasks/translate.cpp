@@ -114,7 +114,8 @@ class RowTranslator {
       *std::ranges::copy(texts[i], row.begin()).out = search_.end;
       lengths.set(static_cast<int64_t>(i), static_cast<double>(texts[i].size() + 1));
     }
-    // What the steps read of the texts stays on the device until there are others.
+    // What the steps read of the texts stays on the device until there are others. It is no state: a frozen
+    // graph takes states that others update for settled, and packs them once.
     Feeds memory = reading_.at({})->run({{"source", source}, {"source_lengths", lengths}});
     memory.emplace("source_lengths", lengths);
     stepping_.at({})->stage(memory);

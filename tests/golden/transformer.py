@@ -32,26 +32,28 @@ DECODER = {"self_attn": "self_attn", "multihead_attn": "encoder_attn", "linear1"
 TABLE = "encoder.embed_tokens.weight"
 
 
-def positions(places, dtype):
-    half = WIDTH // 2
+def positions(places, width, dtype):
+    half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / (half - 1)))
     angles = (torch.arange(places, dtype=torch.float64) + FIRST_PLACE)[:, None] * frequencies[None]
     return torch.cat([angles.sin(), angles.cos()], 1).to(dtype)
 
 
 class Network(nn.Module):
-    def __init__(self, pre_norm):
+    def __init__(self, pre_norm, vocabulary=VOCABULARY, width=WIDTH, heads=HEADS, inner=INNER,
+                 layers=(ENCODER_LAYERS, DECODER_LAYERS), dropout=0.0):
         super().__init__()
-        settings = dict(d_model=WIDTH, nhead=HEADS, dim_feedforward=INNER, dropout=0.0, norm_first=pre_norm, batch_first=True)
-        end = (lambda: nn.LayerNorm(WIDTH)) if pre_norm else (lambda: None)
-        self.table = nn.Embedding(VOCABULARY, WIDTH)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**settings), ENCODER_LAYERS, end(),
-                                             enable_nested_tensor=False)
-        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**settings), DECODER_LAYERS, end())
+        self.width = width
+        settings = dict(d_model=width, nhead=heads, dim_feedforward=inner, dropout=dropout, norm_first=pre_norm, batch_first=True)
+        end = (lambda: nn.LayerNorm(width)) if pre_norm else (lambda: None)
+        self.table = nn.Embedding(vocabulary, width)
+        self.dropout = nn.Dropout(dropout)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**settings), layers[0], end(), enable_nested_tensor=False)
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**settings), layers[1], end())
 
     def embedded(self, tokens):
-        x = self.table(tokens) * math.sqrt(WIDTH)
-        return x + positions(tokens.shape[1], x.dtype)
+        x = self.table(tokens) * math.sqrt(self.width)
+        return self.dropout(x + positions(tokens.shape[1], self.width, x.dtype))
 
     def forward(self, source, lengths, target):
         hidden = torch.arange(source.shape[1])[None, :] >= lengths[:, None]
@@ -102,7 +104,7 @@ def mean_loss(logits, target, lengths, smoothing):
     """fairseq's label_smoothed_cross_entropy, of all places of a translation but its first."""
     log_shares = functional.log_softmax(logits, -1)
     right = -log_shares.gather(-1, target[:, 1:, None])[..., 0]
-    each = smoothing / (VOCABULARY - 1)
+    each = smoothing / (logits.shape[-1] - 1)
     losses = (1 - smoothing - each) * right - each * log_shares.sum(-1)
     counts = torch.arange(target.shape[1] - 1)[None, :] < lengths[:, None] - 1
     return losses[counts].mean()
