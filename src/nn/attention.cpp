@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tessera/base/error.h"
 #include "tessera/nn/attention_parts.h"
 #include "tessera/nn/layers.h"
@@ -15,7 +17,7 @@ Value* joined_weights(Context& context, const std::string& name, const std::vect
                       int64_t width, const Initializer& weight) {
   std::vector<Value*> weights;
   for (const std::string& part : parts)
-    weights.push_back(context.parameter(name + "." + part + ".weight", {width, width}, weight));
+    weights.push_back(context.parameter(fmt::format("{}.{}.weight", name, part), {width, width}, weight));
   return parts.size() == 1 ? weights.front() : ops::concat(weights, 0);
 }
 
@@ -23,7 +25,7 @@ Value* joined_biases(Context& context, const std::string& name, const std::vecto
                      int64_t width) {
   std::vector<Value*> biases;
   for (const std::string& part : parts)
-    biases.push_back(context.parameter(name + "." + part + ".bias", {width}, zeros(), false));
+    biases.push_back(context.parameter(fmt::format("{}.{}.bias", name, part), {width}, zeros(), false));
   return parts.size() == 1 ? biases.front() : ops::concat(biases, 0);
 }
 
