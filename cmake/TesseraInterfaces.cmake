@@ -65,6 +65,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/geometry.h
     tessera/data/image.h
     tessera/data/loader.h
+    tessera/data/parallel_tokens.h
     tessera/data/random_view.h
     tessera/data/registry.h
     tessera/data/rows.h
@@ -91,6 +92,7 @@ set(TESSERA_USER_HEADERS
     tessera/models/decoder_files.h
     tessera/models/model.h
     tessera/models/registry.h
+    tessera/models/transformer.h
     tessera/nn/attention_parts.h
     tessera/nn/augmentation.h
     tessera/nn/context.h
@@ -125,10 +127,13 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/text_classification.h
     tessera/tasks/text_tagging.h
     tessera/tasks/texts.h
+    tessera/tasks/translation.h
     tessera/tessera.h
+    tessera/text/bleu.h
     tessera/text/compared_words.h
     tessera/text/tokenizer.h
     tessera/text/training.h
+    tessera/train/beam_search.h
     tessera/train/checkpoint.h
     tessera/train/evaluator.h
     tessera/train/generation.h

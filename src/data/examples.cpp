@@ -1,7 +1,6 @@
 #include "tessera/data/examples.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "tessera/base/error.h"
 #include "tessera/data/order.h"
@@ -19,7 +18,7 @@ class EpochPlan {
   // `order`: of the examples in this epoch.
   EpochPlan(const Examples& examples, const BatchOptions& options, const std::vector<int64_t>& counts,
             std::vector<int64_t> order, int64_t epoch, int64_t ranks)
-      : batch_size_(options.batch_size), epoch_(epoch), buckets_(counts.size()) {
+      : batch_sizes_(options.batch_sizes), epoch_(epoch), buckets_(counts.size()) {
     if (counts.size() == 1) {
       buckets_.front() = std::move(order);
       return;
@@ -27,7 +26,7 @@ class EpochPlan {
     for (const int64_t index : order)
       buckets_[static_cast<size_t>(examples.bucket_of(index))].push_back(index);
     for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-      const int64_t batches = batches_of(counts[bucket], batch_size_ * ranks, options.drop_last);
+      const int64_t batches = batches_of(counts[bucket], batch_sizes_[bucket] * ranks, options.drop_last);
       for (int64_t number = 0; number < batches; ++number) places_.push_back({bucket, number});
     }
     const std::vector<Place> sorted = places_;
@@ -42,7 +41,8 @@ class EpochPlan {
 
   Batch batch(int64_t number, const Partition& partition) const {
     const Place place = place_of(number);
-    Batch batch = batch_without_fields(buckets_[place.bucket], batch_size_, epoch_, place.number, partition);
+    Batch batch = batch_without_fields(buckets_[place.bucket], batch_sizes_[place.bucket], epoch_,
+                                       place.number, partition);
     batch.after.batch = number + 1;
     return batch;
   }
@@ -56,7 +56,7 @@ class EpochPlan {
     return places_.empty() ? Place{0, number} : places_[static_cast<size_t>(number)];
   }
 
-  int64_t batch_size_;
+  std::vector<int64_t> batch_sizes_;
   int64_t epoch_;
   std::vector<std::vector<int64_t>> buckets_;  // examples of each, in this epoch's order
   std::vector<Place> places_;                  // by number of the batch; none where there is one bucket
@@ -102,9 +102,13 @@ ExampleBatches::ExampleBatches(std::shared_ptr<const Examples> examples, const B
     : examples_(std::move(examples)), options_(options) {
   const auto code = ErrorCode::invalid_argument;
   require(examples_ != nullptr, code, "batches of no examples");
-  require(options_.batch_size > 0, code, "batch_size is {}, it must be positive", options_.batch_size);
-  check_prefetch(options_.workers, options_.prefetch);
   counts_.resize(examples_->buckets().size());
+  if (options_.batch_sizes.empty()) options_.batch_sizes.assign(counts_.size(), options_.batch_size);
+  require(options_.batch_sizes.size() == counts_.size(), code, "{} sizes of batches for {} buckets",
+          options_.batch_sizes.size(), counts_.size());
+  for (const int64_t size : options_.batch_sizes)
+    require(size > 0, code, "batch_size is {}, it must be positive", size);
+  check_prefetch(options_.workers, options_.prefetch);
   require(!options_.balanced || options_.shuffle, code, "batches that are balanced come in a random order");
   if (options_.balanced) {
     balance_ = std::make_shared<const ClassBalance>(*examples_);
@@ -117,19 +121,21 @@ ExampleBatches::ExampleBatches(std::shared_ptr<const Examples> examples, const B
   }
   require(*batches(0) > 0, code,
           "{} examples do not fill one batch of {}; lower batch_size or set drop_last to false",
-          examples_->size(), options_.batch_size);
+          examples_->size(), options_.batch_sizes.front());
 }
 
 std::vector<SymbolBindings> ExampleBatches::sizes() const {
   std::vector<SymbolBindings> sizes = examples_->buckets();
-  for (SymbolBindings& size : sizes) size[kBatch] = options_.batch_size;
+  for (size_t bucket = 0; bucket < sizes.size(); ++bucket)
+    sizes[bucket][kBatch] = options_.batch_sizes[bucket];
   return sizes;
 }
 
 std::optional<int64_t> ExampleBatches::batches(int64_t /*epoch*/, int64_t ranks) const {
-  return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}, [&](int64_t sum, int64_t count) {
-    return sum + batches_of(count, options_.batch_size * ranks, options_.drop_last);
-  });
+  int64_t batches = 0;
+  for (size_t bucket = 0; bucket < counts_.size(); ++bucket)
+    batches += batches_of(counts_[bucket], options_.batch_sizes[bucket] * ranks, options_.drop_last);
+  return batches;
 }
 
 std::unique_ptr<Stream> ExampleBatches::open(const Cursor& from, const Partition& partition) const {
@@ -143,12 +149,13 @@ std::unique_ptr<Stream> ExampleBatches::open_into(std::shared_ptr<const BatchMem
       balance_ != nullptr ? balance_->order(options_.seed, from.epoch)
                           : epoch_order(examples_->size(), options_.shuffle, options_.seed, from.epoch);
   auto make = [examples = examples_, memory = std::move(memory), fields = fields(), sizes = sizes(),
-               partition, rows = options_.batch_size,
+               partition,
                view = RandomView{.seed = options_.seed, .epoch = static_cast<uint64_t>(from.epoch)},
                plan = std::make_shared<const EpochPlan>(*examples_, options_, counts_, std::move(order),
                                                         from.epoch, partition.ranks)](int64_t number) {
     Batch batch = plan->batch(number, partition);
     batch.sizes = sizes[plan->bucket_of(number)];
+    const int64_t rows = batch.sizes.at(kBatch);
     BatchFields made(fields, batch.sizes, rows, memory.get());
     const std::vector<ExampleRow> places = made.rows(rows);
     examples->read_rows(batch.indices, view, places, memory != nullptr ? &memory->device() : nullptr);

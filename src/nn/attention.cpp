@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "tessera/base/error.h"
 #include "tessera/nn/attention_parts.h"
 #include "tessera/nn/layers.h"
@@ -10,32 +12,57 @@ namespace {
 // Small enough that its exponential is 0 beside that of any score, and within fp16.
 constexpr double kHidden = -30000;
 
-// The weight, or with `biases` the bias, of queries, keys and values, one below the other.
-Value* joined_variables(Context& context, const std::string& name, int64_t width,
-                        const SelfAttentionOptions& options, bool biases) {
-  const auto make = [&](const std::string& variable, int64_t rows) {
-    if (biases) return context.parameter(name + variable, {rows}, zeros(), false);
-    return context.parameter(name + variable, {rows, width}, options.weight.value_or(xavier_uniform()));
-  };
-  if (!options.names) return make(biases ? ".in_proj_bias" : ".in_proj_weight", 3 * width);
-  std::vector<Value*> parts;
-  for (const std::string& part : {options.names->query, options.names->key, options.names->value})
-    parts.push_back(make("." + part + (biases ? ".bias" : ".weight"), width));
-  return ops::concat(parts, 0);
+// The weights, or the biases, of linear layers of that width, one below the other.
+Value* joined_weights(Context& context, const std::string& name, const std::vector<std::string>& parts,
+                      int64_t width, const Initializer& weight) {
+  std::vector<Value*> weights;
+  for (const std::string& part : parts)
+    weights.push_back(context.parameter(fmt::format("{}.{}.weight", name, part), {width, width}, weight));
+  return parts.size() == 1 ? weights.front() : ops::concat(weights, 0);
+}
+
+Value* joined_biases(Context& context, const std::string& name, const std::vector<std::string>& parts,
+                     int64_t width) {
+  std::vector<Value*> biases;
+  for (const std::string& part : parts)
+    biases.push_back(context.parameter(fmt::format("{}.{}.bias", name, part), {width}, zeros(), false));
+  return parts.size() == 1 ? biases.front() : ops::concat(biases, 0);
+}
+
+// Queries, keys and values, whose variables stand one below the other in files, as torch's.
+std::vector<Value*> stacked_heads(Context& context, const std::string& name, Value* x, int64_t heads,
+                                  const Initializer& weight, bool bias) {
+  const int64_t width = x->shape().back().value();
+  Value* projected = ops::matmul(x, context.parameter(name + ".in_proj_weight", {3 * width, width}, weight),
+                                 {.transpose_b = true});
+  if (bias)
+    projected = ops::add(projected, context.parameter(name + ".in_proj_bias", {3 * width}, zeros(), false));
+  return split_heads(projected, 3, heads);
 }
 
 }  // namespace
+
+std::vector<Value*> projected_heads(Context& context, const std::string& name, Value* x, int64_t heads,
+                                    const std::vector<std::string>& parts, const Initializer& weight,
+                                    bool bias) {
+  const int64_t width = x->shape().back().value();
+  Value* projected =
+      ops::matmul(x, joined_weights(context, name, parts, width, weight), {.transpose_b = true});
+  if (bias) projected = ops::add(projected, joined_biases(context, name, parts, width));
+  return split_heads(projected, std::ssize(parts), heads);
+}
 
 ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
                                const SelfAttentionOptions& options) {
   const int64_t width = x->shape().back().value();
   require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
           "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
-  Value* projected =
-      ops::matmul(x, joined_variables(context, name, width, options, false), {.transpose_b = true});
-  if (options.bias) projected = ops::add(projected, joined_variables(context, name, width, options, true));
-  // Each token's row holds q, k and v of all heads.
-  const std::vector<Value*> operands = split_heads(projected, 3, heads);
+  const Initializer weight = options.weight.value_or(xavier_uniform());
+  const std::vector<Value*> operands =
+      options.names ? projected_heads(context, name, x, heads,
+                                      {options.names->query, options.names->key, options.names->value},
+                                      weight, options.bias)
+                    : stacked_heads(context, name, x, heads, weight, options.bias);
   const ops::AttentionOptions attention{.causal = options.causal, .bias = options.scores};
   Value* joined = join_heads(ops::attention(operands[0], operands[1], operands[2], attention).y);
   return linear(
@@ -48,10 +75,14 @@ Value* hidden_scores(Value* hides) {
 }
 
 ops::Expression hidden_keys(Value* shown) {
+  return hidden_keys(shown, shown->shape()[1]);
+}
+
+ops::Expression hidden_keys(Value* shown, const Dimension& queries) {
   const SymbolicShape& shape = shown->shape();
   Value* scores = hidden_scores(ops::equal(shown, ops::constant_like(shown, 0)));
   return ops::broadcast_to(ops::reshape(scores, {shape[0], 1, 1, shape[1]}),
-                           {shape[0], 1, shape[1], shape[1]});
+                           {shape[0], 1, queries, shape[1]});
 }
 
 ops::Expression hidden_texts(Value* texts) {

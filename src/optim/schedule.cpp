@@ -51,6 +51,12 @@ Schedule one_cycle(int64_t total_steps, double rise, double initial, double fina
           }};
 }
 
+Schedule inverse_sqrt(int64_t steps) {
+  const auto first = static_cast<double>(std::max<int64_t>(steps, 1));
+  return {"inverse_sqrt",
+          [first](int64_t now) { return std::sqrt(first / std::max(first, static_cast<double>(now))); }};
+}
+
 Schedule warmup(int64_t steps, const Schedule& after, double initial) {
   return {"warmup+" + after.name, [steps, initial, factor = after.factor](int64_t now) {
             if (now >= steps) return factor(now);

@@ -41,9 +41,12 @@ std::vector<Option> with_warmup(std::vector<Option> options) {
   return options;
 }
 
+int64_t warmup_steps_of(const Options& options, int64_t steps_per_epoch) {
+  return options.integer("warmup_steps") + steps_of(options.real("warmup_epochs"), steps_per_epoch);
+}
+
 Schedule warmed_up(const Options& options, int64_t steps_per_epoch, const Schedule& after) {
-  const int64_t steps =
-      options.integer("warmup_steps") + steps_of(options.real("warmup_epochs"), steps_per_epoch);
+  const int64_t steps = warmup_steps_of(options, steps_per_epoch);
   return steps > 0 ? warmup(steps, after, options.real("initial")) : after;
 }
 
@@ -116,6 +119,17 @@ const ScheduleRegistration kPolynomial(
            return warmed_up(options, per_epoch, after);
          },
      .check = check_warmup});
+
+// Without a rise it falls from the first step on.
+const ScheduleRegistration kInverseSqrt({.name = "inverse_sqrt",
+                                         .options = with_warmup({}),
+                                         .create =
+                                             [](const Options& options, int64_t, int64_t per_epoch) {
+                                               return warmed_up(
+                                                   options, per_epoch,
+                                                   inverse_sqrt(warmup_steps_of(options, per_epoch)));
+                                             },
+                                         .check = check_warmup});
 
 const ScheduleRegistration kOneCycle(
     {.name = "one_cycle",

@@ -66,11 +66,11 @@ data::AugmentOptions make_augmentation(const Options& settings) {
   return augmentation;
 }
 
-// Threads that make batches: of kinds that only copy, one is enough.
 data::DecodePlace decode_place(const Options& settings) {
   return data::decode_place_of(settings.get_or<std::string>("data.decode", "cpu"));
 }
 
+// Threads that make batches: of kinds that only copy, one is enough.
 int64_t image_workers(const Options& settings) {
   const int64_t cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 64);
   return settings.get_or<int64_t>("data.workers", kind_of(settings).decodes ? cores : 1);

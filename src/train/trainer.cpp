@@ -297,6 +297,8 @@ ExecutableFamily& Trainer::frozen(Reading reading) {
 int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits) {
   const auto receive = [&](const data::Batch& batch, const Feeds& outputs) { evaluator.add(batch, outputs); };
   const int64_t samples = pass(Reading::evaluation, source, receive, limits, communicator());
+  if (limits.stop == nullptr || !*limits.stop)
+    evaluator.finish([this](const nn::Task& task) { return serve(task); });
   if (communicator() == nullptr) return samples;
   std::vector<Feeds> states = distribute::gather_tensors(*communicator(), evaluator.state());
   states.erase(states.begin() + rank());

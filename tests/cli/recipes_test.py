@@ -7,7 +7,7 @@ import tomllib
 import unittest
 
 from program import ROOT, ProgramTest
-from task_data import EXAMPLES, write_examples, write_pictures, write_sounds, write_table, write_texts
+from task_data import EXAMPLES, write_examples, write_pictures, write_sounds, write_table, write_texts, write_translations
 
 STEPS = 20
 NUMBERS = ("one", "two", "three", "four", "five")
@@ -36,6 +36,8 @@ class RecipesTest(ProgramTest):
                 write_pictures(where)
             elif kind == "sound_classification":
                 write_sounds(where)
+            elif kind == "translation":
+                self.write_parallel_shards(where)
             elif kind == "image_folder":
                 write_pictures(self.root / "pictures")
                 self.call("data", "export", self.root / "pictures", "-o", where, "--train", 40, "--test", 8)
@@ -57,6 +59,12 @@ class RecipesTest(ProgramTest):
         text.write_text("".join(line + "\n\n" * (number % 6 == 5) + "\n" for number, line in enumerate(lines)))
         self.call("data", "tokenize", "--train", "wordpiece", "--vocabulary", 60, text, "-o", tokenizer)
         self.call("data", "tokenize", "--tokenizer", tokenizer, text, "-o", folder, "--quiet")
+
+    def write_parallel_shards(self, folder):
+        files, tokenizer = write_translations(self.root / "translations"), self.root / "tokenizer"
+        self.call("data", "tokenize", "--train", "bpe", "--vocabulary", 300, "--special", "<pad>,<s>,</s>", "--documents",
+                  "parallel", *files, "-o", tokenizer)
+        self.call("data", "tokenize", "--tokenizer", tokenizer, "--documents", "parallel", *files, "-o", folder, "--quiet")
 
     def small_values(self, file):
         return [*SMALL, *self.small_data(tomllib.loads(file.read_text())), *LARGE.get(file.stem, ())]

@@ -52,6 +52,17 @@ def write_examples(folder):
         (folder / file).write_text("\n".join(lines) + "\n")
 
 
+def write_translations(folder):
+    """Numbers in English and, in another order, in German: the files to make parallel shards of."""
+    source = random.Random(1)
+    words = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
+    folder.mkdir()
+    texts = [source.choices(list(words), k=source.randrange(1, 7)) for _ in range(600)]
+    (folder / "en").write_text("".join(" ".join(text) + "\n" for text in texts))
+    (folder / "de").write_text("".join(" ".join(words[word] for word in reversed(text)) + "\n" for text in texts))
+    return folder / "en", folder / "de"
+
+
 def write_pictures(folder):
     """Images of 28x28 pixels with noise in their middle, all of one class."""
     source = random.Random(1)

@@ -50,10 +50,10 @@ std::map<int64_t, int64_t> check(const std::vector<Batch>& batches, const Exampl
   std::map<int64_t, int64_t> seen;
   for (const Batch& batch : batches) {
     const Tensor& numbers = batch.fields.at("numbers");
-    const int64_t length = batch.sizes.at("length");
-    EXPECT_EQ(numbers.shape(), (Shape{4, length}));
+    const int64_t length = batch.sizes.at("length"), rows = batch.sizes.at("batch");
+    EXPECT_EQ(numbers.shape(), (Shape{rows, length}));
     EXPECT_EQ(batch.samples, std::ssize(batch.indices));
-    for (int64_t row = 0; row < 4; ++row) {
+    for (int64_t row = 0; row < rows; ++row) {
       const int64_t expected = row < batch.samples ? batch.indices[static_cast<size_t>(row)] : -1;
       for (int64_t i = 0; i < length; ++i) EXPECT_EQ(numbers.at(row * length + i), expected);
       if (expected < 0) continue;
@@ -119,12 +119,33 @@ TEST(ExampleBatches, OfBucketsAreSharedOut) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].sizes, second[i].sizes);
 }
 
+// 15 examples of the bucket of length 5, and 43 of each other one.
+TEST(ExampleBatches, OfShortRowsMayHoldMore) {
+  const auto examples = std::make_shared<Repeated>(101);
+  BatchOptions options = options_of(false);
+  options.batch_sizes = {10, 7, 4};
+  const ExampleBatches source(examples, options);
+  const std::vector<Batch> batches = batches_of(source, {.epoch = 2});
+  EXPECT_EQ(batches.size(), 5U + 7U + 4U);
+  EXPECT_EQ(std::ssize(batches), source.batches(2));
+  EXPECT_EQ(source.sizes(), (std::vector<SymbolBindings>{{{"batch", 10}, {"length", 2}},
+                                                         {{"batch", 7}, {"length", 3}},
+                                                         {{"batch", 4}, {"length", 5}}}));
+  const auto seen = check(batches, *examples);
+  EXPECT_EQ(seen.size(), 101U);
+  for (const auto& [index, count] : seen) EXPECT_EQ(count, 1);
+  options.drop_last = true;
+  EXPECT_EQ(ExampleBatches(examples, options).batches(0), 4 + 6 + 3);
+}
+
 TEST(ExampleBatches, RefuseWhatTheyCannotBeMadeOf) {
   const auto code = ErrorCode::invalid_argument;
   EXPECT_ERROR(ExampleBatches(nullptr, {}), code, "no examples");
   EXPECT_ERROR(ExampleBatches(std::make_shared<Repeated>(5), options_of(true)), code,
                "5 examples do not fill");
   EXPECT_ERROR(ExampleBatches(std::make_shared<Repeated>(50), {.batch_size = 0}), code, "batch_size is 0");
+  EXPECT_ERROR(ExampleBatches(std::make_shared<Repeated>(50), {.batch_sizes = {4, 4}}), code,
+               "2 sizes of batches for 3 buckets");
 }
 
 }  // namespace

@@ -38,6 +38,20 @@ TEST(OptimizerRegistry, RefusesWhatContradictsItself) {
   EXPECT_EQ(sgd.check(values)[0].keys, (std::vector<std::string>{"momentum", "nesterov"}));
 }
 
+TEST(ScheduleRegistry, InverseSqrtFallsFromWhereItsRiseEnds) {
+  const ScheduleDescription& description = schedules().get("inverse_sqrt");
+  Options values = defaults_of(description.options);
+  values.set("initial", 0.0);
+  values.set("warmup_epochs", 0.5);
+  const Schedule schedule = description.create(values, 100, 10);
+  EXPECT_EQ(schedule.factor(0), 0.2);
+  EXPECT_EQ(schedule.factor(4), 1);
+  EXPECT_EQ(schedule.factor(5), 1);
+  EXPECT_EQ(schedule.factor(20), 0.5);
+  values.set("warmup_steps", int64_t{5});
+  EXPECT_EQ(description.check(values).size(), 1U);
+}
+
 // A warm-up of two epochs of ten steps, and the schedule itself after it.
 TEST(ScheduleRegistry, EachMakesTheScheduleOfItsName) {
   for (const ScheduleDescription* description : schedules().all()) {
@@ -46,7 +60,8 @@ TEST(ScheduleRegistry, EachMakesTheScheduleOfItsName) {
     const Schedule plain = description->create(values, 100, 10);
     EXPECT_EQ(plain.name, description->name);
     EXPECT_TRUE(!description->check || description->check(values).empty()) << description->name;
-    if (!values.has("warmup_epochs")) continue;
+    // What falls by the length of the rise has a test of its own.
+    if (!values.has("warmup_epochs") || description->name == "inverse_sqrt") continue;
     values.set("warmup_epochs", 2.0);
     values.set("initial", 0.0);
     const Schedule warm = description->create(values, 100, 10);

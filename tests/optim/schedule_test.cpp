@@ -34,6 +34,21 @@ TEST(Schedule, CosineIsHalfAWave) {
   EXPECT_NEAR(schedule.factor(1000), 0.2, kClose);  // beyond the end it stays
 }
 
+// Vaswani et al. 2017, equation 3, over its largest: min(step^-0.5, step * steps^-1.5) * sqrt(steps).
+TEST(Schedule, InverseSqrtIsThatOfItsPaperAfterAWarmUp) {
+  constexpr int64_t kRise = 50;
+  const optim::Schedule schedule = optim::warmup(kRise, optim::inverse_sqrt(kRise));
+  for (const int64_t step : {1, 2, 49, 50, 51, 200, 5000}) {
+    const auto now = static_cast<double>(step);
+    const double expected = std::min(1 / std::sqrt(now), now * std::pow(kRise, -1.5)) * std::sqrt(kRise);
+    // In the rise a step's rate is that of its number counted from 1, after it that of fairseq's updates so
+    // far.
+    EXPECT_NEAR(schedule.factor(step < kRise ? step - 1 : step), expected, kClose) << step;
+  }
+  EXPECT_EQ(optim::inverse_sqrt(0).factor(0), 1);
+  EXPECT_NEAR(optim::inverse_sqrt(0).factor(4), 0.5, kClose);
+}
+
 TEST(Schedule, PolynomialFallsToItsFloor) {
   const optim::Schedule schedule = optim::polynomial(10, 2, 0.05);
   for (int64_t step = 0; step < 10; ++step) {

@@ -11,6 +11,7 @@
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
+#include "tessera/tasks/translation.h"
 #include "tessera/train/trainer.h"
 
 #include "test_folder.h"
@@ -50,11 +51,12 @@ nlohmann::json read_golden(const std::string& file) {
 // Trains on the batches, whose losses are golden. `roundings`: how many times as far from float64 as
 // PyTorch's own float32 ours may be.
 void expect_curves(const nlohmann::json& golden, const nn::Task& task, const train::TrainerOptions& options,
-                   const std::vector<Feeds>& fields, int64_t batch, double roundings) {
+                   const std::vector<Feeds>& fields, int64_t batch, double roundings,
+                   SymbolBindings sizes = {}) {
+  sizes["batch"] = batch;
   std::vector<data::Batch> batches;
-  for (const Feeds& feeds : fields)
-    batches.push_back({.fields = feeds, .sizes = {{"batch", batch}}, .samples = batch});
-  train::Trainer trainer = make_trainer(task, options, {{"batch", batch}});
+  for (const Feeds& feeds : fields) batches.push_back({.fields = feeds, .sizes = sizes, .samples = batch});
+  train::Trainer trainer = make_trainer(task, options, sizes);
   std::map<std::string, std::vector<double>> losses;
   train::FitOptions fit;
   fit.on_step = [&](const train::StepEvent& event) {
@@ -131,6 +133,51 @@ TEST(Golden, LanguageModelsTrainAsInTransformers) {
   network.tied = false;
   expect_curves_of_tokens(golden.at("llama"), "language.",
                           tasks::language_model({.network = network, .tokens = kTokens}));
+}
+
+// Label smoothing is fairseq's.
+TEST(Golden, TranslationTrainsAsInPyTorch) {
+  constexpr int64_t kBatch = 8;
+  constexpr int64_t kWithBegin = 9;
+  constexpr int64_t kPlaces = kWithBegin - 1;
+  std::vector<Feeds> fields;
+  for (size_t step = 0; step < kSteps; ++step) {
+    const std::string name = numbered("translation.", step);
+    const auto numbers = [&](const char* field, const Shape& shape, int64_t classes) {
+      return formula::labels(name + field, element_count(shape), classes).reshape(shape);
+    };
+    const auto lengths = [&](const char* field) {
+      Tensor result = numbers(field, {kBatch}, kWithBegin - 2);
+      for (int32_t& length : result.data<int32_t>()) length += 2;
+      return result;
+    };
+    // A row of both sides: what is given without its last token, what is said without its first.
+    const Tensor whole = numbers(".target", {kBatch, kWithBegin}, kVocabulary);
+    Tensor target(DataType::int32, {kBatch, kPlaces}), labels(DataType::int32, {kBatch, kPlaces});
+    for (int64_t i = 0; i < target.size(); ++i) {
+      target.set(i, whole.at(i / kPlaces * kWithBegin + i % kPlaces));
+      labels.set(i, whole.at(i / kPlaces * kWithBegin + i % kPlaces + 1));
+    }
+    fields.push_back({{"source", numbers(".source", {kBatch, kPlaces}, kVocabulary)},
+                      {"source_lengths", lengths(".source_lengths")},
+                      {"target", target},
+                      {"labels", labels},
+                      {"target_lengths", lengths(".target_lengths")}});
+  }
+  const nlohmann::json golden = read_golden("translation.json");
+  for (const bool pre_norm : {false, true}) {
+    const nn::Task task = tasks::translation({.network = {.vocabulary = kVocabulary,
+                                                          .width = 16,
+                                                          .encoder_layers = 2,
+                                                          .decoder_layers = 1,
+                                                          .heads = 2,
+                                                          .inner = 24,
+                                                          .dropout = 0,
+                                                          .pre_norm = pre_norm}});
+    expect_curves(golden.at(pre_norm ? "pre_norm" : "post_norm"), task,
+                  {.optimizer = optim::adam({.learning_rate = 2e-3, .beta2 = 0.98, .epsilon = 1e-9})}, fields,
+                  kBatch, 20, {{"tokens", kPlaces}});
+  }
 }
 
 TEST(Golden, BertPretrainsAsInTransformers) {

@@ -236,7 +236,8 @@ TEST(Tasks, RegisterThemselves) {
   EXPECT_EQ(train::tasks().names(),
             (std::vector<std::string>{"bert_pretraining", "click_through", "gan", "image_classification",
                                       "language_model", "masked_language_model", "question_answering",
-                                      "sound_classification", "text_classification", "text_tagging"}));
+                                      "sound_classification", "text_classification", "text_tagging",
+                                      "translation"}));
 }
 
 }  // namespace

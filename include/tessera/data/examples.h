@@ -52,6 +52,9 @@ class Examples {
 
 struct BatchOptions {
   int64_t batch_size = 32;
+  // Of each bucket, in place of batch_size: more rows where they are short, for batches of like cost. Empty:
+  // all have batch_size.
+  std::vector<int64_t> batch_sizes = {};
   bool shuffle = true;  // anew in every epoch; otherwise in their order
   // Examples of each class equally often, in as many batches: those of a rare class several times in an
   // epoch, of a frequent one others in each. Needs `shuffle`, and a class of every example.
@@ -86,7 +89,7 @@ class ExampleBatches : public Source {
 
  private:
   std::shared_ptr<const Examples> examples_;
-  BatchOptions options_;
+  BatchOptions options_;                         // with batch_sizes
   std::shared_ptr<const ClassBalance> balance_;  // null: each example once in an epoch
   std::vector<int64_t> counts_;                  // examples of each bucket, in an epoch
 };

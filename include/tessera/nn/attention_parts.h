@@ -11,6 +11,12 @@
 
 namespace tessera::nn {
 
+// Linear layers of the width of x, `name` and each of the parts being their names, in one product: x [N,
+// tokens, width] -> of each part [N, heads, tokens, width / heads].
+std::vector<Value*> projected_heads(Context& context, const std::string& name, Value* x, int64_t heads,
+                                    const std::vector<std::string>& parts, const Initializer& weight,
+                                    bool bias = true);
+
 // [N, tokens, parts * heads * width], each token's parts one after another (queries, keys, values), into so
 // many [N, heads, tokens, width].
 std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads);
@@ -21,6 +27,11 @@ ops::Expression join_heads(Value* x);
 // v: [N, key heads, tokens, width], of which each serves as many neighboring heads (Ainslie et al. 2023,
 // arXiv:2305.13245) -> [N, heads, tokens, width].
 ops::Expression causal_attention(Value* q, Value* k, Value* v);
+
+// The positions of Vaswani et al. 2017 as tensor2tensor and fairseq lay them out: places int32 [tokens] ->
+// fp32 [tokens, width], the sines of place * 10000^(-i / (width / 2 - 1)) and then their cosines. Throws
+// Error(invalid_argument) unless the width is an even number of at least 4.
+ops::Expression sinusoidal_positions(Value* places, int64_t width);
 
 // Keys and values of the tokens of one row of text, which come in several passes: what a pass computes of its
 // tokens is kept on the device, and the next one attends to it.
@@ -43,6 +54,30 @@ class AttentionCache {
   Value* places_;
   int64_t capacity_;
   Value* hidden_;  // fp32 [1, 1, tokens, capacity], added to scores
+};
+
+// Keys and values of the tokens of several rows, of which every pass brings one more for each: what a search
+// for the likeliest texts needs, whose rows go on from one another.
+class RowsCache {
+ public:
+  // place: int32 [1], where in its row the token of this pass stands, below `capacity`. parents: int32
+  // [rows], from which of the rows before this pass each goes on; what was kept of others is forgotten.
+  RowsCache(Value* place, Value* parents, int64_t capacity);
+
+  Value* place() const { return place_; }
+  // q, k, v: [rows, heads, 1, width] -> the same, each query attending to its row so far and itself. Keys and
+  // values are two states that advance, "keys" and "values" in the present scope, fp32 [rows, heads,
+  // capacity, width].
+  ops::Expression attend(Context& context, Value* q, Value* k, Value* v) const;
+
+ private:
+  Value* keep(Context& context, const std::string& name, Value* x) const;
+
+  Value* place_;
+  Value* parents_;
+  int64_t capacity_;
+  Value* hidden_;  // fp32 [1, 1, 1, capacity], added to scores
+  Value* here_;    // [1, 1, capacity, 1], true at the place
 };
 
 // By how much rotary positions (Su et al. 2021, arXiv:2104.09864) rotate: fp32 [tokens, width / 2] each.

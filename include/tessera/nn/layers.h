@@ -106,8 +106,10 @@ struct SelfAttentionOptions {
 ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
                                const SelfAttentionOptions& options = {});
 // What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
-// [N, 1, tokens, tokens]. Finite, so that a row of which all is hidden attends to all of it.
+// [N, 1, tokens, tokens], or of so many queries. Finite, so that a row of which all is hidden attends to all
+// of it.
 ops::Expression hidden_keys(Value* shown);
+ops::Expression hidden_keys(Value* shown, const Dimension& queries);
 // The same of rows that hold several texts, which do not see each other. texts: int32 [N, tokens], the number
 // of each token's text.
 ops::Expression hidden_texts(Value* texts);

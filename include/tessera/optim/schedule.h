@@ -25,6 +25,9 @@ Schedule polynomial(int64_t total_steps, double power = 2, double final_factor =
 // down to `final`.
 Schedule one_cycle(int64_t total_steps, double rise = 0.3, double initial = 1.0 / 25,
                    double final = 1.0 / 250000);
+// sqrt(steps / step) after so many steps, at least 1, and 1 up to them: after a warm-up of as many, Vaswani
+// et al. 2017's, as fairseq counts it.
+Schedule inverse_sqrt(int64_t steps);
 // Times a line from `initial` towards 1 over the first `steps`, reaching 1 at the last. `after` counts from
 // step 0, so that a cosine over the run keeps its length.
 Schedule warmup(int64_t steps, const Schedule& after, double initial = 0);

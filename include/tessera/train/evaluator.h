@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/data/source.h"
+#include "tessera/train/generation.h"
 #include "tessera/train/history.h"
 
 namespace tessera::train {
@@ -24,6 +25,9 @@ class Evaluator {
   // What the network gave for a batch: the values of the task's `evaluation` by name. Rows from batch.samples
   // on count nothing.
   virtual void add(const data::Batch& batch, const Feeds& outputs) = 0;
+  // After the last batch, before results() and state(): what needs other passes of the network than the one
+  // that was evaluated, with its weights as they are now, such as translations, token by token.
+  virtual void finish(const Serving& /*serve*/) {}
   // Of all that was added.
   virtual Numbers results() const = 0;
   // What was added, for merge() by another evaluator of this kind, which saw another part of the data. Both

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct PredictionSet {
   PredictionTextMaker text;
 };
 
+// What whoever asks for translations wants, in place of what the recipe says.
+struct SearchWishes {
+  std::optional<int64_t> beams = {};
+  std::optional<double> length_penalty = {};
+};
+
 // The data is opened when it is asked for: a finished run needs no training data. All throw Error(io) or
 // Error(invalid_file) naming what is missing or broken.
 struct Workload {
@@ -46,6 +53,10 @@ struct Workload {
   std::function<PredictionSet(const std::vector<std::string>& texts)> text_predictions = {};
   // How a finished run goes on with text; empty: its network does not.
   std::function<TextContinuation()> continuation = {};
+  // A translation of each text, by a finished run; empty: its network translates none.
+  std::function<std::vector<std::string>(const Serving& serve, const SearchWishes& wishes,
+                                         const std::vector<std::string>& texts)>
+      translation = {};
   // The weights of a file to start from, as a checkpoint has them, where it may be one of another network or
   // hold other names; variables that it lacks start at random. Empty: a file must hold the whole network.
   std::function<std::map<std::string, Tensor>(const std::filesystem::path& path)> starting_weights = {};
