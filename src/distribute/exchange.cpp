@@ -139,10 +139,14 @@ int64_t place_on_machine(Communicator& communicator) {
 }
 
 bool any_rank(Communicator& communicator, bool says) {
-  int32_t value = says ? 1 : 0;
-  const ReducedPart part{&value, &value, 1};
+  return any_rank(communicator, std::vector{says}).front();
+}
+
+std::vector<bool> any_rank(Communicator& communicator, const std::vector<bool>& says) {
+  std::vector<int32_t> values(says.begin(), says.end());
+  const ReducedPart part{values.data(), values.data(), std::ssize(values)};
   communicator.all_reduce({&part, 1}, DataType::int32, Reduction::maximum);
-  return value != 0;
+  return {values.begin(), values.end()};
 }
 
 void end_all_ranks(Communicator* communicator, const std::exception& error) {

@@ -12,6 +12,7 @@
 #include "tessera/distribute/exchange.h"
 
 #include "train/joint_save.h"
+#include "train/over_ranks.h"
 
 namespace tessera::train {
 namespace {
@@ -60,15 +61,13 @@ CheckpointWriter::CheckpointWriter(const FitOptions& options, int64_t step, Comm
 
 bool CheckpointWriter::due(int64_t step) const {
   if (!enabled() || step == attempted_step_) return false;
-  const bool by_steps = options_.checkpoint_steps > 0 && step % options_.checkpoint_steps == 0;
-  if (by_steps || options_.checkpoint_minutes == 0) return by_steps;
-  const bool by_time = seconds_since(attempted_) >= 60 * options_.checkpoint_minutes;
-  return communicator_ == nullptr ? by_time : distribute::any_rank(*communicator_, by_time);
+  if (options_.checkpoint_steps > 0 && step % options_.checkpoint_steps == 0) return true;
+  return options_.checkpoint_minutes > 0 && seconds_since(attempted_) >= 60 * options_.checkpoint_minutes;
 }
 
 bool CheckpointWriter::due_after_epoch(int64_t epoch, int64_t step) const {
   const bool by_epochs = options_.checkpoint_every > 0 && epoch % options_.checkpoint_every == 0;
-  return enabled() && (by_epochs || due(step));
+  return agreed(communicator_, {.save = enabled() && (by_epochs || due(step))}).save;
 }
 
 void CheckpointWriter::save(const CheckpointSource& state, int64_t step, bool must) {

@@ -17,10 +17,10 @@ class CheckpointWriter {
 
   // Whether rank 0 has a folder to save in.
   bool enabled() const { return enabled_; }
-  // By updates made or by time: whether the state after that many updates is one to save. All ranks say the
-  // same.
+  // By updates made or by time: whether the state after that many updates is one to save. Ranks whose clocks
+  // differ are to agree on it.
   bool due(int64_t step) const;
-  // The same at the end of an epoch, which may be one to save by itself.
+  // The same at the end of an epoch, which may be one to save by itself. All ranks say the same.
   bool due_after_epoch(int64_t epoch, int64_t step) const;
 
   // last.safetensors, whole or not at all; the one before becomes step-N.safetensors where it is kept. All

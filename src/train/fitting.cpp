@@ -6,7 +6,6 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/progress.h"
-#include "tessera/distribute/exchange.h"
 
 namespace tessera::train {
 namespace {
@@ -110,8 +109,7 @@ Tensor Fitting::rate_input(size_t phase, size_t group, int64_t update) const {
 
 // One rank that is told to stop stops all, at the same step.
 bool Fitting::stopped() const {
-  const bool own = options_.stop != nullptr && options_.stop->load();
-  return trainer_.ranks() == 1 ? own : distribute::any_rank(*trainer_.communicator(), own);
+  return agreed(trainer_.communicator(), {.stop = told_to_stop()}).stop;
 }
 
 // Whether ranks that train each by itself have the same after the step that ends there: what evaluates, saves
@@ -129,9 +127,11 @@ bool Fitting::may_save(const Position& position) const {
   return position.batch % std::ssize(turns_) == 0 && (!trainer_.is_local() || averages(position));
 }
 
-bool Fitting::interrupted(const Position& position) const {
-  if (!may_save(position)) return false;
-  return (options_.max_steps > 0 && position.step >= options_.max_steps) || stopped();
+// What all ranks do at that position in place of going on at once.
+Agreement Fitting::before_batch(const Position& position) const {
+  if (!may_save(position)) return {};
+  if (options_.max_steps > 0 && position.step >= options_.max_steps) return {.stop = true};
+  return agreed(trainer_.communicator(), {.stop = told_to_stop(), .save = writer_.due(position.step)});
 }
 
 bool Fitting::complete(const Position& position) const {
@@ -155,7 +155,7 @@ FitResult Fitting::run() {
   if (options_.on_begin) options_.on_begin();
   learning_rate_ =
       position.step > 0 ? rate_input(0, 0, position.step * trainer_.phase(0).repeat - 1).at(0) : 0;
-  while (!complete(position) && !interrupted(position)) {
+  while (!complete(position) && !before_batch(position).stop) {
     if (!run_epoch() || !end_epoch()) break;
   }
   result_.completed = complete(position);
@@ -181,8 +181,10 @@ bool Fitting::run_epoch() {
     if (under_way.has_value()) receive(*std::exchange(under_way, std::nullopt));
   };
   Position next = position;  // after all that was submitted
-  while (batches_left(next) && !interrupted(next)) {
-    if (may_save(next) && writer_.due(next.step)) {
+  while (batches_left(next)) {
+    const Agreement agreement = before_batch(next);
+    if (agreement.stop) break;
+    if (agreement.save) {
       finish();
       save_state(false);
     }

@@ -13,6 +13,7 @@
 
 #include "train/checkpoint_writer.h"
 #include "train/measure_sums.h"
+#include "train/over_ranks.h"
 
 namespace tessera::train {
 
@@ -54,10 +55,11 @@ class Fitting {
   void prepare();
   Tensor rate_input(size_t phase, size_t group, int64_t update) const;
 
+  bool told_to_stop() const { return options_.stop != nullptr && options_.stop->load(); }
   bool stopped() const;
   bool averages(const Position& position) const;
   bool may_save(const Position& position) const;
-  bool interrupted(const Position& position) const;
+  Agreement before_batch(const Position& position) const;
   bool complete(const Position& position) const;
   bool batches_left(const Position& position) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tessera/distribute/exchange.h"
 #include "tessera/graph/operator.h"
 
 namespace tessera::train {
@@ -55,6 +56,12 @@ void Exchange::make() {
   const std::vector<Value*> sums = ranks_.reduced(values);
   for (Value** place : places_) *place = sums[place_of.at(*place)];
   for (const Mean& mean : means_) graph_->set_update(mean.update, mean.share);
+}
+
+Agreement agreed(Communicator* communicator, const Agreement& own) {
+  if (communicator == nullptr) return own;
+  const std::vector<bool> all = distribute::any_rank(*communicator, {own.stop, own.save});
+  return {.stop = all[0], .save = all[1]};
 }
 
 bool communicates(const Graph& graph) {

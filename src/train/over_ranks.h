@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/compile/communicator.h"
 #include "tessera/nn/task.h"
 #include "tessera/ops/functions.h"
 
@@ -57,6 +58,15 @@ class Exchange {
   Graph* graph_ = nullptr;  // with the states
   std::vector<Mean> means_;
 };
+
+// What ranks do next, all of them once one says so.
+struct Agreement {
+  bool stop = false;
+  bool save = false;
+};
+
+// By one exchange, for at each all ranks meet on the host. Null: there are no others.
+Agreement agreed(Communicator* communicator, const Agreement& own);
 
 // Whether a node of the graph waits for other ranks.
 bool communicates(const Graph& graph);

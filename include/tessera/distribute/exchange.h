@@ -21,6 +21,8 @@ std::vector<Feeds> gather_tensors(Communicator& communicator, const Feeds& tenso
 int64_t place_on_machine(Communicator& communicator);
 // Whether any rank says so.
 bool any_rank(Communicator& communicator, bool says);
+// The same of several, in one exchange.
+std::vector<bool> any_rank(Communicator& communicator, const std::vector<bool>& says);
 
 // An error that all ranks have at once, in the same words. Where a launcher shows what every rank tells
 // (mpirun, srun), it is for the first alone to tell it.
