@@ -115,7 +115,7 @@ TEST(JpegKernel, CompilesForCards) {
 
 TEST(JpegDecoding, OfADeviceThatHasNoneOrIsNotThere) {
   const auto dataset = dataset_of(std::make_shared<const DifficultFiles>());
-  const data::Loader loader(dataset, {.batch_size = 4, .workers = 0, .decode = data::DecodePlace::gpu});
+  const data::Loader loader(dataset, {.batch_size = 4, .workers = 0}, {.decode = data::DecodePlace::gpu});
   const auto open_for = [&](const std::shared_ptr<Device>& device) {
     return loader.open_into(std::make_shared<BatchMemory>(device), {})->next();
   };
@@ -156,12 +156,9 @@ TEST(CudaJpegDecoding, ALoadersBatchesAreThoseOfTheCpu) {
   const auto dataset = dataset_of(with_broken_files(), data::BrokenSamples::skip);
   const auto memory = std::make_shared<BatchMemory>(gpu_or_null());
   const auto batches = [&](data::DecodePlace place, int64_t workers, int64_t first) {
-    const data::Loader loader(dataset, {.batch_size = 5,
-                                        .drop_last = false,
-                                        .seed = 9,
-                                        .workers = workers,
-                                        .random_views = true,
-                                        .decode = place});
+    const data::Loader loader(dataset,
+                              {.batch_size = 5, .drop_last = false, .seed = 9, .workers = workers},
+                              {.random_views = true, .decode = place});
     std::vector<data::Batch> made;
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
       const auto stream = loader.open_into(memory, {.epoch = epoch, .batch = epoch == 0 ? first : 0});
