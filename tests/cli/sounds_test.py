@@ -65,7 +65,8 @@ class SoundsTest(ProgramTest):
         same = json.loads(self.call("data", "bench", self.sounds, "--batch", 4, "--rate", 8000, "--json"))
         self.assertGreater(same["stages"]["resample"], times["stages"]["resample"])
         self.assertIn("sounds/s", self.call("data", "bench", self.sounds, "--batch", 4, "--threads", 2))
-        self.refuses(["data", "bench", self.sounds, "--normalize"], 2, "--normalize is of images")
+        for option in (["--normalize"], ["--device", "reference"]):
+            self.refuses(["data", "bench", self.sounds, *option], 2, "--normalize and --device are of images")
 
     def test_shards_hold_what_their_folder_held(self):
         shards = self.root / "shards"

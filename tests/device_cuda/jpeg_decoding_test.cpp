@@ -142,8 +142,9 @@ TEST(CudaJpegDecoding, IsCloseToTheCpus) {
       const std::string& name = dataset->class_names()[row];
       RecordProperty(fmt::format("{}_epoch_{}", name, epoch),
                      fmt::format("{} at most, {:.3f} in the mean", found.largest, found.mean));
-      EXPECT_LE(found.mean, 2) << name << ", epoch " << epoch;
-      EXPECT_LE(found.largest, 40) << name << ", epoch " << epoch;
+      // An H100's: 1 at most, 0.01 in the mean. Where its engines are not there another transform rounds.
+      EXPECT_LE(found.mean, 0.1) << name << ", epoch " << epoch;
+      EXPECT_LE(found.largest, 2) << name << ", epoch " << epoch;
     }
   }
   ASSERT_EQ(dataset->remarks().size(), 1U);
