@@ -71,8 +71,9 @@ endfunction()
 # All tests of a program in a few processes, NAME.shardN, which is what runs where no test is asked for by name: one takes as
 # long to start as most tests do, under sanitizers longer. There some are left out: what checks the bounds of other tests,
 # compares times, asks NVRTC or nvcc whether the source of a GPU compiles, or stops a training after each of its steps, only to
-# go on as it does elsewhere; under that of threads too what repeats a kernel for each type and shape, and random plans and
-# texts, which one thread makes.
+# go on as it does elsewhere; under that of threads too what repeats a kernel for each type and shape, random plans and texts,
+# and trainings that one thread makes; under that of addresses those of several ranks, which are threads: what they share is
+# checked under that of threads, and what each does is what one does alone.
 function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LEFT_OUT "")
@@ -81,7 +82,9 @@ function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
     string(APPEND LEFT_OUT ":*CudaPooledBatchNorm*.Compile*:CudaBatchNormKernels.Compile:CudaEncoderPlan.TextOfItsNormsCompiles"
                            ":KernelSources.CompileWithNvcc*:CudaKernelFuzz.TextOfEveryKernelCompiles*")
     if(TESSERA_SANITIZE STREQUAL "thread")
-      string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*:ContinueText.*:TextReader.*")
+      string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*:ContinueText.*:TextReader.*:Freezing.*:Streaming.*")
+    elseif(NAME STREQUAL "train")
+      string(APPEND LEFT_OUT ":Ranks.*:Shards.*:Delayed.*:LocalSteps.*:Meetings.*:ReduceType.*")
     endif()
   endif()
   if(LIBRARY_THREADS_IN AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)

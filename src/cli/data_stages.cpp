@@ -86,9 +86,8 @@ std::shared_ptr<const data::Source> image_batches(EncodedSamples samples, const 
       std::make_shared<const RepeatedSamples>(std::move(samples), count),
       data::EncodedDatasetOptions{.image_shape = {arguments.size, arguments.size, 3}, .mirror = true});
   const auto place = arguments.device.empty() ? data::DecodePlace::cpu : data::DecodePlace::gpu;
-  return std::make_shared<data::Loader>(
-      std::move(dataset), batching_of(arguments),
-      data::ImageExampleOptions{.random_views = true, .decode = place});
+  return std::make_shared<data::Loader>(std::move(dataset), batching_of(arguments),
+                                        data::ImageExampleOptions{.random_views = true, .decode = place});
 }
 
 std::shared_ptr<const data::Source> sound_batches(EncodedSamples samples, const BenchArguments& arguments) {

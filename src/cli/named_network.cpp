@@ -42,8 +42,8 @@ std::shared_ptr<const data::Source> images_of(const models::ClassifierOptions& o
   if (!arguments.loader_files.empty()) return images_of_files(image_shape, arguments, batching, device);
   const auto dataset = std::make_shared<data::SyntheticDataset>(data::SyntheticOptions{
       .size = kBatches * arguments.batch, .image_shape = image_shape, .classes = options.classes});
-  return std::make_shared<data::Loader>(
-      dataset, batching, data::ImageExampleOptions{.augmentation = {.horizontal_flip = true}});
+  return std::make_shared<data::Loader>(dataset, batching,
+                                        data::ImageExampleOptions{.augmentation = {.horizontal_flip = true}});
 }
 
 class NamedNetwork : public Subject {

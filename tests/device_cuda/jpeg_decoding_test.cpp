@@ -157,8 +157,7 @@ TEST(CudaJpegDecoding, ALoadersBatchesAreThoseOfTheCpu) {
   const auto dataset = dataset_of(with_broken_files(), data::BrokenSamples::skip);
   const auto memory = std::make_shared<BatchMemory>(gpu_or_null());
   const auto batches = [&](data::DecodePlace place, int64_t workers, int64_t first) {
-    const data::Loader loader(dataset,
-                              {.batch_size = 5, .drop_last = false, .seed = 9, .workers = workers},
+    const data::Loader loader(dataset, {.batch_size = 5, .drop_last = false, .seed = 9, .workers = workers},
                               {.random_views = true, .decode = place});
     std::vector<data::Batch> made;
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
