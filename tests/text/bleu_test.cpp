@@ -27,7 +27,8 @@ TEST(Bleu, TakesTextsApartAsSacrebleuDoes) {
 }
 
 TEST(Bleu, ScoresCorporaAsSacrebleuDoes) {
-  for (const auto& [name, corpus] : golden().at("corpora").items()) {
+  const nlohmann::json corpora = golden().at("corpora");
+  for (const auto& [name, corpus] : corpora.items()) {
     text::BleuCounts counts, first_half, all;
     for (size_t i = 0; i < corpus.at("said").size(); ++i) {
       const auto said = corpus.at("said")[i].get<std::string>(),
