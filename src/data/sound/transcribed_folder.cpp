@@ -18,8 +18,8 @@ constexpr uint64_t kLargestList = uint64_t{1} << 32;  // bytes
 constexpr const char* kTranscriptsEnding = ".trans.txt";
 
 struct TranscribedSound {
-  fs::path path;                    // below the folder
-  std::optional<std::string> text;  // without it, in a file of its own
+  fs::path path;                         // below the folder
+  std::optional<std::string> text = {};  // without it, in a file of its own
   std::optional<double> seconds = {};
 };
 
@@ -93,7 +93,8 @@ void collect(const fs::path& folder, const fs::path& root, std::vector<Transcrib
   for (const fs::directory_entry& entry : entries) {
     const fs::path& path = entry.path();
     if (is_sample(entry, root, sound_samples())) {
-      TranscribedSound& sound = sounds.emplace_back(path.lexically_relative(root));
+      sounds.push_back({path.lexically_relative(root)});
+      TranscribedSound& sound = sounds.back();
       if (auto listed = transcripts.extract(path.stem().string()); !listed.empty()) {
         sound.text = std::move(listed.mapped().text);
       } else {
