@@ -10,8 +10,10 @@
 namespace tessera {
 namespace {
 
-// Which questions ask for work that an earlier one asks for already.
-std::vector<bool> find_repeated(const std::vector<KernelQuestion>& questions) {
+// Which questions ask for work that an earlier one asks for already. A key is a text of the node, which takes
+// too long to be made for each node of a large graph where nothing is tuned.
+std::vector<bool> find_repeated(const std::vector<KernelQuestion>& questions, bool tunes) {
+  if (!tunes) return std::vector<bool>(questions.size(), false);
   std::set<std::pair<std::string, bool>> seen;
   std::vector<bool> repeated;
   for (const KernelQuestion& question : questions)
@@ -33,7 +35,7 @@ CandidatesAhead::CandidatesAhead(Device& device, const std::vector<KernelQuestio
   }
   work_.emplace(threaded_->planning_threads());
   planned_.resize(questions.size());
-  const std::vector<bool> repeated = find_repeated(questions);
+  const std::vector<bool> repeated = find_repeated(questions, tunes_);
   // What equal work needs is known once it is planned; until then a thread would wait for another.
   for (const bool are_repeated : {false, true}) {
     for (size_t place = 0; place < questions.size(); ++place) {

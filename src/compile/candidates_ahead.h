@@ -27,10 +27,11 @@ struct KernelQuestion {
   bool expands = true;  // the graph of the candidate taken is wanted, where it has one, and not its kernel
 };
 
-// The threads of a device with ThreadedKernels plan all questions, equal work last, and then make every
-// kernel that the tuner will time: no two nodes of the same work, and none of a node whose result is
-// remembered. Where a kernel's first run loads much, that is done, too. Where there is a tuner they also make
-// the kernels of nodes that leave it no choice. On other devices nothing is done before it is asked for.
+// The threads of a device with ThreadedKernels plan all questions, where there is a tuner equal work last,
+// and then make every kernel that it will time: no two nodes of the same work, and none of a node whose
+// result is remembered. Where a kernel's first run loads much, that is done, too. Where there is a tuner they
+// also make the kernels of nodes that leave it no choice. On other devices nothing is done before it is asked
+// for.
 class CandidatesAhead {
  public:
   // Begins. The device and the questions outlive this.

@@ -279,7 +279,7 @@ TEST(CandidatesAhead, AreMadeBeforeTheFirstIsTimedWhereTheyLeaveNoChoiceToo) {
 
 TEST(CandidatesAhead, OfEqualWorkArePlannedLast) {
   const auto device = std::make_shared<ThreadedDevice>(std::vector<Offer>{{.name = "only"}}, 1);
-  const auto executable = compile(*parse_graph(kGraph), device, unfused(false));
+  const auto executable = compile(*parse_graph(kGraph), device, unfused(true));
   std::vector<std::string> order;
   for (const KernelRequest& request : device->requests()) order.push_back(request.node.name());
   EXPECT_EQ(order, (std::vector<std::string>{"a", "b", "d", "c"}));
