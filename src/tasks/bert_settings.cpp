@@ -6,6 +6,8 @@
 #include "tessera/base/log.h"
 #include "tessera/models/bert_files.h"
 
+#include "tasks/sized_network.h"
+
 namespace tessera::tasks {
 namespace {
 
@@ -14,14 +16,11 @@ models::BertConfig named_size(const Options& settings) {
   models::BertConfig config = size == "base"    ? models::bert_base()
                               : size == "large" ? models::bert_large()
                                                 : models::bert_tiny();
-  const auto set = [&](const char* key, int64_t& value) {
-    if (const int64_t given = settings.integer(key); given > 0) value = given;
-  };
-  set("model.width", config.width);
-  set("model.heads", config.heads);
-  set("model.layers", config.layers);
-  set("model.inner", config.inner);
-  set("model.positions", config.positions);
+  take_if_said(settings, "model.width", config.width);
+  take_if_said(settings, "model.heads", config.heads);
+  take_if_said(settings, "model.layers", config.layers);
+  take_if_said(settings, "model.inner", config.inner);
+  take_if_said(settings, "model.positions", config.positions);
   config.dropout = settings.real("model.dropout");
   return config;
 }
@@ -30,12 +29,6 @@ models::BertConfig named_size(const Options& settings) {
 
 std::vector<Option> bert_options() {
   const models::BertConfig defaults;
-  const auto count = [](const char* key, const char* documentation) {
-    return Option{.key = key,
-                  .value = int64_t{0},
-                  .documentation = std::string(documentation) + "; 0: as the size says",
-                  .limits = Limits::between(0, 65536)};
-  };
   return {
       {.key = "config",
        .value = std::string(),
@@ -46,10 +39,10 @@ std::vector<Option> bert_options() {
        .value = std::string("tiny"),
        .documentation = "`base` and `large` of Devlin et al. 2019, `tiny` of Turc et al. 2019",
        .choices = {"tiny", "base", "large"}},
-      count("width", "Numbers that a token is represented by"),
-      count("heads", "Of each attention; a divisor of the width"),
-      count("layers", "Attention and two linear layers each"),
-      count("inner", "Width between those two"),
+      sized_option("width", "Numbers that a token is represented by"),
+      sized_option("heads", "Of each attention; a divisor of the width"),
+      sized_option("layers", "Attention and two linear layers each"),
+      sized_option("inner", "Width between those two"),
       {.key = "positions",
        .value = defaults.positions,
        .documentation = "Tokens of a row that the network can take",

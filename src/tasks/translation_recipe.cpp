@@ -14,6 +14,7 @@
 #include "tasks/data_kind.h"
 #include "tasks/prefetch.h"
 #include "tasks/row_data.h"
+#include "tasks/sized_network.h"
 
 namespace tessera::tasks {
 namespace {
@@ -26,14 +27,11 @@ models::TransformerConfig network_of(const Options& settings, int64_t vocabulary
       settings.text("model.size") == "base"  ? models::transformer_base(vocabulary)
       : settings.text("model.size") == "big" ? models::transformer_big(vocabulary)
                                              : TranslationOptions{}.network;
-  const auto set = [&](const char* key, int64_t& value) {
-    if (const int64_t given = settings.integer(key); given > 0) value = given;
-  };
-  set("model.width", config.width);
-  set("model.heads", config.heads);
-  set("model.encoder_layers", config.encoder_layers);
-  set("model.decoder_layers", config.decoder_layers);
-  set("model.inner", config.inner);
+  take_if_said(settings, "model.width", config.width);
+  take_if_said(settings, "model.heads", config.heads);
+  take_if_said(settings, "model.encoder_layers", config.encoder_layers);
+  take_if_said(settings, "model.decoder_layers", config.decoder_layers);
+  take_if_said(settings, "model.inner", config.inner);
   config.vocabulary = vocabulary;
   config.positions = kGrowth * settings.integers("data.lengths").back();
   config.dropout = settings.get_or<double>("model.dropout", config.dropout);
@@ -42,21 +40,15 @@ models::TransformerConfig network_of(const Options& settings, int64_t vocabulary
 }
 
 std::vector<Option> model_options() {
-  const auto count = [](const char* key, const char* documentation) {
-    return Option{.key = key,
-                  .value = int64_t{0},
-                  .documentation = std::string(documentation) + "; 0: as the size says",
-                  .limits = Limits::between(0, 65536)};
-  };
   return {{.key = "size",
            .value = std::string("tiny"),
            .documentation = "`base` and `big` of Vaswani et al. 2017; `tiny`: two layers of 128 on each side",
            .choices = {"tiny", "base", "big"}},
-          count("width", "Numbers that a token is represented by"),
-          count("heads", "Of each attention; a divisor of the width"),
-          count("encoder_layers", "Layers that read"),
-          count("decoder_layers", "Layers that say the translation"),
-          count("inner", "Width between the two linear layers of each"),
+          sized_option("width", "Numbers that a token is represented by"),
+          sized_option("heads", "Of each attention; a divisor of the width"),
+          sized_option("encoder_layers", "Layers that read"),
+          sized_option("decoder_layers", "Layers that say the translation"),
+          sized_option("inner", "Width between the two linear layers of each"),
           {.key = "dropout",
            .value = models::TransformerConfig{}.dropout,
            .documentation = "Probability with which training zeroes the embeddings and what a layer adds",
