@@ -12,6 +12,8 @@
 //
 // The cast of the images is kept for the first layer's weight gradient, over the whole step, while the images
 // themselves stay in memory anyway: a weight gradient gets a cast of its own.
+//
+// Other elementwise values are recomputed where it is asked for (recompute_elementwise.cpp).
 #include <algorithm>
 #include <limits>
 
@@ -20,47 +22,11 @@
 #include "tessera/passes/batch_norm_mask.h"
 #include "tessera/passes/fuse.h"
 
-#include "passes/dependence.h"
+#include "passes/late_readers.h"
 #include "passes/passes.h"
 
 namespace tessera::passes {
 namespace {
-
-// The late readers of the mask's y; empty when recomputing it for them would not let it die early.
-std::vector<Node*> late_readers(const Dependence& dependence, const Node& gradient, const ReluMask& mask) {
-  const Value* y = mask.greater->input(0);
-  std::vector<const Node*> early;
-  std::vector<Node*> late;
-  for (const Use& use : y->uses()) {
-    if (use.node == mask.greater) continue;         // will be made from x (batch_norm_gradient_pattern)
-    if (use.node->schema().traits.view) return {};  // the same memory, for who knows how long
-    if (dependence.depends(gradient, *use.node)) {
-      early.push_back(use.node);
-    } else if (std::find(late.begin(), late.end(), use.node) == late.end()) {
-      late.push_back(use.node);
-    }
-  }
-  if (early.empty()) return {};
-  for (const Node* reader : late) {
-    const auto is_needed = [&](const Node* node) { return dependence.depends(*reader, *node); };
-    if (!std::all_of(early.begin(), early.end(), is_needed)) return {};
-    // x is still there only while its own gradient waits.
-    if (!reader->stands_before(gradient)) return {};
-  }
-  return late;
-}
-
-// Recomputes y right before the reader: the schedule follows the graph's order where no memory is freed.
-template <typename Make>
-void recompute(Graph& graph, const Value* y, Node* reader, const Make& make) {
-  const InsertionPoint here(graph, reader);
-  graph.set_name_scope(y->name() + ".recomputed");
-  Value* copy = make();
-  graph.set_name_scope("");
-  for (size_t i = 0; i < reader->inputs().size(); ++i) {
-    if (reader->input(i) == y) graph.set_input(reader, i, copy);
-  }
-}
 
 // A relu's result that may be recomputed.
 struct Activation {
@@ -70,6 +36,16 @@ struct Activation {
 
   int64_t bytes_of_copies() const { return static_cast<int64_t>(readers.size()) * y->type().bytes(); }
 };
+
+// Of the mask's y. A view of it would be the same memory, for who knows how long.
+std::vector<Node*> late_readers_of(const Dependence& dependence, const Node& gradient, const ReluMask& mask) {
+  std::vector<Node*> readers;
+  for (const Use& use : mask.greater->input(0)->uses()) {
+    if (use.node->schema().traits.view) return {};
+    if (use.node != mask.greater) readers.push_back(use.node);  // will be made from x (batch_norm_gradient_pattern)
+  }
+  return late_readers(dependence, gradient, readers);
+}
 
 std::vector<Activation> find_activations(const Graph& graph, const PassTarget& target) {
   struct Candidate {
@@ -92,7 +68,7 @@ std::vector<Activation> find_activations(const Graph& graph, const PassTarget& t
   const Dependence dependence(graph, readers);
   std::vector<Activation> found;
   for (const auto& [gradient, mask, norm] : candidates) {
-    Activation activation{norm, mask.greater->input(0), late_readers(dependence, *gradient, mask)};
+    Activation activation{norm, mask.greater->input(0), late_readers_of(dependence, *gradient, mask)};
     if (target.recomputes_activation)
       std::erase_if(activation.readers,
                     [&](const Node* reader) { return target.recomputes_activation(*reader); });
@@ -132,8 +108,8 @@ bool recompute_normalizations(Graph& graph, int64_t limit, const PassTarget& tar
   choose(graph, limit, target, activations);
   for (const Activation& activation : activations) {
     for (Node* reader : activation.readers)
-      recompute(graph, activation.y, reader,
-                [&] { return ops::relu(recompute_normalization(*activation.norm)); });
+      recompute_for(graph, activation.y, reader,
+                    [&] { return ops::relu(recompute_normalization(*activation.norm)); });
   }
   return !activations.empty();
 }
@@ -157,7 +133,7 @@ bool recompute_casts_of_inputs(Graph& graph, int64_t limit) {
     if (x->producer() != nullptr || x->role() != InputRole::input || y->is_output_or_update()) continue;
     if (y->type().bytes() > limit) continue;
     if (Node* reader = late_weight_gradient(graph, *y)) {
-      recompute(graph, y, reader, [&] { return ops::cast(x, y->data_type()); });
+      recompute_for(graph, y, reader, [&] { return ops::cast(x, y->data_type()); });
       changed = true;
     }
   }
@@ -171,7 +147,10 @@ bool recompute_activations(Graph& graph, const PassContext& context) {
   const int64_t limit = context.options.recompute.has_value() ? std::numeric_limits<int64_t>::max()
                                                               : context.target.recompute_limit_bytes;
   const bool normalizations = recompute_normalizations(graph, limit, context.target);
-  return recompute_casts_of_inputs(graph, limit) || normalizations;
+  const bool casts = recompute_casts_of_inputs(graph, limit);
+  // Each copy is one more pass over memory: only for those who ask for it.
+  const bool others = context.options.recompute.value_or(false) && recompute_elementwise(graph);
+  return normalizations || casts || others;
 }
 
 }  // namespace tessera::passes

@@ -1,0 +1,147 @@
+#include <string>
+#include <vector>
+
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+const PassContext kAsked{.options = {.recompute = true}};
+
+// Two products with gelu between them, and their gradients; dz stands for what the loss sends back. y has 16 KiB.
+const std::string kInputs = R"(
+  graph g(input %a: fp32[64, 32], parameter %w1: fp32[32, 64], parameter %w2: fp32[64, 16]) {)";
+const std::string kForward = R"(
+    %x = matmul(%a, %w1)
+    %y = gelu(%x)
+    %z = matmul(%y, %w2))";
+const std::string kBackward = R"(
+    %dz = multiply(%z, %z)
+    %dy = matmul(%dz, %w2) {transpose_b = true})";
+const std::string kLate = R"(
+    %dw2 = matmul(%y, %dz) {transpose_a = true})";
+const std::string kRecomputed = R"(
+    %y.recomputed/gelu = gelu(%x)
+    %dw2 = matmul(%y.recomputed/gelu, %dz) {transpose_a = true})";
+const std::string kGradient = R"(
+    %part = erf(%x)
+    %dx = multiply(%dy, %part)
+    %dw1 = matmul(%a, %dx) {transpose_a = true})";
+const std::string kOutputs = R"(
+    output z = %z
+    output dw1 = %dw1
+    output dw2 = %dw2
+  })";
+
+void expect_recomputed(const std::string& before, const std::string& after) {
+  expect_pass("recompute_activations", before, after, kAsked);
+}
+void expect_kept(const std::string& text, const PassContext& context = kAsked) {
+  expect_no_change("recompute_activations", text, context);
+}
+
+TEST(RecomputeElementwise, GivesTheWeightGradientACopyOfWhatTheGradientBeforeItKeeps) {
+  expect_recomputed(kInputs + kForward + kBackward + kLate + kGradient + kOutputs,
+                    kInputs + kForward + kBackward + kRecomputed + kGradient + kOutputs);
+}
+
+TEST(RecomputeElementwise, IsForThoseWhoAskForIt) {
+  expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, {});
+  expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, {.options = {.recompute = false}});
+}
+
+TEST(RecomputeElementwise, FindsReadersOfViews) {
+  const std::string forward = R"(
+    %x = matmul(%a, %w1)
+    %y = gelu(%x)
+    %flat = reshape(%y) {shape = [64, 64]}
+    %z = matmul(%y, %w2))";
+  const std::string late = R"(
+    %dw2 = matmul(%flat, %dz) {transpose_a = true})";
+  const std::string recomputed = R"(
+    %y.recomputed/gelu = gelu(%x)
+    %y.recomputed/reshape = reshape(%y.recomputed/gelu) {shape = [64, 64]}
+    %dw2 = matmul(%y.recomputed/reshape, %dz) {transpose_a = true})";
+  expect_recomputed(kInputs + forward + kBackward + late + kGradient + kOutputs,
+                    kInputs + forward + kBackward + recomputed + kGradient + kOutputs);
+}
+
+TEST(RecomputeElementwise, KeepsItWhereTheOperandIsNotKept) {
+  expect_kept(kInputs + kForward + kBackward + kLate + R"(
+    output z = %z
+    output dw1 = %dy
+    output dw2 = %dw2
+  })");
+}
+
+// What made it is freed before it is read again.
+TEST(RecomputeElementwise, KeepsItWhereTheOperandGoesFirst) {
+  expect_kept(kInputs + kForward + kBackward + kGradient + R"(
+    %rest = multiply(%z, %z)
+    %late = add(%rest, %dz)
+    %dw2 = matmul(%y, %late) {transpose_a = true})" +
+              kOutputs);
+}
+
+TEST(RecomputeElementwise, KeepsWhatOnlyTheForwardHalfReads) {
+  // A residual depends on the product that reads it first.
+  expect_kept(R"(
+  graph g(input %a: fp32[64, 32], parameter %w1: fp32[32, 64], parameter %w2: fp32[64, 64]) {
+    %x = matmul(%a, %w1)
+    %y = gelu(%x)
+    %z = matmul(%y, %w2)
+    %sum = add(%y, %z)
+    %dy = matmul(%sum, %w2) {transpose_b = true}
+    %part = erf(%x)
+    %dx = multiply(%dy, %part)
+    %dw1 = matmul(%a, %dx) {transpose_a = true}
+    output dw1 = %dw1
+  })");
+}
+
+TEST(RecomputeElementwise, KeepsAnOutputOfTheGraphAlsoAsAView) {
+  for (const std::string shown : {"%y", "%flat"}) {
+    expect_kept(kInputs + kForward + R"(
+    %flat = reshape(%y) {shape = [4096]})" +
+                kBackward + kLate + kGradient + "\n output y = " + shown + kOutputs);
+  }
+}
+
+TEST(RecomputeElementwise, LeavesWhatIsSmall) {
+  expect_kept(R"(
+  graph g(input %a: fp32[8, 8], parameter %w1: fp32[8, 8], parameter %w2: fp32[8, 8]) {)" +
+              kForward + kBackward + kLate + kGradient + kOutputs);
+}
+
+// One of two in a row: the copy of the second would keep the first.
+TEST(RecomputeElementwise, MakesNoCopyOfWhatIsItselfRecomputed) {
+  const auto graph = parse_graph(kInputs + R"(
+    %x = matmul(%a, %w1)
+    %y1 = gelu(%x)
+    %y2 = gelu(%y1)
+    %z = matmul(%y2, %w2)
+    %dz = multiply(%z, %z)
+    %dy2 = matmul(%dz, %w2) {transpose_b = true}
+    %dw2 = matmul(%y2, %dz) {transpose_a = true}
+    %part2 = erf(%y1)
+    %dy1 = multiply(%dy2, %part2)
+    %dw0 = matmul(%y1, %dy1) {transpose_a = true}
+    %part1 = erf(%x)
+    %dx = multiply(%dy1, %part1)
+    %dw1 = matmul(%a, %dx) {transpose_a = true}
+    output dw0 = %dw0
+    output dw1 = %dw1
+    output dw2 = %dw2
+  })");
+  const auto before = graph->clone();
+  EXPECT_TRUE(run_pass(*graph, "recompute_activations", kAsked));
+  verify(*graph);
+  std::vector<std::string> copies;
+  for (const auto& node : graph->nodes())
+    if (node->name().find(".recomputed/") != std::string::npos) copies.push_back(node->name());
+  EXPECT_EQ(copies, std::vector<std::string>{"y1.recomputed/gelu"});
+  expect_same_results(*before, *graph, kReordered);
+}
+
+}  // namespace
+}  // namespace tessera::testing
