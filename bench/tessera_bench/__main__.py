@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 
-from . import cases, machine, onnx_files, ours, peer, photographs, report, run
+from . import cases, machine, onnx_files, ours, peer, photographs, report, run, token_shards
 
 EPILOG = """
 Prints one line per case on stdout: CASE ratio R ours X peer Y NAME. The ratio is speed, ours to the best peer: above 1 we are faster.
@@ -72,6 +72,8 @@ def main(arguments=None):
     for case in chosen:
         if case.onnx or "onnxruntime" in set(case.peers) & set(options.peers):
             onnx_files.ensure(case, options.python)
+        if case.recipe and options.ours:
+            token_shards.ensure(case, options.program)
     status, wanted_threads = 0, options.threads
     for case in chosen:
         run.say(case.name)

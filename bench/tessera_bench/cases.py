@@ -28,6 +28,10 @@ class Case:
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
     onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
+    recipe: str = ""  # of bench/networks, in place of a model; its rows are made-up tokens (token_shards.py)
+    tokens: int = 0  # of a row
+    vocabulary: int = 0
+    parallel: bool = False  # rows have a translation beside them
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
@@ -93,6 +97,26 @@ def from_file(model, batch):
     )
 
 
+def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False, **goals):
+    """A training step of a network of text, whose rows are full."""
+    return Case(
+        name=f"cuda/{name}-{precision}",
+        kind="throughput",
+        device="cuda",
+        batch=batch,
+        train=True,
+        precision=precision,
+        deterministic=False,
+        recipe=recipe,
+        tokens=tokens,
+        vocabulary=vocabulary,
+        parallel=parallel,
+        peers=TORCH,
+        goals=tuple(goals.items()),
+        summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, {precision}, rows/s",
+    )
+
+
 def pipeline(threads, **goals):
     """From JPEG files to normalized batches."""
     clock = "of one processor" if threads == 1 else f"by the clock, with {threads} threads"
@@ -152,6 +176,10 @@ CASES = (
     *(from_file(model, batch) for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0") for batch in (1, 8)),
     loaded("resnet50", 256, "cuda", "fp16"),
     loaded("resnet50", 32, "cpu", "fp32"),
+    language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", torch=1.2),
+    language("bert-large-train-b32-s512", "bert_large", 32, 512, 30522, "bf16", torch=1.4),
+    language("transformer-big-train-t16k", "transformer_big", 512, 32, 32768, "bf16", parallel=True, torch=1.4),
+    language("decoder-350m-train", "decoder_350m", 8, 1024, 50257, "bf16", torch=1.3),
     pipeline(1, torchvision=1.6, dali=1.2),
     pipeline(2, torchvision=1.6, dali=1.2),
     loaded_from_files("resnet50", 256, "cuda", "fp16"),

@@ -19,10 +19,12 @@ import time
 from . import machine, ours, report
 from .several_gpus import say
 
-NETWORKS = ("gpt2-small", "llama-1b")
+NETWORKS = ("gpt2-small", "gpt2-medium", "llama-1b")
 PEERS = {"transformers": False, "transformers-static": True}
 PROMPT = "def read(path):\n"
-LEAD = 1e-2  # of a standard deviation of the logits, which are sums of thousands of rounded products
+# Of a standard deviation of the logits, which are sums of thousands of rounded products: of 24 bits, 11 or 8.
+LEAD = {"fp32": 1e-2, "fp16": 2e-2, "bf16": 0.1}
+BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}  # of a weight
 
 
 def call(words):
@@ -44,7 +46,7 @@ def text_of(pieces):
 
 def tessera(options, folder):
     words = [options.program, "generate", folder, "--prompt", PROMPT, "--temperature", 0, "--tokens", options.tokens]
-    runs = [call([*words, "--device", options.device]) for _ in range(1 + options.rounds)][1:]  # the first keeps what it compiled
+    runs = [call([*words, "--device", options.device, "--precision", options.precision]) for _ in range(1 + options.rounds)][1:]  # the first keeps what it compiled
     rates, starts = [], []
     for pieces in runs:
         ends = itertools.accumulate(len(piece) for _, piece in pieces)
@@ -60,15 +62,17 @@ def peer(options, **told):
 
 
 def run_case(network, options, folder):
-    line = {"case": f"{options.device}/generate-{network}-fp32", "kind": "generation", "tokens": options.tokens, "sides": {}, "errors": []}
+    line = {"case": f"{options.device}/generate-{network}-{options.precision}", "kind": "generation", "tokens": options.tokens, "sides": {}, "errors": []}
     line |= peer(options, do="make", network=network, folder=folder, vocabulary=options.vocabulary)
     own = tessera(options, folder)
     text = own.pop("text")
+    # Each token reads all weights once, which bounds how fast it can come.
+    own["weight_bytes_per_second"] = own["tokens_per_second"] * line["parameters"] * BYTES[options.precision]
     line["sides"]["tessera"] = own
     say(f"{line['case']} tessera: {own['tokens_per_second']:.0f} tokens/s")
     for name in filter(None, options.peers.split(",")):
         try:
-            told = peer(options, do="generate", folder=folder, device=options.device, compiled=PEERS[name],
+            told = peer(options, do="generate", folder=folder, device=options.device, precision=options.precision, compiled=PEERS[name],
                         prompt=PROMPT, tokens=options.tokens, rounds=options.rounds, other=text)
         except (RuntimeError, ValueError) as error:
             line["errors"].append(f"{name}: {error}")
@@ -77,7 +81,7 @@ def run_case(network, options, folder):
         rate = options.tokens / statistics.median(told["seconds"])
         line["sides"][name] = {"tokens_per_second": rate, "shared_tokens": told["shared"], "lead_where_they_part": told["lead"]}
         say(f"{line['case']} {name}: {rate:.0f} tokens/s, {told['shared']} tokens shared, lead there {told['lead']}")
-        if told["shared"] == 0 or (told["lead"] or 0) > LEAD:
+        if told["shared"] == 0 or (told["lead"] or 0) > LEAD[options.precision]:
             line["errors"].append(f"{name}: the texts part after {told['shared']} tokens")
     rates = [side["tokens_per_second"] for name, side in line["sides"].items() if name != "tessera"]
     if rates:
@@ -91,6 +95,7 @@ def main(arguments=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)} (default: all)")
     parser.add_argument("--device", default="cuda", help="%(default)s; cpu")
+    parser.add_argument("--precision", choices=LEAD, default="fp32", help="%(default)s")
     parser.add_argument("--tokens", type=int, default=400, help="%(default)s")
     parser.add_argument("--vocabulary", type=int, default=8192, help="%(default)s")
     parser.add_argument("--rounds", type=int, default=3, help="%(default)s, after one that does not count")

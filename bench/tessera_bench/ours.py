@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from . import machine, onnx_files
+from . import machine, onnx_files, token_shards
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
@@ -85,7 +85,7 @@ class Ours:
             "program": shlex.quote(str(self.options.program)),
             "photographs": shlex.quote(str(self.options.photographs)),
             "threads": self.options.threads,
-            "model": shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch))) if self.case.onnx else self.case.model,
+            "model": self.model(),
             "batch": self.case.batch,
             "train": "--train" if self.case.train else "",
             "loader": self.loader(),
@@ -99,6 +99,16 @@ class Ours:
             "precision": self.case.precision,
         }
         return shlex.split(template.format(**fields))
+
+    def model(self):
+        """Its name, its file, or a recipe with what the case says of its data."""
+        if self.case.onnx:
+            return shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch)))
+        if not self.case.recipe:
+            return self.case.model
+        recipe = machine.ROOT / "bench" / "networks" / f"{self.case.recipe}.toml"
+        length = f"data.lengths=[{self.case.tokens}]" if self.case.parallel else f"data.tokens={self.case.tokens}"
+        return shlex.join([str(recipe), "--set", f"data.path={token_shards.path_of(self.case)}", "--set", length])
 
     def loader(self):
         if not self.case.loader:
@@ -123,7 +133,8 @@ class Ours:
 
     def check(self):
         """Outputs or losses for the correctness check; None where the program has no --check."""
-        if self.case.photographs:  # random crops: tests/data/golden has Pillow's pixels
+        # Random crops, gaps and dropout: tests/data/golden has Pillow's pixels, tests/golden PyTorch's and transformers' losses.
+        if self.case.photographs or self.case.recipe:
             return None
         try:
             text, _, _ = execute(self.command(self.options.check_command), self.options.threads)

@@ -53,20 +53,34 @@ class Loss:
         return self.value.item()
 
 
+def image_training(case, parallel):
+    """(the loss of a batch, the batches, the optimizer, whether dropout makes losses random) of a classifier."""
+    network = parallel(models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train())
+    batches = [models.batch(case["model"], case["batch"], case["image_size"], index) for index in range(case["batches"])]
+    batches = [(inputs.to(case["device"]), labels.to(case["device"])) for inputs, labels in batches]
+    optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=0.9, weight_decay=5e-5, fused=True)
+    random = any(isinstance(module, torch.nn.Dropout) for module in network.modules())
+    return lambda inputs, labels: F.cross_entropy(network(inputs), labels), batches, optimizer, random
+
+
+def language_training(case):
+    from . import torch_language  # its library is needed by no other case
+
+    network, batch, optimizer = torch_language.training(case)
+    return network, [batch], optimizer, True
+
+
 class Training:
     def __init__(self, case, compiled, parallel=lambda network: network):
         self.arithmetic = prepare(case)
-        network = parallel(models.network(case["model"]).to(memory_format=torch.channels_last, device=case["device"]).train())
-        batches = [models.batch(case["model"], case["batch"], case["image_size"], index) for index in range(case["batches"])]
-        self.batches = itertools.cycle([(inputs.to(case["device"]), labels.to(case["device"])) for inputs, labels in batches])
-        self.optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=0.9, weight_decay=5e-5, fused=True)
+        loss_of, batches, self.optimizer, self.random = language_training(case) if case.get("recipe") else image_training(case, parallel)
+        self.batches = itertools.cycle(batches)
         self.scaler = torch.amp.GradScaler(case["device"], enabled=case["precision"] == "fp16")
         self.late = late.Late()
-        self.random = any(isinstance(module, torch.nn.Dropout) for module in network.modules())
 
-        def loss(inputs, labels):
+        def loss(*batch):
             with self.arithmetic:
-                return F.cross_entropy(network(inputs), labels)
+                return loss_of(*batch)
 
         self.loss = torch.compile(loss) if compiled else loss
 

@@ -15,10 +15,18 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 POSITIONS = 1024
-# Parameters without the vocabulary: 85 million and a billion.
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def gpt2(**sizes):
+    return lambda vocabulary: transformers.GPT2Config(
+        vocab_size=vocabulary, n_positions=POSITIONS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None, **sizes)
+
+
+# Parameters without the vocabulary: 85 million, 303 million and a billion.
 CONFIGURATIONS = {
-    "gpt2-small": lambda vocabulary: transformers.GPT2Config(
-        vocab_size=vocabulary, n_positions=POSITIONS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None),
+    "gpt2-small": gpt2(),
+    "gpt2-medium": gpt2(n_embd=1024, n_layer=24, n_head=16),
     "llama-1b": lambda vocabulary: transformers.LlamaConfig(
         vocab_size=vocabulary, hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8, intermediate_size=8192,
         max_position_embeddings=POSITIONS, bos_token_id=None, eos_token_id=None),
@@ -52,7 +60,7 @@ def make(told):
 def generate(told):
     """What each call takes, and where another text parts from this one."""
     tokenizer = Tokenizer.from_file(str(pathlib.Path(told["folder"], "tokenizer.json")))
-    model = transformers.AutoModelForCausalLM.from_pretrained(told["folder"]).to(told["device"]).float().eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(told["folder"]).to(told["device"], TYPES[told["precision"]]).eval()
     given = torch.tensor([tokenizer.encode(told["prompt"]).ids], device=told["device"])
     cache = {"cache_implementation": "static"} if told["compiled"] else {}
     seconds = []

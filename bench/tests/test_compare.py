@@ -13,7 +13,7 @@ import unittest.mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tessera_bench import __main__ as command  # noqa: E402
-from tessera_bench import cases, machine, onnx_files, report  # noqa: E402
+from tessera_bench import cases, machine, onnx_files, report, token_shards  # noqa: E402
 
 DOCTOR = {
     "version": "0.1",
@@ -92,6 +92,28 @@ class CompareTest(unittest.TestCase):
         asked = pathlib.Path(self.folder.name) / "tessera.asked"
         self.assertEqual(asked.read_text(), f"{folder}/resnet18-b8/network.onnx\n")
         self.assertEqual((folder / "resnet18-b8" / "network.onnx").read_text(), "network\n")
+
+    def test_a_recipe_is_timed_on_shards_that_are_made_once(self):
+        told = "  *tokenize*) shift $(($# - 2)); echo made >> \"$0.made\"; mkdir \"$1\" ;;\n  *iterations*) echo \"$*\" > \"$0.asked\"; echo '{\"milliseconds\": [2.0]}' ;;\n"
+        folder = pathlib.Path(self.folder.name) / "tokens"
+        with unittest.mock.patch.object(token_shards, "FOLDER", folder):
+            for _ in range(2):
+                status, out, records = self.compare(PROGRAM.replace("  *--batch*", told + "  *--batch*"), "cuda/transformer-big-train-t16k-bf16")
+                self.assertEqual(status, 0)
+        self.assertEqual(out, "cuda/transformer-big-train-t16k-bf16 ratio - ours 256000 peer - -\n")
+        self.assertIsNone(records[-1]["check"])
+        self.assertEqual((folder.parent / "tessera.made").read_text(), "made\n")
+        made = folder / "transformer_big-b512-s32"
+        self.assertTrue((made / "shards").is_dir())
+        texts = [(made / f"text{number}.txt").read_text().splitlines() for number in range(2)]
+        self.assertEqual([len(lines) for lines in texts], [2048, 2048])
+        vocabulary = (made / "vocab.txt").read_text().splitlines()
+        self.assertEqual(len(vocabulary), 32768)
+        for line in texts[0][:10] + texts[1][:10]:
+            self.assertEqual(len(line.split()), 31)
+            self.assertLessEqual(set(line.split()), set(vocabulary))
+        asked = (folder.parent / "tessera.asked").read_text()
+        self.assertIn(f"bench/networks/transformer_big.toml --set data.path={made}/shards --set data.lengths=[32] --batch 512 --train", asked)
 
     def test_compile_time_is_read_from_the_program(self):
         _, out, (record,) = self.compare(PROGRAM, "cpu/resnet50-compile")

@@ -19,7 +19,7 @@ STATIC = {"seconds": [0.5, 1, 9], "shared": 58, "lead": None}
 
 
 class GenerationTest(StandInTest):
-    def measure(self, eager=EAGER, code=0):
+    def measure(self, eager=EAGER, code=0, more=()):
         """The line of a case whose program takes two seconds to start and a hundredth for each token."""
         def answer(words):
             if "generate" in words:
@@ -33,7 +33,7 @@ class GenerationTest(StandInTest):
             self.assertEqual(told.get("other", generation.PROMPT + "a text"), generation.PROMPT + "a text")
             return [(1.0, json.dumps(found).encode())]
 
-        words = ["gpt2-small", "--tokens", "58", "--results", str(self.root), "--program", self.write_program("program", PROGRAM)]
+        words = ["gpt2-small", "--tokens", "58", "--results", str(self.root), "--program", self.write_program("program", PROGRAM), *more]
         with mock.patch.object(generation, "call", answer), contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(generation.main(words), code)
         (path,) = self.root.glob("*-generation.jsonl")
@@ -47,6 +47,11 @@ class GenerationTest(StandInTest):
         self.assertAlmostEqual(line["sides"]["tessera"]["start_seconds"], 2.0)
         self.assertEqual((sides["transformers"], sides["transformers-static"]), (29, 58))
         self.assertAlmostEqual(line["speed_ratio"], 100 / 58)
+
+    def test_weights_of_another_type(self):
+        line = self.measure(EAGER | {"lead": 0.09}, more=("--precision", "bf16"))
+        self.assertEqual((line["case"], line["errors"]), ("cuda/generate-gpt2-small-bf16", []))
+        self.assertAlmostEqual(line["sides"]["tessera"]["weight_bytes_per_second"], 7 * 2 * 100)
 
     def test_texts_that_part_where_a_token_leads(self):
         line = self.measure(EAGER | {"lead": 0.2}, code=1)

@@ -55,6 +55,7 @@ void add_eval(CLI::App* command) {
   command->footer("Example: tessera eval runs/quickstart");
   auto arguments = std::make_shared<EvalArguments>();
   add_run_arguments(*command, arguments->run);
+  add_precision(*command, arguments->run);
   command->add_option("--count", arguments->count, "The first so many examples; all unless given")
       ->check(CLI::PositiveNumber);
   command

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -31,7 +32,9 @@ tasks::TextNetwork open_network(const RunArguments& arguments) {
     require(arguments.data.empty(), ErrorCode::invalid_argument, "{} has no recipe that --data could change",
             arguments.folder);
     const std::string device = arguments.device.empty() ? "auto" : arguments.device;
-    return tasks::open_decoder_folder(arguments.folder, Device::open(device));
+    std::optional<Precision> precision;
+    if (!arguments.precision.empty()) precision = parse_precision(arguments.precision);
+    return tasks::open_decoder_folder(arguments.folder, Device::open(device), precision);
   }
   const auto run =
       std::make_shared<recipe::FinishedRun>(recipe::open_run(arguments.folder, overrides_of(arguments)));
@@ -59,6 +62,7 @@ void add_generate(CLI::App* command) {
       "          tessera generate runs/decoder --tokens 400 --top-p 0.9 --stop % --seed 3");
   auto arguments = std::make_shared<GenerateArguments>();
   add_run_arguments(*command, arguments->run);
+  add_precision(*command, arguments->run);
   command->get_option("run")->description(
       "Folder that `tessera train --out` filled, or transformers with a network of GPT-2's or Llama's form");
   train::GenerationOptions& options = arguments->options;

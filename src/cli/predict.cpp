@@ -62,6 +62,7 @@ void add_predict(CLI::App* command) {
       "          tessera predict runs/topics --text 'Of the pleasures of cooking.'");
   auto arguments = std::make_shared<PredictArguments>();
   add_run_arguments(*command, arguments->run);
+  add_precision(*command, arguments->run);
   CLI::Option* files = command->add_option(
       "files", arguments->files,
       "Files of your own where the task takes any, such as JPEG, PNG or WebP, or texts; else test data");

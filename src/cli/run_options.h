@@ -1,4 +1,4 @@
-// Options that eval and predict share: which finished run, on which data and device.
+// Options that commands of finished runs share: which run, on which data and device, in which precision.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,12 @@ struct RunArguments {
   std::string folder;
   std::string data;
   std::string device;
+  std::string precision;
 };
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments);
+// In which the network computes; what only reads a run has no use for it.
+void add_precision(CLI::App& command, RunArguments& arguments);
 
 // The arguments as changes to the run's recipe.
 std::vector<std::string> overrides_of(const RunArguments& arguments);

@@ -42,6 +42,7 @@ void add_translate(CLI::App* command) {
       "          tessera translate runs/messages --beams 8 <messages.en >messages.de");
   auto arguments = std::make_shared<TranslateArguments>();
   add_run_arguments(*command, arguments->run);
+  add_precision(*command, arguments->run);
   command->add_option("--text", arguments->texts,
                       "A text to translate (may be repeated); without any, each line that is read");
   command

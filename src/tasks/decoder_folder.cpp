@@ -60,13 +60,14 @@ train::TextContinuation continuation_of(const fs::path& folder, const models::De
 
 }  // namespace
 
-TextNetwork open_decoder_folder(const fs::path& folder, const std::shared_ptr<Device>& device) {
+TextNetwork open_decoder_folder(const fs::path& folder, const std::shared_ptr<Device>& device,
+                                std::optional<Precision> precision) {
   const models::DecoderConfig config = models::read_decoder_config(folder / "config.json");
   TextNetwork network{.continuation = continuation_of(folder, config), .serve = {}};
   const auto variables = std::make_shared<Variables>(device);
   for (const auto& [name, weight] : models::load_decoder(folder, config)) variables->set(name, weight);
   CompileOptions options;
-  options.passes.precision = device->training_precision();
+  options.passes.precision = precision.value_or(device->training_precision());
   network.serve = [variables, options](const nn::Task& task) {
     return train::serve(task, variables, options);
   };

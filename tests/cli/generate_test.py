@@ -37,6 +37,9 @@ class GenerateTest(ProgramTest):
         self.assertNotEqual(drawn, other)
         first = self.call("generate", run, "--prompt", "two thr", "--top-k", 1, "--tokens", 30)
         self.assertEqual(first, surely)
+        narrow = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--tokens", 30, "--precision", "bf16")
+        self.assertEqual(len(narrow), len(surely))
+        self.refuses(("generate", run, "--precision", "fp12"), 2, "fp12")
         stopped = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--stop", " ")
         if LEARNS:
             self.assertTrue(surely.startswith("two three "), surely)
@@ -68,6 +71,8 @@ class GenerateTest(ProgramTest):
             shutil.copy(run / name, folder)
         few = ("--prompt", "one two", "--temperature", 0, "--tokens", 8)
         self.assertEqual(self.call("generate", folder, *few), self.call("generate", run, *few))
+        self.assertEqual(self.call("generate", folder, *few, "--precision", "fp32"), self.call("generate", run, *few))
+        self.refuses(("generate", folder, "--precision", "fp12"), 2, "fp12")
         self.refuses(("generate", folder, "--data", "texts"), 2, "no recipe")
         (folder / "model.safetensors").unlink()
         self.refuses(("generate", folder, "--device", "cpu"), 5, "model.safetensors.index.json")

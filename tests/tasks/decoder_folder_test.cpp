@@ -111,6 +111,18 @@ TEST_F(DecoderFolderTest, SaysWhatItsWeightsSay) {
   expect_close(logits, last, {.absolute = 1e-5, .relative = 1e-5}, "logits");
 }
 
+TEST_F(DecoderFolderTest, ComputesInThePrecisionThatItIsGiven) {
+  const auto logits = [&](std::optional<Precision> precision) {
+    const tasks::TextNetwork network = tasks::open_decoder_folder(folder_.path(), Device::cpu(), precision);
+    train::TextReader reader(network.continuation, network.serve, 40);
+    return reader.read(network.continuation.tokens("What is there to say?")).to_doubles();
+  };
+  const std::vector<double> wide = logits(std::nullopt), narrow = logits(Precision::bf16);
+  EXPECT_NE(wide, narrow);
+  // Of numbers of about one; each of the some ten products on the way rounds to 8 bits, by 2^-9 at most.
+  expect_close(narrow, wide, {.absolute = 2e-2, .relative = 2e-2}, "logits");
+}
+
 TEST_F(DecoderFolderTest, EndsAndBeginsWithTheTokensOfItsConfig) {
   const tasks::TextNetwork without = open();
   EXPECT_TRUE(without.continuation.start.empty());
