@@ -153,7 +153,6 @@ set(TESSERA_BACKEND_HEADERS
     tessera/base/progress.h
     tessera/base/registry.h
     tessera/compile/device_collectives.h
-    tessera/compile/jpeg_decoding.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
     tessera/device/common/attention_rules.h
@@ -162,6 +161,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/device/common/cluster_body.h
     tessera/device/common/contraction_pattern.h
     tessera/device/common/convolution_patterns.h
+    tessera/device/common/jpeg_decoding.h
     tessera/device/common/normalization_rules.h
     tessera/device/common/pool_geometry.h
     tessera/device/common/residual_layer_norm.h

@@ -28,7 +28,7 @@ class Case:
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
     onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
-    recipe: str = ""  # of bench/networks, in place of a model; its rows are made-up tokens (token_shards.py)
+    recipe: str = ""  # of bench/networks, in place of a model; its rows are synthetic tokens (token_shards.py)
     tokens: int = 0  # of a row
     vocabulary: int = 0
     parallel: bool = False  # rows have a translation beside them

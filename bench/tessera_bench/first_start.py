@@ -1,8 +1,9 @@
 """bench/first_start: how long the first start of a training on a GPU takes, with kernels tuned and none of our files kept.
 
 Three processes, one after another: the first of a machine, for which the disk gives NVIDIA's libraries, if nothing has read them
-since it was started; another that finds none of our files; and one that finds those of the second. What counts is the time from a
-network to its first step ("compiled in" of tessera bench). A line of JSON for each goes to bench/results/DATE-first-start.jsonl.
+since it was started; another that finds none of our files; and one that finds those of the second. What counts is the time from the
+device to the first step ("ready" of tessera bench): compilation, tuning, starting values and data. A line of JSON for each goes to
+bench/results/DATE-first-start.jsonl.
 """
 
 import argparse
@@ -62,7 +63,8 @@ def main(arguments=None):
             except (ours.OursError, OSError, ValueError, KeyError) as error:
                 say(f"first_start: {error}")
                 return 1
-            say(f"{line['case']}, our files {caches}: compiled in {line['compile_seconds']:.1f} s, {line['milliseconds']:.3f} ms")
+            say(f"{line['case']}, our files {caches}: ready in {line['ready_seconds']:.1f} s, of which compiled in "
+                f"{line['compile_seconds']:.1f} s, {line['milliseconds']:.3f} ms")
             report.append(line | origin, options.results / f"{moment[:10]}-first-start.jsonl")
     return 0
 

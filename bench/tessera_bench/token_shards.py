@@ -1,4 +1,4 @@
-"""Token shards for the cases of language: documents of made-up words, drawn evenly, so long that they fill their rows.
+"""Token shards for the cases of language: documents of synthetic words, drawn evenly, so long that they fill their rows.
 
 A vocabulary has as many tokens as the network's own is known for, one a word. What a step takes does not depend on the words.
 """

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from stand_ins import StandInTest  # noqa: E402
 from tessera_bench import first_start  # noqa: E402
 
-# It compiles in 9 s where it finds no file of its own, and in 0.5 s where it does.
+# It compiles in 9 s where it finds no file of its own, and in 0.5 s where it does, and is ready in 11 s.
 PROGRAM = """#!/bin/sh
 case "$*" in
   bench*) ;;
@@ -21,7 +21,7 @@ esac
 seconds=9
 if [ -e "$TESSERA_CUDA_CACHE" ]; then seconds=0.5; fi
 touch "$TESSERA_CUDA_CACHE"
-echo "{\\"compile_seconds\\": $seconds, \\"milliseconds\\": [3, 2, 9], \\"device_model\\": \\"NVIDIA H100\\", \\"train\\": true}"
+echo "{\\"compile_seconds\\": $seconds, \\"ready_seconds\\": 11, \\"milliseconds\\": [3, 2, 9], \\"device_model\\": \\"NVIDIA H100\\", \\"train\\": true}"
 """
 
 
@@ -40,7 +40,7 @@ class FirstStartTest(StandInTest):
         self.assertEqual([line["caches"] for line in lines], ["none, the first start of the machine", "none", "kept"])
         self.assertEqual([line["options"].split()[-1] for line in lines], ["(new)", "(new)", "(known)"])
         self.assertEqual({(line["case"], line["milliseconds"]) for line in lines}, {("cuda/resnet50-train-b8-fp16", 3)})
-        self.assertIn("our files kept: compiled in 0.5 s", said)
+        self.assertIn("our files kept: ready in 11.0 s, of which compiled in 0.5 s", said)
 
     def test_a_program_that_fails(self):
         said, lines = self.measure("#!/bin/sh\necho broken >&2\nexit 5\n", code=1)

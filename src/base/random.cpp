@@ -18,6 +18,20 @@ double Random::normal(uint64_t index) const {
   return normals_of(words[pair], words[pair + 1])[index % 2];
 }
 
+std::array<float, 4> Random::uniforms(uint64_t block) const {
+  std::array<float, 4> numbers{};
+  const std::array<uint32_t, 4> words = this->block(block);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = uniform_of(words[i]);
+  return numbers;
+}
+
+std::array<double, 4> Random::normals(uint64_t block) const {
+  const std::array<uint32_t, 4> words = this->block(block);
+  const std::array<double, 2> first = normals_of(words[0], words[1]);
+  const std::array<double, 2> second = normals_of(words[2], words[3]);
+  return {first[0], first[1], second[0], second[1]};
+}
+
 uint64_t Random::below(uint64_t index, uint64_t bound) const {
   const uint64_t wide = (static_cast<uint64_t>(word(2 * index)) << 32) | word(2 * index + 1);
   return static_cast<uint64_t>((static_cast<unsigned __int128>(wide) * bound) >> 64);

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "tessera/base/error.h"
-#include "tessera/compile/jpeg_decoding.h"
 #include "tessera/data/encoded.h"
 #include "tessera/data/loader.h"
+#include "tessera/device/common/jpeg_decoding.h"
 #include "tessera/models/registry.h"
 #include "tessera/tasks/image_classification.h"
 

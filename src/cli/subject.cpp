@@ -1,8 +1,10 @@
 #include "cli/subject.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tessera/base/error.h"
+#include "tessera/base/fill.h"
 #include "tessera/base/random.h"
 #include "tessera/train/checkpoint.h"
 
@@ -68,14 +70,15 @@ Feeds make_inputs(const Graph& graph, const std::function<void(const Value& inpu
 
 void fill_synthetic(Tensor& tensor, const std::string& name, int64_t limit) {
   const Random random(1, hash_name(name.data(), name.size()));
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const auto index = static_cast<uint64_t>(i);
-    if (is_floating(tensor.data_type())) {
-      tensor.set(i, random.normal(index));
-    } else {
-      tensor.set(i, static_cast<double>(random.below(index, static_cast<uint64_t>(limit))));
-    }
-  }
+  const bool floating = is_floating(tensor.data_type());
+  const auto bound = static_cast<uint64_t>(limit);
+  fill_by_blocks(tensor, [&](uint64_t block) {
+    if (floating) return random.normals(block);
+    std::array<double, 4> numbers{};
+    for (uint64_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<double>(random.below(numbers.size() * block + i, bound));
+    return numbers;
+  });
 }
 
 Feeds synthetic_inputs(const Graph& graph, int64_t limit) {

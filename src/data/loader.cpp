@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
-#include "tessera/compile/jpeg_decoding.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "data/batches.h"
 

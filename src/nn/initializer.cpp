@@ -1,30 +1,51 @@
 #include "tessera/nn/initializer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "tessera/base/fill.h"
 #include "tessera/base/random.h"
 
 namespace tessera::nn {
 namespace {
 
-template <typename Draw>
-Initializer drawn(std::string name, Draw&& draw) {
-  return {std::move(name), [draw](Tensor& tensor, uint64_t seed, uint64_t stream) {
+// `rule(shape)` gives what makes the four numbers of a block, by Random::normals() or Random::uniforms().
+template <typename Rule>
+Initializer drawn(std::string name, Rule&& rule) {
+  return {std::move(name), [rule](Tensor& tensor, uint64_t seed, uint64_t stream) {
             const Random random(seed, stream);
-            if (tensor.data_type() != DataType::fp32) {
-              for (int64_t i = 0; i < tensor.size(); ++i)
-                tensor.set(i, draw(random, static_cast<size_t>(i), tensor.shape()));
-              return;
-            }
-            auto values = tensor.data<float>();
-            for (size_t i = 0; i < values.size(); ++i)
-              values[i] = static_cast<float>(draw(random, i, tensor.shape()));
+            const auto draw = rule(tensor.shape());
+            fill_by_blocks(tensor, [&](uint64_t block) { return draw(random, block); });
           }};
 }
 
-double symmetric(const Random& random, size_t index, double bound) {
-  return (2.0 * random.uniform(index) - 1.0) * bound;
+auto normals(double deviation, double mean = 0) {
+  return [=](const Random& random, uint64_t block) {
+    std::array<double, 4> numbers = random.normals(block);
+    for (double& number : numbers) number = mean + deviation * number;
+    return numbers;
+  };
+}
+
+auto symmetric(double bound) {
+  return [=](const Random& random, uint64_t block) {
+    const std::array<float, 4> uniforms = random.uniforms(block);
+    std::array<double, 4> numbers{};
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = (2.0 * uniforms[i] - 1.0) * bound;
+    return numbers;
+  };
+}
+
+// Within two deviations of 1, drawn up to so many times.
+double truncated(const Random& random, uint64_t index) {
+  constexpr uint64_t kAttempts = 16;  // 2 * 10^-22 of the draws are still outside, and clamped
+  double value = 0;
+  for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
+    value = random.normal(index * kAttempts + attempt);
+    if (std::abs(value) <= 2) break;
+  }
+  return std::clamp(value, -2.0, 2.0);
 }
 
 }  // namespace
@@ -39,7 +60,7 @@ Fans fans_of(const Shape& shape) {
 
 Initializer constant(double value) {
   return {"constant", [value](Tensor& tensor, uint64_t, uint64_t) {
-            for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, value);
+            fill_by_blocks(tensor, [=](uint64_t) { return std::array{value, value, value, value}; });
           }};
 }
 Initializer zeros() {
@@ -50,44 +71,39 @@ Initializer ones() {
 }
 
 Initializer normal(double deviation, double mean) {
-  return drawn("normal", [=](const Random& random, size_t i, const Shape&) {
-    return mean + deviation * random.normal(i);
-  });
+  return drawn("normal", [=](const Shape&) { return normals(deviation, mean); });
 }
 
 Initializer truncated_normal(double deviation) {
-  return drawn("truncated_normal", [=](const Random& random, size_t i, const Shape&) {
-    constexpr uint64_t kAttempts = 16;  // 2 * 10^-22 of the draws are still outside, and clamped
-    double value = 0;
-    for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
-      value = random.normal(i * kAttempts + attempt);
-      if (std::abs(value) <= 2) break;
-    }
-    return deviation * std::clamp(value, -2.0, 2.0);
+  return drawn("truncated_normal", [=](const Shape&) {
+    return [=](const Random& random, uint64_t block) {
+      std::array<double, 4> numbers{};
+      for (uint64_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = deviation * truncated(random, block * numbers.size() + i);
+      return numbers;
+    };
   });
 }
 
 Initializer uniform(double bound) {
-  return drawn("uniform",
-               [=](const Random& random, size_t i, const Shape&) { return symmetric(random, i, bound); });
+  return drawn("uniform", [=](const Shape&) { return symmetric(bound); });
 }
 
 Initializer kaiming_normal_fan_out() {
-  return drawn("kaiming_normal_fan_out", [](const Random& random, size_t i, const Shape& shape) {
-    return std::sqrt(2.0 / fans_of(shape).out) * random.normal(i);
-  });
+  return drawn("kaiming_normal_fan_out",
+               [](const Shape& shape) { return normals(std::sqrt(2.0 / fans_of(shape).out)); });
 }
 
 Initializer fan_in_uniform(double fan_in) {
-  return drawn("fan_in_uniform", [=](const Random& random, size_t i, const Shape& shape) {
-    return symmetric(random, i, 1.0 / std::sqrt(fan_in > 0 ? fan_in : fans_of(shape).in));
+  return drawn("fan_in_uniform", [=](const Shape& shape) {
+    return symmetric(1.0 / std::sqrt(fan_in > 0 ? fan_in : fans_of(shape).in));
   });
 }
 
 Initializer xavier_uniform() {
-  return drawn("xavier_uniform", [](const Random& random, size_t i, const Shape& shape) {
+  return drawn("xavier_uniform", [](const Shape& shape) {
     const Fans fans = fans_of(shape);
-    return symmetric(random, i, std::sqrt(6.0 / (fans.in + fans.out)));
+    return symmetric(std::sqrt(6.0 / (fans.in + fans.out)));
   });
 }
 

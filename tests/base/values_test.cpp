@@ -101,6 +101,18 @@ TEST(Random, IsAFunctionOfSeedStreamAndIndex) {
   EXPECT_NEAR(squares / kCount, 1, 5 * std::sqrt(2.0 / kCount));
 }
 
+TEST(Random, BlocksAreTheirFourNumbers) {
+  const Random random(3, 5);
+  for (const uint64_t block : {uint64_t{0}, uint64_t{7}, uint64_t{1} << 40}) {
+    const std::array<float, 4> uniforms = random.uniforms(block);
+    const std::array<double, 4> normals = random.normals(block);
+    for (uint64_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(uniforms[i], random.uniform(4 * block + i));
+      EXPECT_EQ(normals[i], random.normal(4 * block + i));
+    }
+  }
+}
+
 TEST(Text, SuggestsNearNamesOnly) {
   const std::vector<std::string> names{"learning_rate", "momentum"};
   EXPECT_EQ(nearest_name("learing_rate", names), "learning_rate");

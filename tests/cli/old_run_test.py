@@ -1,6 +1,7 @@
 """A run that an earlier version began and stopped goes on here: tests/cli/old_run/README.md."""
 
 import json
+import re
 import shutil
 import struct
 import unittest
@@ -30,6 +31,17 @@ class OldRunTest(ProgramTest):
 
     def resume(self, *words):
         return ["train", self.run_folder / "recipe.toml", "--out", self.run_folder, "--resume", "--quiet", *words]
+
+    def test_each_of_its_keys_has_its_meaning_still(self):
+        """Those that were written down, and those that had no value, as comments; the page is what the program knows."""
+        page, section, keys = (ROOT / "docs/recipes.md").read_text(), "", 0
+        for line in (OLD / "recipe.toml").read_text().splitlines():
+            if found := re.fullmatch(r"\[(\w+)\]", line):
+                section = found[1]
+            elif found := re.match(r"(\w+) =|# (\w+):", line):
+                keys += 1
+                self.assertIn(f"| `{section}.{found[1] or found[2]}` |", page)
+        self.assertEqual(keys, 55)  # all of the table that docs/recipes.md had then
 
     def test_goes_on_where_it_stopped(self):
         self.assertIn(f"stopped after step {STOPPED + 1} ", self.call(*self.resume("--max-steps", STOPPED + 1)))

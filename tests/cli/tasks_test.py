@@ -23,10 +23,13 @@ class TasksTest(ProgramTest):
         write_texts(self.root / "texts")
         write_pictures(self.root / "pictures")
 
+    def words_of_recipe(self, name, out, *words):
+        return ["train", ROOT / "recipes" / f"{name}.toml", "--out", self.root / out, "--quiet",
+                "--set", f"data.path={self.root / RECIPES[name]}", "--set", "train.device=cpu",
+                "--set", "train.epochs=1", *words]
+
     def train_recipe(self, name, out, *words):
-        self.call("train", ROOT / "recipes" / f"{name}.toml", "--out", self.root / out, "--quiet",
-                  "--set", f"data.path={self.root / RECIPES[name]}", "--set", "train.device=cpu",
-                  "--set", "train.epochs=1", *words)
+        self.call(*self.words_of_recipe(name, out, *words))
         return self.root / out
 
     def test_recipes_train_and_resume_to_the_same_bytes(self):
@@ -40,6 +43,23 @@ class TasksTest(ProgramTest):
             tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
             self.assertEqual(tensors[0], tensors[1], name)
             self.assertIn(f"test_{number}", json.loads((stopped / "summary.json").read_text()))
+
+    def test_recipes_that_are_killed_go_on_to_the_same_bytes(self):
+        for name in ("flights", "gan"):
+            often = ("--set", "train.batch=16", "--set", "train.checkpoint_steps=1")
+            straight = self.train_recipe(name, f"{name}-straight", *often)
+            killed = self.root / f"{name}-killed"
+            last = killed / "checkpoints/last.safetensors"
+            process = self.start(*self.words_of_recipe(name, killed.name, *often))
+            self.addCleanup(process.communicate)
+            while process.poll() is None and not last.exists():
+                time.sleep(0.001)
+            process.kill()
+            self.assertEqual(process.wait(), -9, name)
+            self.assertLess(int(checkpoint(last)[0]["step"]), int(checkpoint(straight / "checkpoints/last.safetensors")[0]["step"]))
+            self.call("train", killed / "recipe.toml", "--out", killed, "--resume", "--quiet")
+            tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (killed, straight)]
+            self.assertEqual(tensors[0], tensors[1], name)
 
     def test_balanced_rows_resume_to_the_same_bytes(self):
         balanced = ("--set", "data.balanced=true")

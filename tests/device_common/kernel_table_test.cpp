@@ -80,6 +80,10 @@ TEST(KernelTable, RefusesKeysOfNothing) {
     EXPECT_ERROR(wrong.check(patterns), ErrorCode::internal, "'" + misspelt + "', which no node is",
                  "did you mean '" + meant + "'");
   }
+  // Casts are fused into contractions alone.
+  KernelTable<Entry> elementwise;
+  elementwise.add({"fused:exp"});
+  EXPECT_ERROR(elementwise.check(patterns), ErrorCode::internal, "'fused:exp', which no node is");
 }
 
 }  // namespace

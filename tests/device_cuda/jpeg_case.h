@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/compile/jpeg_decoding.h"
 #include "tessera/data/encoded.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "kernels/resized_part.h"
 #include "test_folder.h"

@@ -1,5 +1,5 @@
 // Images of a batch that a device decodes: what it is asked for, how it resizes, and what is left to the CPU.
-#include "tessera/compile/jpeg_decoding.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "tessera/base/random.h"
 #include "tessera/data/loader.h"

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/base/random.h"
+
 namespace tessera::testing {
 namespace {
 
@@ -78,6 +80,29 @@ TEST(Initializer, UniformOnesKeepTheirBounds) {
   expect_bound(nn::fan_in_uniform(), 1 / std::sqrt(288.0));
   expect_bound(nn::fan_in_uniform(100), 0.1);
   expect_bound(nn::xavier_uniform(), std::sqrt(6.0 / (288 + 1152)));
+}
+
+// Threads draw blocks of four: the bits are those of the numbers one by one, also where a block is cut.
+TEST(Initializer, DrawsTheNumbersOfItsSeedAndName) {
+  const Shape shape{70001, 3};
+  const std::string name = "conv.weight";
+  const Random random(7, hash_name(name.data(), name.size()));
+  const auto expect_numbers = [&](const nn::Initializer& initializer, const auto& number) {
+    const Tensor tensor = nn::initialize(initializer, name, shape, 7);
+    const auto values = tensor.data<float>();
+    size_t others = 0;
+    for (size_t i = 0; i < values.size(); ++i) others += values[i] == static_cast<float>(number(i)) ? 0 : 1;
+    EXPECT_EQ(others, 0U) << initializer.name;
+  };
+  expect_numbers(nn::normal(0.5, 3), [&](size_t i) { return 3 + 0.5 * random.normal(i); });
+  expect_numbers(nn::kaiming_normal_fan_out(),
+                 [&](size_t i) { return std::sqrt(2.0 / 70001) * random.normal(i); });
+  expect_numbers(nn::uniform(0.25), [&](size_t i) { return (2.0 * random.uniform(i) - 1.0) * 0.25; });
+  expect_numbers(nn::truncated_normal(2), [&](size_t i) {
+    uint64_t attempt = 16 * i;
+    while (std::abs(random.normal(attempt)) > 2) ++attempt;
+    return 2 * random.normal(attempt);
+  });
 }
 
 TEST(Initializer, ConstantsAreExact) {

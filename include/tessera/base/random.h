@@ -61,6 +61,9 @@ class Random {
   // Uniform in [0, 1) with 24 bits.
   float uniform(uint64_t index) const { return uniform_of(word(index)); }
   double normal(uint64_t index) const;
+  // Numbers 4*block to 4*block + 3, with the bits of those that are drawn one by one.
+  std::array<float, 4> uniforms(uint64_t block) const;
+  std::array<double, 4> normals(uint64_t block) const;
   // Uniform integer in [0, bound); bound > 0. Multiply-shift; the bias is below 2^-32 * bound.
   uint64_t below(uint64_t index, uint64_t bound) const;
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "tessera/compile/jpeg_decoding.h"
 #include "tessera/data/image.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 namespace tessera::data {
 

@@ -7,9 +7,9 @@
 
 #include "tessera/compile/device.h"
 #include "tessera/compile/device_collectives.h"
-#include "tessera/compile/jpeg_decoding.h"
 #include "tessera/compile/kernel_artifacts.h"
 #include "tessera/compile/threaded_kernels.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "device/cuda/communication/nccl_groups.h"
 #include "device/cuda/runtime/context.h"

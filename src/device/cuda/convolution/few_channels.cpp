@@ -118,13 +118,14 @@ FewChannelProblem read_problem(const Node& main, DataType image_type, bool tf32)
 // as leave work for each multiprocessor.
 void set_item_rows(FewChannelProblem& problem, int64_t most, int64_t (FewChannelProblem::*bytes)() const,
                    const GpuTraits& gpu) {
-  const int64_t room = gpu.block_shared_bytes(problem.blocks);
+  const int64_t shared_bytes = gpu.block_shared_bytes(problem.blocks);
   problem.item_rows = std::min(most, problem.y[1]);
   const auto is_too_large = [&] {
-    return (problem.*bytes)() > room || problem.items() < gpu.multiprocessors;
+    return (problem.*bytes)() > shared_bytes || problem.items() < gpu.multiprocessors;
   };
   while (problem.item_rows > 1 && is_too_large()) problem.item_rows /= 2;
-  refuse_unless((problem.*bytes)() <= room, "a row needs {} bytes of shared memory", (problem.*bytes)());
+  refuse_unless((problem.*bytes)() <= shared_bytes, "a row needs {} bytes of shared memory",
+                (problem.*bytes)());
 }
 
 GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gpu) {

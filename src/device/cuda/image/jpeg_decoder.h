@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/compile/jpeg_decoding.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "device/cuda/codegen/module_cache.h"
 #include "device/cuda/image/nvjpeg_library.h"

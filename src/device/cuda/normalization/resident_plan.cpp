@@ -40,8 +40,9 @@ int64_t lanes_of(const ResidentProblem& problem, int64_t most) {
 
 // Slots of one thread, and how many steps it reads ahead.
 void set_slots(const ResidentProblem& problem, const GpuTraits& gpu, ResidentPlan& plan) {
-  const int64_t room = gpu.block_shared_bytes(kResidentBlocks) - sums_bytes(columns_of(problem, plan.lanes));
-  const int64_t packs = room / kPackBytes;
+  const int64_t shared_bytes =
+      gpu.block_shared_bytes(kResidentBlocks) - sums_bytes(columns_of(problem, plan.lanes));
+  const int64_t packs = shared_bytes / kPackBytes;
   const int64_t passing = problem.passing > 0 ? kStepsAhead * problem.passing : 0;
   plan.slots = static_cast<int>((packs - passing) / problem.kept);
   plan.ahead = problem.passing > 0 ? std::min(static_cast<int>(kStepsAhead), plan.slots) : plan.slots;

@@ -44,10 +44,10 @@ std::optional<uint64_t> MemoryPool::allocate(int64_t bytes) {
     give_back(options_.idle_limit_bytes);
     return std::nullopt;
   }
-  const auto room = free_.find(block.begin);
-  const uint64_t room_end = room->second;
-  free_.erase(room);
-  if (block.end < room_end) free_.emplace(block.end, room_end);
+  const auto range = free_.find(block.begin);
+  const uint64_t range_end = range->second;
+  free_.erase(range);
+  if (block.end < range_end) free_.emplace(block.end, range_end);
   blocks_.emplace(block.begin, block.end);
   use_.block_bytes += size;
   use_.peak_block_bytes = std::max(use_.peak_block_bytes, use_.block_bytes);
