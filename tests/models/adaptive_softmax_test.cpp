@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/compile/executable.h"
+#include "tessera/compile/feeds.h"
 #include "tessera/models/formula.h"
 #include "tessera/passes/differentiate.h"
 #include "tessera/train/checkpoint.h"

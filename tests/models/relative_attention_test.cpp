@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/compile/executable.h"
+#include "tessera/compile/feeds.h"
 
 #include "support/compare.h"
 #include "support/devices.h"
@@ -13,6 +14,13 @@
 
 namespace tessera::testing {
 namespace {
+
+// "y" of a graph without variables.
+Tensor result_of(const Graph& graph, const std::shared_ptr<Device>& device, const Feeds& feeds = {}) {
+  const auto executable = compile(graph, device);
+  executable->bind(std::make_shared<Variables>(device));
+  return executable->run(feeds).at("y");
+}
 
 constexpr int64_t kRows = 2, kHeads = 3, kWidth = 4;
 
@@ -93,7 +101,7 @@ TEST(RelativeAttention, IsTheSumOverKeysByTheirDistancesOnEachDevice) {
     std::vector<std::shared_ptr<Device>> devices = available_devices();
     devices.push_back(Device::reference());
     for (const auto& device : devices) {
-      const Tensor y = compile(graph, device)->run(inputs.feeds()).at("y");
+      const Tensor y = result_of(graph, device, inputs.feeds());
       // Sixteen roundings of numbers of at most one.
       expect_close(y, explicit_sums(inputs, queries, keys), {.absolute = 1e-6, .relative = 1e-6},
                    device->description().name);
@@ -108,7 +116,7 @@ TEST(RelativeAttention, ShiftsEachRowByItsPlace) {
   Tensor by_distance(DataType::fp32, {1, 1, 3, 5});
   // Each number is its distance.
   for (int64_t i = 0; i < by_distance.size(); ++i) by_distance.set(i, static_cast<double>(4 - i % 5));
-  const Tensor y = compile(graph, Device::reference())->run({{"x", by_distance}}).at("y");
+  const Tensor y = result_of(graph, Device::reference(), {{"x", by_distance}});
   for (int64_t i = 0; i < 3; ++i) {
     for (int64_t j = 0; j <= 2 + i; ++j) EXPECT_EQ(y.at(i * 5 + j), static_cast<double>(2 + i - j)) << i << j;
   }
@@ -118,7 +126,7 @@ TEST(RelativeAttention, HasPositionsOfDistances) {
   const auto positions = [](int64_t keys, int64_t width, int64_t farthest) {
     Graph graph;
     graph.add_output("y", nn::relative_positions(graph, keys, width, farthest));
-    return compile(graph, Device::reference())->run({}).at("y");
+    return result_of(graph, Device::reference());
   };
   const auto expected = [](double distance) -> std::vector<double> {
     return {std::sin(distance), std::sin(distance / 100), std::cos(distance), std::cos(distance / 100)};
