@@ -45,10 +45,7 @@ train::OptionSection data_options() {
   std::vector<Option> options = text_options(kDefaults.tokens).options;
   std::erase_if(options, [](const Option& option) { return option.key == "shuffle"; });
   for (Option& option : options) {
-    if (option.key == "tokens") {
-      option.documentation = "Tokens of a segment";
-      option.resuming = Resuming::fixed;
-    }
+    if (option.key == "tokens") option.documentation = "Tokens of a segment";
     if (option.key == "test_share") option.documentation = "Of the text, its end; it is not trained on";
   }
   const auto memory = [&](const char* key, int64_t value, const char* documentation, Resuming resuming) {
