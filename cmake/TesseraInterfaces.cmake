@@ -78,8 +78,10 @@ set(TESSERA_USER_HEADERS
     tessera/data/source.h
     tessera/data/tables.h
     tessera/data/text.h
+    tessera/data/token_lanes.h
     tessera/data/token_rows.h
     tessera/data/token_shards.h
+    tessera/data/token_text.h
     tessera/data/tokenize.h
     tessera/data/transcripts.h
     tessera/graph/field.h
@@ -93,6 +95,8 @@ set(TESSERA_USER_HEADERS
     tessera/models/model.h
     tessera/models/registry.h
     tessera/models/transformer.h
+    tessera/models/transformer_xl.h
+    tessera/nn/adaptive_softmax.h
     tessera/nn/attention_parts.h
     tessera/nn/augmentation.h
     tessera/nn/context.h
@@ -101,6 +105,9 @@ set(TESSERA_USER_HEADERS
     tessera/nn/initializer.h
     tessera/nn/layers.h
     tessera/nn/loss.h
+    tessera/nn/relative_attention.h
+    tessera/nn/row_state.h
+    tessera/nn/segment_memory.h
     tessera/nn/shard.h
     tessera/nn/sound.h
     tessera/nn/task.h
@@ -127,6 +134,7 @@ set(TESSERA_USER_HEADERS
     tessera/tasks/text_classification.h
     tessera/tasks/text_tagging.h
     tessera/tasks/texts.h
+    tessera/tasks/transformer_xl.h
     tessera/tasks/translation.h
     tessera/tessera.h
     tessera/text/bleu.h

@@ -7,6 +7,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 
+#include "data/byte_files.h"
+
 namespace tessera::data {
 namespace {
 
@@ -23,7 +25,9 @@ std::vector<fs::path> files_of(const fs::path& folder) {
   return files;
 }
 
-std::string read_texts(const fs::path& path) {
+}  // namespace
+
+std::string read_bytes(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return read_text_file(path);
   std::string text;
@@ -35,10 +39,8 @@ std::string read_texts(const fs::path& path) {
   return text;
 }
 
-}  // namespace
-
 Tensor read_byte_windows(const fs::path& path, int64_t length) {
-  const std::string text = read_texts(path);
+  const std::string text = read_bytes(path);
   const int64_t pieces = std::ssize(text) / length;
   require(pieces > 0, ErrorCode::invalid_file, "{}: {} bytes do not fill a piece of {}", path.string(),
           text.size(), length);

@@ -17,9 +17,11 @@ Tensor rows_of_bytes(const Options& settings) {
 class ByteTexts : public TextsInMemory {
  public:
   explicit ByteTexts(const Options& settings)
-      : TextsInMemory(settings, [settings] { return rows_of_bytes(settings); }) {}
+      : TextsInMemory(settings, [settings] { return rows_of_bytes(settings); }),
+        path_(settings.text("data.path")) {}
 
   int64_t vocabulary() const override { return kBytes; }
+  std::shared_ptr<const data::TokenText> long_text() const override { return data::byte_text(path_); }
   TextCoding coding() const override {
     return {.start = {'\n'},
             .tokens =
@@ -36,6 +38,9 @@ class ByteTexts : public TextsInMemory {
                 }};
   }
   std::function<std::string(int64_t token)> shown() const override { return shown_byte; }
+
+ private:
+  std::string path_;
 };
 
 const TextRegistration kRegistration(

@@ -1,5 +1,7 @@
 #include "tessera/tasks/texts.h"
 
+#include "tessera/base/error.h"
+
 #include "tasks/row_data.h"
 
 namespace tessera::tasks {
@@ -7,6 +9,10 @@ namespace tessera::tasks {
 Registry<TextDescription>& text_kinds() {
   static Registry<TextDescription> kinds("kind of text");
   return kinds;
+}
+
+std::shared_ptr<const data::TokenText> Texts::long_text() const {
+  fail(ErrorCode::unsupported, "this kind of text is rows, and no long text");
 }
 
 const data::HeldOut& TextsInMemory::held_out() const {

@@ -27,6 +27,7 @@ class TokenTexts : public Texts {
     return token_rows(set_, settings_, data::TokenRowPart::test);
   }
   Tensor rows_to_look_at() const override { return test_rows_of(set_, settings_).at("tokens"); }
+  std::shared_ptr<const data::TokenText> long_text() const override { return data::joined_text(set_); }
   // Throws as text::read_tokenizer().
   TextCoding coding() const override {
     const text::Tokenizer tokenizer =

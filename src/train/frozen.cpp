@@ -6,6 +6,8 @@
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/step.h"
 
+#include "train/read_states.h"
+
 namespace tessera::train {
 namespace {
 
@@ -51,17 +53,23 @@ SymbolBindings all_sizes(const nn::Task& task, SymbolBindings sizes) {
   return sizes;
 }
 
+bool begin_states(Variables& variables, const std::vector<nn::Variable>& list) {
+  bool begins = false;
+  for (const nn::Variable& variable : list) {
+    if (variable.role != InputRole::state) continue;
+    if (variables.contains(variable.name)) {
+      if (variables.shape(variable.name) == variable.shape) continue;
+      variables.erase(variable.name);
+    }
+    variables.set(variable.name, starting_value(variable, 0));
+    begins = true;
+  }
+  return begins;
+}
+
 ExecutableFamily serve(const nn::Task& task, const std::shared_ptr<Variables>& variables,
                        CompileOptions options, const std::function<bool(const nn::Variable&)>& averaged) {
-  for (const nn::Variable& variable :
-       build_frozen(task, Reading::inference, all_sizes(task), averaged).variables) {
-    if (variable.role != InputRole::state) continue;
-    if (variables->contains(variable.name)) {
-      if (variables->shape(variable.name) == variable.shape) continue;
-      variables->erase(variable.name);
-    }
-    variables->set(variable.name, starting_value(variable, 0));
-  }
+  begin_states(*variables, build_frozen(task, Reading::inference, all_sizes(task), averaged).variables);
   options.passes.frozen = true;
   const auto build = [task, averaged](const SymbolBindings& sizes) {
     return build_frozen(task, Reading::inference, sizes, averaged).graph;

@@ -6,7 +6,8 @@
 
 namespace tessera::train {
 
-void average_updates(Graph& graph, const OverRanks& ranks, StepGuard& guard) {
+void average_updates(Graph& graph, const OverRanks& ranks, StepGuard& guard,
+                     const std::set<const Value*>& of_rows) {
   Value* one = ops::constant(graph, Tensor::scalar(DataType::fp32, 1));
   Value* zero = ops::constant(graph, Tensor::scalar(DataType::fp32, 0));
   std::vector<size_t> averaged;
@@ -16,7 +17,7 @@ void average_updates(Graph& graph, const OverRanks& ranks, StepGuard& guard) {
   for (size_t i = 0; i < graph.updates().size(); ++i) {
     const auto& [state, next] = graph.updates()[i];
     if (state == guard.halted() || !kFloatingTypes.contains(next->data_type())) continue;
-    if (is_accumulated(state->name())) continue;
+    if (is_accumulated(state->name()) || of_rows.contains(state)) continue;
     const bool falls = guard.is_of_loss_scale(state);
     (falls ? lowered : averaged).push_back(i);
     (falls ? least : means).push_back(next);

@@ -36,11 +36,12 @@ void Exchange::add_measures(std::vector<nn::Measure>& measures) {
   }
 }
 
-void Exchange::add_states(Graph& graph, size_t count) {
+void Exchange::add_states(Graph& graph, size_t count, const std::set<const Value*>& of_rows) {
   graph_ = &graph;
   if (ranks_.count() == 1) return;
   for (size_t i = 0; i < count; ++i) {
-    Value* next = graph.updates()[i].next;
+    const auto& [state, next] = graph.updates()[i];
+    if (of_rows.contains(state)) continue;
     if (!kFloatingTypes.contains(next->data_type())) continue;  // counters, which all ranks have alike
     means_.push_back({i, ops::multiply(next, 1 / static_cast<double>(ranks_.count()))});
   }

@@ -1,6 +1,7 @@
 // What the steps of several ranks exchange; of one rank, nothing.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ class Exchange {
   // Sums and weights add up over ranks, and so all see the same.
   void add_measures(std::vector<nn::Measure>& measures);
   // What the network keeps of the batches, such as running statistics, becomes the mean of the ranks': the
-  // first so many updates of the graph.
-  void add_states(Graph& graph, size_t count);
+  // first so many updates of the graph, but for states of rows, which each rank has of its own.
+  void add_states(Graph& graph, size_t count, const std::set<const Value*>& of_rows);
 
   void make();
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -62,7 +63,7 @@ class StepBuilder {
       Exchange measures(averaging_ranks_);
       measures.add_measures(measures_);
       measures.make();
-      average_updates(*graph_, averaging_ranks_, guard_);
+      average_updates(*graph_, averaging_ranks_, guard_, of_rows_);
     }
     std::vector<std::string> names = show_measures();
     return {std::move(graph_), context_.variables(), objective_.name, std::move(names)};
@@ -87,15 +88,20 @@ class StepBuilder {
       context_.update(counter, ops::add(counter, ops::constant(*graph_, Tensor::from<int64_t>({2}, {0, 1}))));
     }
     updates_of_batch_ = graph_->updates().size();
+    for (const nn::Variable& variable : context_.variables()) {
+      if (variable.of_rows) of_rows_.insert(graph_->find_input(variable.name));
+    }
     // Whether other gradients than this batch's are sound, or this rank's alone, is nothing to these states.
-    if (!delays() && !is_local(options_)) return;
-    for (const Graph::Update& update : graph_->updates()) guard_.carry(update.state);
+    // Of rows, the next batch goes on after this one even where gradients overflow.
+    for (const Graph::Update& update : graph_->updates()) {
+      if (delays() || is_local(options_) || of_rows_.contains(update.state)) guard_.carry(update.state);
+    }
   }
 
   // What ranks know of all batches beside the gradients.
   void add_batch(Exchange& exchange) {
     exchange.add_measures(measures_);
-    exchange.add_states(*graph_, updates_of_batch_);
+    exchange.add_states(*graph_, updates_of_batch_, of_rows_);
   }
 
   // Rows are of all ranks already. Others are whole on all of them, or shared out among them.
@@ -344,6 +350,7 @@ class StepBuilder {
   nn::Measure objective_;
   std::vector<nn::Measure> measures_;  // the objective first
   size_t updates_of_batch_ = 0;        // how many updates are of the network, not of its parameters
+  std::set<const Value*> of_rows_;     // states of the batch's rows
   Value* divisor_ = nullptr;           // of the objective's sum, while gradients are made
   Value* weight_ = nullptr;            // of the objective in what the gradients are of
   std::vector<ParameterGradient> gradients_;

@@ -10,6 +10,7 @@
 
 #include "train/fitting.h"
 #include "train/pass_counter.h"
+#include "train/read_states.h"
 
 namespace tessera::train {
 namespace {
@@ -123,6 +124,8 @@ void Trainer::declare(const SymbolBindings& sizes) {
   const bool is_served = task_.inference || task_.evaluation;
   network_list_ =
       is_served ? build_frozen(task_, Reading::evaluation, sizes).variables : network_variables(task_, sizes);
+  // What is remembered of the data is no part of the network.
+  std::erase_if(network_list_, [](const nn::Variable& variable) { return variable.advances; });
   for (const nn::Variable& variable : variables_list_) {
     if (variables_->contains(variable.name)) {
       if (variables_->shape(variable.name) == variable.shape) continue;
@@ -279,19 +282,36 @@ void Trainer::explain_not_finite(size_t index, StepKind kind, const SymbolBindin
   fail(ErrorCode::not_finite, "step {}: {}", step, what);
 }
 
+// Evaluators that read what is served do so from the same executables.
+Reading Trainer::what_is_read(Reading reading) const {
+  return !task_.evaluation && task_.inference ? Reading::inference : reading;
+}
+
 ExecutableFamily& Trainer::frozen(Reading reading) {
-  // Evaluators that read what is served do so from the same executables.
-  if (!task_.evaluation && task_.inference) reading = Reading::inference;
   const auto known = frozen_.find(reading);
   if (known != frozen_.end()) return known->second;
   CompileOptions options = compile_options();
   options.passes.frozen = true;
-  // What is evaluated is each rank's part of the batches, what is served is whole.
-  const nn::Ranks ranks = reading == Reading::evaluation ? ranks_of(options_) : nn::Ranks{};
-  const auto build = [task = task_, reading, averaged = is_averaged(), ranks](const SymbolBindings& sizes) {
+  const auto build = [task = task_, reading, averaged = is_averaged(),
+                      ranks = ranks_that_read(reading)](const SymbolBindings& sizes) {
     return build_frozen(task, reading, sizes, averaged, ranks).graph;
   };
   return frozen_.emplace(reading, ExecutableFamily(device_, build, options)).first->second;
+}
+
+// What is evaluated is each rank's part of the batches, what is served is whole.
+nn::Ranks Trainer::ranks_that_read(Reading reading) const {
+  return reading == Reading::evaluation ? ranks_of(options_) : nn::Ranks{};
+}
+
+// Those that advance: all others are the network's own.
+void Trainer::begin_read_states(Reading reading, const std::vector<SymbolBindings>& sizes) {
+  for (const SymbolBindings& size : sizes) {
+    std::vector<nn::Variable> states =
+        build_frozen(task_, reading, size, {}, ranks_that_read(reading)).variables;
+    std::erase_if(states, [](const nn::Variable& variable) { return !variable.advances; });
+    if (begin_states(*variables_, states)) frozen_.erase(reading);
+  }
 }
 
 int64_t Trainer::evaluate(const data::Source& source, Evaluator& evaluator, const EvaluationLimits& limits) {
@@ -324,6 +344,7 @@ Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limit
 }
 
 std::shared_ptr<Executable> Trainer::served(const SymbolBindings& sizes) {
+  begin_read_states(Reading::inference, {sizes});
   ExecutableFamily& family = frozen(Reading::inference);
   const LongWork compiling;
   family.bind(variables_);
@@ -343,6 +364,8 @@ int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputR
   require(limits.samples > 0 || limits.stop != nullptr || source.batches(0).has_value(),
           ErrorCode::invalid_argument, "the data of {} does not end: say how many {} are wanted", task_.name,
           task_.samples);
+  reading = what_is_read(reading);
+  begin_read_states(reading, source.sizes());
   ExecutableFamily& family = frozen(reading);
   {
     const LongWork compiling;

@@ -1,5 +1,6 @@
 """`tessera generate`: going on with text, of bytes and of tokens."""
 
+import json
 import os
 import shutil
 import unittest
@@ -80,6 +81,30 @@ class GenerateTest(ProgramTest):
             self.assertTrue(told.startswith("one two "), told)
             # Of a vocabulary of all bytes and a few words: what it learned, not what it began with.
             self.assertLessEqual(set(told), set("onetwothreefourfive \n"), told)
+
+    def test_a_network_that_remembers(self):
+        run = self.train_on(self.texts(), task="transformer_xl")
+        surely = self.call("generate", run, "--prompt", "two thr", "--temperature", 0, "--tokens", 100)
+        self.assertEqual(len(surely), len("two thr") + 100 + 1)
+        measured = json.loads((run / "summary.json").read_text())
+        self.assertAlmostEqual(measured["test_bits_per_token"], measured["test_bits_per_character"])
+        self.assertAlmostEqual(measured["test_perplexity"], 2 ** measured["test_bits_per_token"])
+        if LEARNS:
+            self.assertTrue(surely.startswith("two three "), surely)
+            # One of five words, once in five characters, is 0.47.
+            self.assertLess(measured["test_bits_per_character"], 0.7)
+
+    def test_clusters_of_rare_tokens(self):
+        texts = self.texts() / "numbers"
+        self.call("data", "tokenize", "--train", "bpe", "--vocabulary", 270, texts, "-o", self.root / "tokenizer")
+        self.call("data", "tokenize", "--tokenizer", self.root / "tokenizer", texts, "-o", self.root / "shards", "--quiet")
+        run = self.train_on(self.root / "shards", "tokens", "transformer_xl", changes=["model.cutoffs=[128,256]"])
+        told = self.call("generate", run, "--prompt", "one two", "--temperature", 0, "--tokens", 20)
+        measured = json.loads((run / "summary.json").read_text())
+        # A token stands for several characters.
+        self.assertLess(measured["test_bits_per_character"], 0.6 * measured["test_bits_per_token"])
+        if LEARNS:
+            self.assertTrue(told.startswith("one two "), told)
 
     def test_what_does_not_go_on_with_text(self):
         run = self.train_on(self.texts(), task="masked_language_model")

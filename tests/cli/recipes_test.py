@@ -28,7 +28,7 @@ class RecipesTest(ProgramTest):
         if not where.exists():
             if kind == "click_through":
                 write_table(where)
-            elif kind in ("masked_language_model", "language_model"):
+            elif kind in ("masked_language_model", "language_model", "transformer_xl"):
                 write_texts(where)
             elif kind == "bert_pretraining":
                 self.write_shards(where)

@@ -13,7 +13,7 @@ from pathlib import Path
 from program import PROGRAM, ROOT, ProgramTest, checkpoint, npy
 from task_data import write_pictures, write_table, write_texts
 
-RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures"}
+RECIPES = {"flights": "table.csv", "fortunes": "texts", "gan": "pictures", "transformer_xl": "texts"}
 
 
 class TasksTest(ProgramTest):
@@ -33,7 +33,8 @@ class TasksTest(ProgramTest):
         return self.root / out
 
     def test_recipes_train_and_resume_to_the_same_bytes(self):
-        for name, number in (("flights", "auc"), ("fortunes", "masked_accuracy"), ("gan", "mean_distance")):
+        for name, number in (("flights", "auc"), ("fortunes", "masked_accuracy"), ("gan", "mean_distance"),
+                             ("transformer_xl", "bits_per_character")):
             straight = self.train_recipe(name, f"{name}-straight")
             summary = json.loads((straight / "summary.json").read_text())
             self.assertIn(f"test_{number}", summary)

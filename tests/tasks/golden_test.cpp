@@ -11,6 +11,7 @@
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
+#include "tessera/tasks/transformer_xl.h"
 #include "tessera/tasks/translation.h"
 #include "tessera/train/trainer.h"
 
@@ -133,6 +134,38 @@ TEST(Golden, LanguageModelsTrainAsInTransformers) {
   network.tied = false;
   expect_curves_of_tokens(golden.at("llama"), "language.",
                           tasks::language_model({.network = network, .tokens = kTokens}));
+}
+
+// Segments that remember those before, which the eleventh forgets.
+TEST(Golden, TransformerXlTrainsAsInPyTorch) {
+  constexpr int64_t kOfSegment = 6;
+  constexpr size_t kBegins = 10;
+  std::vector<Feeds> fields;
+  for (size_t step = 0; step < kSteps; ++step) {
+    const auto numbers = [&](const char* field) {
+      return formula::labels(numbered("transformer_xl.", step) + field, kRows * kOfSegment, kVocabulary)
+          .reshape({kRows, kOfSegment});
+    };
+    fields.push_back({{"tokens", numbers(".tokens")},
+                      {"labels", numbers(".labels")},
+                      {"begins", Tensor::full(DataType::int32, {kRows}, step % kBegins == 0 ? 1 : 0)}});
+  }
+  const nlohmann::json golden = read_golden("transformer_xl.json");
+  for (const bool adaptive : {false, true}) {
+    tasks::TransformerXlOptions options{.network = {.vocabulary = {.tokens = kVocabulary},
+                                                    .width = 16,
+                                                    .layers = 2,
+                                                    .heads = 2,
+                                                    .inner = 24,
+                                                    .dropout = 0},
+                                        .tokens = kOfSegment,
+                                        .memory = 9};
+    if (adaptive) options.network.vocabulary = {.tokens = kVocabulary, .cutoffs = {8, 17}, .narrowing = 2};
+    // Sums in another order; Adam's first steps divide by the roots of small gradients.
+    expect_curves(golden.at(adaptive ? "adaptive" : "plain"), tasks::transformer_xl(options),
+                  {.optimizer = optim::adam({.learning_rate = 2e-3}), .sizes = {{"batch", kRows}}}, fields,
+                  kRows, 20);
+  }
 }
 
 // Label smoothing is fairseq's.

@@ -237,7 +237,7 @@ TEST(Tasks, RegisterThemselves) {
             (std::vector<std::string>{"bert_pretraining", "click_through", "gan", "image_classification",
                                       "language_model", "masked_language_model", "question_answering",
                                       "sound_classification", "text_classification", "text_tagging",
-                                      "translation"}));
+                                      "transformer_xl", "translation"}));
 }
 
 }  // namespace

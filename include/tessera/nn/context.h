@@ -28,6 +28,7 @@ struct Variable {
   bool trainable = true;  // false: a constant of the graph, so that work on it is done once
   bool advances =
       false;  // a state that updates change in inference too, such as the memories of a language model
+  bool of_rows = false;  // a state of the batch's rows, of which each rank has its own: nn::RowState
   // Training reads a parameter by ops::gather alone, and updates the rows that a batch reads: a step costs
   // the batch, not the table. Rows that no batch reads keep their values, decay and moments included.
   bool updates_rows = false;

@@ -16,6 +16,7 @@
 #include "tessera/base/registry.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/source.h"
+#include "tessera/data/token_text.h"
 
 namespace tessera::tasks {
 
@@ -45,6 +46,8 @@ class Texts {
   virtual std::shared_ptr<const data::Source> test() const = 0;
   // int32 [rows, data.tokens]: rows that are tested on, no more than people look at.
   virtual Tensor rows_to_look_at() const = 0;
+  // All of it, for those who read it from one end to the other. Throws Error(unsupported) where it is rows.
+  virtual std::shared_ptr<const data::TokenText> long_text() const;
   virtual TextCoding coding() const = 0;
   // How people read one token among others.
   virtual std::function<std::string(int64_t token)> shown() const = 0;

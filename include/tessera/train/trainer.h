@@ -210,7 +210,10 @@ class Trainer {
   CompileOptions compile_options() const;
   Steps& steps(size_t index, StepKind kind);
   void prepare_steps(size_t index, StepKind kind, const std::vector<SymbolBindings>& sizes);
+  Reading what_is_read(Reading reading) const;
   ExecutableFamily& frozen(Reading reading);
+  nn::Ranks ranks_that_read(Reading reading) const;
+  void begin_read_states(Reading reading, const std::vector<SymbolBindings>& sizes);
   int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
                const EvaluationLimits& limits, Communicator* communicator = nullptr);
   Feeds inputs_of(const data::Batch& batch) const;
