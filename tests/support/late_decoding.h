@@ -23,13 +23,14 @@ class LateDevice : public DetachedDevice, public JpegDecoding {
     ++allocations;
     return DetachedDevice::allocate(bytes);
   }
+  std::shared_ptr<void> allocate_pinned(int64_t bytes) override { return DetachedDevice::allocate(bytes); }
   JpegsUnderWay decode_jpegs(std::span<const JpegPart>, int64_t, int64_t,
                              std::shared_ptr<const void>) override {
     fail(ErrorCode::internal, "what a LateDataset reads is no file");
   }
   JpegDecodingTimes decoding_times() const override { return {}; }
 
-  std::atomic<int64_t> allocations{0};
+  std::atomic<int64_t> allocations{0};  // of its own memory, not of pinned
 };
 
 class LateWork : public Event {
