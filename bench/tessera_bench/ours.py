@@ -13,10 +13,10 @@ from . import machine, onnx_files
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
-    "{program} bench {model} --batch {batch} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
+    "{program} bench {model} --batch {batch} {sizes} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
 DATA = "{program} data bench {photographs} --batch {batch} --threads {threads} {arrival} --json --iterations {iterations} --warmup {warmup}"
-CHECK = "{program} bench {model} --batch {batch} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
+CHECK = "{program} bench {model} --batch {batch} {sizes} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
 
 
 class OursError(RuntimeError):
@@ -85,8 +85,9 @@ class Ours:
             "program": shlex.quote(str(self.options.program)),
             "photographs": shlex.quote(str(self.options.photographs)),
             "threads": self.options.threads,
-            "model": shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch))) if self.case.onnx else self.case.model,
+            "model": shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch, self.case.package))) if self.case.onnx else self.case.model,
             "batch": self.case.batch,
+            "sizes": " ".join(f"--size {shlex.quote(f'{name}={size}')}" for name, size in self.case.sizes),
             "train": "--train" if self.case.train else "",
             "loader": self.loader(),
             # What a GPU's network does by itself is none of the pipeline's work.
