@@ -7,8 +7,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/progress.h"
-#include "tessera/device/common/jpeg_decoding.h"
 #include "tessera/compile/limit.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "cli/chrome_trace.h"
 #include "cli/median.h"

@@ -42,7 +42,8 @@ std::vector<Node*> late_readers_of(const Dependence& dependence, const Node& gra
   std::vector<Node*> readers;
   for (const Use& use : mask.greater->input(0)->uses()) {
     if (use.node->schema().traits.view) return {};
-    if (use.node != mask.greater) readers.push_back(use.node);  // will be made from x (batch_norm_gradient_pattern)
+    if (use.node != mask.greater)
+      readers.push_back(use.node);  // will be made from x (batch_norm_gradient_pattern)
   }
   return late_readers(dependence, gradient, readers);
 }

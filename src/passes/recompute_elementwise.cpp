@@ -1,5 +1,6 @@
-// The gradient of y = gelu(x) reads x, and the weight gradient of the product after it reads y: one of them can
-// be made of the other. So it is of each elementwise value whose operands wait for the backward half in any case.
+// The gradient of y = gelu(x) reads x, and the weight gradient of the product after it reads y: one of them
+// can be made of the other. So it is of each elementwise value whose operands wait for the backward half in
+// any case.
 //
 //   x -> y -> product -> ... -> loss ... -> dz -> data gradient -> dy * gelu'(x)
 //    \----> y.recomputed --------------------> dz -> weight gradient
@@ -51,7 +52,8 @@ struct Candidate {
 std::vector<Candidate> candidates_of(const Graph& graph) {
   std::vector<Candidate> found;
   for (const auto& node : graph.nodes()) {
-    if (!is_elementwise(*node) || node->output()->type().bytes() < kSmallest || is_shown_outside(*node->output()))
+    if (!is_elementwise(*node) || node->output()->type().bytes() < kSmallest ||
+        is_shown_outside(*node->output()))
       continue;
     std::vector<Node*> readers = readers_of(*node->output());
     if (readers.size() > 1) found.push_back({node->output(), std::move(readers)});
@@ -128,7 +130,8 @@ bool recompute_elementwise(Graph& graph) {
     const Node& node = *y->producer();
     for (Node* reader : late)
       recompute_for(graph, y, reader, [&] {
-        return graph.add_node(node.operator_name(), node.operands(node.inputs()), node.attributes())->output();
+        return graph.add_node(node.operator_name(), node.operands(node.inputs()), node.attributes())
+            ->output();
       });
   }
   return !found.empty();

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "tessera/base/error.h"
-#include "tessera/device/common/jpeg_decoding.h"
 #include "tessera/data/registry.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "tasks/balanced.h"
 #include "tasks/data_kind.h"

@@ -8,7 +8,8 @@ namespace {
 
 const PassContext kAsked{.options = {.recompute = true}};
 
-// Two products with gelu between them, and their gradients; dz stands for what the loss sends back. y has 16 KiB.
+// Two products with gelu between them, and their gradients; dz stands for what the loss sends back. y has 16
+// KiB.
 const std::string kInputs = R"(
   graph g(input %a: fp32[64, 32], parameter %w1: fp32[32, 64], parameter %w2: fp32[64, 16]) {)";
 const std::string kForward = R"(
@@ -47,7 +48,8 @@ TEST(RecomputeElementwise, GivesTheWeightGradientACopyOfWhatTheGradientBeforeItK
 
 TEST(RecomputeElementwise, IsForThoseWhoAskForIt) {
   expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, {});
-  expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, {.options = {.recompute = false}});
+  expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs,
+              {.options = {.recompute = false}});
 }
 
 TEST(RecomputeElementwise, FindsReadersOfViews) {

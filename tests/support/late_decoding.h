@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tessera/base/error.h"
-#include "tessera/device/common/jpeg_decoding.h"
 #include "tessera/data/dataset.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "support/detached_device.h"
 

@@ -45,15 +45,13 @@ train::TrainerOptions small_training() {
   return {.optimizer = optim::adamw({.learning_rate = 5e-3}), .device = Device::cpu()};
 }
 
-// Of each layer the numbers between its two linear layers, four times the width, are made anew in the backward half.
+// Of each layer the numbers between its two linear layers, four times the width, are made anew in the
+// backward half.
 TEST(LanguageModel, KeepsLessThatItCanMakeAnew) {
-  const nn::Task task = tasks::language_model({.network = {.vocabulary = kVocabulary,
-                                                           .width = 256,
-                                                           .layers = 8,
-                                                           .heads = 4,
-                                                           .inner = 1024,
-                                                           .positions = 64},
-                                               .tokens = 64});
+  const nn::Task task = tasks::language_model(
+      {.network =
+           {.vocabulary = kVocabulary, .width = 256, .layers = 8, .heads = 4, .inner = 1024, .positions = 64},
+       .tokens = 64});
   const train::StepGraph step = train::build_training_step(
       task, {.sizes = {{"batch", 16}}, .phase = {.groups = {{.optimizer = optim::adamw({})}}}});
   const auto peak_bytes = [&](bool recompute) {
