@@ -16,17 +16,14 @@ EndlessBatches::EndlessBatches(std::string name, std::shared_ptr<const data::Sou
       memory_(std::make_shared<BatchMemory>(device)),
       stream_(source_->open_into(memory_, {}, partition_)) {}
 
-RunFeeds EndlessBatches::next(const Graph& graph) {
+Feeds EndlessBatches::next(const Graph& graph) {
   const data::Batch batch = next_batch();
-  RunFeeds feeds;
+  Feeds fields;
   for (const auto& input : graph.inputs()) {
-    if (input->role() != InputRole::input) continue;
     const auto field = batch.fields.find(input->name());
-    if (field != batch.fields.end()) feeds.host.insert(*field);
-    const auto there = batch.device_fields.find(input->name());
-    if (there != batch.device_fields.end()) feeds.there.insert(*there);
+    if (input->role() == InputRole::input && field != batch.fields.end()) fields.insert(*field);
   }
-  return feeds;
+  return fields;
 }
 
 data::Batch EndlessBatches::next_batch() {
