@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tessera/compile/executable.h"
 #include "tessera/data/rows.h"
-#include "tessera/train/step.h"
 #include "tessera/train/trainer.h"
 
 #include "support/expect_error.h"
@@ -43,24 +41,6 @@ nn::Task small_task(double dropout = 0) {
 
 train::TrainerOptions small_training() {
   return {.optimizer = optim::adamw({.learning_rate = 5e-3}), .device = Device::cpu()};
-}
-
-// Of each layer the numbers between its two linear layers, four times the width, are made anew in the
-// backward half.
-TEST(LanguageModel, KeepsLessThatItCanMakeAnew) {
-  const nn::Task task = tasks::language_model(
-      {.network =
-           {.vocabulary = kVocabulary, .width = 256, .layers = 8, .heads = 4, .inner = 1024, .positions = 64},
-       .tokens = 64});
-  const train::StepGraph step = train::build_training_step(
-      task, {.sizes = {{"batch", 16}}, .phase = {.groups = {{.optimizer = optim::adamw({})}}}});
-  const auto peak_bytes = [&](bool recompute) {
-    CompileOptions options;
-    options.passes.recompute = recompute;
-    return compile(*step.graph, Device::cpu(), options)->memory_plan().peak_bytes;
-  };
-  // All but those of the layer whose turn it is.
-  EXPECT_LE(peak_bytes(true), peak_bytes(false) - 7 * int64_t{16 * 64 * 1024 * 4});
 }
 
 // Two tokens of a row are anyone's guess, so that nine of eleven are the most.
