@@ -99,20 +99,14 @@ def from_file(model, batch):
 
 def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False, **goals):
     """A training step of a network of text, whose rows are full."""
-    return Case(
+    return dataclasses.replace(
+        throughput(recipe, batch, True, "cuda", precision, **goals),
         name=f"cuda/{name}-{precision}",
-        kind="throughput",
-        device="cuda",
-        batch=batch,
-        train=True,
-        precision=precision,
-        deterministic=False,
+        model="",
         recipe=recipe,
         tokens=tokens,
         vocabulary=vocabulary,
         parallel=parallel,
-        peers=TORCH,
-        goals=tuple(goals.items()),
         summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, {precision}, rows/s",
     )
 
