@@ -1,5 +1,5 @@
 # Which headers are whose. tools/interfaces holds the lists against what the headers include; only the first two are
-# installed, and what is in none is this tree's own.
+# installed, and what is in none is this tree's own. Of a folder with a star all headers are meant.
 
 # For those who write operators, kernels, fusion patterns and backends: what tessera/extend.h reaches.
 set(TESSERA_EXTENSION_HEADERS
@@ -120,22 +120,7 @@ set(TESSERA_USER_HEADERS
     tessera/recipe/run.h
     tessera/report/pictures.h
     tessera/report/sections.h
-    tessera/tasks/bert_pretraining.h
-    tessera/tasks/classification_sections.h
-    tessera/tasks/click_through.h
-    tessera/tasks/decoder_folder.h
-    tessera/tasks/fine_tuning.h
-    tessera/tasks/gan.h
-    tessera/tasks/image_classification.h
-    tessera/tasks/language_model.h
-    tessera/tasks/masked_language_model.h
-    tessera/tasks/question_answering.h
-    tessera/tasks/sound_classification.h
-    tessera/tasks/text_classification.h
-    tessera/tasks/text_tagging.h
-    tessera/tasks/texts.h
-    tessera/tasks/transformer_xl.h
-    tessera/tasks/translation.h
+    tessera/tasks/*.h
     tessera/tessera.h
     tessera/text/bleu.h
     tessera/text/compared_words.h
@@ -206,9 +191,10 @@ endfunction()
 
 # tessera_install_headers(): those of the interfaces, in the folders that they have here.
 function(tessera_install_headers)
-  foreach(HEADER IN LISTS TESSERA_USER_HEADERS TESSERA_EXTENSION_HEADERS)
-    get_filename_component(FOLDER "${HEADER}" DIRECTORY)
-    install(FILES "${CMAKE_SOURCE_DIR}/include/${HEADER}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${FOLDER}")
+  foreach(HEADERS IN LISTS TESSERA_USER_HEADERS TESSERA_EXTENSION_HEADERS)
+    get_filename_component(FOLDER "${HEADERS}" DIRECTORY)
+    file(GLOB FILES CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/include/${HEADERS}")
+    install(FILES ${FILES} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${FOLDER}")
   endforeach()
   install(FILES "${TESSERA_INTERFACE_VERSION_HEADER}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera")
 endfunction()

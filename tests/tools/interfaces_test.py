@@ -53,6 +53,14 @@ class InterfacesTest(TreeTest):
         self.write("include/tessera/pattern.h", '#include "tessera/internal.h"\n')
         self.assert_fails("interfaces", "tessera/internal.h is of the backends, and not listed")
 
+    def test_all_of_a_folder(self):
+        self.list("extend.h graph.h", "task.h tasks/*.h tessera.h", "pattern.h")
+        self.write("include/tessera/tasks/one.h", "")
+        self.assert_fails("interfaces", "tessera/tasks/one.h is listed, and the users' interface")
+        self.write("include/tessera/tessera.h", '#include "tessera/task.h"\n#include "tessera/tasks/one.h"\n')
+        self.write("tests/consumer/main.cpp", "#include <tessera/tasks/one.h>\n")
+        self.assertIn("7 headers, 1 of them internal", self.assert_passes("interfaces"))
+
     def test_what_users_cannot_include(self):
         self.write("tests/consumer/main.cpp", "#include <tessera/internal.h>\n")
         self.assert_fails("interfaces", "tests/consumer/main.cpp: tessera/internal.h is not installed")
