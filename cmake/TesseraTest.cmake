@@ -73,7 +73,8 @@ endfunction()
 # compares times, asks NVRTC or nvcc whether the source of a GPU compiles, or stops a training after each of its steps, only to
 # go on as it does elsewhere; under that of threads too what repeats a kernel for each type and shape, random plans and texts,
 # and trainings that one thread makes; under that of addresses those of several ranks, which are threads: what they share is
-# checked under that of threads, and what each does is what one does alone.
+# checked under that of threads, and what each does is what one does alone; and trainings that go on until something is learned,
+# for curves of twenty steps and resumed runs of the same tasks stay.
 function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LEFT_OUT "")
@@ -85,6 +86,10 @@ function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
       string(APPEND LEFT_OUT ":DeviceCpu/*:*Registry/*:RandomViews.*:RandomLanes.*:ContinueText.*:TextReader.*:Freezing.*:Streaming.*")
     elseif(NAME STREQUAL "train")
       string(APPEND LEFT_OUT ":Ranks.*:Shards.*:Delayed.*:LocalSteps.*:Meetings.*:ReduceType.*")
+    elseif(NAME STREQUAL "tasks")
+      string(APPEND LEFT_OUT ":*.Learns*:*.Foretells*:*.FillsGaps*:*.Serves*")
+    elseif(NAME STREQUAL "nn")
+      string(APPEND LEFT_OUT ":RandAugment.AppliesOneOfTheOperationsToEachImage")
     endif()
   endif()
   if(LIBRARY_THREADS_IN AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)
