@@ -44,6 +44,41 @@ TEST(MatmulPattern, LeavesAloneABiasPerRow) {
     })");
 }
 
+// An optimizer's sum with the decay of a weight is part of its cluster, for which nothing is stored.
+TEST(MatmulPattern, LeavesAloneASumOfClusters) {
+  expect_none(R"(
+    graph g(input %x: fp32[5, 4], input %dy: fp32[5, 3], state %w: fp32[4, 3]) {
+      %m = matmul(%x, %dy) {transpose_a = true}
+      %decay = multiply(%w, %w)
+      %gradient = add(%m, %decay)
+      %y = subtract(%w, %gradient)
+      update %w = %y
+    })");
+}
+
+TEST(MatmulPattern, TakesASumThatAProductReads) {
+  expect_fusion(R"(
+    graph g(input %x: fp32[3, 3], parameter %w: fp32[3, 3]) {
+      %m = matmul(%x, %w)
+      %half = multiply(%x, %x)
+      %sum = add(%m, %half)
+      %y = matmul(%sum, %w)
+      output y = %y
+    })",
+                R"(
+    graph g(input %x: fp32[3, 3], parameter %w: fp32[3, 3]) {
+      %half = multiply(%x, %x)
+      %sum = fused(%x, %w, %half) {kind = "matmul", role_values = [0, 1, 3, 4], roles = ["a", "b", "y", "step"]} body graph matmul(
+        input %x: fp32[3, 3], input %w: fp32[3, 3], input %half: fp32[3, 3]) {
+        %m = matmul(%x, %w)
+        %sum = add(%m, %half)
+        output y0 = %sum
+      }
+      %y = matmul(%sum, %w)
+      output y = %y
+    })");
+}
+
 TEST(MatmulPattern, LeavesAloneWhatAnUpdateReads) {
   expect_none(R"(
     graph g(input %x: fp32[3, 3], state %w: fp32[3, 3]) {

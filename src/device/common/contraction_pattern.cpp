@@ -14,6 +14,19 @@ const Value* other_operand(const Node& step, const Value* result) {
   return step.inputs().size() < 2 ? nullptr : step.input(step.input(0) == result ? 1 : 0);
 }
 
+bool is_elementwise(const Node* node) {
+  return node != nullptr && node->schema().operator_class == OperatorClass::elementwise;
+}
+
+// Whether the operand is elementwise work for the sum alone, and elementwise work alone reads the sum, as where
+// an optimizer adds the decay of a weight to its gradient. All that is one cluster, which reads the product
+// once; with the sum in the product's kernel the operand would be stored for it first.
+bool belongs_to_cluster(const Value& operand, const Node& sum) {
+  const std::vector<Node*> readers = readers_of(sum.output());
+  return is_elementwise(operand.producer()) && sole_reader(&operand) != nullptr && !readers.empty() &&
+         std::ranges::all_of(readers, is_elementwise);
+}
+
 class ChainMatch {
  public:
   ChainMatch(Node& main, const EpilogueLimits& limits) : limits_(limits) {
@@ -49,6 +62,7 @@ class ChainMatch {
       return true;
     }
     if (name != "add" || has_residual_ || other.type() != result()->type()) return false;
+    if (belongs_to_cluster(other, next)) return false;
     has_residual_ = true;
     match_.add_role("step", next.output());
     return true;
