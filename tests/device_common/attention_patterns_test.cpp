@@ -77,7 +77,8 @@ const std::string kTrained = "graph g(input %x: fp32[2, 3, 24], input %dj: fp32[
 })";
 
 TEST(AttentionPatterns, GradientReadsTheTransposedResultAndWritesOneProduct) {
-  expect_fusion(kTrained, "graph g(input %x: fp32[2, 3, 24], input %dj: fp32[2, 3, 8]) {" + kJoinedFusion + R"(
+  expect_fusion(kTrained,
+                "graph g(input %x: fp32[2, 3, 24], input %dj: fp32[2, 3, 8]) {" + kJoinedFusion + R"(
   %dz = reshape(%dj) {shape = [2, 3, 2, 4]}
   %moved = fused(%r, %dz, %z, %log_sum) {kind = "attention_gradient", role_values = [11, 8, 9, 10, 12, 3, 13, 14, 15], roles = ["output_gradient", "q", "k", "v", "y", "log_sum", "q_gradient", "k_gradient", "v_gradient"]} body graph attention_gradient(
     input %r: fp32[2, 3, 3, 2, 4], input %dz: fp32[2, 3, 2, 4], input %z: fp32[2, 3, 2, 4],

@@ -35,7 +35,8 @@ bool is_readable(const std::optional<MovedView>& view, const Value& value) {
 // What moves an operand from where it is read, the last first.
 std::vector<Node*> moves_before(const Value& operand) {
   std::vector<Node*> moves;
-  for (Node* node = operand.producer(); node != nullptr && is_one_of(*node, {"transpose", "reshape", "split"});
+  for (Node* node = operand.producer();
+       node != nullptr && is_one_of(*node, {"transpose", "reshape", "split"});
        node = node->input(0)->producer())
     moves.push_back(node);
   const auto begins_well = [&] {
@@ -238,10 +239,10 @@ FusionPattern pattern(const std::string& name, std::vector<std::string> roles, c
 }  // namespace
 
 FusionPattern attention_gradient_pattern(TakesAttention takes) {
-  return pattern("attention_gradient",
-                 {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient",
-                  "v_gradient"},
-                 "q_gradient", std::move(takes));
+  return pattern(
+      "attention_gradient",
+      {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient", "v_gradient"},
+      "q_gradient", std::move(takes));
 }
 
 FusionPattern attention_pattern(TakesAttention takes) {

@@ -181,7 +181,8 @@ bool is_attention_of_cudnn(const Node& attention, const GpuTraits& gpu) {
   return backend::unless_refused([&] {
            check(problem_of(attention), gpu);
            return true;
-         }).has_value();
+         })
+      .has_value();
 }
 
 }  // namespace tessera::cuda
