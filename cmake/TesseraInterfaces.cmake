@@ -148,6 +148,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/compile/device_collectives.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
+    tessera/device/common/attention_patterns.h
     tessera/device/common/attention_rules.h
     tessera/device/common/batch_norm_patterns.h
     tessera/device/common/channel_order.h
@@ -155,6 +156,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/device/common/contraction_pattern.h
     tessera/device/common/convolution_patterns.h
     tessera/device/common/jpeg_decoding.h
+    tessera/device/common/moved_view.h
     tessera/device/common/normalization_rules.h
     tessera/device/common/pool_geometry.h
     tessera/device/common/residual_layer_norm.h

@@ -1,5 +1,5 @@
 // Identities that cost nothing to see: x + 0, x * 1, reshape of reshape, transpose of transpose, broadcasts
-// that the reader makes anyway, reductions over axes of extent 1.
+// that the reader makes anyway, reductions over axes of extent 1, casts of what was joined.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -85,6 +85,19 @@ Value* merge_movement(const Node& node) {
   return nullptr;
 }
 
+// What is joined only to be narrowed, as weights of several layers are, is narrowed before: fewer bytes are
+// joined, and each part may be made in its place.
+Value* narrowed_before_join(const Node& node) {
+  if (!is(&node, "cast") || !is(node.input(0)->producer(), "concat")) return nullptr;
+  const Value& joined = *node.input(0);
+  const DataType type = node.output()->data_type();
+  if (joined.uses().size() > 1 || joined.is_output_or_update()) return nullptr;
+  if (bits_of(type) >= bits_of(joined.data_type())) return nullptr;
+  std::vector<Value*> parts;
+  for (Value* part : joined.producer()->inputs()) parts.push_back(ops::cast(part, type));
+  return ops::concat(parts, joined.producer()->attributes().integer("axis"));
+}
+
 // A reduction over axes of extent 1 only moves nothing: a reshape.
 Value* trivial_reduction(const Node& node) {
   if (node.schema().traits.reduction == ReductionKind::none) return nullptr;
@@ -131,6 +144,7 @@ bool simplify_algebra(Graph& graph, const PassContext&) {
       const InsertionPoint here(graph, node);
       Value* simpler = neutral_operand(*node);
       if (simpler == nullptr) simpler = merge_movement(*node);
+      if (simpler == nullptr) simpler = narrowed_before_join(*node);
       if (simpler == nullptr) simpler = trivial_reduction(*node);
       if (simpler != nullptr) {
         graph.replace_all_uses(node->output(), simpler);

@@ -5,8 +5,7 @@
 
 #include "device/cuda/cudnn/cudnn_attention_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
-#include "device_cuda/cuda_case.h"
-#include "support/every_kernel.h"
+#include "device_cuda/attention_case.h"
 #include "support/temporary_folder.h"
 
 namespace tessera::testing {
@@ -15,18 +14,6 @@ namespace {
 using cuda::AttentionProblem;
 using cuda::CacheFiles;
 using cuda::PlanCache;
-
-struct AttentionCase {
-  int64_t batch = 2;
-  int64_t heads = 3;
-  int64_t queries = 128;
-  int64_t keys = 128;
-  int64_t width = 64;
-  int64_t value_width = 64;
-  bool causal = false;
-  bool bias = false;
-  DataType type = DataType::fp16;
-};
 
 // Whole tiles and broken ones, more queries than keys and fewer, one query alone, and rows of no whole
 // access, which cuDNN does not take.
@@ -80,8 +67,6 @@ std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
       tensor(own.queries, own.value_width), own.bias ? bias : "", own.bias ? ", %bias" : "", options));
 }
 
-constexpr double kLargest = 2;
-
 struct RunCase {
   std::unique_ptr<Graph> graph;
   std::vector<Tensor> inputs;    // of the graph
@@ -97,8 +82,8 @@ RunCase run_case(const AttentionCase& own) {
   RunCase result;
   result.graph = attention_graph(own);
   for (const auto& input : result.graph->inputs()) {
-    result.inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargest,
-                                          kLargest, 3 + result.inputs.size()));
+    result.inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
+                                          kLargestOperand, 3 + result.inputs.size()));
   }
   const auto& [q, k, v, dy] =
       std::tie(result.inputs[0], result.inputs[1], result.inputs[2], result.inputs[3]);
@@ -112,47 +97,10 @@ RunCase run_case(const AttentionCase& own) {
   return result;
 }
 
-double largest_of(const Tensor& tensor) {
-  double result = 0;
-  for (double value : tensor.to_doubles()) result = std::max(result, std::abs(value));
-  return result;
-}
-
-Problem problem_of(const AttentionCase& own) {
-  return {.terms = std::max({own.queries, own.keys, own.width}), .magnitude = kLargest * kLargest};
-}
-
-// In 16 bits the weights are rounded before they multiply v: by a unit each, and so the sums by at most a
-// unit of the largest v.
-Tolerances forward_tolerances(const AttentionCase& own) {
-  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
-  if (own.type == DataType::fp32) return {exact, exact};
-  const double u = unit_roundoff(own.type);
-  return {{.absolute = exact.absolute + 2 * u * kLargest, .relative = 2 * u}, exact};
-}
-
-// Weights and their gradients are rounded before the products; the errors are independent, and each is a unit
-// of its term. 8 units of the largest result leave room beyond five standard deviations.
 Tolerances backward_tolerances(const AttentionCase& own, const std::vector<Tensor>& expected) {
-  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
   Tolerances result;
-  for (size_t i = 2; i < expected.size(); ++i) {
-    const double scale = std::max(1.0, largest_of(expected[i]));
-    const double u = own.type == DataType::fp32 ? 0 : unit_roundoff(own.type);
-    result.push_back({.absolute = scale * (exact.absolute + 8 * u), .relative = exact.relative + 2 * u});
-  }
+  for (size_t i = 2; i < expected.size(); ++i) result.push_back(backward_tolerance(own, expected[i]));
   return result;
-}
-
-// Empty where the device takes the node by that kernel.
-std::string refusal_of(const std::string& kernel, const Node& node, bool deterministic) {
-  const KernelRequest request{.node = node,
-                              .frozen_inputs = std::vector<bool>(node.inputs().size(), false),
-                              .deterministic = deterministic};
-  for (const KernelCandidate& candidate : gpu_or_null()->candidates(node)) {
-    if (candidate.name == kernel) return candidate.refusal(request);
-  }
-  return "there is no " + kernel;
 }
 
 class CudaAttention : public ::testing::TestWithParam<AttentionCase> {};
@@ -306,6 +254,10 @@ TEST(CudaAttentionPlans, TellAllProblemsApart) {
   add([](auto& problem) { problem.bias = {.batch = 1, .heads = 1}; });
   add([](auto& problem) { problem.bias = {.batch = 2, .heads = 1}; });
   add([](auto& problem) { problem.bias = {.batch = 1, .heads = 2}; });
+  for (const auto operand : {cuda::AttentionOperand::q, cuda::AttentionOperand::k}) {
+    add([operand](auto& problem) { problem.strides[operand] = {64, 8, 16, 1}; });
+    add([operand](auto& problem) { problem.strides[operand] = {64, 16, 8, 1}; });
+  }
   std::set<std::string> keys;
   for (const AttentionProblem& problem : problems) keys.insert(problem.key());
   EXPECT_EQ(keys.size(), problems.size());

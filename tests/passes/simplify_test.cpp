@@ -162,6 +162,35 @@ TEST(SimplifyAlgebra, KeepsACastThatLosesBits) {
 })");
 }
 
+TEST(SimplifyAlgebra, NarrowsWhatIsJoinedBefore) {
+  expect_rewrite("simplify_algebra", R"(graph g(input %a: fp32[2, 3], input %b: fp32[4, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %y = cast(%joined) {type = bf16}
+  output y = %y
+})",
+                 R"(graph g(input %a: fp32[2, 3], input %b: fp32[4, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %cast = cast(%a) {type = bf16}
+  %cast_1 = cast(%b) {type = bf16}
+  %concat = concat(%cast, %cast_1) {axis = 0}
+  output y = %concat
+})");
+}
+
+TEST(SimplifyAlgebra, KeepsJoinsThatAreWidenedOrReadByOthers) {
+  expect_untouched("simplify_algebra", R"(graph g(input %a: bf16[2, 3], input %b: bf16[4, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %y = cast(%joined) {type = fp32}
+  output y = %y
+})");
+  expect_untouched("simplify_algebra", R"(graph g(input %a: fp32[2, 3], input %b: fp32[4, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %y = cast(%joined) {type = bf16}
+  output y = %y
+  output joined = %joined
+})");
+}
+
 TEST(SimplifyAlgebra, KeepsTheBroadcastBeforeWhatDoesNotBroadcast) {
   expect_untouched("simplify_algebra", R"(graph g(input %x: fp32[8, 1]) {
   %one = constant() {value = fp32[] (1)}

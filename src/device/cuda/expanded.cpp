@@ -28,6 +28,12 @@ bool is_recomputed(const Node& node) {
   return node.attributes().text("kind") == "batch_norm_inference";
 }
 
+// Within a body attention keeps its kernels: what is fused with it only moves its operands and results, and
+// cuDNN may take them where they are moved to.
+bool keeps_kernels(const Node& inner) {
+  return backend::attention_rules().contains(inner.operator_name());
+}
+
 // Appends the nodes of a body, or the node itself, with rules in place of what they define.
 std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) {
   if (node.body() == nullptr) return (*find_rule(node.operator_name()))(node, inputs);
@@ -39,7 +45,7 @@ std::vector<Value*> expand(const Node& node, const std::vector<Value*>& inputs) 
     const bool recomputes_normalization =
         inner->operator_name() == "batch_norm_inference" && is_recomputed(node);
     const GraphRule* rule = recomputes_normalization ? &recomputed : find_rule(inner->operator_name());
-    if (rule == nullptr) {
+    if (rule == nullptr || keeps_kernels(*inner)) {
       copy_node(*inner, graph, mapping);
       continue;
     }

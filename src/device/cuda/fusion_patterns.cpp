@@ -1,10 +1,12 @@
 #include "device/cuda/fusion_patterns.h"
 
+#include "tessera/device/common/attention_patterns.h"
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/convolution_patterns.h"
 #include "tessera/device/common/residual_layer_norm.h"
 
+#include "device/cuda/attention/cudnn_attention.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
 #include "device/cuda/convolution/pointwise_gradients.h"
@@ -55,6 +57,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
                                    takes_pointwise_statistics(convolution, tf32, !by_cudnn, gpu));
   };
   const auto relu = [](const Node& activation) { return activation.operator_name() == "relu"; };
+  const auto attention = [=](const Node& node) { return is_attention_of_cudnn(node, gpu); };
   return {
       backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
       alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
@@ -67,6 +70,8 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::normalized_convolution_pattern(input),
       alternative(backend::convolution_statistics_pattern(statistics)),
       backend::batch_norm_pattern(),
+      backend::attention_gradient_pattern(attention),
+      backend::attention_pattern(attention),
       backend::residual_layer_norm_gradient_pattern(),
       backend::residual_layer_norm_pattern(),
       backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),

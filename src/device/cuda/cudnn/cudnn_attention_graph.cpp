@@ -1,5 +1,7 @@
 #include "device/cuda/cudnn/cudnn_attention_graph.h"
 
+#include <fmt/ranges.h>
+
 #include "tessera/base/error.h"
 #include "tessera/base/tensor.h"
 
@@ -26,9 +28,12 @@ class AttentionGraph {
   using Tensor = fe::graph::Tensor_attributes;
   using Operand = AttentionOperand;
 
-  // The number of an operand, its extents, and what is row-major order for them.
-  static Tensor& set(Tensor& tensor, Operand operand, const Shape& shape) {
-    return tensor.set_uid(static_cast<int64_t>(operand)).set_dim(shape).set_stride(row_major_strides(shape));
+  // The number of an operand, its extents, and where it lies.
+  Tensor& set(Tensor& tensor, Operand operand, const Shape& shape) const {
+    const auto own = problem_.strides.find(operand);
+    return tensor.set_uid(static_cast<int64_t>(operand))
+        .set_dim(shape)
+        .set_stride(own == problem_.strides.end() ? row_major_strides(shape) : own->second);
   }
 
   Shape rows(int64_t count, int64_t width) const { return {problem_.batch, problem_.heads, count, width}; }
@@ -42,7 +47,7 @@ class AttentionGraph {
     Tensor tensor;
     return graph_.tensor(set(tensor, operand, shape));
   }
-  static Tensor& output(const GraphTensor& tensor, Operand operand, const Shape& shape) {
+  Tensor& output(const GraphTensor& tensor, Operand operand, const Shape& shape) const {
     return set(tensor->set_output(true), operand, shape);
   }
 
@@ -97,6 +102,8 @@ std::string AttentionProblem::key() const {
       fmt::format("attention{} {} {} {} {} {} {} {} {:a} {}{}", gradient ? " gradient" : "", to_string(type),
                   batch, heads, queries, keys, width, value_width, scale, causal, deterministic);
   if (bias.has_value()) result += fmt::format(" bias {} {}", bias->batch, bias->heads);
+  for (const auto& [operand, own] : strides)
+    result += fmt::format(" {} in {}", static_cast<int64_t>(operand), fmt::join(own, " "));
   return result;
 }
 

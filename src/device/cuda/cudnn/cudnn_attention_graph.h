@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "tessera/base/data_type.h"
+#include "tessera/base/shape.h"
 
 #include "device/cuda/cudnn/cudnn_graph.h"
 
 namespace tessera::cuda {
 
-// q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width]; all
-// in row-major order.
+// Numbers for PlanOperands. Gradients are of what has their name.
+enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv };
+
+// q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width].
 struct AttentionProblem {
   bool gradient = false;
   DataType type = DataType::fp16;
@@ -32,12 +36,11 @@ struct AttentionProblem {
   };
   std::optional<Bias> bias;
   bool deterministic = true;
+  // Of operands of four axes that lie in another order than row-major, in elements.
+  std::map<AttentionOperand, Shape> strides;
 
   std::string key() const;
   PlanProblem plan_problem() const;
 };
-
-// Numbers for PlanOperands. Gradients are of what has their name.
-enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv };
 
 }  // namespace tessera::cuda

@@ -1,0 +1,252 @@
+#include "tessera/device/common/attention_patterns.h"
+
+#include <algorithm>
+
+#include "tessera/device/common/moved_view.h"
+#include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
+
+namespace tessera::backend {
+namespace {
+
+bool is_one_of(const Node& node, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), node.operator_name()) != names.end();
+}
+
+// Which input of the gradient is the forward half's result.
+constexpr size_t kY = 4;
+
+bool is_transpose(const Node* node) {
+  return node->operator_name() == "transpose";
+}
+
+std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> result(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i)
+    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return result;
+}
+
+bool is_readable(const std::optional<MovedView>& view, const Value& value) {
+  return view.has_value() && has_aligned_rows(*view, value.data_type(), kAttentionRowAlignment);
+}
+
+// What moves an operand from where it is read, the last first.
+std::vector<Node*> moves_before(const Value& operand) {
+  std::vector<Node*> moves;
+  for (Node* node = operand.producer();
+       node != nullptr && is_one_of(*node, {"transpose", "reshape", "split"});
+       node = node->input(0)->producer())
+    moves.push_back(node);
+  const auto begins_well = [&] {
+    return moves.back()->operator_name() != "reshape" &&
+           is_readable(view_of_source(operand, *moves.back()->input(0)), operand);
+  };
+  while (!moves.empty() && !begins_well()) moves.pop_back();
+  return moves;
+}
+
+// What moves results to where they are written, in order, and where each of them ends.
+struct MovesAfter {
+  std::vector<Node*> moves;
+  std::vector<Value*> ends;
+};
+
+// The node that alone reads a value and, if it joins it with others, joins only what is among the ends.
+Node* next_move(const Value* value, const std::vector<Value*>& ends) {
+  Node* reader = sole_reader(value);
+  if (reader == nullptr || !is_one_of(*reader, {"transpose", "reshape", "concat"})) return nullptr;
+  const bool is_whole = std::all_of(reader->inputs().begin(), reader->inputs().end(), [&](Value* input) {
+    return sole_reader(input) == reader && std::find(ends.begin(), ends.end(), input) != ends.end();
+  });
+  return is_whole ? reader : nullptr;
+}
+
+bool moves_to(const Value& result, const Value& end) {
+  return is_readable(view_of_end(result, end), result);
+}
+
+MovesAfter moves_after(const std::vector<Value*>& results) {
+  MovesAfter found{{}, results};
+  const auto replace = [&](const Value* old, Value* end) {
+    std::replace_if(
+        found.ends.begin(), found.ends.end(), [&](const Value* present) { return present == old; }, end);
+  };
+  const auto advance = [&](Value* end) {
+    Node* move = next_move(end, found.ends);
+    if (move == nullptr) return false;
+    found.moves.push_back(move);
+    for (Value* input : move->inputs()) replace(input, move->output());
+    return true;
+  };
+  while (std::any_of(found.ends.begin(), found.ends.end(), advance)) continue;
+  // A reshape moves nothing where nothing comes after it.
+  const auto is_last_reshape = [&](const Node* move) {
+    return move->operator_name() == "reshape" &&
+           std::find(found.ends.begin(), found.ends.end(), move->output()) != found.ends.end();
+  };
+  for (;;) {
+    const auto last = std::find_if(found.moves.begin(), found.moves.end(), is_last_reshape);
+    if (last == found.moves.end()) break;
+    replace((*last)->output(), (*last)->input(0));
+    found.moves.erase(last);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!moves_to(*results[i], *found.ends[i])) return {{}, results};
+  }
+  return found;
+}
+
+// A gradient's y and v are of the forward half, which may write y elsewhere than its own order has it: the
+// moves from there on, in order, that all others read it through.
+std::vector<Node*> moves_after_y(const Node& gradient) {
+  const Value& y = *gradient.input(kY);
+  const Node* forward = producer_of(&y, "attention");
+  if (forward == nullptr || y.is_output_or_update()) return {};
+  std::vector<Node*> others = readers_of(&y);
+  std::erase_if(others, [](const Node* reader) { return reader->operator_name() == "attention_gradient"; });
+  if (others.size() != 1 || !is_one_of(*others.front(), {"transpose", "reshape"})) return {};
+  Node* first = others.front();
+  MovesAfter found = moves_after({first->output()});
+  found.moves.insert(found.moves.begin(), first);
+  const Value& end = *found.ends.front();
+  const std::optional<MovedView> rest = view_of_end(*first->output(), end);
+  const bool is_ready = end.producer()->stands_before(gradient);
+  if (!is_ready || !rest.has_value() || !is_readable(view_of_operand({first, 0}, *rest), y)) return {};
+  return found.moves;
+}
+
+// What the node computes of operands that may lie anywhere, and of its results.
+struct Surroundings {
+  std::vector<Node*> before;  // the last first
+  std::vector<Node*> after_y;
+  MovesAfter after;
+
+  bool transposes() const {
+    const auto has_any = [](const std::vector<Node*>& moves) {
+      return std::any_of(moves.begin(), moves.end(), is_transpose);
+    };
+    return has_any(before) || has_any(after_y) || has_any(after.moves);
+  }
+};
+
+bool is_gradient(const Node& node) {
+  return node.operator_name() == "attention_gradient";
+}
+
+Surroundings surroundings_of(const Node& attention) {
+  Surroundings found;
+  const size_t operands = is_gradient(attention) ? kY + 1 : 3;
+  for (size_t i = 0; i < operands; ++i) {
+    for (Node* move : moves_before(*attention.input(i))) {
+      if (std::find(found.before.begin(), found.before.end(), move) == found.before.end())
+        found.before.push_back(move);
+    }
+  }
+  std::sort(found.before.begin(), found.before.end(),
+            [](const Node* a, const Node* b) { return b->stands_before(*a); });
+  if (is_gradient(attention)) found.after_y = moves_after_y(attention);
+  std::vector<Value*> results;
+  for (size_t i = 0; i < (is_gradient(attention) ? 3 : 1); ++i) results.push_back(attention.output(i));
+  found.after = moves_after(results);
+  return found;
+}
+
+std::optional<FusionMatch> match(Node& attention) {
+  if (!is_read(attention)) return std::nullopt;
+  const Surroundings found = surroundings_of(attention);
+  if (!found.transposes()) return std::nullopt;
+  FusionMatch result{.members = found.after.moves, .outputs = {}, .roles = {}};
+  result.members.push_back(&attention);
+  result.add_roles_of(attention);
+  for (Value* end : found.after.ends) {
+    if (std::find(result.outputs.begin(), result.outputs.end(), end) == result.outputs.end())
+      result.outputs.push_back(end);
+  }
+  if (!is_gradient(attention)) result.outputs.push_back(attention.output(1));
+  return result;
+}
+
+bool is_read_only_by(const Node& node, const NodeSet& readers) {
+  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const auto& output) {
+    return !output->is_output_or_update() &&
+           std::all_of(output->uses().begin(), output->uses().end(),
+                       [&](const Use& use) { return readers.contains(use.node); });
+  });
+}
+
+// What others read as well stays, and the node has copies.
+void take_in_before(Node& attention, const std::vector<Node*>& moves, FusionMatch& match) {
+  Graph& graph = attention.graph();
+  NodeSet own{&attention};
+  for (const Node* move : moves) {
+    if (is_read_only_by(*move, own)) own.insert(move);
+  }
+  ValueMapping copies;
+  const auto read_copies = [&](Node& node) {
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      const auto copy = copies.find(node.input(i));
+      if (copy != copies.end() && copy->second != node.input(i)) graph.set_input(&node, i, copy->second);
+    }
+  };
+  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+    if (own.contains(*move)) {
+      read_copies(**move);
+      match.members.push_back(*move);
+      continue;
+    }
+    const InsertionPoint here(graph, *move);
+    copies.try_emplace((*move)->input(0), (*move)->input(0));
+    match.members.push_back(copy_node(**move, graph, copies));
+  }
+  read_copies(attention);
+}
+
+// y again, from where it is moved to.
+void take_in_after_y(Node& gradient, const std::vector<Node*>& moves, FusionMatch& match) {
+  if (moves.empty()) return;
+  const InsertionPoint here(gradient.graph(), &gradient);
+  Value* y = moves.back()->output();
+  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+    y = is_transpose(*move) ? ops::transpose(y, inverse_of((*move)->attributes().integers("permutation")))
+                            : ops::reshape(y, (*move)->input(0)->shape());
+    match.members.push_back(y->producer());
+  }
+  gradient.graph().set_input(&gradient, kY, y);
+}
+
+void complete(FusionMatch& match) {
+  Node& attention = *match.anchor;
+  const Surroundings found = surroundings_of(attention);
+  take_in_before(attention, found.before, match);
+  take_in_after_y(attention, found.after_y, match);
+  match.roles.clear();
+  match.add_roles_of(attention);
+}
+
+FusionPattern pattern(const std::string& name, std::vector<std::string> roles, const std::string& result,
+                      TakesAttention takes) {
+  return {.kind = name,
+          .anchor = name,
+          .roles = std::move(roles),
+          .match = match,
+          .worth = [result, takes = std::move(takes)](
+                       const FusionMatch& found) { return takes(found.maker(result)); },
+          .complete = complete};
+}
+
+}  // namespace
+
+FusionPattern attention_gradient_pattern(TakesAttention takes) {
+  return pattern(
+      "attention_gradient",
+      {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient", "v_gradient"},
+      "q_gradient", std::move(takes));
+}
+
+FusionPattern attention_pattern(TakesAttention takes) {
+  return pattern("attention", {"q", "k", "v", "bias", "y", "log_sum"}, "y", std::move(takes));
+}
+
+}  // namespace tessera::backend

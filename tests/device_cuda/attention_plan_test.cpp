@@ -1,0 +1,89 @@
+// The training steps of networks with attention, planned for a card that is not there.
+#include "tessera/tasks/bert_pretraining.h"
+#include "tessera/tasks/language_model.h"
+#include "tessera/tasks/translation.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
+
+namespace tessera::testing {
+namespace {
+
+std::unique_ptr<Executable> planned_step(const nn::Task& task, const SymbolBindings& sizes,
+                                         Precision precision, const std::set<std::string>& disabled = {}) {
+  const train::StepGraph step = train::build_training_step(
+      task, {.sizes = sizes, .phase = {.groups = {{.optimizer = optim::adamw()}}}, .precision = precision});
+  CompileOptions options;
+  options.passes.precision = precision;
+  options.pipeline.disabled = disabled;
+  return compile(*step.graph, Device::open("cuda:plan-h100"), options);
+}
+
+size_t transposes_of(const Executable& executable) {
+  return count_nodes(executable, [](const NodeReport& node) {
+    return node.operator_name == "transpose" && !node.candidates.empty();
+  });
+}
+
+struct NetworkCase {
+  std::string name;
+  nn::Task task;
+  SymbolBindings sizes;
+  size_t attentions;  // with as many gradients
+  size_t transposes;  // where attention reads heads one after the other
+};
+
+std::vector<NetworkCase> network_cases() {
+  return {
+      {"Bert",
+       tasks::bert_pretraining(
+           {.network = {.vocabulary = 1000, .width = 128, .layers = 2, .heads = 2, .inner = 256},
+            .tokens = 64}),
+       {{"batch", 4}},
+       2,
+       8},
+      {"Decoder",
+       tasks::language_model(
+           {.network =
+                {.vocabulary = 1000, .width = 128, .layers = 2, .heads = 2, .inner = 256, .positions = 64},
+            .tokens = 64}),
+       {{"batch", 4}},
+       2,
+       8},
+      // The decoder's layers attend to the text, too, whose keys and values are one product.
+      {"Transformer",
+       tasks::translation({.network = {.vocabulary = 1000,
+                                       .width = 128,
+                                       .encoder_layers = 1,
+                                       .decoder_layers = 1,
+                                       .heads = 2,
+                                       .inner = 256}}),
+       {{"batch", 4}, {"tokens", 32}},
+       3,
+       14},
+  };
+}
+
+TEST(CudaAttentionPlan, HeadsStayWhereProductsHaveThem) {
+  for (const NetworkCase& network : network_cases()) {
+    SCOPED_TRACE(network.name);
+    const auto moved = planned_step(network.task, network.sizes, Precision::bf16,
+                                    {"fuse_patterns/attention", "fuse_patterns/attention_gradient"});
+    EXPECT_EQ(transposes_of(*moved), network.transposes);
+    const auto executable = planned_step(network.task, network.sizes, Precision::bf16);
+    EXPECT_EQ(transposes_of(*executable), 0U);
+    EXPECT_EQ(count_of_kernel(*executable, "cudnn.attention"), network.attentions);
+    EXPECT_EQ(count_of_kernel(*executable, "cudnn.attention_gradient"), network.attentions);
+  }
+}
+
+// cuDNN's attention is of 16 bits; what runs in its place reads heads one after the other.
+TEST(CudaAttentionPlan, HeadsMoveInFp32) {
+  for (const NetworkCase& network : network_cases())
+    EXPECT_EQ(transposes_of(*planned_step(network.task, network.sizes, Precision::fp32)), network.transposes)
+        << network.name;
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,229 @@
+// Attention that reads and writes heads where products have them, in strides of their own.
+#include "tessera/passes/fuse.h"
+
+#include "device_cuda/attention_case.h"
+#include "passes/run_pass.h"
+
+namespace tessera::testing {
+namespace {
+
+struct MovedCase {
+  std::string name;
+  std::string inputs;
+  std::string before;  // makes %q, %k and %v
+  std::string after;   // moves %dq, %dk and %dv
+  AttentionCase own = {};
+};
+
+constexpr std::string_view kSelfInputs = "input %x: $T[$B, $Q, $3W]";
+constexpr std::string_view kSelfBefore = R"(
+  %r = reshape(%x) {shape = [$B, $Q, 3, $H, $D]}
+  %t = transpose(%r) {permutation = [2, 0, 3, 1, 4]}
+  %sq, %sk, %sv = split(%t) {axis = 0, sizes = [1, 1, 1]}
+  %q = reshape(%sq) {shape = [$B, $H, $Q, $D]}
+  %k = reshape(%sk) {shape = [$B, $H, $K, $D]}
+  %v = reshape(%sv) {shape = [$B, $H, $K, $D]})";
+constexpr std::string_view kSelfAfter = R"(
+  %rq = reshape(%dq) {shape = [1, $B, $H, $Q, $D]}
+  %rk = reshape(%dk) {shape = [1, $B, $H, $K, $D]}
+  %rv = reshape(%dv) {shape = [1, $B, $H, $K, $D]}
+  %joined = concat(%rq, %rk, %rv) {axis = 0}
+  %dx = transpose(%joined) {permutation = [1, 3, 0, 2, 4]}
+  output dx = %dx)";
+
+// Queries of one text, keys and values of another.
+constexpr std::string_view kCrossInputs = "input %x: $T[$B, $Q, $W], input %m: $T[$B, $K, $2W]";
+constexpr std::string_view kCrossBefore = R"(
+  %rx = reshape(%x) {shape = [$B, $Q, $H, $D]}
+  %q = transpose(%rx) {permutation = [0, 2, 1, 3]}
+  %rm = reshape(%m) {shape = [$B, $K, 2, $H, $D]}
+  %t = transpose(%rm) {permutation = [2, 0, 3, 1, 4]}
+  %sk, %sv = split(%t) {axis = 0, sizes = [1, 1]}
+  %k = reshape(%sk) {shape = [$B, $H, $K, $D]}
+  %v = reshape(%sv) {shape = [$B, $H, $K, $D]})";
+constexpr std::string_view kCrossAfter = R"(
+  %dx = transpose(%dq) {permutation = [0, 2, 1, 3]}
+  %rk = reshape(%dk) {shape = [1, $B, $H, $K, $D]}
+  %rv = reshape(%dv) {shape = [1, $B, $H, $K, $D]}
+  %joined = concat(%rk, %rv) {axis = 0}
+  %dm = transpose(%joined) {permutation = [1, 3, 0, 2, 4]}
+  output dx = %dx
+  output dm = %dm)";
+
+// Keys and values lie as attention has them, and their gradients stay there.
+constexpr std::string_view kSomeInputs =
+    "input %x: $T[$B, $Q, $W], input %k: $T[$B, $H, $K, $D], input %v: "
+    "$T[$B, $H, $K, $D]";
+constexpr std::string_view kSomeBefore = R"(
+  %rx = reshape(%x) {shape = [$B, $Q, $H, $D]}
+  %q = transpose(%rx) {permutation = [0, 2, 1, 3]})";
+constexpr std::string_view kSomeAfter = R"(
+  output dq = %dq
+  output dk = %dk
+  output dv = %dv)";
+
+std::string written(std::string text, const AttentionCase& own) {
+  const int64_t width = own.heads * own.width;
+  const std::vector<std::pair<std::string, std::string>> words{
+      {"$2W", std::to_string(2 * width)},      {"$3W", std::to_string(3 * width)},
+      {"$W", std::to_string(width)},           {"$B", std::to_string(own.batch)},
+      {"$H", std::to_string(own.heads)},       {"$Q", std::to_string(own.queries)},
+      {"$K", std::to_string(own.keys)},        {"$D", std::to_string(own.width)},
+      {"$T", std::string(to_string(own.type))}};
+  for (const auto& [word, replacement] : words) {
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + replacement.size()))
+      text.replace(at, word.size(), replacement);
+  }
+  return text;
+}
+
+// Both halves of a layer, with what moves its heads.
+std::unique_ptr<Graph> layer_of(const MovedCase& moved) {
+  const std::string bias = moved.own.bias ? ", %bias" : "";
+  const std::string options = fmt::format("{{scale = 0.125, causal = {}}}", moved.own.causal);
+  std::string text = "graph g(" + moved.inputs + ", input %dj: $T[$B, $Q, $W]";
+  if (moved.own.bias) text += ", input %bias: $T[1, 1, $Q, $K]";
+  text += ") {" + moved.before + "\n  %y, %log_sum = attention(%q, %k, %v" + bias + ") " + options + R"(
+  %z = transpose(%y) {permutation = [0, 2, 1, 3]}
+  %rdj = reshape(%dj) {shape = [$B, $Q, $H, $D]}
+  %dy = transpose(%rdj) {permutation = [0, 2, 1, 3]}
+  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %v, %y, %log_sum)" +
+          bias + ") " + options + moved.after + "\n  output z = %z\n}";
+  return parse_graph(written(text, moved.own));
+}
+
+std::vector<MovedCase> moved_cases() {
+  std::vector<MovedCase> result;
+  const auto add = [&](const std::string& name, std::string_view inputs, std::string_view before,
+                       std::string_view after, AttentionCase own) {
+    own.value_width = own.width;
+    for (const DataType type : {DataType::fp16, DataType::bf16}) {
+      for (const bool causal : {false, true}) {
+        own.type = type;
+        own.causal = causal;
+        result.push_back({fmt::format("{}_{}{}", name, to_string(type), causal ? "_causal" : ""),
+                          std::string(inputs), std::string(before), std::string(after), own});
+      }
+    }
+  };
+  const AttentionCase whole{.batch = 2, .heads = 3, .queries = 128, .keys = 128, .width = 64};
+  const AttentionCase broken{.batch = 3, .heads = 2, .queries = 70, .keys = 130, .width = 40};
+  add("Self", kSelfInputs, kSelfBefore, kSelfAfter, whole);
+  add("SelfOfBrokenTiles", kSelfInputs, kSelfBefore, kSelfAfter,
+      {.batch = 3, .heads = 2, .queries = 77, .keys = 77, .width = 40});
+  add("SelfWithBias", kSelfInputs, kSelfBefore, kSelfAfter,
+      {.batch = 2, .heads = 2, .queries = 96, .keys = 96, .width = 64, .bias = true});
+  add("Cross", kCrossInputs, kCrossBefore, kCrossAfter, broken);
+  add("QueriesAlone", kSomeInputs, kSomeBefore, kSomeAfter, broken);
+  return result;
+}
+
+// The layer after the device's patterns: attention and its gradient.
+struct FusedLayer {
+  std::unique_ptr<Graph> graph;
+  std::vector<Node*> nodes;
+};
+
+FusedLayer fused_layer(const MovedCase& moved) {
+  FusedLayer result{.graph = layer_of(moved), .nodes = {}};
+  PassContext context;
+  context.target = Device::open("cuda:plan-h100")->pass_target({});
+  EXPECT_TRUE(run_pass(*result.graph, "fuse_patterns", context));
+  verify(*result.graph);
+  result.nodes = nodes_of(*result.graph, "fused");
+  EXPECT_EQ(result.nodes.size(), 2U) << print(*result.graph);
+  return result;
+}
+
+class CudaMovedAttention : public ::testing::TestWithParam<MovedCase> {};
+
+// Which kernels there are needs no GPU.
+TEST_P(CudaMovedAttention, LeavesNothingToMove) {
+  const FusedLayer layer = fused_layer(GetParam());
+  EXPECT_TRUE(nodes_of(*layer.graph, "transpose").empty()) << print(*layer.graph);
+  for (const Node* node : layer.nodes) {
+    const KernelRequest request{.node = *node,
+                                .frozen_inputs = std::vector<bool>(node->inputs().size(), false)};
+    std::vector<std::string> willing;
+    for (const KernelCandidate& candidate : Device::open("cuda:plan-h100")->candidates(*node)) {
+      if (candidate.refusal(request).empty()) willing.push_back(candidate.name);
+    }
+    EXPECT_EQ(willing, (std::vector<std::string>{"cudnn." + node->attributes().text("kind"), "expanded"}));
+  }
+}
+
+// The nodes' inputs are what the reference makes of the layer's.
+TEST_P(CudaMovedAttention, EveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const MovedCase& moved = GetParam();
+  FusedLayer layer = fused_layer(moved);
+  std::vector<Tensor> inputs;
+  for (const auto& input : layer.graph->inputs()) {
+    inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
+                                   kLargestOperand, 3 + inputs.size()));
+  }
+  const size_t own_outputs = layer.graph->outputs().size();
+  for (const Node* node : layer.nodes) {
+    for (Value* input : node->inputs())
+      layer.graph->add_output(fmt::format("input{}", layer.graph->outputs().size()), input);
+  }
+  const std::vector<Tensor> values = run_reference(*layer.graph, inputs).outputs;
+  auto next = values.begin() + static_cast<ptrdiff_t>(own_outputs);
+  for (const Node* node : layer.nodes) {
+    const std::string kind = node->attributes().text("kind");
+    const std::vector<Tensor> operands(next, next + std::ssize(node->inputs()));
+    next += std::ssize(node->inputs());
+    Tolerances tolerances = forward_tolerances(moved.own);
+    if (kind == "attention_gradient") {
+      tolerances.clear();
+      for (const Tensor& expected : run_reference(*node->body(), operands).outputs)
+        tolerances.push_back(backward_tolerance(moved.own, expected));
+    }
+    const std::vector<bool> frozen(operands.size(), false);
+    for (const bool deterministic : {true, false}) {
+      SCOPED_TRACE(kind + (deterministic ? ", deterministic" : ", in any order"));
+      expect_every_kernel(*node, operands, tolerances, frozen, gpu_or_null(), deterministic);
+      if (!moved.own.bias) {
+        EXPECT_EQ(refusal_of("cudnn." + kind, *node, deterministic), "");
+      }
+    }
+  }
+}
+
+// The whole layer as it is compiled beside one whose transposes run; what both round is in the same places.
+TEST_P(CudaMovedAttention, RecordedRunsAreThoseOfTransposes) {
+  TESSERA_NEEDS_GPU();
+  const MovedCase& moved = GetParam();
+  const std::unique_ptr<Graph> graph = layer_of(moved);
+  std::map<std::string, Tensor> inputs;
+  for (const auto& input : graph->inputs()) {
+    inputs[input->name()] = random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
+                                          kLargestOperand, 3 + inputs.size());
+  }
+  const auto executable_without = [&](const std::set<std::string>& disabled) {
+    CompileOptions options;
+    options.pipeline.disabled = disabled;
+    auto executable = compile(*graph, gpu_or_null(), options);
+    executable->bind(std::make_shared<Variables>(gpu_or_null()));
+    return executable;
+  };
+  const auto expected =
+      executable_without({"fuse_patterns/attention", "fuse_patterns/attention_gradient"})->run(inputs);
+  const auto executable = executable_without({});
+  const auto first = executable->run(inputs);
+  for (const auto& [name, tensor] : expected) {
+    Tolerance tolerance = backward_tolerance(moved.own, tensor);
+    tolerance.absolute *= 2;  // either may be so far off
+    expect_close(first.at(name), tensor, tolerance, name);
+  }
+  for (int run = 0; run < 3; ++run) {
+    for (const auto& [name, tensor] : executable->run(inputs))
+      EXPECT_TRUE(tensor.identical(first.at(name))) << name << " differs in run " << run + 2;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaMovedAttention, ::testing::ValuesIn(moved_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tessera::testing
