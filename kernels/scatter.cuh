@@ -1,16 +1,16 @@
 // Rows added to those of a table that indices name, in time that goes with the updates and with the table.
 //
-// The updates are put in an order by their targets, the rows of the table, and by their own number where these
-// are equal: `count_updates` counts those of each target, in chunks of them, and `place_updates` gives each its
-// place. A block has a range of targets, one for each thread, and looks at all indices of a chunk; what it
-// counts are whole numbers, and so all is in the same order at every run.
-// `add_updates` then walks through that order. The updates of a target are cut into pieces, from the first one
-// on, and each piece is added up by one block, in its order: a target that a large part of all updates names
-// is the work of many, and one with a piece or less has the sum in the order of the updates. `join_pieces`
-// adds up what pieces of longer ones are.
+// The updates are put in an order by their targets, the rows of the table, and by their own number where
+// these are equal: `count_updates` counts those of each target, in chunks of them, and `place_updates` gives
+// each its place. A block has a range of targets, one for each thread, and looks at all indices of a chunk;
+// what it counts are whole numbers, and so all is in the same order at every run. `add_updates` then walks
+// through that order. The updates of a target are cut into pieces, from the first one on, and each piece is
+// added up by one block, in its order: a target that a large part of all updates names is the work of many,
+// and one with a piece or less has the sum in the order of the updates. `join_pieces` adds up what pieces of
+// longer ones are.
 //
-// P: Element, Index, rows (updates), extent (rows of the table), inner (columns), chunk (updates of a block that
-// counts), chunks.
+// P: Element, Index, rows (updates), extent (rows of the table), inner (columns), chunk (updates of a block
+// that counts), chunks.
 #pragma once
 
 #include "block_sizes.h"
@@ -64,7 +64,7 @@ __device__ void count_updates(const ScatterAddPointers<P>& pointers) {
     const typename P::Index index = pointers.indices[row];
     const int64 place = place_in_range<P>(index, first);
     if (place >= 0 && place < kScatterThreads) atomicAdd(&counts[place], 1);
-    lower += index >= 0 && place < 0 && static_cast<int64>(index) < first;
+    lower += index >= 0 && index < first ? 1 : 0;
   }
   if (lower > 0) atomicAdd(&all_lower, lower);
   __syncthreads();
@@ -94,10 +94,10 @@ __device__ inline int sum_of_threads_before(int value) {
 
 // Which of the indices of a tile are in the range from `first` on, in their order, as places in the tile.
 // Returns how many. Threads have neighbors, so that an order of threads is one of places.
-template <typename P, int kEach>
+template <typename P>
 __device__ int find_updates(const typename P::Index* indices, int64 tile, int64 end, int64 first,
-                            int (&found)[kScatterThreads * kEach]) {
-  constexpr int kWarps = kScatterThreads / 32;
+                            int (&found)[kScatterTile]) {
+  constexpr int kWarps = kScatterThreads / 32, kEach = kScatterTile / kScatterThreads;
   __shared__ int counts[kWarps];
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const uint32 lanes_before = (1u << thread % 32) - 1;
@@ -131,8 +131,7 @@ __device__ int find_updates(const typename P::Index* indices, int64 tile, int64 
 template <typename P>
 __device__ void place_updates(const ScatterAddPointers<P>& pointers) {
   constexpr int64 ranges = ScatterBlock<P>::ranges;
-  constexpr int kEach = 4, kTile = kScatterThreads * kEach;
-  __shared__ int found[kTile];
+  __shared__ int found[kScatterTile];
   __shared__ int next[kScatterThreads];  // the place of the next update of each target
   __shared__ int all_lower;
   const int thread = static_cast<int>(threadIdx.x);
@@ -159,8 +158,8 @@ __device__ void place_updates(const ScatterAddPointers<P>& pointers) {
     if (first + thread == P::extent - 1) pointers.begins[P::extent] = begin + all;
   }
   const uint32 lanes_before = (1u << thread % 32) - 1;
-  for (int64 tile = chunk * P::chunk; tile < end; tile += kTile) {
-    const int count = find_updates<P, kEach>(pointers.indices, tile, end, first, found);
+  for (int64 tile = chunk * P::chunk; tile < end; tile += kScatterTile) {
+    const int count = find_updates<P>(pointers.indices, tile, end, first, found);
     // A range has few of the updates, in general, and a warp gives equal ones their order at once.
     for (int n = thread; thread < 32 && n - thread < count; n += 32) {
       const int64 row = n < count ? tile + found[n] : tile;
@@ -218,9 +217,8 @@ __device__ void add_window(const ScatterAddPointers<P>& pointers, int64 window, 
   for (int begin = first; begin < stop; begin += kAhead) {
     T ahead[kAhead];
 #pragma unroll
-    for (int n = 0; n < kAhead; ++n) {
-      if (begin + n < stop) ahead[n] = pointers.updates[rows[begin + n] * P::inner + column];
-    }
+    for (int n = 0; n < kAhead; ++n)  // without a branch, so that all are under way at once
+      ahead[n] = pointers.updates[rows[begin + n < stop ? begin + n : stop - 1] * P::inner + column];
 #pragma unroll
     for (int n = 0; n < kAhead; ++n) {
       if (begin + n >= stop) break;
@@ -243,7 +241,8 @@ __device__ void clear_targets(const ScatterAddPointers<P>& pointers, int64 first
   using T = typename P::Element;
   __shared__ int begins[kScatterPiece + 1];
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread <= kScatterPiece && first + thread <= P::extent) begins[thread] = pointers.begins[first + thread];
+  if (thread <= kScatterPiece && first + thread <= P::extent)
+    begins[thread] = pointers.begins[first + thread];
   __syncthreads();
   for (int n = 0; n < kScatterPiece && first + n < P::extent; ++n) {
     if (begins[n] != begins[n + 1]) continue;

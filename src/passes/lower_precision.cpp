@@ -51,14 +51,15 @@ class PrecisionLowering {
     return false;
   }
 
-  // Scalars, what repeats one, such as the gradient of what nobody reads, vectors such as biases, and what the
-  // node broadcasts, such as the gradient of a mean.
+  // Scalars, what repeats one, such as the gradient of what nobody reads, vectors such as biases, and what
+  // the node broadcasts, such as the gradient of a mean.
   static bool is_small(const Node& node, const Value* value) {
     const Node* producer = value->producer();
     const bool repeats = producer != nullptr && producer->operator_name() == "broadcast_to" &&
                          producer->input(0)->shape().empty();
-    return repeats || value->shape().size() <= 1 || (node.schema().operator_class == OperatorClass::elementwise &&
-                                          value->shape() != node.output()->shape());
+    return repeats || value->shape().size() <= 1 ||
+           (node.schema().operator_class == OperatorClass::elementwise &&
+            value->shape() != node.output()->shape());
   }
 
   // A weight that some product reads in 16 bit does not count by itself: its update stays wide.
@@ -104,9 +105,9 @@ class PrecisionLowering {
            !is_given(node.input(0)) && feeds_product(node.output());
   }
 
-  // What a norm made in 16 bits has a gradient in 16 bits, whatever that is summed from: rows that a loss picked
-  // are added up in fp32, and else the gradients of all residual sums before them would stay there. It has the
-  // norm's statistics.
+  // What a norm made in 16 bits has a gradient in 16 bits, whatever that is summed from: rows that a loss
+  // picked are added up in fp32, and else the gradients of all residual sums before them would stay there. It
+  // has the norm's statistics.
   bool is_gradient_of_low_norm(const Node& node) const {
     const auto is_low_norm = [&](const Node* producer) {
       return producer != nullptr && producer->schema().operator_class == OperatorClass::normalization &&

@@ -207,8 +207,8 @@ TEST(LowerPrecision, GradientsOfNormsFollow) {
   }
 }
 
-// A loss that picks rows has gradients that are sums in fp32. The gradient of the norm before it is in 16 bits in
-// any case, and so are the residual sums before that.
+// A loss that picks rows has gradients that are sums in fp32. The gradient of the norm before it is in 16
+// bits in any case, and so are the residual sums before that.
 TEST(LowerPrecision, GradientsOfResidualSumsOfAnEncoderAreInSixteenBits) {
   const std::unique_ptr<Graph> graph = parse_graph(
       R"(graph g(input %x: fp32[3, 4], input %rows: int32[2], input %dpicked: fp32[2, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {
@@ -256,9 +256,8 @@ TEST(LowerPrecision, GradientsOfWideNormsStayWide) {
 // Rows of a table of parameters keep their digits, though products read the table in 16 bits; rows of what a
 // product made are as it is. The greatest of 16-bit numbers is where that of their fp32 forms is.
 TEST(LowerPrecision, PicksFromSixteenBitsAndFromWideTables) {
-  expect_rewrite(
-      "lower_precision",
-      R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
+  expect_rewrite("lower_precision",
+                 R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
   %x = gather(%table, %rows) {axis = 0}
   %logits = matmul(%x, %table) {transpose_b = true}
   %likeliest = argmax(%logits)
@@ -267,7 +266,7 @@ TEST(LowerPrecision, PicksFromSixteenBitsAndFromWideTables) {
   output likeliest = %likeliest
   output picked = %picked
 })",
-      R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
+                 R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
   %x = gather(%table, %rows) {axis = 0}
   %cast = cast(%x) {type = bf16}
   %cast_1 = cast(%table) {type = bf16}
@@ -280,7 +279,7 @@ TEST(LowerPrecision, PicksFromSixteenBitsAndFromWideTables) {
   output likeliest = %likeliest_1
   output picked = %cast_3
 })",
-      kTolerance, in(Precision::bf16));
+                 kTolerance, in(Precision::bf16));
 }
 
 // Of a part that nobody reads the gradient is zeros, which have no digits to lose.
