@@ -5,10 +5,14 @@ namespace tessera {
 
 constexpr int kRowThreads = 128;             // rows.cuh
 constexpr int kWeightGradientThreads = 128;  // convolution.cuh
-constexpr int kScatterThreads = 256;         // scatter.cuh
+constexpr int kScatterThreads = 256;         // scatter.cuh: targets of a block
 constexpr int kGroupThreads = 256;           // grouped.cuh
 constexpr int kSplitThreads = 256;           // split_convolution.cuh
 constexpr int kPointwiseThreads = 256;       // pointwise_convolution.cuh, and the gradients of such
+
+// scatter.cuh: updates that a block looks at together, and those of one target that it adds up.
+constexpr int kScatterTile = 1024;
+constexpr int kScatterPiece = 64;
 
 // reduce.cuh, where it adds up what blocks left: so many threads work together on so many results, or each on
 // its own.

@@ -25,7 +25,8 @@ class PrecisionLowering {
       const LowPrecision wanted = node->schema().low_precision();
       const bool lowers =
           wanted == LowPrecision::narrow ||
-          (wanted == LowPrecision::follows && (all_low(*node) || normalizes_for_products(*node)));
+          (wanted == LowPrecision::follows &&
+           (all_low(*node) || normalizes_for_products(*node) || is_gradient_of_low_norm(*node)));
       if (lowers && has_fp32_data(*node)) {
         lower(*node);
         changed = true;
@@ -50,10 +51,15 @@ class PrecisionLowering {
     return false;
   }
 
-  // Scalars, vectors such as biases, and what the node broadcasts, such as the gradient of a mean.
+  // Scalars, what repeats one, such as the gradient of what nobody reads, vectors such as biases, and what
+  // the node broadcasts, such as the gradient of a mean.
   static bool is_small(const Node& node, const Value* value) {
-    return value->shape().size() <= 1 || (node.schema().operator_class == OperatorClass::elementwise &&
-                                          value->shape() != node.output()->shape());
+    const Node* producer = value->producer();
+    const bool repeats = producer != nullptr && producer->operator_name() == "broadcast_to" &&
+                         producer->input(0)->shape().empty();
+    return repeats || value->shape().size() <= 1 ||
+           (node.schema().operator_class == OperatorClass::elementwise &&
+            value->shape() != node.output()->shape());
   }
 
   // A weight that some product reads in 16 bit does not count by itself: its update stays wide.
@@ -97,6 +103,19 @@ class PrecisionLowering {
   static bool normalizes_for_products(const Node& node) {
     return node.schema().operator_class == OperatorClass::normalization && data_of(node) == 1 &&
            !is_given(node.input(0)) && feeds_product(node.output());
+  }
+
+  // What a norm made in 16 bits has a gradient in 16 bits, whatever that is summed from: rows that a loss
+  // picked are added up in fp32, and else the gradients of all residual sums before them would stay there. It
+  // has the norm's statistics.
+  bool is_gradient_of_low_norm(const Node& node) const {
+    const auto is_low_norm = [&](const Node* producer) {
+      return producer != nullptr && producer->schema().operator_class == OperatorClass::normalization &&
+             producer->output()->data_type() == type_;
+    };
+    return node.schema().operator_class == OperatorClass::normalization && data_of(node) == 2 &&
+           std::any_of(node.inputs().begin(), node.inputs().end(),
+                       [&](const Value* value) { return is_low_norm(value->producer()); });
   }
 
   // Before a view, where what computes the value rounds it itself.

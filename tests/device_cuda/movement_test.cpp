@@ -1,11 +1,7 @@
-// Moves by whole accesses, and rows that are added to a table's.
-#include <algorithm>
-#include <map>
-
+// Moves by whole accesses.
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
-#include "support/operator_tolerance.h"
 
 namespace tessera::testing {
 namespace {
@@ -79,67 +75,6 @@ TEST_P(CudaMoves, CudaTakeWholeAccesses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaMoves, ::testing::ValuesIn(move_cases()),
-                         [](const auto& test) { return test.param.name; });
-
-struct ScatterCase {
-  std::string name;
-  int64_t updates, extent, inner;
-  std::string type = "fp16";
-};
-
-// A table with a row for each few updates, and rows that none names; few rows, of which several blocks add up
-// parts; updates beyond a tile of indices; more columns than threads; types that are summed in their own.
-std::vector<ScatterCase> scatter_cases() {
-  return {
-      {"Words", 3000, 900, 40},       {"TwoRows", 5000, 2, 300},     {"TwoRowsBfloat16", 700, 2, 520, "bf16"},
-      {"OneUpdate", 1, 7, 5, "fp32"}, {"NoUpdate", 0, 7, 5, "fp32"}, {"WholeNumbers", 2500, 3, 9, "int64"},
-      {"Fp64", 1500, 4, 8, "fp64"}};
-}
-
-class CudaScatterAdd : public ::testing::TestWithParam<ScatterCase> {
- protected:
-  std::unique_ptr<Graph> make() const {
-    const ScatterCase& own = GetParam();
-    return parse_graph(
-        fmt::format("graph g(input %i: int32[{0}], input %u: {3}[{0}, {2}]) {{\n  %y: {3}[{1}, {2}] = "
-                    "scatter_add(%i, %u) "
-                    "{{extent = [{1}]}}\n  output y = %y\n}}",
-                    own.updates, own.extent, own.inner, own.type));
-  }
-};
-
-TEST_P(CudaScatterAdd, CudaEveryKernel) {
-  TESSERA_NEEDS_GPU();
-  const std::unique_ptr<Graph> graph = make();
-  const Node& node = *graph->nodes().front();
-  std::vector<Tensor> inputs = random_inputs(node, -2, 2);
-  // The last row gets nothing.
-  inputs[0] = random_tensor(DataType::int32, inputs[0].shape(), 0,
-                            static_cast<double>(std::max<int64_t>(GetParam().extent - 2, 1)), 5);
-  std::map<int64_t, int64_t> terms;
-  for (const int32_t row : inputs[0].data<int32_t>()) ++terms[row];
-  int64_t most = 1;
-  for (const auto& [row, count] : terms) most = std::max(most, count);
-  const Tolerance tolerance =
-      tolerance_for(OperatorClass::reduction, node.output()->data_type(), {.terms = most, .magnitude = 2});
-  expect_every_kernel(node, inputs, {tolerance}, {false, false}, gpu_or_null());
-}
-
-TEST_P(CudaScatterAdd, CudaCompile) {
-  EXPECT_GT(compile_candidates(*make()->nodes().front()), 0U);
-}
-
-// The result is written by one launch where the table has rows enough, and else added up from parts.
-TEST_P(CudaScatterAdd, CudaAddsUpPartsOfFewRows) {
-  const std::unique_ptr<Graph> graph = make();
-  const Node& node = *graph->nodes().front();
-  cuda::Context card("h100");
-  const KernelRequest request{.node = node, .frozen_inputs = {false, false}};
-  const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node, card).front().create(request);
-  EXPECT_EQ(kernel->workspace_bytes() > 0, GetParam().name.starts_with("TwoRows"));
-}
-
-INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaScatterAdd, ::testing::ValuesIn(scatter_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -207,6 +207,95 @@ TEST(LowerPrecision, GradientsOfNormsFollow) {
   }
 }
 
+// A loss that picks rows has gradients that are sums in fp32. The gradient of the norm before it is in 16
+// bits in any case, and so are the residual sums before that.
+TEST(LowerPrecision, GradientsOfResidualSumsOfAnEncoderAreInSixteenBits) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %x: fp32[3, 4], input %rows: int32[2], input %dpicked: fp32[2, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {
+  %h = matmul(%x, %w)
+  %n, %mean, %inverse = layer_norm(%h, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %branch = matmul(%n, %w)
+  %sum = add(%n, %branch)
+  %m, %mean_1, %inverse_1 = layer_norm(%sum, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %picked = gather(%m, %rows) {axis = 0}
+  %y = matmul(%picked, %w)
+  %dm = scatter_add(%rows, %dpicked) {extent = [3]}
+  %dsum, %dscale_1, %dshift_1 = layer_norm_gradient(%dm, %sum, %scale, %mean_1, %inverse_1) {axes = 1}
+  %dbranch = matmul(%dsum, %w) {transpose_b = true}
+  %dn = add(%dsum, %dbranch)
+  %dh, %dscale, %dshift = layer_norm_gradient(%dn, %h, %scale, %mean, %inverse) {axes = 1}
+  output y = %y
+  output dh = %dh
+  output dscale = %dscale
+})");
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::bf16)));
+  verify(*graph);
+  EXPECT_EQ(graph->find("picked_1")->data_type(), DataType::bf16);
+  EXPECT_EQ(graph->find("dm")->data_type(), DataType::fp32);
+  EXPECT_EQ(graph->find("dsum_1")->data_type(), DataType::bf16);
+  EXPECT_EQ(graph->find("dn_1")->data_type(), DataType::bf16);
+  EXPECT_EQ(graph->find("dh_1")->data_type(), DataType::bf16);
+  EXPECT_EQ(graph->find("dh_1")->producer()->output(1)->data_type(), DataType::fp32);
+}
+
+// As their results do.
+TEST(LowerPrecision, GradientsOfWideNormsStayWide) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %x: fp32[3, 4], input %dy: fp32[3, 4], parameter %scale: fp32[4], parameter %shift: fp32[4], parameter %w: fp32[4, 4]) {
+  %n, %mean, %inverse = layer_norm(%x, %scale, %shift) {axes = 1, epsilon = 0.01}
+  %h = matmul(%n, %w)
+  %dx, %dscale, %dshift = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse) {axes = 1}
+  output h = %h
+  output dx = %dx
+})");
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::fp16)));
+  EXPECT_EQ(graph->find("n")->data_type(), DataType::fp32);
+  EXPECT_EQ(graph->find("dx")->producer()->input(0), graph->find_input("dy"));
+}
+
+// Rows of a table of parameters keep their digits, though products read the table in 16 bits; rows of what a
+// product made are as it is. The greatest of 16-bit numbers is where that of their fp32 forms is.
+TEST(LowerPrecision, PicksFromSixteenBitsAndFromWideTables) {
+  expect_rewrite("lower_precision",
+                 R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
+  %x = gather(%table, %rows) {axis = 0}
+  %logits = matmul(%x, %table) {transpose_b = true}
+  %likeliest = argmax(%logits)
+  %picked = gather(%logits, %rows) {axis = 1}
+  output x = %x
+  output likeliest = %likeliest
+  output picked = %picked
+})",
+                 R"(graph g(parameter %table: fp32[3, 4], input %rows: int32[2]) {
+  %x = gather(%table, %rows) {axis = 0}
+  %cast = cast(%x) {type = bf16}
+  %cast_1 = cast(%table) {type = bf16}
+  %logits_1 = matmul(%cast, %cast_1) {transpose_b = true}
+  %cast_2 = cast(%logits_1) {type = fp32}
+  %likeliest_1 = argmax(%logits_1)
+  %picked_1 = gather(%logits_1, %rows) {axis = 1}
+  %cast_3 = cast(%picked_1) {type = fp32}
+  output x = %x
+  output likeliest = %likeliest_1
+  output picked = %cast_3
+})",
+                 kTolerance, in(Precision::bf16));
+}
+
+// Of a part that nobody reads the gradient is zeros, which have no digits to lose.
+TEST(LowerPrecision, JoinsSixteenBitsWithARepeatedNumber) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %x: fp32[2, 3], parameter %w: fp32[3, 4], input %number: fp32[]) {
+  %h = matmul(%x, %w)
+  %rest = broadcast_to(%number) {shape = [1, 4]}
+  %y = concat(%h, %rest) {axis = 0}
+  output y = %y
+})");
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::bf16)));
+  verify(*graph);
+  EXPECT_EQ(graph->find("y_1")->data_type(), DataType::bf16);
+}
+
 // Where what computes a gradient in fp32 can round it as it writes it.
 TEST(LowerPrecision, RoundsBeforeAView) {
   expect_rewrite("lower_precision",

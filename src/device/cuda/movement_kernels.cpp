@@ -1,4 +1,4 @@
-// Moves between strided views, gathers, scatters and what only writes.
+// Moves between strided views, gathers, rows that are set, and what only writes.
 #include <algorithm>
 #include <cstring>
 
@@ -9,11 +9,9 @@
 #include "tessera/graph/operator.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
-#include "device/cuda/codegen/partial_sums.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
-#include "kernels/block_sizes.h"
 
 namespace tessera::cuda {
 namespace {
@@ -170,49 +168,6 @@ GeneratedProgram gather(const Node& node, const GpuTraits& gpu) {
                                    node.input(1)->type().element_count(), view.inner));
 }
 
-// How many updates a block adds up: all, but where a table of few rows would leave multiprocessors idle, and
-// parts of its sums can be kept in fp32.
-int64_t run_of_updates(DataType type, int64_t rows, int64_t blocks, const GpuTraits& gpu) {
-  const bool summed_in_fp32 = type == DataType::fp16 || type == DataType::bf16 || type == DataType::fp32;
-  constexpr int64_t kLeastRun = 64;
-  const int64_t wanted = 2 * gpu.multiprocessors;
-  if (!summed_in_fp32 || blocks == 0 || blocks >= wanted) return rows;
-  return std::max(quotient_rounded_up(rows, quotient_rounded_up(wanted, blocks)), kLeastRun);
-}
-
-GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
-  const int64_t rows = node.input(0)->type().element_count();
-  const int64_t extent = node.output()->type().static_shape()[0];
-  const int64_t results = node.output()->type().element_count();
-  const int64_t inner = results == 0 ? 1 : results / extent;
-  const DataType type = node.output()->data_type();
-  const int64_t blocks = results == 0 ? 0 : extent * quotient_rounded_up(inner, int64_t{kScatterThreads});
-  const int64_t run = run_of_updates(type, rows, blocks, gpu);
-  const int64_t runs = rows > run ? quotient_rounded_up(rows, run) : 1;
-  PointerList pointers(node);
-  pointers.input("indices", 0);
-  pointers.input("updates", 1);
-  if (runs > 1) {
-    pointers.workspace("y", 0);
-  } else {
-    pointers.output("y", 0);
-  }
-  GeneratedProgram program;
-  program.source = fmt::format(
-      "#include \"scatter.cuh\"\nusing namespace tessera;\nstruct Problem {{\n  using Element = {};\n"
-      "  using Index = {};\n  using Sum = {};\n"
-      "  static constexpr int64 rows = {}, extent = {}, inner = {}, run = {};\n}};\n",
-      device_type(type), device_type(node.input(0)->data_type()), runs > 1 ? "float" : device_type(type),
-      rows, extent, inner, run);
-  add_run(program, pointers, "ScatterAddPointers<Problem>", "scatter_add",
-          blocks_for(blocks * runs * kScatterThreads, kScatterThreads, gpu), 0, kScatterThreads);
-  if (runs > 1) {
-    program.workspace_bytes = floats(runs * results);
-    add_combine(program, node, {{.offset = 0, .results = results, .output = 0}}, runs);
-  }
-  return program;
-}
-
 GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {
   const int64_t count = node.input(0)->type().element_count();
   return simple_program(node, "indexing.cuh",
@@ -310,7 +265,6 @@ const GeneratedRegistration kSplit("split", moves);
 const GeneratedRegistration kSlice("slice", moves);
 const GeneratedRegistration kPad("pad", moves);
 const GeneratedRegistration kGather("gather", gather);
-const GeneratedRegistration kScatterAdd("scatter_add", scatter_add);
 const GeneratedRegistration kCombineRows("combine_rows", combine_rows);
 const GeneratedRegistration kSetRows("set_rows", set_rows);
 const GeneratedRegistration kOneHot("one_hot", one_hot);

@@ -50,9 +50,9 @@ std::vector<Value*> gradient_matmul(const GradientCall& call) {
   Value* dy = call.gradient();
   if (b->type().rank() == 2 && a->type().rank() > 2 && !transpose_a) {
     // One weight for all leading axes (a linear layer): they are rows of one product, and nothing is summed
-    // twice.
+    // twice. What is added to the gradient of a has its shape, and may be a kernel's with the product.
     Value* rows = flattened(dy);
-    Value* da = reshape(matmul(rows, b, {.transpose_b = !transpose_b}), a->shape());
+    Value* da = matmul(dy, b, {.transpose_b = !transpose_b});
     Value* db = transpose_b ? matmul(rows, flattened(a), {.transpose_a = true})
                             : matmul(flattened(a), rows, {.transpose_a = true});
     return {da, db};

@@ -42,7 +42,7 @@ const OperatorRegistration kRegistration({
     .documentation = "Position (int32) of the largest element along `axis`, the first of equals; a NaN "
                      "counts as larger than every number. The gradient is zero.",
     .operator_class = OperatorClass::reduction,
-    .traits = {.any_axis_order = true},
+    .traits = {.low_precision = LowPrecision::follows, .any_axis_order = true},
     .inputs = {{.name = "x", .types = kNumericTypes}},
     .attributes = {{"axis", AttributeKind::integer, -1, "Axis to search; negative from the end."},
                    {"keep_dimensions", AttributeKind::boolean, false, "Keep the axis with extent 1."}},

@@ -176,8 +176,8 @@ std::string PointerList::output(size_t index) {
              {Argument::Kind::output, static_cast<int64_t>(index)});
 }
 
-std::string PointerList::workspace(int64_t offset) {
-  return add("float", fmt::format("parts{}", parts_++), {Argument::Kind::workspace, offset});
+std::string PointerList::workspace(int64_t offset, std::string_view type) {
+  return add(type, fmt::format("parts{}", parts_++), {Argument::Kind::workspace, offset});
 }
 
 void PointerList::input(std::string_view field, std::optional<size_t> index) {
@@ -192,8 +192,8 @@ void PointerList::inputs(std::string_view field, const std::vector<size_t>& indi
   for (size_t i = 0; i < indices.size(); ++i) input(fmt::format("{}[{}]", field, i), indices[i]);
 }
 
-void PointerList::workspace(std::string_view field, int64_t offset) {
-  fields_.emplace_back(field, workspace(offset));
+void PointerList::workspace(std::string_view field, int64_t offset, std::string_view type) {
+  fields_.emplace_back(field, workspace(offset, type));
 }
 
 std::string PointerList::parameters() const {

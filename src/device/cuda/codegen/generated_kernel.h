@@ -33,11 +33,11 @@ class PointerList {
   void output(std::string_view field, std::optional<size_t> index);
   // As an array: field[0], field[1], ...
   void inputs(std::string_view field, const std::vector<size_t>& indices);
-  // Floats from that byte of the workspace on.
-  void workspace(std::string_view field, int64_t offset);
+  // Numbers of that type from that byte of the workspace on.
+  void workspace(std::string_view field, int64_t offset, std::string_view type = "float");
   // As a parameter only; its name.
   std::string output(size_t index);
-  std::string workspace(int64_t offset);
+  std::string workspace(int64_t offset, std::string_view type = "float");
 
   std::string parameters() const;  // "const half* x0, float* y1, float* parts0"
   // "Structure name{};" and an assignment to each field that is there.
