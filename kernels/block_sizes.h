@@ -3,12 +3,15 @@
 
 namespace tessera {
 
-constexpr int kRowThreads = 128;             // rows.cuh
+constexpr int kRowThreads = 128;             // rows.cuh, and the fewest of softmax.cuh
 constexpr int kWeightGradientThreads = 128;  // convolution.cuh
 constexpr int kScatterThreads = 256;         // scatter.cuh
 constexpr int kGroupThreads = 256;           // grouped.cuh
 constexpr int kSplitThreads = 256;           // split_convolution.cuh
 constexpr int kPointwiseThreads = 256;       // pointwise_convolution.cuh, and the gradients of such
+
+// moves.cuh: what a warp moves of a row at a time.
+constexpr int kRowMoveBytes = 2048;
 
 // reduce.cuh, where it adds up what blocks left: so many threads work together on so many results, or each on
 // its own.
