@@ -85,27 +85,4 @@ __device__ void iota(T* y, int64 count, int64 extent, int64 inner) {
       count, [&](int64 element) { y[element] = narrow<T>(static_cast<Lane<T>>(element / inner % extent)); });
 }
 
-template <typename T>
-__device__ void fill(T* y, int64 count, T value) {
-  for_each_element(count, [&](int64 element) { y[element] = value; });
-}
-
-// M, the move, holds index (a type), rank, extents[], from[] and to[] (strides), from_offset and to_offset.
-template <typename T, typename M>
-__device__ void strided_move(const M& m, const T* x, T* y, typename M::index count) {
-  using Index = typename M::index;
-  for_each_element<Index>(count, [&](Index element) {
-    Index from = m.from_offset;
-    Index to = m.to_offset;
-#pragma unroll
-    for (int axis = m.rank - 1; axis >= 0; --axis) {
-      const Index at = element % m.extents[axis];
-      element /= m.extents[axis];
-      from += at * m.from[axis];
-      to += at * m.to[axis];
-    }
-    y[to] = x[from];
-  });
-}
-
 }  // namespace tessera

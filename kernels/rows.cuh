@@ -1,5 +1,4 @@
-// Work along one axis of [outer, extent, inner]: softmax, cross-entropy, argmax, top-k, running sums. One
-// block a row.
+// Work along one axis of [outer, extent, inner]: argmax, top-k, running sums. One block a row.
 #pragma once
 
 #include "block_sizes.h"
@@ -15,93 +14,6 @@ __device__ inline int64 row_start(int64 row, int64 extent, int64 inner) {
 template <typename Operation, typename A>
 __device__ inline A combine_row(A value, A* scratch) {
   return combine_block<Operation, 1, kRowThreads>(value, 0, static_cast<int>(threadIdx.x), scratch);
-}
-
-template <typename T>
-__device__ inline Accumulator<T> row_maximum(const T* x, int64 extent, int64 inner, Accumulator<T>* scratch) {
-  using A = Accumulator<T>;
-  A largest = Extremes<A>::lowest();
-  for (int64 i = threadIdx.x; i < extent; i += kRowThreads)
-    largest = op_maximum(largest, A(widen(x[i * inner])));
-  return combine_row<Maximum>(largest, scratch);
-}
-
-template <typename T>
-__device__ inline Accumulator<T> row_exponentials(const T* x, int64 extent, int64 inner,
-                                                  Accumulator<T> largest, Accumulator<T>* scratch) {
-  using A = Accumulator<T>;
-  A sum = 0;
-  for (int64 i = threadIdx.x; i < extent; i += kRowThreads) sum += op_exp(A(widen(x[i * inner])) - largest);
-  return combine_row<Sum>(sum, scratch);
-}
-
-template <typename T, bool logarithm>
-__device__ void softmax(const T* x, T* y, int64 rows, int64 extent, int64 inner) {
-  using A = Accumulator<T>;
-  __shared__ A scratch[kRowThreads];
-  for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64 start = row_start(row, extent, inner);
-    const A largest = row_maximum(x + start, extent, inner, scratch);
-    const A sum = row_exponentials(x + start, extent, inner, largest, scratch);
-    const A log_sum = op_log(sum);
-    for (int64 i = threadIdx.x; i < extent; i += kRowThreads) {
-      const A own = A(widen(x[start + i * inner])) - largest;
-      y[start + i * inner] = narrow<T>(logarithm ? own - log_sum : op_exp(own) / sum);
-    }
-  }
-}
-
-template <typename T, typename L>
-__device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* loss, int64 rows,
-                              int64 classes, double smoothing, int64 ignored) {
-  using A = Accumulator<T>;
-  __shared__ A scratch[kRowThreads];
-  for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* x = logits + row * classes;
-    const int64 label = labels[row];
-    const A largest = row_maximum(x, classes, 1, scratch);
-    // Of the logits less the largest: beside that, their differences would lose their last digits.
-    const A log_sum = op_log(row_exponentials(x, classes, 1, largest, scratch));
-    const auto loss_of = [&](int64 i) { return log_sum - (A(widen(x[i])) - largest); };
-    A own = 0;
-    for (int64 i = threadIdx.x; i < classes; i += kRowThreads) own += loss_of(i);
-    const A spread = smoothing > 0 ? combine_row<Sum>(own, scratch) / A(classes) : A(0);
-    if (threadIdx.x != 0) continue;
-    if (label == ignored) {
-      loss[row] = 0;
-    } else if (label < 0 || label >= classes) {
-      loss[row] = Extremes<A>::highest() - Extremes<A>::highest();
-    } else {
-      loss[row] = A(1 - smoothing) * loss_of(label) + A(smoothing) * spread;
-    }
-  }
-}
-
-// dx = dy (softmax(x) - target)
-template <typename T, typename L>
-__device__ void cross_entropy_gradient(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
-                                       T* gradient, int64 rows, int64 classes, double smoothing,
-                                       int64 ignored) {
-  using A = Accumulator<T>;
-  __shared__ A scratch[kRowThreads];
-  for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* x = logits + row * classes;
-    const int64 label = labels[row];
-    const A largest = row_maximum(x, classes, 1, scratch);
-    const A sum = row_exponentials(x, classes, 1, largest, scratch);
-    const A dy = loss_gradient[row];
-    const bool legal = label >= 0 && label < classes;
-    for (int64 i = threadIdx.x; i < classes; i += kRowThreads) {
-      const A target = A(smoothing) / A(classes) + (i == label ? A(1 - smoothing) : A(0));
-      A dx = dy * (op_exp(A(widen(x[i])) - largest) / sum - target);
-      if (label == ignored) {
-        dx = 0;
-      } else if (!legal) {
-        dx = Extremes<A>::highest() - Extremes<A>::highest();
-      }
-      gradient[row * classes + i] = narrow<T>(dx);
-    }
-  }
 }
 
 // A candidate of a search: larger first, then the smaller index; NaN is larger than every number.

@@ -84,10 +84,10 @@ TEST(CudaEncoderPlan, MovesFewerBytesInSixteenBits) {
   const Totals fp32 = totals_of(*planned_unfused(Precision::fp32));
   const Totals fp16 = totals_of(*planned_unfused(Precision::fp16));
   EXPECT_EQ(fp32.kernels, 593U);
-  EXPECT_EQ(fp16.kernels, 418U);
+  EXPECT_EQ(fp16.kernels, 424U);
   constexpr double kRounding = 0.05e9;
   EXPECT_NEAR(fp32.bytes, 32.92e9, kRounding);
-  EXPECT_NEAR(fp16.bytes, 16.62e9, kRounding);
+  EXPECT_NEAR(fp16.bytes, 17.9e9, kRounding);
 }
 
 // After the first, which normalizes embeddings, each norm has a sum before it.

@@ -10,10 +10,11 @@ struct MoveCase {
   std::string name;
   std::string graph;
   std::string access;  // of the move that begins with the first of them
+  std::string function = "strided_move";
 };
 
 // Of the last axis whole accesses, as wide as extents and places allow; rows of an odd length; an axis that
-// is not the last one any more.
+// is not the last one any more; long rows that begin anywhere, which warps walk along.
 std::vector<MoveCase> move_cases() {
   return {
       {"Heads",
@@ -49,6 +50,39 @@ std::vector<MoveCase> move_cases() {
        "input %a: fp16[4, 8], input %b: fp16[4, 24]) {\n  %y: fp16[4, 32] = concat(%a, %b) {axis = 1}\n"
        "  output y = %y\n}",
        "const uint4* x"},
+      {"CutRows",
+       "input %x: bf16[5, 304]) {\n  %y = slice(%x) {starts = [0, 0], limits = [5, 301], strides = [1, 1]}\n"
+       "  output y = %y\n}",
+       "const uint16* x", "move_rows"},
+      {"CutRowsOfSeveralParts",
+       "input %x: fp16[2, 3, 3011]) {\n  %y = slice(%x) {starts = [0, 1, 5], limits = [2, 3, 2998], strides "
+       "= "
+       "[1, 1, 1]}\n  output y = %y\n}",
+       "const uint16* x", "move_rows"},
+      {"PaddedRows",
+       "input %x: bf16[7, 1025]) {\n  %y = pad(%x) {low = [0, 0], high = [0, 7], interior = [0, 0]}\n"
+       "  output y = %y\n}",
+       "const uint16* x", "move_rows"},
+      {"RowsPaddedAllAround",
+       "input %x: fp32[3, 4, 515]) {\n  %y = pad(%x) {low = [1, -1, 2], high = [0, 2, -1], interior = [0, 0, "
+       "0], value = 2.5}\n  output y = %y\n}",
+       "const uint32* x", "move_rows"},
+      {"RowsOfBytes",
+       "input %x: uint8[9, 1300]) {\n  %y = slice(%x) {starts = [0, 1], limits = [9, 1296], strides = [1, "
+       "1]}\n  output y = %y\n}",
+       "const uint8* x", "move_rows"},
+      {"RowsOfFp64",
+       "input %x: fp64[3, 131]) {\n  %y = slice(%x) {starts = [0, 1], limits = [3, 130], strides = [1, 1]}\n"
+       "  output y = %y\n}",
+       "const uint64* x", "move_rows"},
+      {"PaddedBetween",
+       "input %x: bf16[3, 300]) {\n  %y = pad(%x) {low = [1, 0], high = [0, 3], interior = [0, 1], value = "
+       "-1.0}\n  output y = %y\n}",
+       "const uint16* x"},
+      {"PaddedWithoutAnyOfIt",
+       "input %x: fp16[3, 4]) {\n  %y = pad(%x) {low = [0, -4], high = [0, 6], interior = [0, 0], value = "
+       "1.0}\n  output y = %y\n}",
+       "const uint32* x"},
   };
 }
 
@@ -72,6 +106,7 @@ TEST_P(CudaMoves, CudaTakeWholeAccesses) {
   const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node, card).front().create(request);
   const std::string source = card.modules().sources().front();
   EXPECT_NE(source.find(GetParam().access), std::string::npos) << source;
+  EXPECT_NE(source.find(GetParam().function + "(m, x, y"), std::string::npos) << source;
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaMoves, ::testing::ValuesIn(move_cases()),

@@ -92,6 +92,39 @@ std::vector<StridedMove> strided_moves(const Node& node) {
   return part_moves(node.input(0), parts, node.attributes().integer("axis"), true);
 }
 
+std::vector<StridedMove> padding_moves(const Node& node) {
+  const Shape target = node.output()->type().static_shape();
+  const std::vector<int64_t> strides = row_major_strides(target);
+  const StridedMove inside = pad(node);
+  Shape first(target.size(), 0);
+  Shape extents = target;
+  std::vector<StridedMove> moves;
+  const auto add_box = [&] {
+    if (element_count(extents) == 0) return;
+    StridedMove box{
+        .shape = extents, .from = {0, std::vector<int64_t>(target.size(), 0)}, .to = {0, strides}};
+    for (size_t axis = 0; axis < target.size(); ++axis) box.to.offset += first[axis] * strides[axis];
+    moves.push_back(std::move(box));
+  };
+  if (inside.to.strides != strides || element_count(inside.shape) == 0) {
+    add_box();
+    return moves;
+  }
+  // Before and after what is moved along each axis, and within it along those before.
+  for (size_t axis = 0; axis < target.size(); ++axis) {
+    const int64_t begin = std::max<int64_t>(node.attributes().integers("low")[axis], 0);
+    const int64_t end = begin + inside.shape[axis];
+    extents[axis] = begin;
+    add_box();
+    first[axis] = end;
+    extents[axis] = target[axis] - end;
+    add_box();
+    first[axis] = begin;
+    extents[axis] = inside.shape[axis];
+  }
+  return moves;
+}
+
 AxisView view_along(const Shape& shape, int64_t axis) {
   const auto place = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
   AxisView view;

@@ -1,6 +1,7 @@
 #include "tessera/device/common/subgraph_kernel.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "tessera/base/error.h"
@@ -180,9 +181,10 @@ std::shared_ptr<Graph> graph_of_rule(const Node& node, const GraphRule& rule, co
   }
   for (Value* output : rule(node, inputs))
     graph->add_output(fmt::format("y{}", graph->outputs().size()), output);
+  static const std::set<std::string> wanted{"fuse_patterns", "expand_operators", "fuse_elementwise",
+                                            "remove_dead_code"};
   for (const Pass& pass : pipeline({})) {
-    if (pass.name == "expand_operators" || pass.name == "fuse_elementwise" || pass.name == "remove_dead_code")
-      pass.run(*graph, {.options = {}, .target = target});
+    if (wanted.contains(pass.name)) pass.run(*graph, {.options = {}, .target = target});
   }
   return graph;
 }
@@ -212,12 +214,14 @@ KernelCandidate unfused_candidate(const CandidatesOf& candidates) {
 }
 
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
-                               const PassTarget& target) {
+                               const PassTarget& target,
+                               const std::function<void(const KernelRequest& request)>& check) {
   const auto graph_of = [=](const KernelRequest& request) -> std::shared_ptr<const Graph> {
     return graph_of_rule(request.node, rule, target);
   };
-  KernelCandidate candidate = willing_candidate(name, [=](const KernelRequest& request) {
-    return make_subgraph_kernel(graph_of(request), request, candidates);
+  KernelCandidate candidate = checked_candidate(name, [=](const KernelRequest& request) -> KernelMaker {
+    if (check) check(request);
+    return [=, &request] { return make_subgraph_kernel(graph_of(request), request, candidates); };
   });
   candidate.rounds_between = true;
   candidate.graph = graph_of;

@@ -75,7 +75,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::residual_layer_norm_gradient_pattern(),
       backend::residual_layer_norm_pattern(),
       backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
-      backend::contraction_pattern("matmul", {.takes_activation = is_epilogue_of_cublaslt, .ordered = true})};
+      matmul_pattern()};
 }
 
 bool recomputes_activation(const Node& weight_gradient, const PassOptions& options, const GpuTraits& gpu) {

@@ -1,6 +1,5 @@
-// Moves between strided views, gathers, rows that are set, and what only writes.
+// Gathers, rows that are set, copies and what only writes.
 #include <algorithm>
-#include <cstring>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
@@ -10,6 +9,7 @@
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/moves.h"
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/queue.h"
 
@@ -17,142 +17,6 @@ namespace tessera::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-
-// Movement knows no types, only sizes.
-std::string unit_of_bytes(int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return "uint8";
-    case 2:
-      return "uint16";
-    case 4:
-      return "uint32";
-    case 8:
-      return "uint64";
-    default:
-      return "uint4";
-  }
-}
-
-std::string unit_type(DataType type) {
-  backend::refuse_unless(!is_packed(type) && size_of(type) <= 8, "there is no kernel that moves {}",
-                         to_string(type));
-  return unit_of_bytes(static_cast<int64_t>(size_of(type)));
-}
-
-// Axes of extent 1 gone, neighbors merged where both views walk through them with one stride.
-backend::StridedMove merged(const backend::StridedMove& move) {
-  backend::StridedMove result{{}, {move.from.offset, {}}, {move.to.offset, {}}, move.input, move.output};
-  for (size_t axis = 0; axis < move.shape.size(); ++axis) {
-    const int64_t extent = move.shape[axis];
-    const int64_t from = move.from.strides[axis];
-    const int64_t to = move.to.strides[axis];
-    if (extent == 1) continue;
-    if (!result.shape.empty() && result.from.strides.back() == from * extent &&
-        result.to.strides.back() == to * extent) {
-      result.shape.back() *= extent;
-      result.from.strides.back() = from;
-      result.to.strides.back() = to;
-    } else {
-      result.shape.push_back(extent);
-      result.from.strides.push_back(from);
-      result.to.strides.push_back(to);
-    }
-  }
-  if (result.shape.empty()) {
-    result.shape = {1};
-    result.from.strides = {1};
-    result.to.strides = {1};
-  }
-  return result;
-}
-
-// The move by whole accesses, of so many elements each, where both views have them side by side; unchanged
-// where not.
-bool widen(backend::StridedMove& move, int64_t elements) {
-  const auto is_whole = [&](const backend::StridedView& view) {
-    return view.strides.back() == 1 && view.offset % elements == 0 &&
-           std::all_of(view.strides.begin(), view.strides.end() - 1,
-                       [&](int64_t stride) { return stride % elements == 0; });
-  };
-  if (move.shape.back() % elements != 0 || !is_whole(move.from) || !is_whole(move.to)) return false;
-  move.shape.back() /= elements;
-  for (backend::StridedView* view : {&move.from, &move.to}) {
-    view->offset /= elements;
-    for (size_t axis = 0; axis + 1 < view->strides.size(); ++axis) view->strides[axis] /= elements;
-  }
-  return true;
-}
-
-// Widened as far as it goes; what the widest access moves, in bytes.
-int64_t widened_bytes(backend::StridedMove& move, DataType type) {
-  constexpr int64_t kWidest = 16;
-  const auto bytes = static_cast<int64_t>(size_of(type));
-  for (int64_t wide = kWidest; wide > bytes; wide /= 2) {
-    if (widen(move, wide / bytes)) return wide;
-  }
-  return bytes;
-}
-
-// Arithmetic of 32 bits, a third of that of 64, for all places that fit.
-std::string index_of(const backend::StridedMove& move) {
-  constexpr int64_t kMost = int64_t{1} << 30;
-  const auto farthest = [&](const backend::StridedView& view) {
-    int64_t place = std::abs(view.offset);
-    for (size_t axis = 0; axis < move.shape.size(); ++axis)
-      place += std::abs(view.strides[axis]) * move.shape[axis];
-    return place;
-  };
-  return std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}) < kMost ? "int"
-                                                                                               : "int64";
-}
-
-std::string move_struct(const backend::StridedMove& move, size_t number) {
-  return fmt::format(
-      "struct Move{} {{\n  using index = {};\n  int rank = {};\n"
-      "  index extents[{}] = {{{}}}, from[{}] = {{{}}}, to[{}] = {{{}}};\n"
-      "  index from_offset = {}, to_offset = {};\n}};\n",
-      number, index_of(move), move.shape.size(), move.shape.size(), fmt::join(move.shape, ", "),
-      move.shape.size(), fmt::join(move.from.strides, ", "), move.shape.size(),
-      fmt::join(move.to.strides, ", "), move.from.offset, move.to.offset);
-}
-
-GeneratedProgram moves(const Node& node, const GpuTraits& gpu) {
-  const std::string type = unit_type(node.input(0)->data_type());
-  GeneratedProgram program;
-  program.source = "#include \"indexing.cuh\"\nusing namespace tessera;\n";
-  if (node.operator_name() == "pad") {
-    const Tensor value = Tensor::scalar(node.input(0)->data_type(), node.attributes().real("value"));
-    uint64_t bits = 0;
-    std::memcpy(&bits, value.raw(), value.bytes());
-    const int64_t count = node.output()->type().element_count();
-    program.source +=
-        entry_text("pad", kThreads, type + "* y",
-                   fmt::format("  fill<{0}>(y, {1}, static_cast<{0}>({2:#x}ULL));\n", type, count, bits));
-    program.launches.push_back({.entry = "pad",
-                                .blocks = blocks_for(count, kThreads, gpu),
-                                .threads = kThreads,
-                                .arguments = {{Argument::Kind::output, 0}}});
-  }
-  size_t number = 0;
-  for (const backend::StridedMove& own : backend::strided_moves(node)) {
-    backend::StridedMove move = merged(own);
-    const std::string access = unit_of_bytes(widened_bytes(move, node.input(0)->data_type()));
-    const int64_t count = element_count(move.shape);
-    program.source += move_struct(move, number);
-    const std::string entry = fmt::format("move{}", number);
-    program.source +=
-        entry_text(entry, kThreads, fmt::format("const {0}* x, {0}* y", access),
-                   fmt::format("  constexpr Move{} m;\n  strided_move(m, x, y, {});\n", number, count));
-    program.launches.push_back({.entry = entry,
-                                .blocks = blocks_for(count, kThreads, gpu),
-                                .threads = kThreads,
-                                .arguments = {{Argument::Kind::input, static_cast<int64_t>(move.input)},
-                                              {Argument::Kind::output, static_cast<int64_t>(move.output)}}});
-    ++number;
-  }
-  return program;
-}
 
 GeneratedProgram over_elements(const Node& node, const GpuTraits& gpu, const std::string& header,
                                const std::string& statement) {
@@ -259,11 +123,6 @@ std::vector<KernelCandidate> copy_candidates(const Node&, Context& context) {
   })};
 }
 
-const GeneratedRegistration kTranspose("transpose", moves);
-const GeneratedRegistration kConcat("concat", moves);
-const GeneratedRegistration kSplit("split", moves);
-const GeneratedRegistration kSlice("slice", moves);
-const GeneratedRegistration kPad("pad", moves);
 const GeneratedRegistration kGather("gather", gather);
 const GeneratedRegistration kCombineRows("combine_rows", combine_rows);
 const GeneratedRegistration kSetRows("set_rows", set_rows);

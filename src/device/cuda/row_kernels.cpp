@@ -1,4 +1,4 @@
-// softmax, cross-entropy, argmax, top-k and running sums: one block a row.
+// argmax, top-k and running sums: one block a row.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,24 +21,6 @@ std::string type_of(const Node& node, size_t input) {
 
 GeneratedProgram over_rows(const Node& node, int64_t rows, const std::string& statement) {
   return simple_program(node, "rows.cuh", statement, std::min(rows, kMostBlocks), kRowThreads);
-}
-
-GeneratedProgram softmax(const Node& node, bool logarithm) {
-  const auto view =
-      backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
-  return over_rows(node, view.extent == 0 ? 0 : view.outer * view.inner,
-                   fmt::format("softmax<{}, {}>(x0, y0, {}, {}, {});", type_of(node, 0), logarithm,
-                               view.outer * view.inner, view.extent, view.inner));
-}
-
-GeneratedProgram cross_entropy(const Node& node, const std::string& function) {
-  const Shape shape = node.input(0)->type().static_shape();
-  const std::string extra = node.inputs().size() > 2 ? "x2, " : "";
-  return over_rows(
-      node, shape[0],
-      fmt::format("{}<{}, {}>(x0, x1, {}y0, {}, {}, {:a}, {});", function, type_of(node, 0), type_of(node, 1),
-                  extra, shape[0], shape[1], node.attributes().real("smoothing"),
-                  node.attributes().integer("ignored_label")));
 }
 
 GeneratedProgram argmax(const Node& node, const GpuTraits&) {
@@ -71,18 +53,6 @@ GeneratedProgram cumulative_sum(const Node& node, const GpuTraits&) {
                                view.inner));
 }
 
-const GeneratedRegistration kSoftmax("softmax",
-                                     [](const Node& node, const GpuTraits&) { return softmax(node, false); });
-const GeneratedRegistration kLogSoftmax("log_softmax", [](const Node& node, const GpuTraits&) {
-  return softmax(node, true);
-});
-const GeneratedRegistration kCrossEntropy("cross_entropy", [](const Node& node, const GpuTraits&) {
-  return cross_entropy(node, "cross_entropy");
-});
-const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient",
-                                                  [](const Node& node, const GpuTraits&) {
-                                                    return cross_entropy(node, "cross_entropy_gradient");
-                                                  });
 const GeneratedRegistration kArgmax("argmax", argmax);
 const GeneratedRegistration kTopK("top_k", top_k);
 const GeneratedRegistration kCumulativeSum("cumulative_sum", cumulative_sum);

@@ -25,6 +25,10 @@ struct StridedMove {
 // What the node copies. Of pad these are the elements of x; the rest of the result is the padding value.
 std::vector<StridedMove> strided_moves(const Node& node);
 
+// Where the value of a pad goes, as moves of that one element. With interior padding that is all of the
+// result.
+std::vector<StridedMove> padding_moves(const Node& node);
+
 // A tensor as [outer, extent, inner] around one axis, which may count from the end.
 struct AxisView {
   int64_t outer = 1;

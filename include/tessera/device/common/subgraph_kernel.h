@@ -23,8 +23,10 @@ std::unique_ptr<Kernel> make_subgraph_kernel(std::shared_ptr<const Graph> graph,
 // "unfused": the body of a fused node. Refuses other nodes.
 KernelCandidate unfused_candidate(const CandidatesOf& candidates);
 
-// NAME: the graph that the rule makes, with its elementwise work fused into clusters as `target` says.
+// NAME: the graph that the rule makes, with its work fused as `target` says. `check` refuses (refusal.h) the
+// nodes that the rule is not for; unset: it is for all.
 KernelCandidate rule_candidate(const std::string& name, const GraphRule& rule, const CandidatesOf& candidates,
-                               const PassTarget& target = {});
+                               const PassTarget& target = {},
+                               const std::function<void(const KernelRequest& request)>& check = {});
 
 }  // namespace tessera::backend

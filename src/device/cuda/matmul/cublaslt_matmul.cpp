@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt; plain loops for what it refuses.
+// Matrix products by cuBLASLt, also over padded operands; plain loops for what it refuses.
 #include <memory>
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/matmul/lt_product.h"
+#include "device/cuda/matmul/padded_matmul.h"
 
 namespace tessera::cuda {
 namespace {
@@ -68,6 +69,8 @@ std::vector<KernelCandidate> fused(const Node& node, Context& context) {
     // Some algorithms, the first among them, store the product in its type before the epilogue takes it up.
     candidates.back().rounds_between = node.body() != nullptr;
   }
+  KernelCandidate padded = padded_candidate(node, context);
+  candidates.insert(padded.only_tuned ? candidates.end() : candidates.begin(), std::move(padded));
   return candidates;
 }
 

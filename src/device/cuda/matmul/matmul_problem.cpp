@@ -29,6 +29,13 @@ int64_t batch_stride(const Shape& own, const Shape& result) {
 // As lt_product.cpp has them.
 const std::initializer_list<std::string_view> kEpilogueActivations = {"relu", "gelu"};
 
+bool is_epilogue_of_cublaslt(const Node& activation) {
+  const auto* known = std::ranges::find(kEpilogueActivations, activation.operator_name());
+  const Attributes& attributes = activation.attributes();
+  const bool exact = attributes.contains("approximate") && !attributes.boolean("approximate");
+  return known != kEpilogueActivations.end() && !exact;
+}
+
 void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedChain& chain) {
   const backend::Epilogue epilogue = backend::read_epilogue(node, chain, kEpilogueActivations);
   problem.bias = epilogue.bias;
@@ -44,11 +51,9 @@ void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedCha
 
 }  // namespace
 
-bool is_epilogue_of_cublaslt(const Node& activation) {
-  const auto* known = std::ranges::find(kEpilogueActivations, activation.operator_name());
-  const Attributes& attributes = activation.attributes();
-  const bool exact = attributes.contains("approximate") && !attributes.boolean("approximate");
-  return known != kEpilogueActivations.end() && !exact;
+FusionPattern matmul_pattern() {
+  return backend::contraction_pattern("matmul",
+                                      {.takes_activation = is_epilogue_of_cublaslt, .ordered = true});
 }
 
 std::string MatmulProblem::key() const {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "tessera/passes/fusion_pattern.h"
+
 #include "device/cuda/codegen/generated_kernel.h"
 
 namespace tessera::cuda {
@@ -35,8 +37,8 @@ struct MatmulProblem {
 // Throws Error(unsupported) for what cuBLASLt cannot describe.
 MatmulProblem make_matmul_problem(const KernelRequest& request);
 
-// Whether its epilogues have the activation.
-bool is_epilogue_of_cublaslt(const Node& activation);
+// A product with what its epilogues take.
+FusionPattern matmul_pattern();
 
 // One thread for each element of the result.
 GeneratedProgram plain_matmul(const Node& node, const GpuTraits& gpu);
