@@ -153,15 +153,31 @@ class CudnnAttention : public Kernel {
   std::shared_ptr<CudnnPlan> plan_;  // null where the GPU is not there
 };
 
-std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
-  const auto plan = [&context](const KernelRequest& request) -> KernelMaker {
+KernelCandidate candidate(const std::string& name, Context& context, int64_t choice) {
+  const auto plan = [&context, choice](const KernelRequest& request) -> KernelMaker {
     const PlacedProblem found = read(request, context.traits());
-    return [found, plan = plan_of(context, found.problem.plan_problem(), 0)] {
-      return std::make_unique<CudnnAttention>(found, plan);
+    // Every choice asks for the first plan: it knows how many there are.
+    const std::shared_ptr<CudnnPlan> first = plan_of(context, found.problem.plan_problem(), 0);
+    refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
+    if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
+    return [&context, choice, found] {
+      return std::make_unique<CudnnAttention>(found,
+                                              plan_of(context, found.problem.plan_problem(), choice));
     };
   };
-  const bool is_gradient = backend::has_role(node, "output_gradient");
-  return {backend::checked_candidate(is_gradient ? "cudnn.attention_gradient" : "cudnn.attention", plan)};
+  KernelCandidate result =
+      backend::checked_candidate(choice == 0 ? name : fmt::format("{}#{}", name, choice), plan);
+  result.only_tuned = choice > 0;
+  return result;
+}
+
+std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
+  constexpr int64_t kPlans = 4;
+  const std::string name =
+      backend::has_role(node, "output_gradient") ? "cudnn.attention_gradient" : "cudnn.attention";
+  std::vector<KernelCandidate> result;
+  for (int64_t choice = 0; choice < kPlans; ++choice) result.push_back(candidate(name, context, choice));
+  return result;
 }
 
 const CudaKernelRegistration kForward({.key = "attention", .candidates = candidates, .tunable = true});
