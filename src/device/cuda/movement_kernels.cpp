@@ -1,6 +1,7 @@
 // Moves between strided views, gathers, rows that are set, and what only writes.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
@@ -84,9 +85,10 @@ bool widen(backend::StridedMove& move, int64_t elements) {
   return true;
 }
 
+constexpr int64_t kWidest = 16;  // bytes of an access
+
 // Widened as far as it goes; what the widest access moves, in bytes.
 int64_t widened_bytes(backend::StridedMove& move, DataType type) {
-  constexpr int64_t kWidest = 16;
   const auto bytes = static_cast<int64_t>(size_of(type));
   for (int64_t wide = kWidest; wide > bytes; wide /= 2) {
     if (widen(move, wide / bytes)) return wide;
@@ -95,16 +97,19 @@ int64_t widened_bytes(backend::StridedMove& move, DataType type) {
 }
 
 // Arithmetic of 32 bits, a third of that of 64, for all places that fit.
-std::string index_of(const backend::StridedMove& move) {
+std::string index_up_to(int64_t farthest) {
   constexpr int64_t kMost = int64_t{1} << 30;
+  return farthest < kMost ? "int" : "int64";
+}
+
+std::string index_of(const backend::StridedMove& move) {
   const auto farthest = [&](const backend::StridedView& view) {
     int64_t place = std::abs(view.offset);
     for (size_t axis = 0; axis < move.shape.size(); ++axis)
       place += std::abs(view.strides[axis]) * move.shape[axis];
     return place;
   };
-  return std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}) < kMost ? "int"
-                                                                                               : "int64";
+  return index_up_to(std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}));
 }
 
 std::string move_struct(const backend::StridedMove& move, size_t number) {
@@ -160,12 +165,31 @@ GeneratedProgram over_elements(const Node& node, const GpuTraits& gpu, const std
                         blocks_for(node.output()->type().element_count(), kThreads, gpu), kThreads);
 }
 
+// By whole accesses, as wide as rows are.
 GeneratedProgram gather(const Node& node, const GpuTraits& gpu) {
+  const DataType type = node.input(0)->data_type();
   const auto view =
       backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
-  return over_elements(node, gpu, "indexing.cuh",
-                       fmt::format("gather(x0, x1, y0, {}, {}, {}, {});", view.outer, view.extent,
-                                   node.input(1)->type().element_count(), view.inner));
+  backend::refuse_unless(!is_packed(type), "there is no kernel that moves {}", to_string(type));
+  const auto bytes = static_cast<int64_t>(size_of(type));
+  const int64_t access = std::gcd(view.inner * bytes, kWidest);
+  const int64_t inner = view.inner * bytes / access;
+  const int64_t rows = node.input(1)->type().element_count();
+  const int64_t count = view.outer * rows * inner;
+  GeneratedProgram program;
+  program.source = "#include \"indexing.cuh\"\nusing namespace tessera;\n";
+  program.source += entry_text("run", kThreads,
+                               fmt::format("const {0}* table, const {1}* indices, {0}* y",
+                                           unit_of_bytes(access), device_type(node.input(1)->data_type())),
+                               fmt::format("  gather<{}>(table, indices, y, {}, {}, {}, {});\n",
+                                           index_up_to(std::max(count, view.outer * view.extent * inner)),
+                                           view.outer, view.extent, rows, inner));
+  program.launches.push_back(
+      {.entry = "run",
+       .blocks = blocks_for(count, kThreads, gpu),
+       .threads = kThreads,
+       .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::output, 0}}});
+  return program;
 }
 
 GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {
