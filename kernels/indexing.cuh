@@ -6,14 +6,15 @@
 namespace tessera {
 
 // y[outer, index, inner] = table[outer, indices[index], inner]; rows outside the table give zeros.
-template <typename T, typename I>
-__device__ void gather(const T* table, const I* indices, T* y, int64 outer, int64 extent, int64 count,
-                       int64 inner) {
-  for_each_element(outer * count * inner, [&](int64 element) {
-    const int64 row = element / inner % count;
-    const int64 index = indices[row];
+template <typename Index, typename T, typename I>
+__device__ void gather(const T* table, const I* indices, T* y, Index outer, Index extent, Index count,
+                       Index inner) {
+  for_each_element<Index>(outer * count * inner, [&](Index element) {
+    const Index row = element / inner;
+    const int64 index = indices[row % count];
     const bool legal = index >= 0 && index < extent;
-    y[element] = legal ? table[(element / inner / count * extent + index) * inner + element % inner] : T{};
+    const Index own = row / count * extent + static_cast<Index>(legal ? index : 0);
+    y[element] = legal ? table[own * inner + element % inner] : T{};
   });
 }
 

@@ -1,6 +1,9 @@
 // The training step of a transformer encoder, planned for a card that is not there.
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "tessera/tasks/bert_pretraining.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/step.h"
 
@@ -46,20 +49,27 @@ Totals totals_of(const Executable& executable, std::string_view operator_name) {
   return totals;
 }
 
-std::unique_ptr<Executable> planned_encoder(Precision precision, const std::set<std::string>& disabled = {}) {
-  const train::StepGraph step = train::build_training_step(
-      tasks::masked_language_model(kEncoder), {.sizes = {{"batch", kBatch}},
-                                               .phase = {.groups = {{.optimizer = optim::adamw()}}},
-                                               .precision = precision});
+std::unique_ptr<Executable> planned(const nn::Task& task, Precision precision,
+                                    const std::set<std::string>& disabled = {}) {
+  const train::StepGraph step =
+      train::build_training_step(task, {.sizes = {{"batch", kBatch}},
+                                        .phase = {.groups = {{.optimizer = optim::adamw()}}},
+                                        .precision = precision});
   CompileOptions options;
   options.passes.precision = precision;
   options.pipeline.disabled = disabled;
   return compile(*step.graph, Device::open("cuda:plan-h100"), options);
 }
 
+std::unique_ptr<Executable> planned_encoder(Precision precision, const std::set<std::string>& disabled = {}) {
+  return planned(tasks::masked_language_model(kEncoder), precision, disabled);
+}
+
+const std::set<std::string> kResidualNorms = {"fuse_patterns/residual_layer_norm",
+                                              "fuse_patterns/residual_layer_norm_gradient"};
+
 std::unique_ptr<Executable> planned_unfused(Precision precision) {
-  return planned_encoder(precision,
-                         {"fuse_patterns/residual_layer_norm", "fuse_patterns/residual_layer_norm_gradient"});
+  return planned_encoder(precision, kResidualNorms);
 }
 
 // Statistics, scale and shift beside them are fp32.
@@ -77,6 +87,30 @@ TEST(CudaEncoderPlan, NormsAndLossesReadSixteenBits) {
   const auto words = static_cast<double>(kEncoder.vocabulary + 1);
   EXPECT_EQ(totals_of(*executable, "cross_entropy").bytes, rows * (words * 2 + 4 + 4));
   EXPECT_EQ(totals_of(*executable, "cross_entropy_gradient").bytes, rows * (2 * words * 2 + 4 + 4));
+}
+
+// Where norms come after the sums, the gradient of what the loss picks is all that reaches them, and is a sum
+// in fp32. The sums of residuals' gradients are a product's epilogue: of the projections that attention
+// reads, and of the wide half of each layer.
+TEST(CudaEncoderPlan, GradientsOfNormsAfterSumsAreInSixteenBits) {
+  const tasks::BertPretrainingOptions options{
+      .network = {.width = 256, .layers = 3, .heads = 4, .inner = 1024, .positions = 64}, .tokens = 64};
+  const auto executable = planned(tasks::bert_pretraining(options), Precision::bf16, kResidualNorms);
+  const auto width = static_cast<double>(options.network.width);
+  const auto bytes_of = [&](double rows) { return 3 * rows * width * 2 + 3 * width * 4 + 2 * rows * 4; };
+  // And the norms of the embeddings and of the words that fill gaps.
+  const Totals norms = totals_of(*executable, "layer_norm_gradient");
+  const auto of_tokens = static_cast<double>(2 * options.network.layers + 1);
+  EXPECT_EQ(static_cast<double>(norms.kernels), of_tokens + 1);
+  EXPECT_EQ(norms.bytes, of_tokens * bytes_of(static_cast<double>(kBatch * options.tokens)) +
+                             bytes_of(static_cast<double>(kBatch * options.places())));
+  const auto& nodes = executable->nodes();
+  EXPECT_EQ(std::ranges::count_if(nodes,
+                                  [](const NodeReport& node) {
+                                    return node.operator_name == "fused:matmul" &&
+                                           node.name.find(".gradient/add") != std::string::npos;
+                                  }),
+            2 * options.network.layers);
 }
 
 // The figures of docs/cuda/precision.md.

@@ -1,4 +1,6 @@
 // Moves by whole accesses.
+#include "tessera/ops/functions.h"
+
 #include "device_cuda/cuda_case.h"
 #include "passes/run_pass.h"
 #include "support/every_kernel.h"
@@ -110,6 +112,62 @@ TEST_P(CudaMoves, CudaTakeWholeAccesses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaMoves, ::testing::ValuesIn(move_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+struct GatherCase {
+  std::string name, type;
+  Shape table;
+  int64_t axis;
+  std::string access;  // of rows, or of what is after the axis
+};
+
+// Rows of whole accesses, of half of one, of an odd length; elements by themselves; an axis with others
+// before.
+std::vector<GatherCase> gather_cases() {
+  return {{"Words", "fp32", {700, 1024}, 0, "const uint4* table"},
+          {"HalfAnAccess", "bf16", {50, 12}, 0, "const uint64* table"},
+          {"OddRows", "fp16", {50, 7}, 0, "const uint16* table"},
+          {"Numbers", "int32", {900}, 0, "const uint32* table"},
+          {"InnerAxis", "fp16", {5, 40, 24}, 1, "const uint4* table"},
+          {"Bytes", "bool", {30, 3}, 0, "const uint8* table"}};
+}
+
+class CudaGather : public ::testing::TestWithParam<GatherCase> {
+ protected:
+  static std::unique_ptr<Graph> make() {
+    const GatherCase& own = GetParam();
+    auto graph = std::make_unique<Graph>("g");
+    Value* table =
+        graph->add_input(InputRole::input, "table", {parse_data_type(own.type), to_symbolic(own.table)});
+    Value* indices = graph->add_input(InputRole::input, "indices", {DataType::int32, {3, 11}});
+    graph->add_output("y", ops::gather(table, indices, own.axis));
+    return graph;
+  }
+};
+
+TEST_P(CudaGather, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const std::unique_ptr<Graph> graph = make();
+  const Node& node = *graph->nodes().front();
+  const int64_t extent = GetParam().table[static_cast<size_t>(GetParam().axis)];
+  std::vector<Tensor> inputs = random_inputs(node, -2, 2);
+  for (int64_t i = 0; i < inputs[1].size(); ++i)
+    inputs[1].set(i, static_cast<double>((extent - 1 + 7 * i) % extent));
+  expect_every_kernel(node, inputs, {Tolerance{}}, {false, false}, gpu_or_null());
+}
+
+TEST_P(CudaGather, CudaTakesWholeAccesses) {
+  const std::unique_ptr<Graph> graph = make();
+  const Node& node = *graph->nodes().front();
+  EXPECT_GT(compile_candidates(node), 0U);
+  cuda::Context card("h100");
+  const KernelRequest request{.node = node, .frozen_inputs = {false, false}};
+  const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node, card).front().create(request);
+  const std::string source = card.modules().sources().front();
+  EXPECT_NE(source.find(GetParam().access), std::string::npos) << source;
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaGather, ::testing::ValuesIn(gather_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -18,9 +18,9 @@ bool is_elementwise(const Node* node) {
   return node != nullptr && node->schema().operator_class == OperatorClass::elementwise;
 }
 
-// Whether the operand is elementwise work for the sum alone, and elementwise work alone reads the sum, as where
-// an optimizer adds the decay of a weight to its gradient. All that is one cluster, which reads the product
-// once; with the sum in the product's kernel the operand would be stored for it first.
+// Whether the operand is elementwise work for the sum alone, and elementwise work alone reads the sum, as
+// where an optimizer adds the decay of a weight to its gradient. All that is one cluster, which reads the
+// product once; with the sum in the product's kernel the operand would be stored for it first.
 bool belongs_to_cluster(const Value& operand, const Node& sum) {
   const std::vector<Node*> readers = readers_of(sum.output());
   return is_elementwise(operand.producer()) && sole_reader(&operand) != nullptr && !readers.empty() &&

@@ -58,24 +58,23 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
   };
   const auto relu = [](const Node& activation) { return activation.operator_name() == "relu"; };
   const auto attention = [=](const Node& node) { return is_attention_of_cudnn(node, gpu); };
-  return {
-      backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
-      alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
-      backend::normalized_gradients_pattern(normalized),
-      backend::masked_data_gradient_pattern(),
-      backend::pooled_batch_norm_gradient_pattern(),
-      backend::pooled_batch_norm_pattern(),
-      backend::batch_norm_gradient_pattern(),
-      backend::recomputed_batch_norm_pattern(),
-      backend::normalized_convolution_pattern(input),
-      alternative(backend::convolution_statistics_pattern(statistics)),
-      backend::batch_norm_pattern(),
-      backend::attention_gradient_pattern(attention),
-      backend::attention_pattern(attention),
-      backend::residual_layer_norm_gradient_pattern(),
-      backend::residual_layer_norm_pattern(),
-      backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
-      matmul_pattern()};
+  return {backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
+          alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
+          backend::normalized_gradients_pattern(normalized),
+          backend::masked_data_gradient_pattern(),
+          backend::pooled_batch_norm_gradient_pattern(),
+          backend::pooled_batch_norm_pattern(),
+          backend::batch_norm_gradient_pattern(),
+          backend::recomputed_batch_norm_pattern(),
+          backend::normalized_convolution_pattern(input),
+          alternative(backend::convolution_statistics_pattern(statistics)),
+          backend::batch_norm_pattern(),
+          backend::attention_gradient_pattern(attention),
+          backend::attention_pattern(attention),
+          backend::residual_layer_norm_gradient_pattern(),
+          backend::residual_layer_norm_pattern(),
+          backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
+          matmul_pattern()};
 }
 
 bool recomputes_activation(const Node& weight_gradient, const PassOptions& options, const GpuTraits& gpu) {

@@ -1,5 +1,6 @@
 // Gathers, rows that are set, copies and what only writes.
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/base/error.h"
 #include "tessera/base/rounding.h"
@@ -24,12 +25,31 @@ GeneratedProgram over_elements(const Node& node, const GpuTraits& gpu, const std
                         blocks_for(node.output()->type().element_count(), kThreads, gpu), kThreads);
 }
 
+// By whole accesses, as wide as rows are.
 GeneratedProgram gather(const Node& node, const GpuTraits& gpu) {
+  const DataType type = node.input(0)->data_type();
   const auto view =
       backend::view_along(node.input(0)->type().static_shape(), node.attributes().integer("axis"));
-  return over_elements(node, gpu, "indexing.cuh",
-                       fmt::format("gather(x0, x1, y0, {}, {}, {}, {});", view.outer, view.extent,
-                                   node.input(1)->type().element_count(), view.inner));
+  backend::refuse_unless(!is_packed(type), "there is no kernel that moves {}", to_string(type));
+  const auto bytes = static_cast<int64_t>(size_of(type));
+  const int64_t access = std::gcd(view.inner * bytes, kWidestAccess);
+  const int64_t inner = view.inner * bytes / access;
+  const int64_t rows = node.input(1)->type().element_count();
+  const int64_t count = view.outer * rows * inner;
+  GeneratedProgram program;
+  program.source = "#include \"indexing.cuh\"\nusing namespace tessera;\n";
+  program.source += entry_text("run", kThreads,
+                               fmt::format("const {0}* table, const {1}* indices, {0}* y",
+                                           unit_of_bytes(access), device_type(node.input(1)->data_type())),
+                               fmt::format("  gather<{}>(table, indices, y, {}, {}, {}, {});\n",
+                                           index_up_to(std::max(count, view.outer * view.extent * inner)),
+                                           view.outer, view.extent, rows, inner));
+  program.launches.push_back(
+      {.entry = "run",
+       .blocks = blocks_for(count, kThreads, gpu),
+       .threads = kThreads,
+       .arguments = {{Argument::Kind::input, 0}, {Argument::Kind::input, 1}, {Argument::Kind::output, 0}}});
+  return program;
 }
 
 GeneratedProgram combine_rows(const Node& node, const GpuTraits& gpu) {

@@ -17,22 +17,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kWarp = 32;
-constexpr int64_t kWidest = 16;  // bytes of an access
-
-std::string unit_of_bytes(int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return "uint8";
-    case 2:
-      return "uint16";
-    case 4:
-      return "uint32";
-    case 8:
-      return "uint64";
-    default:
-      return "uint4";
-  }
-}
 
 // Axes of extent 1 gone, neighbors merged where both views walk through them with one stride.
 backend::StridedMove merged(const backend::StridedMove& move) {
@@ -81,23 +65,20 @@ bool widen(backend::StridedMove& move, int64_t elements) {
 // Widened as far as it goes; what the widest access moves, in bytes.
 int64_t widened_bytes(backend::StridedMove& move, DataType type) {
   const auto bytes = static_cast<int64_t>(size_of(type));
-  for (int64_t wide = kWidest; wide > bytes; wide /= 2) {
+  for (int64_t wide = kWidestAccess; wide > bytes; wide /= 2) {
     if (widen(move, wide / bytes)) return wide;
   }
   return bytes;
 }
 
-// Arithmetic of 32 bits, a third of that of 64, for all places that fit.
 std::string index_of(const backend::StridedMove& move) {
-  constexpr int64_t kMost = int64_t{1} << 30;
   const auto farthest = [&](const backend::StridedView& view) {
     int64_t place = std::abs(view.offset);
     for (size_t axis = 0; axis < move.shape.size(); ++axis)
       place += std::abs(view.strides[axis]) * move.shape[axis];
     return place;
   };
-  return std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}) < kMost ? "int"
-                                                                                               : "int64";
+  return index_up_to(std::max({element_count(move.shape), farthest(move.from), farthest(move.to)}));
 }
 
 // `members`: what the kernel reads of the move beside its views.
@@ -141,7 +122,7 @@ void add_padding(GeneratedProgram& program, const Node& node, const std::string&
 // Wide accesses need fewer threads, and short rows leave most of a warp without work.
 bool walks_rows(const backend::StridedMove& move, int64_t access_bytes) {
   constexpr int64_t kShortest = 512;
-  return access_bytes < kWidest && move.from.strides.back() == 1 && move.to.strides.back() == 1 &&
+  return access_bytes < kWidestAccess && move.from.strides.back() == 1 && move.to.strides.back() == 1 &&
          move.shape.back() * access_bytes >= kShortest;
 }
 
@@ -194,10 +175,30 @@ const GeneratedRegistration kPad("pad", moves);
 
 }  // namespace
 
+std::string unit_of_bytes(int64_t bytes) {
+  switch (bytes) {
+    case 1:
+      return "uint8";
+    case 2:
+      return "uint16";
+    case 4:
+      return "uint32";
+    case 8:
+      return "uint64";
+    default:
+      return "uint4";
+  }
+}
+
 std::string unit_type(DataType type) {
   backend::refuse_unless(!is_packed(type) && size_of(type) <= 8, "there is no kernel that moves {}",
                          to_string(type));
   return unit_of_bytes(static_cast<int64_t>(size_of(type)));
+}
+
+std::string index_up_to(int64_t farthest) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return farthest < kMost ? "int" : "int64";
 }
 
 }  // namespace tessera::cuda

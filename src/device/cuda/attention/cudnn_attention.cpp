@@ -161,8 +161,7 @@ KernelCandidate candidate(const std::string& name, Context& context, int64_t cho
     refuse_unless(choice == 0 || first != nullptr, "plans are counted on the GPU only");
     if (first != nullptr) refuse_unless(choice < first->choices(), "cuDNN names {} plans", first->choices());
     return [&context, choice, found] {
-      return std::make_unique<CudnnAttention>(found,
-                                              plan_of(context, found.problem.plan_problem(), choice));
+      return std::make_unique<CudnnAttention>(found, plan_of(context, found.problem.plan_problem(), choice));
     };
   };
   KernelCandidate result =
