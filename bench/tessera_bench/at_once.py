@@ -11,7 +11,7 @@ import shlex
 import sys
 import tempfile
 
-from . import machine, ours, report
+from . import ours, report
 from .several_gpus import say
 
 COMMAND = (
@@ -35,15 +35,10 @@ def run(options, trace):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="bench/at_once", description=__doc__.partition(": ")[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network", nargs="?", default="resnet50", help="%(default)s")
-    parser.add_argument("--batch", type=int, default=1, help="%(default)s")
+    ours.add_options(parser, batch=1)
     parser.add_argument("--precision", default="fp16", help="%(default)s")
     parser.add_argument("--copies", type=int, default=2, help="executables (%(default)s)")
     parser.add_argument("--iterations", type=int, default=100, help="of each (%(default)s)")
-    parser.add_argument("--device", default="cuda", help="%(default)s")
-    parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM)
-    parser.add_argument("--threads", type=int, default=len(machine.CORES), help="of the program (%(default)s)")
-    parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
     options = parser.parse_args(arguments)
     moment = report.now()
     origin = ours.origin(options, moment)

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 
-from . import machine, ours, report
+from . import ours, report
 from .several_gpus import say
 
 COMMAND = (
@@ -45,12 +45,7 @@ def run(options, folder, caches):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="bench/first_start", description=__doc__.partition(": ")[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network", nargs="?", default="resnet50", help="%(default)s")
-    parser.add_argument("--batch", type=int, default=256, help="%(default)s")
-    parser.add_argument("--device", default="cuda", help="%(default)s")
-    parser.add_argument("--program", type=pathlib.Path, default=ours.PROGRAM)
-    parser.add_argument("--threads", type=int, default=len(machine.CORES), help="of the program (%(default)s)")
-    parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
+    ours.add_options(parser, batch=256)
     options = parser.parse_args(arguments)
     moment = report.now()
     origin = ours.origin(options, moment)

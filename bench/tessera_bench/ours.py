@@ -153,6 +153,16 @@ class Ours:
         self.folder.cleanup()
 
 
+def add_options(parser, batch):
+    """Of a script that times one network by the program alone: which, where, and where its line goes."""
+    parser.add_argument("network", nargs="?", default="resnet50", help="%(default)s")
+    parser.add_argument("--batch", type=int, default=batch, help="%(default)s")
+    parser.add_argument("--device", default="cuda", help="%(default)s")
+    parser.add_argument("--program", type=pathlib.Path, default=PROGRAM)
+    parser.add_argument("--threads", type=int, default=len(machine.CORES), help="of the program (%(default)s)")
+    parser.add_argument("--results", type=pathlib.Path, default=machine.ROOT / "bench" / "results", help="folder")
+
+
 def origin(options, moment):
     """Where a line of results comes from."""
     return {"time": moment, "commit": machine.commit(), "machine": machine.describe(options.threads), "versions": versions(options)}

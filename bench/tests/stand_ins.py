@@ -1,5 +1,8 @@
 """Programs that a benchmark starts in place of the real ones, in a folder of their own."""
 
+import contextlib
+import io
+import json
 import pathlib
 import tempfile
 import unittest
@@ -17,3 +20,12 @@ class StandInTest(unittest.TestCase):
         path.write_text(text)
         path.chmod(0o755)
         return str(path)
+
+    def measure(self, script, program, *words, code=0):
+        """What a script said when it ran such a program, and the lines of its results."""
+        said = io.StringIO()
+        arguments = [*words, "--results", str(self.root), "--program", self.write_program("program", program)]
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(script.main(arguments), code)
+        paths = self.root.glob("*.jsonl")
+        return said.getvalue(), [json.loads(text) for path in paths for text in path.read_text().splitlines()]

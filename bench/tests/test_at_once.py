@@ -1,8 +1,5 @@
 """bench/at_once with a program whose answers are given."""
 
-import contextlib
-import io
-import json
 import pathlib
 import sys
 import unittest
@@ -24,21 +21,13 @@ echo '{"otherData": {"copies": 3, "shared_time": 0.75, "device_model": "NVIDIA H
 
 
 class AtOnceTest(StandInTest):
-    def measure(self, program, code=0):
-        said = io.StringIO()
-        words = ["--copies", "3", "--results", str(self.root), "--program", self.write_program("program", program)]
-        with contextlib.redirect_stderr(said):
-            self.assertEqual(at_once.main(words), code)
-        paths = list(self.root.glob("*-at-once.jsonl"))
-        return said.getvalue(), [json.loads(text) for path in paths for text in path.read_text().splitlines()]
-
     def test_what_the_trace_says_is_kept(self):
-        said, lines = self.measure(PROGRAM)
+        said, lines = self.measure(at_once, PROGRAM, "--copies", "3")
         self.assertIn("cuda/resnet50-infer-b1-fp16: 3 at once, at least two of which worked in 75 % of the time", said)
         self.assertEqual([(line["kind"], line["copies"], line["shared_time"]) for line in lines], [("at once", 3, 0.75)])
 
     def test_a_program_that_fails(self):
-        said, lines = self.measure("#!/bin/sh\necho broken >&2\nexit 5\n", code=1)
+        said, lines = self.measure(at_once, "#!/bin/sh\necho broken >&2\nexit 5\n", "--copies", "3", code=1)
         self.assertEqual(lines, [])
         self.assertIn("ended with status 5: broken", said)
 

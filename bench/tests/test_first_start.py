@@ -1,8 +1,5 @@
 """bench/first_start with a program whose answers are given."""
 
-import contextlib
-import io
-import json
 import pathlib
 import sys
 import unittest
@@ -26,16 +23,8 @@ echo "{\\"compile_seconds\\": $seconds, \\"ready_seconds\\": 11, \\"milliseconds
 
 
 class FirstStartTest(StandInTest):
-    def measure(self, program, code=0):
-        said = io.StringIO()
-        words = ["--batch", "8", "--results", str(self.root), "--program", self.write_program("program", program)]
-        with contextlib.redirect_stderr(said):
-            self.assertEqual(first_start.main(words), code)
-        paths = list(self.root.glob("*-first-start.jsonl"))
-        return said.getvalue(), [json.loads(text) for path in paths for text in path.read_text().splitlines()]
-
     def test_two_starts_find_nothing_and_the_third_what_the_second_left(self):
-        said, lines = self.measure(PROGRAM)
+        said, lines = self.measure(first_start, PROGRAM, "--batch", "8")
         self.assertEqual([line["compile_seconds"] for line in lines], [9, 9, 0.5])
         self.assertEqual([line["caches"] for line in lines], ["none, the first start of the machine", "none", "kept"])
         self.assertEqual([line["options"].split()[-1] for line in lines], ["(new)", "(new)", "(known)"])
@@ -43,7 +32,7 @@ class FirstStartTest(StandInTest):
         self.assertIn("our files kept: ready in 11.0 s, of which compiled in 0.5 s", said)
 
     def test_a_program_that_fails(self):
-        said, lines = self.measure("#!/bin/sh\necho broken >&2\nexit 5\n", code=1)
+        said, lines = self.measure(first_start, "#!/bin/sh\necho broken >&2\nexit 5\n", "--batch", "8", code=1)
         self.assertEqual(lines, [])
         self.assertIn("ended with status 5: broken", said)
 

@@ -44,11 +44,6 @@ ScatterSizes sizes_of(const Node& node, const GpuTraits& gpu) {
   return sizes;
 }
 
-std::string accumulator_of(DataType type) {
-  const std::string name = device_type(type);
-  return type == DataType::fp64 ? name : is_floating(type) ? "float" : "long long";
-}
-
 GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
   const ScatterSizes sizes = sizes_of(node, gpu);
   const DataType type = node.output()->data_type();
@@ -78,7 +73,7 @@ GeneratedProgram scatter_add(const Node& node, const GpuTraits& gpu) {
   take_ints("begins", sizes.extent + 1);
   take_ints("order", sizes.rows);
   take_ints("targets", sizes.rows);
-  take("pieces", 2 * sizes.windows * sizes.inner, accumulator_of(type),
+  take("pieces", 2 * sizes.windows * sizes.inner, fmt::format("Accumulator<{}>", device_type(type)),
        is_floating(type) && type != DataType::fp64 ? int64_t{sizeof(float)} : int64_t{sizeof(double)});
 
   const auto launch = [&](const std::string& entry, const std::string& function, int64_t blocks) {
