@@ -27,6 +27,8 @@ class Case:
     files: bool = False  # the loader's images are photographs that the GPU decodes
     recompute: bool = False  # Tessera recomputes activations instead of keeping them, wherever it can
     onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
+    package: str = ""  # the file is one of bench/.venv's packages, by its path there; "": PyTorch writes it
+    sizes: tuple = ()  # (name, extent) pairs of what its shapes leave open, beside the batch
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
     recipe: str = ""  # of bench/networks, in place of a model; its rows are synthetic tokens (token_shards.py)
     tokens: int = 0  # of a row
@@ -86,14 +88,16 @@ def loaded_from_files(model, batch, device, precision):
     )
 
 
-def from_file(model, batch):
-    """A network of torchvision in the ONNX format."""
+def from_file(model, batch, package="", what="", **sizes):
+    """A network in the ONNX format: one of models.py, which PyTorch writes, or a file that a package carries."""
     return dataclasses.replace(
         throughput(model, batch, False, onnxruntime=1.0),
         name=f"cpu/onnx-{model}-b{batch}-fp32",
         onnx=True,
+        package=package,
+        sizes=tuple(sizes.items()),
         peers=("onnxruntime",),
-        summary=f"{model} from a file in the ONNX format, inference, batch {batch}, fp32, samples/s",
+        summary=f"{model}{what and f' ({what})'} from a file in the ONNX format, inference, batch {batch}, fp32, samples/s",
     )
 
 
@@ -109,6 +113,22 @@ def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False,
         parallel=parallel,
         summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, {precision}, rows/s",
     )
+
+
+OCR = "rapidocr_onnxruntime/models/ch_PP-OCRv4_"
+PIXELS = "p2o.DynamicDimension."
+FILES = (
+    *(from_file(model, batch) for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0") for batch in (1, 8)),
+    from_file("bert_base", 1, what="128 tokens"),
+    from_file("bert_base", 8, what="128 tokens"),
+    from_file("minilm_l6", 1, what="128 tokens"),
+    from_file("magika", 1, "magika/models/standard_v3_3/model.onnx", "kinds of files"),
+    from_file("basic_pitch", 1, "basic_pitch/saved_models/icassp_2022/nmp.onnx", "notes of 2 s of sound"),
+    from_file("ocr_detection", 1, f"{OCR}det_infer.onnx", "text in 640 x 640 pixels", **{f"{PIXELS}1": 640, f"{PIXELS}2": 640}),
+    from_file("ocr_recognition", 1, f"{OCR}rec_infer.onnx", "a line of 48 x 320 pixels", **{"?": 48, f"{PIXELS}1": 320}),
+    from_file("silero_vad", 1, "silero_vad/data/silero_vad_openvino_16k.onnx", "speech in 32 ms of sound"),
+    from_file("silero_vad_sequence", 31, "silero_vad/data/silero_vad_16k_sequence.onnx", "speech in a second of sound"),
+)
 
 
 def pipeline(threads, **goals):
@@ -167,7 +187,7 @@ CASES = (
     throughput("resnet50", 8, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 32, False, "cuda", "fp16", torch=1.0),
     throughput("resnet50", 128, False, "cuda", "fp16", torch=1.0),
-    *(from_file(model, batch) for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0") for batch in (1, 8)),
+    *FILES,
     loaded("resnet50", 256, "cuda", "fp16"),
     loaded("resnet50", 32, "cpu", "fp32"),
     language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", torch=1.2),

@@ -4,7 +4,7 @@ import torch
 import torchvision
 from torch import nn
 
-from . import data  # Also makes tests/golden importable.
+from . import bert, data  # Also makes tests/golden importable.
 
 import networks
 
@@ -19,10 +19,20 @@ class Mlp(nn.Module):
         return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
 
 
+def build(model):
+    if model == "mlp":
+        return Mlp()
+    return bert.Bert(bert.SIZES[model]) if model in bert.SIZES else getattr(torchvision.models, model)(weights=None)
+
+
 def network(model):
     with torch.device("meta"):
-        made = Mlp() if model == "mlp" else getattr(torchvision.models, model)(weights=None)
+        made = build(model)
     made = made.to_empty(device="cpu")
+    if model in bert.SIZES and bert.SIZES[model].weights:
+        weights = bert.pretrained(bert.SIZES[model].weights)
+        made.load_state_dict({name: weights[name] for name in made.state_dict()})
+        return made
     networks.fill(made, model)
     for name, buffer in made.named_buffers():
         if name.endswith("num_batches_tracked"):

@@ -4,12 +4,15 @@ import sys
 
 import torch
 
-from . import data, models
+from . import bert, data, models
 
 
 def main(model, count, path):
-    inputs = torch.from_numpy(data.inputs(model, int(count)))
-    torch.onnx.export(models.network(model).eval(), (inputs,), path, input_names=["input"], dynamo=True)
+    if model in bert.SIZES:
+        names, inputs = bert.INPUTS, bert.inputs(int(count))
+    else:
+        names, inputs = ["input"], (torch.from_numpy(data.inputs(model, int(count))),)
+    torch.onnx.export(models.network(model).eval(), inputs, path, input_names=names, dynamo=True)
 
 
 if __name__ == "__main__":

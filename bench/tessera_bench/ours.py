@@ -13,10 +13,10 @@ from . import machine, onnx_files, token_shards
 
 PROGRAM = machine.ROOT / "build" / "release" / "bin" / "tessera"
 BENCH = (
-    "{program} bench {model} --batch {batch} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
+    "{program} bench {model} --batch {batch} {sizes} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
 DATA = "{program} data bench {photographs} --batch {batch} --threads {threads} {arrival} --json --iterations {iterations} --warmup {warmup}"
-CHECK = "{program} bench {model} --batch {batch} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
+CHECK = "{program} bench {model} --batch {batch} {sizes} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
 
 
 class OursError(RuntimeError):
@@ -87,6 +87,7 @@ class Ours:
             "threads": self.options.threads,
             "model": self.model(),
             "batch": self.case.batch,
+            "sizes": " ".join(f"--size {shlex.quote(f'{name}={size}')}" for name, size in self.case.sizes),
             "train": "--train" if self.case.train else "",
             "loader": self.loader(),
             # What a GPU's network does by itself is none of the pipeline's work.
@@ -103,7 +104,7 @@ class Ours:
     def model(self):
         """Its name, its file, or a recipe with what the case says of its data."""
         if self.case.onnx:
-            return shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch)))
+            return shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch, self.case.package)))
         if not self.case.recipe:
             return self.case.model
         recipe = machine.ROOT / "bench" / "networks" / f"{self.case.recipe}.toml"

@@ -39,6 +39,15 @@ std::vector<double> losses_of_steps(const CheckOptions& options, const models::M
   return losses;
 }
 
+// As many as are shown, from all of them at equal distances.
+std::vector<double> spread(const std::vector<double>& all) {
+  const int64_t size = std::ssize(all);
+  const int64_t count = std::min(kShown, size);
+  std::vector<double> chosen;
+  for (int64_t i = 0; i < count; ++i) chosen.push_back(all[static_cast<size_t>(i * size / count)]);
+  return chosen;
+}
+
 // Inputs by the formula of their names, whole numbers 0 and 1.
 CheckedValues check_file(const Subject& subject) {
   const CompiledModel compiled = subject.compile();
@@ -52,8 +61,7 @@ CheckedValues check_file(const Subject& subject) {
                         : static_cast<double>(models::formula::label(input.name(), index, 2)));
     }
   }));
-  const std::vector<double> all = outputs.at(graph.outputs().front().name).to_doubles();
-  return {"outputs", {all.begin(), all.begin() + std::min<int64_t>(kShown, std::ssize(all))}};
+  return {"outputs", spread(outputs.at(graph.outputs().front().name).to_doubles())};
 }
 
 CheckedValues check_network(const Subject& subject, const CheckOptions& options) {

@@ -6,6 +6,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/progress.h"
 #include "tessera/compile/limit.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "cli/chrome_trace.h"
 #include "cli/median.h"

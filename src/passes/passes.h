@@ -9,6 +9,8 @@ bool remove_dead_code(Graph& graph, const PassContext& context);
 bool fold_constants(Graph& graph, const PassContext& context);
 bool simplify_algebra(Graph& graph, const PassContext& context);
 bool common_subexpressions(Graph& graph, const PassContext& context);
+// Products that are silu, hard_swish or gelu.
+bool recognize_activations(Graph& graph, const PassContext& context);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassContext& context);
 bool lower_precision(Graph& graph, const PassContext& context);

@@ -12,6 +12,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      passes::simplify_algebra};
   const Pass common{"common_subexpressions", "the same from the same inputs, once",
                     passes::common_subexpressions};
+  // Casts would come between, and fusions have members that are not looked at.
+  const Pass activations{.name = "recognize_activations",
+                         .documentation = "silu, hard_swish and gelu that were written out",
+                         .run = passes::recognize_activations,
+                         .before = {"lower_precision", "fuse_patterns"}};
   const Pass layout{.name = "settle_layout",
                     .documentation = "transposes meet and go: channels-last throughout",
                     .run = passes::settle_layout,
@@ -69,9 +74,21 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                    .run = passes::join_reductions,
                    .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,    algebra,   constants, common,  // what the model's code and the gradients left
-      layout,  constants,                     // channels-first code, and its constants in the new order
-      fold,    precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      dead,
+      algebra,
+      constants,
+      common,  // what the model's code and the gradients left
+      activations,
+      dead,
+      layout,
+      constants,  // channels-first code, and its constants in the new
+                  // order
+      fold,
+      precision,
+      algebra,
+      constants,
+      common,
+      dead,  // casts that met, and those of constants
       buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/registry.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 #include "tasks/balanced.h"
 #include "tasks/data_kind.h"

@@ -1,3 +1,6 @@
+#include <limits>
+#include <map>
+
 #include "tessera/base/file.h"
 
 #include "onnx/model.h"
@@ -33,6 +36,36 @@ void expect_refused(const ::onnx::ModelProto& model, const std::string& part,
 
 TEST(OnnxImport, RunsWhatItReads) {
   EXPECT_EQ(run(sum_model()), (std::vector<double>{11, 22}));
+}
+
+// An activation, which the product before it may end with; with other limits it is two operators.
+TEST(OnnxImport, ReadsAClipWithKnownLimitsAsOneOperator) {
+  const auto operators = [](const std::vector<float>& low, const std::vector<float>& high) {
+    ::onnx::ModelProto clip = model();
+    ::onnx::GraphProto& graph = *clip.mutable_graph();
+    add_input(graph, "x", {2});
+    add_constant(graph, "low", {}, low);
+    if (high.empty()) {
+      add_input(graph, "high", {});
+    } else {
+      add_constant(graph, "high", {}, high);
+    }
+    add_node(graph, "Clip", {"x", "low", "high"}, {"y"});
+    add_output(graph, "y");
+    const program::Runner runner(parse(clip), {.devices = {Device::reference()}});
+    std::map<std::string, TensorType> types{{"x", {DataType::fp32, {2}}}};
+    if (high.empty()) types["high"] = {DataType::fp32, {}};
+    std::vector<std::string> names;
+    for (const auto& node : runner.instantiate(types).graph->nodes()) {
+      if (node->operator_name() != "constant") names.push_back(node->operator_name());
+    }
+    return names;
+  };
+  EXPECT_EQ(operators({0}, {6}), std::vector<std::string>{"relu6"});
+  EXPECT_EQ(operators({-1}, {2}), std::vector<std::string>{"clip"});
+  EXPECT_EQ(operators({0}, {std::numeric_limits<float>::infinity()}),
+            (std::vector<std::string>{"maximum", "minimum"}));
+  EXPECT_EQ(operators({0}, {}), (std::vector<std::string>{"maximum", "minimum"}));
 }
 
 TEST(OnnxImport, RefusesOtherFiles) {

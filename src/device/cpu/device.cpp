@@ -16,6 +16,7 @@
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cpu/cluster/cluster_kernel.h"
+#include "device/cpu/convolution/loop_epilogue.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/runtime/instruction_set.h"
@@ -66,13 +67,16 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 // not to be relied on: virtual machines report that of the whole processor.
 PassTarget CpuDevice::pass_target(const PassOptions&) const {
   constexpr int64_t kMostlyCachedBytes = int64_t{32} << 20;
+  const auto ends_convolution = [](const Node& activation) {
+    return takes_activation(activation) || only_loops_end_with(activation);
+  };
   PassTarget target;
   target.patterns = {backend::batch_norm_gradient_pattern(),
                      backend::recomputed_batch_norm_pattern(),
                      backend::batch_norm_pattern(),
                      backend::residual_layer_norm_gradient_pattern(),
                      backend::residual_layer_norm_pattern(),
-                     backend::contraction_pattern("convolution", {.takes_activation = takes_activation}),
+                     backend::contraction_pattern("convolution", {.takes_activation = ends_convolution}),
                      backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
   target.clusters_take = clusters_take;
   target.expansion = expansion_of;

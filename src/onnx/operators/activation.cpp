@@ -1,4 +1,8 @@
 // Activations with attributes, and Clip.
+#include <cmath>
+#include <optional>
+#include <utility>
+
 #include "onnx/lowering.h"
 
 namespace tessera::onnx {
@@ -43,9 +47,33 @@ void lower_shrink(LowerCall& call) {
   call.result(0, ops::cast(y, type));
 }
 
+// Both limits of a Clip on floating-point numbers, where they are finite and never change.
+std::optional<std::pair<double, double>> known_limits(LowerCall& call, DataType type) {
+  if (type != DataType::fp16 && type != DataType::bf16 && type != DataType::fp32) return {};
+  std::pair<double, double> limits;
+  if (call.version() < 11) {
+    if (!call.has_argument("min") || !call.has_argument("max")) return {};
+    limits = {call.real("min", 0), call.real("max", 0)};
+  } else {
+    if (!call.has(1) || !call.has(2)) return {};
+    const Tensor* low = call.settled(1);
+    const Tensor* high = call.settled(2);
+    if (low == nullptr || high == nullptr || low->size() != 1 || high->size() != 1) return {};
+    limits = {low->at(0), high->at(0)};
+  }
+  if (!std::isfinite(limits.first) || !std::isfinite(limits.second)) return {};
+  return limits;
+}
+
 // The limits were attributes before opset 11.
 void lower_clip(LowerCall& call) {
   const DataType type = call.type(0).data_type;
+  // An activation, which what stands before it may take along.
+  if (const std::optional<std::pair<double, double>> limits = known_limits(call, type)) {
+    const auto [low, high] = *limits;
+    Value* input = call.operand(0);
+    return call.result(0, low == 0 && high == 6 ? ops::relu6(input) : ops::clip(input, low, high));
+  }
   Value* x = to_computing(call.operand(0));
   Value* low = nullptr;
   Value* high = nullptr;

@@ -25,7 +25,7 @@ const OperatorRegistration kRegistration{unary_composite({
     },
     .types = kNumericTypes,
     .examples = {{{"low", -1.0}, {"high", 1.5}}},
-    .traits = {.activation = true},
+    .traits = {.low_precision = LowPrecision::follows, .activation = true},
 })};
 
 }  // namespace

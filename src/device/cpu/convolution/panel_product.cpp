@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "device/cpu/convolution/loop_epilogue-inl.h"
 #include "device/cpu/convolution/panel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +19,34 @@ namespace {
 using Tag = hn::ScalableTag<float>;
 
 template <int kRows, int kWidth>
-void block(const PanelProduct& p, const float* a, float* c) {
+HWY_INLINE void end_with(const LoopEpilogue& epilogue, const float* residual, int64_t residual_row,
+                         hn::Vec<Tag> (&sums)[kRows][kWidth]) {
+  const Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (epilogue.bias != nullptr) {
+    for (int j = 0; j < kWidth; ++j) {
+      const auto bias = hn::LoadU(d, epilogue.bias + j * lanes);
+      for (int i = 0; i < kRows; ++i) sums[i][j] = hn::Add(sums[i][j], bias);
+    }
+  }
+  if (residual != nullptr) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kWidth; ++j)
+        sums[i][j] = hn::Add(sums[i][j], hn::LoadU(d, residual + i * residual_row + j * lanes));
+    }
+  }
+  const auto low = hn::Set(d, epilogue.low);
+  const auto high = hn::Set(d, epilogue.high);
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kWidth; ++j) sums[i][j] = within_limits(sums[i][j], low, high);
+  }
+}
+
+// `row`: the first of the rows.
+template <int kRows, int kWidth>
+void block(const PanelProduct& p, int64_t row) {
+  const float* a = p.a + row * p.a_row;
+  float* c = p.c + row * p.c_row;
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hn::Vec<Tag> sums[kRows][kWidth];
@@ -38,6 +66,10 @@ void block(const PanelProduct& p, const float* a, float* c) {
     a += p.a_depth;
     b += p.b_row;
   }
+  if (p.epilogue != nullptr) {
+    const float* residual = p.epilogue->residual;
+    end_with(*p.epilogue, residual == nullptr ? nullptr : residual + row * p.c_row, p.c_row, sums);
+  }
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kWidth; ++j) {
       float* to = c + i * p.c_row + j * lanes;
@@ -48,9 +80,7 @@ void block(const PanelProduct& p, const float* a, float* c) {
 
 void multiply(const PanelProduct& p) {
   for_panel(p.rows, p.width / static_cast<int64_t>(hn::Lanes(Tag())),
-            [&](auto rows, auto vectors, int64_t i) {
-              block<rows, vectors>(p, p.a + i * p.a_row, p.c + i * p.c_row);
-            });
+            [&](auto rows, auto vectors, int64_t row) { block<rows, vectors>(p, row); });
 }
 
 int64_t vector() {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "device/cpu/convolution/loop_epilogue.h"
+
 namespace tessera::cpu {
 
 // c[rows, width] = a[rows, depth] b[depth, width], or added to c. Element (i, t) of a is at
@@ -20,6 +22,8 @@ struct PanelProduct {
   int64_t width = 0;
   bool accumulate = false;
   bool stream = false;  // write past the caches; rows of c are aligned to vectors then
+  // Of the columns, and a residual whose rows lie as those of c do; null for none.
+  const LoopEpilogue* epilogue = nullptr;
 };
 void multiply_panel(const PanelProduct& product);
 

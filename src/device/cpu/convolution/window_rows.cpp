@@ -4,19 +4,24 @@
 
 namespace tessera::cpu {
 
-WindowRows::WindowRows(const ConvolutionProblem& problem) : channels_(problem.input_channels()) {
-  const size_t axes = problem.strides.size();
-  const size_t first = axes_.size() - axes;
-  const size_t first_of_weight = problem.weight.size() - axes;  // groups may stand before
-  for (size_t i = 0; i < axes; ++i) {
-    axes_[first + i] = {.source = problem.source[i + 2],
-                        .destination = problem.destination[i + 2],
-                        .window = problem.weight[first_of_weight + i],
-                        .stride = problem.strides[i],
-                        .dilation = problem.dilations[i] + 1,
-                        .padding = problem.padding_low[i]};
+WindowAxes window_axes(const ConvolutionProblem& problem) {
+  WindowAxes axes;
+  const size_t count = problem.strides.size();
+  const size_t first = axes.size() - count;
+  const size_t first_of_weight = problem.weight.size() - count;  // groups may stand before
+  for (size_t i = 0; i < count; ++i) {
+    axes[first + i] = {.source = problem.source[i + 2],
+                       .destination = problem.destination[i + 2],
+                       .window = problem.weight[first_of_weight + i],
+                       .stride = problem.strides[i],
+                       .dilation = problem.dilations[i] + 1,
+                       .padding = problem.padding_low[i]};
   }
+  return axes;
 }
+
+WindowRows::WindowRows(const ConvolutionProblem& problem)
+    : axes_(window_axes(problem)), channels_(problem.input_channels()) {}
 
 int64_t WindowRows::taps() const {
   return axes_[0].window * axes_[1].window * axes_[2].window;
@@ -28,13 +33,13 @@ void WindowRows::find(const T* x, int64_t tap, Range pixels, const T** rows) con
   std::array<int64_t, 3> shift{};  // from a place times the stride to the pixel
   int64_t image = pixels.begin;
   for (size_t i = axes_.size(); i-- > 0;) {
-    const Axis& axis = axes_[i];
+    const WindowAxis& axis = axes_[i];
     place[i] = image % axis.destination;
     image /= axis.destination;
     shift[i] = tap % axis.window * axis.dilation - axis.padding;
     tap /= axis.window;
   }
-  const Axis& line = axes_[2];
+  const WindowAxis& line = axes_[2];
   for (int64_t left = pixels.size(); left > 0;) {
     int64_t source = image;
     bool inside = true;

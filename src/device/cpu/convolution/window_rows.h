@@ -10,6 +10,25 @@
 
 namespace tessera::cpu {
 
+struct WindowAxis {
+  int64_t source = 1;
+  int64_t destination = 1;
+  int64_t window = 1;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t padding = 0;
+
+  // In the source, under an element of the window at a place of the result.
+  int64_t position(int64_t place, int64_t element) const {
+    return place * stride + element * dilation - padding;
+  }
+  bool holds(int64_t position) const { return position >= 0 && position < source; }
+};
+
+// The last is the innermost; the first may be missing, which is one of 1.
+using WindowAxes = std::array<WindowAxis, 3>;
+WindowAxes window_axes(const ConvolutionProblem& problem);
+
 class WindowRows {
  public:
   explicit WindowRows(const ConvolutionProblem& problem);
@@ -21,16 +40,7 @@ class WindowRows {
   void find(const T* x, int64_t tap, Range pixels, const T** rows) const;
 
  private:
-  struct Axis {
-    int64_t source = 1;
-    int64_t destination = 1;
-    int64_t window = 1;
-    int64_t stride = 1;
-    int64_t dilation = 1;
-    int64_t padding = 0;
-  };
-
-  std::array<Axis, 3> axes_;  // the last is the innermost; the first may be missing, which is one of 1
+  WindowAxes axes_;
   int64_t channels_ = 0;
 };
 

@@ -2,7 +2,8 @@
 // and for windows of one element the matrix product over pixels. And who computes it, in order.
 #include "device/cpu/bytes/byte_convolution.h"
 #include "device/cpu/convolution/convolution_problem.h"
-#include "device/cpu/convolution/pointwise_convolution.h"
+#include "device/cpu/convolution/depthwise_convolution.h"
+#include "device/cpu/convolution/panel_convolution.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/winograd/winograd.h"
@@ -136,6 +137,8 @@ std::vector<KernelCandidate> candidates(const Node&) {
   return {
       winograd_convolution_candidate(),
       pointwise_convolution_candidate(),
+      depthwise_convolution_candidate(),
+      window_convolution_candidate(),
       onednn_candidate("onednn.convolution",
                        [](const KernelRequest& request) { return plan_direct(request, /*blocked=*/false); }),
       onednn_candidate("onednn.matmul_1x1", plan_pointwise),

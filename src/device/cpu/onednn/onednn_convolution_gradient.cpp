@@ -4,7 +4,7 @@
 
 #include "device/cpu/convolution/convolution_problem.h"
 #include "device/cpu/convolution/direct_weight_gradient.h"
-#include "device/cpu/convolution/pointwise_convolution.h"
+#include "device/cpu/convolution/panel_convolution.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/winograd/winograd.h"
 

@@ -7,7 +7,7 @@
 
 namespace tessera::cpu {
 
-// For "convolution", plain and fused with bias, residual and ReLU in this order.
+// For "convolution", plain and fused with bias, residual and limits in this order.
 KernelCandidate winograd_convolution_candidate();
 KernelCandidate winograd_data_gradient_candidate();
 KernelCandidate winograd_weight_gradient_candidate();

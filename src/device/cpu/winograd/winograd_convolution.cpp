@@ -26,7 +26,7 @@ struct Request {
   bool mirrored = false;  // the data gradient
   size_t data = 0;        // places among the node's inputs
   size_t weight = 1;
-  backend::Epilogue epilogue;
+  EpilogueRequest epilogue;
 
   const dnnl::memory::dims& from() const { return mirrored ? problem.destination : problem.source; }
   const dnnl::memory::dims& to() const { return mirrored ? problem.source : problem.destination; }
@@ -45,7 +45,7 @@ Request read_forward(const Node& node) {
   refuse_unless_winograd(request.problem, main.input(0)->data_type());
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));
-  request.epilogue = backend::read_epilogue(node, chain, {"relu"});
+  request.epilogue = read_loop_epilogue(node, chain);
   return request;
 }
 
@@ -107,17 +107,12 @@ class WinogradConvolution : public Kernel {
   }
 
   void run(const KernelArguments& arguments) override {
-    const auto optional = [&](std::optional<size_t> input) {
-      return input.has_value() ? static_cast<const float*>(arguments.inputs[*input]) : nullptr;
-    };
-    const backend::Epilogue& epilogue = request_.epilogue;
-    const Run run{
-        .x = static_cast<const float*>(arguments.inputs[request_.data]),
-        .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
-        .packed = frozen_ ? static_cast<const float*>(arguments.packed[0]) : nullptr,
-        .epilogue = {optional(epilogue.bias), optional(epilogue.residual), epilogue.activation != nullptr},
-        .y = static_cast<float*>(arguments.outputs[0]),
-        .workspace = arguments.workspace};
+    const Run run{.x = static_cast<const float*>(arguments.inputs[request_.data]),
+                  .weight = static_cast<const float*>(arguments.inputs[request_.weight]),
+                  .packed = frozen_ ? static_cast<const float*>(arguments.packed[0]) : nullptr,
+                  .epilogue = request_.epilogue.of(arguments),
+                  .y = static_cast<float*>(arguments.outputs[0]),
+                  .workspace = arguments.workspace};
     by_panels_ ? run_by_panels(run) : run_by_squares(run);
   }
 
@@ -126,7 +121,7 @@ class WinogradConvolution : public Kernel {
     const float* x;
     const float* weight;
     const float* packed;  // null unless frozen
-    WinogradEpilogue epilogue;
+    LoopEpilogue epilogue;
     float* y;
     void* workspace;
   };

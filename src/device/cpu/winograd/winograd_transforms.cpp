@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "device/cpu/convolution/loop_epilogue-inl.h"
 #include "device/cpu/runtime/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -191,7 +192,7 @@ void gradient(const WinogradImages& images, const float* dy, Range squares, Rang
 }
 
 void output(const WinogradImages& images, const WinogradMatrices<const float>& in, Range squares,
-            Range channels, const WinogradEpilogue& epilogue, float* y) {
+            Range channels, const LoopEpilogue& epilogue, float* y) {
   for (int64_t square = squares.begin; square < squares.end; ++square) {
     const SquarePixels<kSquare> places(images, square);
     const float* row = in.data + (square - squares.begin) * in.row_stride;
@@ -207,8 +208,7 @@ void output(const WinogradImages& images, const WinogradMatrices<const float>& i
             if (epilogue.residual != nullptr) {
               value = hn::Add(value, hn::LoadU(d, epilogue.residual + offset + channel));
             }
-            if (epilogue.relu)
-              value = hn::IfThenElse(hn::Lt(value, hn::Zero(d)), hn::Zero(d), value);  // keeps NaN
+            value = within_limits(value, hn::Set(d, epilogue.low), hn::Set(d, epilogue.high));
             hn::StoreU(value, d, y + offset + channel);
           });
     });
@@ -280,7 +280,7 @@ void winograd_gradient(const WinogradImages& images, const float* dy, Range squa
 }
 
 void winograd_output(const WinogradImages& images, const WinogradMatrices<const float>& in, Range squares,
-                     Range channels, const WinogradEpilogue& epilogue, float* y) {
+                     Range channels, const LoopEpilogue& epilogue, float* y) {
   HWY_DYNAMIC_DISPATCH(output)(images, in, squares, channels, epilogue, y);
 }
 

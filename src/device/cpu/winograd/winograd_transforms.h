@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "device/cpu/convolution/loop_epilogue.h"
 #include "device/cpu/loops/range.h"
 
 namespace tessera::cpu {
@@ -42,15 +43,9 @@ void winograd_input(const WinogradImages& images, const float* x, Range squares,
 void winograd_gradient(const WinogradImages& images, const float* dy, Range squares, Range channels,
                        const WinogradMatrices<float>& out);
 
-struct WinogradEpilogue {
-  const float* bias = nullptr;      // [channels], or none
-  const float* residual = nullptr;  // shaped as the result, or none
-  bool relu = false;                // last
-};
-
 // Rows back to squares of 4 x 4 pixels of the result; the matrices' first column is channels.begin.
 void winograd_output(const WinogradImages& images, const WinogradMatrices<const float>& in, Range squares,
-                     Range channels, const WinogradEpilogue& epilogue, float* y);
+                     Range channels, const LoopEpilogue& epilogue, float* y);
 
 // A filter as [3, 3, depth, columns]; columns lie side by side.
 struct WinogradFilter {
