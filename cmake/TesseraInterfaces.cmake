@@ -60,6 +60,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/crop.h
     tessera/data/csv.h
     tessera/data/dataset.h
+    tessera/data/device_rows.h
     tessera/data/encoded.h
     tessera/data/examples.h
     tessera/data/geometry.h

@@ -16,6 +16,12 @@ struct ResizedPart {
   bool rows_reversed, columns_reversed, transposed;
 };
 
+// And where it belongs.
+struct PlacedPart {
+  ResizedPart part;
+  unsigned char* target;  // [height, width, 3] of the result
+};
+
 // What pixel `place` of `count` is made of along an axis of `extent` pixels.
 struct AxisSum {
   int first, end;

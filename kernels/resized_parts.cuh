@@ -5,15 +5,13 @@
 
 namespace tessera {
 
-// y: [images, height, width, 3]
-__device__ inline void resize_parts(const ResizedPart* parts, unsigned char* y, int height, int width) {
-  const ResizedPart part = parts[blockIdx.y];
+__device__ inline void resize_parts(const PlacedPart* parts, int height, int width) {
+  const PlacedPart placed = parts[blockIdx.y];
   const int pixels = height * width;
-  unsigned char* const image = y + static_cast<LayoutSize>(blockIdx.y) * pixels * 3;
   for (int pixel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); pixel < pixels;
        pixel += static_cast<int>(gridDim.x * blockDim.x)) {
-    resize_pixel(part, height, width, pixel / width, pixel % width,
-                 image + 3 * static_cast<LayoutSize>(pixel));
+    resize_pixel(placed.part, height, width, pixel / width, pixel % width,
+                 placed.target + 3 * static_cast<LayoutSize>(pixel));
   }
 }
 

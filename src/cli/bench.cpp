@@ -50,16 +50,23 @@ bool computes_anything(const Executable& executable) {
 // inference is waited for. Of a cycle of steps each time is the mean of one cycle: its last step alone
 // exchanges.
 std::vector<double> time_runs(const BenchArguments& arguments, const StepCycle& cycle,
-                              const std::function<Feeds()>& next) {
+                              const std::function<RunFeeds()>& next) {
   int64_t submitted = 0;
   int64_t received = 0;
-  for (int64_t i = 0; i < arguments.warmup * cycle.steps(); ++i) cycle.at(i).run(next());
-  if (arguments.model.train) cycle.at(submitted++).submit(next());
+  const auto submit = [&](int64_t step) {
+    const RunFeeds inputs = next();
+    cycle.at(step).submit(inputs.host, inputs.there);
+  };
+  for (int64_t i = 0; i < arguments.warmup * cycle.steps(); ++i) {
+    submit(i);
+    cycle.at(i).receive();
+  }
+  if (arguments.model.train) submit(submitted++);
   std::vector<double> milliseconds;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
     const auto start = Clock::now();
     for (int64_t step = 0; step < cycle.steps(); ++step) {
-      cycle.at(submitted++).submit(next());
+      submit(submitted++);
       cycle.at(received++).receive();
     }
     milliseconds.push_back(seconds_since(start) * 1e3 / static_cast<double>(cycle.steps()));
@@ -85,7 +92,7 @@ void run_bench(const BenchArguments& arguments) {
   cycle.make_ready();
   require(computes_anything(*compiled.executable), ErrorCode::invalid_argument,
           "{}: what it serves is the same at every run, and nothing is left to time", arguments.model.model);
-  std::function<Feeds()> next = [] { return Feeds{}; };  // what is staged
+  std::function<RunFeeds()> next = [] { return RunFeeds{}; };  // what is staged
   if (arguments.model.loader_workers > 0) next = subject->loader(compiled);
   preparing.reset();
   const double ready_seconds = seconds_since(begin) - compiled.opening_seconds;
@@ -141,19 +148,7 @@ void add_bench(CLI::App* command) {
   command->add_option("--warmup", arguments->warmup, "Runs before the timed ones")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  CLI::Option* loader =
-      command
-          ->add_option(
-              "--loader", arguments->model.loader_workers,
-              "Feed each training step a batch of its own, as a training reads it, by a loader with so many "
-              "threads (of a recipe `data.workers`); otherwise one batch lies on the device")
-          ->check(CLI::Range(1, 256))
-          ->needs("--train");
-  command
-      ->add_option("--files", arguments->model.loader_files,
-                   "Of a network by name: a folder of files that the loader reads, which the device decodes "
-                   "as far as it can; otherwise its samples are synthetic")
-      ->needs(loader);
+  CLI::Option* loader = add_loader_arguments(*command, arguments->model);
   command
       ->add_option(
           "--local-steps", arguments->model.local_steps,

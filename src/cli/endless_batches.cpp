@@ -16,14 +16,17 @@ EndlessBatches::EndlessBatches(std::string name, std::shared_ptr<const data::Sou
       memory_(std::make_shared<BatchMemory>(device)),
       stream_(source_->open_into(memory_, {}, partition_)) {}
 
-Feeds EndlessBatches::next(const Graph& graph) {
+RunFeeds EndlessBatches::next(const Graph& graph) {
   const data::Batch batch = next_batch();
-  Feeds fields;
+  RunFeeds feeds;
   for (const auto& input : graph.inputs()) {
+    if (input->role() != InputRole::input) continue;
     const auto field = batch.fields.find(input->name());
-    if (input->role() == InputRole::input && field != batch.fields.end()) fields.insert(*field);
+    if (field != batch.fields.end()) feeds.host.insert(*field);
+    const auto there = batch.device_fields.find(input->name());
+    if (there != batch.device_fields.end()) feeds.there.insert(*there);
   }
-  return fields;
+  return feeds;
 }
 
 data::Batch EndlessBatches::next_batch() {

@@ -17,7 +17,7 @@ class EndlessBatches {
 
   // What the graph reads of the next one. Throws Error(invalid_argument) where an epoch has none of the
   // sizes.
-  Feeds next(const Graph& graph);
+  RunFeeds next(const Graph& graph);
 
  private:
   data::Batch next_batch();

@@ -101,6 +101,23 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::Range(1, 64));
 }
 
+CLI::Option* add_loader_arguments(CLI::App& command, ModelArguments& arguments) {
+  CLI::Option* loader =
+      command
+          .add_option(
+              "--loader", arguments.loader_workers,
+              "Feed each training step a batch of its own, as a training reads it, by a loader with so many "
+              "threads (of a recipe `data.workers`); otherwise one batch lies on the device")
+          ->check(CLI::Range(1, 256))
+          ->needs("--train");
+  command
+      .add_option("--files", arguments.loader_files,
+                  "Of a network by name: a folder of files that the loader reads, which the device decodes "
+                  "as far as it can; otherwise its samples are synthetic")
+      ->needs(loader);
+  return loader;
+}
+
 void join_ranks(ModelArguments& arguments) {
   arguments.communicator = distribute::connect_by_environment();
   if (arguments.communicator == nullptr) return;

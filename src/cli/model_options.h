@@ -54,6 +54,9 @@ void add_network_arguments(CLI::App& command, ModelArguments& arguments);
 // With its batch, and what is of a training step.
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 
+// Of a training step that a loader feeds. Returns the option that says so.
+CLI::Option* add_loader_arguments(CLI::App& command, ModelArguments& arguments);
+
 // As the environment of a launcher says, if there is one: each with a GPU of its own. Throws
 // Error(invalid_argument) where it is neither a training step that they would make nor a file, whose graph
 // says what they exchange.

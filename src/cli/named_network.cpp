@@ -86,7 +86,7 @@ class NamedNetwork : public Subject {
     return synthetic_inputs(*compiled.step.graph, network_.options.classes);
   }
 
-  std::function<Feeds()> loader(const CompiledModel& compiled) const override {
+  std::function<RunFeeds()> loader(const CompiledModel& compiled) const override {
     const auto images = std::make_shared<EndlessBatches>(
         arguments().model, images_of(network_.options, arguments(), compiled.device), data::Partition{},
         SymbolBindings{{"batch", arguments().batch}}, compiled.device);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "cli/chrome_trace.h"
 #include "cli/median.h"
 #include "cli/runs_at_once.h"
+#include "cli/step_waits.h"
 #include "cli/subject.h"
 
 namespace tessera::cli {
@@ -33,6 +36,8 @@ struct Measurements {
   TimeSpan binding;
   std::vector<std::vector<RunTimes>> copies;  // of each: the warm-up first, the last ones at the end
   NodeTimes nodes;                            // of the first copy, while the others rest
+  std::optional<StepWaits> waits = {};        // of steps that a loader feeds
+  JpegDecodingTimes decoding = {};            // of the files that the device was asked for meanwhile
 
   const std::vector<RunTimes>& runs() const { return copies.front(); }
 };
@@ -65,19 +70,20 @@ void add_compiler(ChromeTrace& trace, int host, const Executable& executable, co
 
 // What the host does between the start of a run and that of the next one.
 TimeSpan turn_of(const std::vector<RunTimes>& runs, size_t i) {
-  return {runs[i].inputs.begin, runs[i + 1].inputs.begin};
+  return {runs[i].reading.begin, runs[i + 1].reading.begin};
 }
 
 // What the host does for each run, and the device's own time of their work where it is known. `suffix` tells
 // copies apart.
 void add_runs(ChromeTrace& trace, int host, int device, const std::vector<RunTimes>& runs,
-              const std::string& suffix) {
+              const std::string& suffix, bool loaded) {
   const ChromeTrace::Row row = trace.add_row(host, "runs" + suffix);
   const size_t shown = runs.size() - kLastRuns;
   for (size_t i = 0; i < shown; ++i) {
     const RunTimes& run = runs[i];
     trace.add_slice(row, i < kWarmupRuns ? "run (warm-up)" : "run", turn_of(runs, i),
                     {{"recorded", run.recorded}});
+    if (loaded) trace.add_slice(row, "wait for a batch", run.reading);
     trace.add_slice(row, "take inputs", run.inputs);
     trace.add_slice(row, run.recorded ? "launch" : "run nodes", run.work);
     if (i > 0) trace.add_slice(row, "wait for the run before, read its outputs", runs[i - 1].outputs);
@@ -152,15 +158,25 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
   add_compiler(trace, host, *compiled.executable, measured);
   for (size_t copy = 0; copy < measured.copies.size(); ++copy) {
     const std::string suffix = measured.copies.size() == 1 ? "" : fmt::format(" of copy {}", copy + 1);
-    add_runs(trace, host, device, measured.copies[copy], suffix);
+    add_runs(trace, host, device, measured.copies[copy], suffix, measured.waits.has_value());
   }
   add_nodes(trace, device, compiled, measured.nodes);
+  nlohmann::json waits = nlohmann::json::object();  // milliseconds of a step
+  if (measured.waits.has_value()) {
+    waits = {{"pace", 1e3 * measured.waits->pace},
+             {"work", 1e3 * measured.waits->work},
+             {"for_host", 1e3 * measured.waits->host},
+             {"for_inputs", 1e3 * measured.waits->inputs},
+             {"host_for_batch", 1e3 * measured.waits->reading}};
+  }
   return trace.text({{"tessera", TESSERA_VERSION},
                      {"model", arguments.model.model},
                      {"batch", compiled.batch},
                      {"train", arguments.model.train},
                      {"copies", arguments.copies},
                      {"shared_time", shared_time(without_ends(measured.copies))},
+                     {"loader", arguments.model.loader_workers},
+                     {"waits", waits},
                      {"precision", arguments.model.precision},
                      {"device", description.name},
                      {"device_model", description.model},
@@ -191,9 +207,33 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
     fmt::print("; {} copies at once, at least two of which worked in {:.0f} % of the time", arguments.copies,
                100 * shared_time(without_ends(measured.copies)));
   }
-  fmt::print(
-      "; nodes {:.2f} ms, measured {}\n{}: open it at https://ui.perfetto.dev or in chrome://tracing\n",
-      nodes, how_nodes_were_measured(measured.nodes), arguments.out);
+  fmt::print("; nodes {:.2f} ms, measured {}\n", nodes, how_nodes_were_measured(measured.nodes));
+  if (measured.waits.has_value())
+    fmt::print("fed by {} threads: {}\n", arguments.model.loader_workers, describe(*measured.waits));
+  if (const JpegDecodingTimes& times = measured.decoding; times.files > 0) {
+    const double each = 1e3 * static_cast<double>(compiled.batch) / static_cast<double>(times.files);
+    fmt::print(
+        "decoding a batch takes its thread {:.2f} ms until fewer others decode, {:.2f} ms until the device "
+        "has "
+        "done what was before, {:.2f} ms to parse and {:.2f} ms to give it the files\n",
+        each * times.turn, each * times.device, each * times.parsing, each * times.giving);
+  }
+  fmt::print("{}: open it at https://ui.perfetto.dev or in chrome://tracing\n", arguments.out);
+}
+
+JpegDecodingTimes decoding_times(Device& device) {
+  const auto* decoding = device.extension<JpegDecoding>();
+  return decoding != nullptr ? decoding->decoding_times() : JpegDecodingTimes{};
+}
+
+// Each run with a batch of its own; then what is staged lies on the device once more.
+void trace_loaded(const Subject& subject, const CompiledModel& compiled, size_t runs,
+                  Measurements& measured) {
+  const std::function<RunFeeds()> next = subject.loader(compiled);
+  measured.copies = {compiled.executable->trace_fed(next, runs)};
+  measured.waits = waits_of(without_ends(measured.copies).front());
+  if (!subject.arguments().loader_files.empty()) measured.decoding = decoding_times(*compiled.device);
+  compiled.executable->stage(subject.inputs(compiled));
 }
 
 void run_profile(const ProfileArguments& arguments) {
@@ -215,7 +255,12 @@ void run_profile(const ProfileArguments& arguments) {
     copies.push_back(other.executable.get());
   }
   measured.binding.end = Clock::now();
-  measured.copies = trace_at_once(copies, kWarmupRuns + arguments.iterations + kLastRuns);
+  const size_t runs = kWarmupRuns + arguments.iterations + kLastRuns;
+  if (arguments.model.loader_workers > 0) {
+    trace_loaded(*subject, compiled, runs, measured);
+  } else {
+    measured.copies = trace_at_once(copies, runs);
+  }
   measured.nodes = compiled.executable->profile({});
   file.write(make_trace(arguments, compiled, measured));
   file.commit();
@@ -231,18 +276,21 @@ void add_profile(CLI::App* command) {
       "Examples:\n"
       "  tessera profile lenet --train --batch 8\n"
       "  tessera profile recipes/gan.toml --train --phase generator\n"
-      "  tessera profile resnet50 --train --batch 256 --precision fp16 --device cuda --out resnet50.json");
+      "  tessera profile resnet50 --train --batch 256 --precision fp16 --device cuda --out resnet50.json\n"
+      "  tessera profile mlp --train --loader 2 --iterations 100  # and where its steps wait");
   auto arguments = std::make_shared<ProfileArguments>();
   add_model_arguments(*command, arguments->model);
   command->add_option("--out", arguments->out, "The trace's file")->capture_default_str();
   command->add_option("--iterations", arguments->iterations, "Runs to show, beside two of warm-up")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  CLI::Option* loader = add_loader_arguments(*command, arguments->model);
   command
       ->add_option("--copies", arguments->copies,
                    "Executables of it that run at once on the device, each from a thread of its own")
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, 64))
+      ->excludes(loader);
   command->callback([arguments] {
     join_ranks(arguments->model);
     require(arguments->copies == 1 || arguments->model.ranks.count == 1, ErrorCode::invalid_argument,

@@ -86,7 +86,7 @@ class RecipeSubject : public Subject {
 
   Feeds inputs(const CompiledModel& compiled) const override {
     const Graph& graph = *compiled.step.graph;
-    Feeds inputs = batches(compiled).next(graph);
+    Feeds inputs = batches(compiled).next(graph).on_host();
     for (const auto& input : graph.inputs()) {
       // What is no field of a batch is a learning rate.
       if (input->role() == InputRole::input)
@@ -95,7 +95,7 @@ class RecipeSubject : public Subject {
     return inputs;
   }
 
-  std::function<Feeds()> loader(const CompiledModel& compiled) const override {
+  std::function<RunFeeds()> loader(const CompiledModel& compiled) const override {
     return [all = std::make_shared<EndlessBatches>(batches(compiled)), &graph = *compiled.step.graph] {
       return all->next(graph);
     };

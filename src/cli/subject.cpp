@@ -13,7 +13,7 @@
 
 namespace tessera::cli {
 
-std::function<Feeds()> Subject::loader(const CompiledModel& compiled) const {
+std::function<RunFeeds()> Subject::loader(const CompiledModel& compiled) const {
   fail(ErrorCode::invalid_argument, "--loader: '{}' comes without data", compiled.name);
 }
 

@@ -44,7 +44,7 @@ class Subject {
   virtual Feeds inputs(const CompiledModel& compiled) const = 0;
   // Gives another batch at each call, read by ModelArguments::loader_workers threads into memory that the
   // device takes it from. Throws Error(invalid_argument) where there is nothing to read.
-  virtual std::function<Feeds()> loader(const CompiledModel& compiled) const;
+  virtual std::function<RunFeeds()> loader(const CompiledModel& compiled) const;
 
  protected:
   // Names what is compiled, and opens its device: that of the workspace, if there is one, or that of the

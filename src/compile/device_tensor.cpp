@@ -45,4 +45,10 @@ Tensor DeviceTensor::to_host() const {
   return result;
 }
 
+Feeds RunFeeds::on_host() const {
+  Feeds all = host;
+  for (const auto& [name, tensor] : there) all.emplace(name, tensor.to_host());
+  return all;
+}
+
 }  // namespace tessera

@@ -106,14 +106,14 @@ class PlannedExecutable : public Executable {
 
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor>& inputs) override {
     check_none_submitted();
-    submit(inputs);
+    submit(inputs, {});
     return receive();
   }
 
-  void submit(const std::map<std::string, Tensor>& inputs) override {
+  void submit(const std::map<std::string, Tensor>& inputs, const DeviceFeeds& there) override {
     require(!outputs_->full(), ErrorCode::invalid_argument,
             "graph '{}' has {} runs under way: receive one first", compiled_.graph->name(), kMostSubmitted);
-    take(inputs);
+    take(inputs, there);
     work();
     outputs_->begin(updates_->outputs(memory_in_run_));
   }
@@ -131,7 +131,7 @@ class PlannedExecutable : public Executable {
 
   void discard() override { outputs_->discard(); }
 
-  std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) override {
+  std::vector<RunTimes> trace_fed(const std::function<RunFeeds()>& next, size_t runs) override {
     check_none_submitted();
     const std::unique_ptr<DeviceTimer> timer = queue_->timer(2 * runs);
     const auto mark = [&] {
@@ -146,8 +146,10 @@ class PlannedExecutable : public Executable {
     };
     for (size_t i = 0; i < runs; ++i) {
       RunTimes& run = times[i];
-      run.inputs.begin = Clock::now();
-      take(inputs);
+      run.reading.begin = Clock::now();
+      const RunFeeds inputs = next();
+      run.reading.end = run.inputs.begin = Clock::now();
+      take(inputs.host, inputs.there);
       run.inputs.end = run.work.begin = mark();
       run.recorded = work();
       run.work.end = mark();
@@ -165,7 +167,7 @@ class PlannedExecutable : public Executable {
   NodeTimes profile(const std::map<std::string, Tensor>& inputs) override {
     check_none_submitted();
     if (!ran_) run(inputs);
-    take(inputs);
+    take(inputs, {});
     const bool needs_host =
         looks_after_nodes() || !std::all_of(compiled_.steps.begin(), compiled_.steps.end(), is_recordable);
     StepTimer timer(*queue_, compiled_.steps, compiled_.lanes, needs_host);
@@ -298,10 +300,10 @@ class PlannedExecutable : public Executable {
             compiled_.graph->name());
   }
 
-  void take(const std::map<std::string, Tensor>& inputs) {
+  void take(const std::map<std::string, Tensor>& inputs, const DeviceFeeds& there) {
     check_bound();
     follow_workspace();
-    if (inputs_->take(inputs)) recorded_.reset();
+    if (inputs_->take(inputs, there)) recorded_.reset();
     variables_->before_run();
   }
 

@@ -39,10 +39,7 @@ void RunInputs::stage(const std::map<std::string, Tensor>& tensors) {
 
 void RunInputs::stage(const DeviceFeeds& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    const Value& input = find(name);
-    check_type(input, tensor);
-    require(tensor.defined() && &tensor.device() == &device_, ErrorCode::invalid_argument,
-            "input '{}' is not on the device of graph '{}'", name, graph_.name());
+    check_there(find(name), tensor);
   }
   for (const auto& [name, tensor] : tensors) {
     Source& source = sources_[find(name).index()];
@@ -54,6 +51,12 @@ void RunInputs::stage(const DeviceFeeds& tensors) {
   }
 }
 
+void RunInputs::check_there(const Value& input, const DeviceTensor& tensor) const {
+  check_type(input, tensor);
+  require(tensor.defined() && &tensor.device() == &device_, ErrorCode::invalid_argument,
+          "input '{}' is not on the device of graph '{}'", input.name(), graph_.name());
+}
+
 const Value& RunInputs::find(const std::string& name) const {
   const Value* input = graph_.find_input(name);
   require(input != nullptr && input->role() == InputRole::input, ErrorCode::invalid_argument,
@@ -61,10 +64,15 @@ const Value& RunInputs::find(const std::string& name) const {
   return *input;
 }
 
-bool RunInputs::take(const std::map<std::string, Tensor>& tensors) {
+bool RunInputs::take(const std::map<std::string, Tensor>& tensors, const DeviceFeeds& there) {
   std::vector<Given> given;
   for (const auto& input : graph_.inputs()) {
     if (input->role() != InputRole::input) continue;
+    if (const auto found = there.find(input->name()); found != there.end()) {
+      check_there(*input, found->second);
+      given.push_back({input.get(), nullptr, &found->second});
+      continue;
+    }
     const auto found = tensors.find(input->name());
     if (found == tensors.end()) {
       require(sources_[input->index()].is_staged(), ErrorCode::invalid_argument, "input '{}' ({}) is missing",
@@ -90,10 +98,31 @@ bool RunInputs::take(const std::map<std::string, Tensor>& tensors) {
 
 void RunInputs::load(const Given& given) {
   Source& source = sources_[given.input->index()];
-  const bool readable = device_.host_accessible() && is_aligned(given.tensor->raw());
-  const void* memory = readable ? given.tensor->raw() : copy_to_device(source, *given.tensor);
+  const void* memory = nullptr;
+  if (given.there != nullptr) {
+    memory = copy_there(source, *given.there);
+  } else if (device_.host_accessible() && is_aligned(given.tensor->raw())) {
+    memory = given.tensor->raw();
+  } else {
+    memory = copy_to_device(source, *given.tensor);
+  }
   moved_ = moved_ || source.memory != memory;
   source.memory = memory;
+}
+
+// Into memory that stays the same from run to run, so that recorded runs find it. What is given is the copy's
+// until the run after the next one is given, which finds it long done: whoever gets that memory next need not
+// wait.
+const void* RunInputs::copy_there(Source& source, const DeviceTensor& tensor) {
+  if (tensor.ready() != nullptr) queue_.wait_for(*tensor.ready());
+  Copied& copied = source.copied[source.copies++ % source.copied.size()];
+  if (copied.done != nullptr) copied.done->wait();
+  copied = {.tensor = tensor, .done = nullptr};
+  if (device_.host_accessible()) return tensor.memory();
+  if (source.copy_of_there == nullptr) source.copy_of_there = device_.allocate(tensor.bytes());
+  queue_.copy(source.copy_of_there.get(), tensor.memory(), tensor.bytes());
+  copied.done = queue_.mark();
+  return source.copy_of_there.get();
 }
 
 // Into memory that stays the same from run to run, so that recorded runs find it.

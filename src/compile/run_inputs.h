@@ -1,6 +1,8 @@
 // The inputs of a run: given with it, or staged before it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,9 +29,9 @@ class RunInputs {
   // As Executable::stage(). When it throws, what was staged before stays.
   void stage(const std::map<std::string, Tensor>& tensors);
   void stage(const DeviceFeeds& tensors);
-  // Points the connected arguments at these tensors, and at staged ones for inputs that are left out. Returns
-  // whether an input lies elsewhere than in the run before.
-  bool take(const std::map<std::string, Tensor>& tensors);
+  // Points the connected arguments at these tensors, of the host and on the device, and at staged ones for
+  // inputs that are left out. Returns whether an input lies elsewhere than in the run before.
+  bool take(const std::map<std::string, Tensor>& tensors, const DeviceFeeds& there);
 
   // Where the last run reads the input from that byte on.
   const void* memory(size_t input, int64_t offset) const {
@@ -37,12 +39,20 @@ class RunInputs {
   }
 
  private:
+  // What a run was given on the device, and when the queue has copied it.
+  struct Copied {
+    DeviceTensor tensor;
+    std::shared_ptr<Event> done;
+  };
   struct Source {
     const void* memory = nullptr;
     // Both null where the run reads the caller's memory.
     std::unique_ptr<InputBuffer> buffer;
-    std::shared_ptr<void> copy;  // where the device has no such buffers
-    bool loaded = false;         // into the buffer, for the next run
+    std::shared_ptr<void> copy;           // where the device has no such buffers
+    bool loaded = false;                  // into the buffer, for the next run
+    std::shared_ptr<void> copy_of_there;  // of what is given on the device, where that is not read in place
+    std::array<Copied, 2> copied;         // by turns: of the runs that may be under way
+    size_t copies = 0;
     // What runs read that are not given the input; its memory is read where it lies.
     std::optional<Tensor> staged;
     std::optional<DeviceTensor> staged_there;
@@ -53,13 +63,17 @@ class RunInputs {
     size_t input;
     int64_t offset;
   };
+  // One of the two.
   struct Given {
     const Value* input;
     const Tensor* tensor;
+    const DeviceTensor* there = nullptr;
   };
 
   const Value& find(const std::string& name) const;
+  void check_there(const Value& input, const DeviceTensor& tensor) const;
   void load(const Given& given);
+  const void* copy_there(Source& source, const DeviceTensor& tensor);
   const void* copy_to_device(Source& source, const Tensor& tensor);
 
   const Graph& graph_;

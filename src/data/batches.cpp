@@ -41,6 +41,13 @@ Batch batch_without_fields(const std::vector<int64_t>& order, int64_t batch_size
   return batch;
 }
 
+Batch Batch::on_host() const {
+  Batch batch = *this;
+  batch.fields = RunFeeds{.host = fields, .there = device_fields}.on_host();
+  batch.device_fields.clear();
+  return batch;
+}
+
 Tensor batch_tensor(const BatchMemory* memory, DataType type, const Shape& shape) {
   return memory != nullptr ? memory->tensor(type, shape) : Tensor(type, shape);
 }

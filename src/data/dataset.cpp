@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/device/common/jpeg_decoding.h"
 
 namespace tessera::data {
 namespace {
@@ -30,6 +31,11 @@ Tensor labels_as_int32(const Tensor& labels) {
 std::string class_name(const std::vector<std::string>& names, int64_t label) {
   const bool known = label >= 0 && label < static_cast<int64_t>(names.size());
   return known ? names[static_cast<size_t>(label)] : std::to_string(label);
+}
+
+JpegsUnderWay Dataset::decode_rows(std::span<const DeviceImageRow> rows, const RandomView* /*view*/,
+                                   JpegDecoding& /*decoding*/) const {
+  return {.taken = std::vector<bool>(rows.size(), false), .done = nullptr};
 }
 
 ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor& labels,

@@ -62,35 +62,65 @@ class EpochPlan {
   std::vector<Place> places_;                  // by number of the batch; none where there is one bucket
 };
 
-struct BatchFields {
-  std::vector<Tensor> tensors;
-  std::vector<size_t> row_bytes;
-
-  BatchFields(const std::vector<Field>& fields, const SymbolBindings& sizes, int64_t rows,
-              const BatchMemory* memory) {
-    for (const Field& field : fields) {
-      tensors.push_back(
-          batch_tensor(memory, field.type.data_type, to_static(substitute(field.type.shape, sizes))));
-      row_bytes.push_back(tensors.back().bytes() / static_cast<size_t>(rows));
-    }
-  }
-
-  std::vector<ExampleRow> rows(int64_t count) {
-    std::vector<ExampleRow> rows(static_cast<size_t>(count));
-    for (size_t row = 0; row < rows.size(); ++row) {
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        auto* bytes = static_cast<std::byte*>(tensors[i].raw());
-        rows[row].emplace_back(bytes + row * row_bytes[i], row_bytes[i]);
+// What a batch is made in.
+class BatchFields {
+ public:
+  // `made`: the field that is the device's for which the memory is.
+  BatchFields(const std::vector<Field>& fields, const SymbolBindings& sizes,
+              const std::shared_ptr<const BatchMemory>& memory, std::optional<size_t> made)
+      : fields_(fields), made_(made), rows_(static_cast<size_t>(sizes.at(kBatch))) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const DataType type = fields[i].type.data_type;
+      const Shape shape = to_static(substitute(fields[i].type.shape, sizes));
+      if (made == i) {
+        device_rows_.emplace(memory, type, shape);
+        add({}, {}, 0);
+      } else {
+        Tensor tensor = batch_tensor(memory.get(), type, shape);
+        auto* bytes = static_cast<std::byte*>(tensor.raw());
+        add(tensor, bytes, tensor.bytes() / rows_.size());
       }
     }
-    return rows;
   }
+
+  // Reads the examples into the first rows; the others only fill.
+  void read(const Examples& examples, std::span<const int64_t> indices, const RandomView& view) {
+    DeviceRows* const made = device_rows_.has_value() ? &*device_rows_ : nullptr;
+    examples.read_rows(indices, view, rows_, made);
+    for (size_t row = indices.size(); row < rows_.size(); ++row) {
+      if (made != nullptr) rows_[row][*made_] = made->on_host(row);
+      examples.fill(rows_[row]);
+    }
+  }
+
+  void move_to(Batch& batch) {
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      if (made_ == i) {
+        batch.device_fields[fields_[i].name] = device_rows_->finish();
+      } else {
+        batch.fields[fields_[i].name] = std::move(tensors_[i]);
+      }
+    }
+  }
+
+ private:
+  void add(Tensor tensor, std::byte* bytes, size_t row_bytes) {
+    for (size_t row = 0; row < rows_.size(); ++row)
+      rows_[row].emplace_back(bytes + row * row_bytes, row_bytes);
+    tensors_.push_back(std::move(tensor));
+  }
+
+  const std::vector<Field>& fields_;
+  std::optional<size_t> made_;
+  std::vector<Tensor> tensors_;  // by field; undefined for the device's
+  std::optional<DeviceRows> device_rows_;
+  std::vector<ExampleRow> rows_;
 };
 
 }  // namespace
 
 void Examples::read_rows(std::span<const int64_t> indices, const RandomView& view,
-                         std::span<const ExampleRow> rows, Device* /*device*/) const {
+                         std::span<const ExampleRow> rows, DeviceRows* /*made*/) const {
   for (size_t i = 0; i < indices.size(); ++i) read(indices[i], view, rows[i]);
 }
 
@@ -155,12 +185,10 @@ std::unique_ptr<Stream> ExampleBatches::open_into(std::shared_ptr<const BatchMem
                                                         from.epoch, partition.ranks)](int64_t number) {
     Batch batch = plan->batch(number, partition);
     batch.sizes = sizes[plan->bucket_of(number)];
-    const int64_t rows = batch.sizes.at(kBatch);
-    BatchFields made(fields, batch.sizes, rows, memory.get());
-    const std::vector<ExampleRow> places = made.rows(rows);
-    examples->read_rows(batch.indices, view, places, memory != nullptr ? &memory->device() : nullptr);
-    for (size_t row = batch.indices.size(); row < places.size(); ++row) examples->fill(places[row]);
-    for (size_t i = 0; i < fields.size(); ++i) batch.fields[fields[i].name] = std::move(made.tensors[i]);
+    const auto made = memory != nullptr ? examples->field_made_by(*memory->device()) : std::nullopt;
+    BatchFields parts(fields, batch.sizes, memory, made);
+    parts.read(*examples, batch.indices, view);
+    parts.move_to(batch);
     return batch;
   };
   return prefetched(std::move(make), from.batch, count, options_.workers, options_.prefetch);

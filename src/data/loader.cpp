@@ -37,23 +37,36 @@ class LabeledImages : public Examples {
     }
     finish(index, view, row);
   }
+  std::optional<size_t> field_made_by(Device& device) const override {
+    if (decode_ == DecodePlace::cpu) return std::nullopt;
+    require(device.extension<JpegDecoding>() != nullptr, ErrorCode::unsupported,
+            "the device '{}' decodes no images; let the CPU do it (data.decode = \"cpu\")",
+            device.description().name);
+    return kImages;
+  }
   void read_rows(std::span<const int64_t> indices, const RandomView& view, std::span<const ExampleRow> rows,
-                 Device* device) const override {
-    if (decode_ == DecodePlace::cpu || device == nullptr) {
-      Examples::read_rows(indices, view, rows, device);
+                 DeviceRows* made) const override {
+    if (made == nullptr) {
+      Examples::read_rows(indices, view, rows, made);
       return;
     }
-    auto* decoding = device->extension<JpegDecoding>();
-    require(decoding != nullptr, ErrorCode::unsupported,
-            "the device '{}' decodes no images; let the CPU do it (data.decode = \"cpu\")",
-            device->description().name);
-    std::vector<ImageRow> images;
+    std::vector<DeviceImageRow> images;
     for (size_t i = 0; i < indices.size(); ++i)
       images.push_back({.index = indices[i],
-                        .image = elements_of<uint8_t>(rows[i], kImages),
+                        .image = reinterpret_cast<uint8_t*>(made->there(i)),
                         .label = elements_of<int32_t>(rows[i], kLabels).data()});
-    dataset_->read_rows(images, random_views_ ? &view : nullptr, *decoding);
-    for (size_t i = 0; i < indices.size(); ++i) finish(indices[i], view, rows[i]);
+    const JpegsUnderWay decoded = dataset_->decode_rows(images, random_views_ ? &view : nullptr,
+                                                        *made->device().extension<JpegDecoding>());
+    made->written_after(decoded.done);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (decoded.taken[i] && !augmenter_.changes()) {
+        settle_label(rows[i]);
+        continue;
+      }
+      ExampleRow row = rows[i];
+      row[kImages] = decoded.taken[i] ? made->read_back(i) : made->on_host(i);
+      decoded.taken[i] ? finish(indices[i], view, row) : read(indices[i], view, row);
+    }
   }
   void fill(const ExampleRow& row) const override {
     Examples::fill(row);
@@ -64,9 +77,13 @@ class LabeledImages : public Examples {
  private:
   // What is done to an example after it was read.
   void finish(int64_t index, const RandomView& view, const ExampleRow& row) const {
+    settle_label(row);
+    augmenter_.apply(elements_of<uint8_t>(row, kImages), view.seed, view.epoch, index);
+  }
+
+  void settle_label(const ExampleRow& row) const {
     int32_t& label = elements_of<int32_t>(row, kLabels).front();
     if (label < 0) label = padding_label_;
-    augmenter_.apply(elements_of<uint8_t>(row, kImages), view.seed, view.epoch, index);
   }
 
   static constexpr size_t kImages = 0;

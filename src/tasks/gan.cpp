@@ -135,7 +135,7 @@ class GanEvaluator : public train::Evaluator {
  public:
   void add(const data::Batch& batch, const Feeds& outputs) override {
     const Tensor& samples = outputs.at("samples");
-    real_.add(batch.fields.at("images"), batch.samples);
+    real_.add(batch.on_host().fields.at("images"), batch.samples);
     made_.add(samples, batch.samples);
     for (int64_t row = 0; row < batch.samples && pictures_.size() < kShown; ++row)
       pictures_.push_back(picture_of(samples, row));

@@ -35,9 +35,9 @@ class FirstExamples : public data::Dataset {
                    int32_t& label) const override {
     whole_->read_random(index, view, image, label);
   }
-  void read_rows(std::span<const data::ImageRow> rows, const data::RandomView* view,
-                 JpegDecoding& decoding) const override {
-    whole_->read_rows(rows, view, decoding);
+  JpegsUnderWay decode_rows(std::span<const data::DeviceImageRow> rows, const data::RandomView* view,
+                            JpegDecoding& decoding) const override {
+    return whole_->decode_rows(rows, view, decoding);
   }
   std::vector<std::string> remarks() const override { return whole_->remarks(); }
 

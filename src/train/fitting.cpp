@@ -225,10 +225,10 @@ Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) 
     const Phase phase = trainer_.phase(turn.phase);
     for (size_t group = 0; turn.updating && group < phase.groups.size(); ++group) {
       const Tensor rate = rate_input(turn.phase, group, position.step * phase.repeat + turn.repeat);
-      run.inputs.emplace(learning_rate_input(phase.groups[group]), rate);
+      run.inputs.host.emplace(learning_rate_input(phase.groups[group]), rate);
       if (turn.phase == 0 && group == 0) submitted.learning_rate = rate.at(0);
     }
-    run.executable->submit(run.inputs);
+    run.executable->submit(run.inputs.host, run.inputs.there);
     submitted.runs.push_back(std::move(run));
   }
   submitted.completes_step = slot + 1 == turns_.size();
@@ -292,7 +292,7 @@ double Fitting::epochs_done() const {
 // has been halved.
 void Fitting::check_finite(const Submitted& submitted, const Submitted::Run& run, const Feeds& outputs) {
   const auto explain = [&](const std::string& what) {
-    trainer_.explain_not_finite(run.turn.phase, run.kind, submitted.sizes, run.inputs, what);
+    trainer_.explain_not_finite(run.turn.phase, run.kind, submitted.sizes, run.inputs.on_host(), what);
   };
   const std::string& objective = run.names->objective;
   const double sum = outputs.at(sum_output(objective)).at(0);

@@ -39,7 +39,7 @@ class Fitting {
       StepKind kind = StepKind::updating;
       std::shared_ptr<Executable> executable;
       std::shared_ptr<const Trainer::StepNames> names;
-      Feeds inputs;
+      RunFeeds inputs;
     };
     std::vector<Run> runs;
     SymbolBindings sizes;

@@ -40,7 +40,8 @@ class PlainPredictionText : public PredictionText {
 
 }  // namespace
 
-std::string PredictionText::tell(const data::Batch& batch, const Feeds& outputs) {
+std::string PredictionText::tell(const data::Batch& told, const Feeds& outputs) {
+  const data::Batch batch = told.on_host();
   std::string text;
   for (int64_t row = 0; row < batch.samples; ++row) {
     const int64_t number = batch.indices.empty() ? told_ : batch.indices[static_cast<size_t>(row)];

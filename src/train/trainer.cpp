@@ -217,11 +217,13 @@ std::function<bool(const nn::Variable& variable)> Trainer::is_averaged() const {
 }
 
 // What the task reads of a batch, which may hold more.
-Feeds Trainer::inputs_of(const data::Batch& batch) const {
-  Feeds inputs;
+RunFeeds Trainer::inputs_of(const data::Batch& batch) const {
+  RunFeeds inputs;
   for (const Field& field : task_.inputs) {
     const auto found = batch.fields.find(field.name);
-    if (found != batch.fields.end()) inputs.insert(*found);
+    if (found != batch.fields.end()) inputs.host.insert(*found);
+    const auto there = batch.device_fields.find(field.name);
+    if (there != batch.device_fields.end()) inputs.there.insert(*there);
   }
   return inputs;
 }
@@ -335,9 +337,14 @@ Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limit
   PredictionTable table;
   const auto receive = [&](const data::Batch& batch, const Feeds& outputs) {
     // The first axis of what a task is given counts the examples.
-    const Feeds inputs = inputs_of(batch);
-    const bool counted = !inputs.empty() && !inputs.begin()->second.shape().empty();
-    table.add(batch, outputs, counted ? inputs.begin()->second.shape()[0] : batch.samples);
+    const RunFeeds inputs = inputs_of(batch);
+    Shape shape;
+    if (!inputs.host.empty()) {
+      shape = inputs.host.begin()->second.shape();
+    } else if (!inputs.there.empty()) {
+      shape = inputs.there.begin()->second.shape();
+    }
+    table.add(batch, outputs, shape.empty() ? batch.samples : shape.front());
   };
   pass(Reading::inference, source, receive, limits);
   return table.outputs();
@@ -382,7 +389,8 @@ int64_t Trainer::pass(Reading reading, const data::Source& source, const OutputR
     if (!batch.has_value()) break;
     note_progress();
     std::shared_ptr<Executable> executable = family.at(batch->sizes);
-    executable->submit(inputs_of(*batch));
+    const RunFeeds inputs = inputs_of(*batch);
+    executable->submit(inputs.host, inputs.there);
     if (under_way.has_value()) receive(*under_way);
     // What is beyond the limit fills the batch, as what is beyond the end of the data does.
     batch->samples = counter.count(batch->samples);

@@ -74,6 +74,22 @@ class ProfileTest(ProgramTest):
         self.assertEqual(trace["otherData"]["model"], "mlp")
         self.assertIn("one by one", trace["otherData"]["nodes_measured"])
 
+    def test_steps_that_a_loader_feeds(self):
+        words = ("profile", "mlp", "--batch", 4, "--train", "--loader", 2, "--iterations", 8)
+        out = self.root / "trace.json"
+        self.assertRegex(self.call(*words, "--out", out),
+                         r"fed by 2 threads: a step every \d+\.\d\d ms: the device works \d+\.\d\d ms, waits")
+        trace = json.loads(out.read_text())
+        rows = self.rows(trace)
+        self.assertEqual(len([name for name, _, _, _ in rows["runs"] if name == "wait for a batch"]), 10)
+        self.check_nesting(rows["runs"])
+        waits = trace["otherData"]["waits"]
+        self.assertEqual(waits.keys(), {"pace", "work", "for_host", "for_inputs", "host_for_batch"})
+        self.assertGreater(waits["work"], 0)
+        # What is between two steps is work or a wait.
+        self.assertAlmostEqual(waits["pace"], waits["work"] + waits["for_host"] + waits["for_inputs"])
+        self.refuses([*words, "--copies", 2], 2, "--copies")
+
     def test_memory_in_use(self):
         trace = self.profile("lenet", "--batch", 2, "--train")
         counters = [event["args"] for event in trace["traceEvents"] if event["ph"] == "C"]

@@ -115,6 +115,51 @@ TEST_P(DeviceInputs, AreChecked) {
   EXPECT_ERROR(stage("x", elsewhere), ErrorCode::invalid_argument, "'x'", "not on the device");
 }
 
+// Each run's own, and the host's in between.
+TEST_P(DeviceInputs, ComeWithARun) {
+  const auto there = device();
+  const auto executable = compile_sum(there);
+  const auto expect = [&](double x, double y) {
+    EXPECT_EQ(executable->receive().at("sum").to_doubles(), doubles(x + y, x + y));
+  };
+  executable->submit({{"y", pair(10, 10)}}, {{"x", DeviceTensor::from_host(there, pair(1, 1))}});
+  expect(1, 10);
+  executable->submit({{"x", pair(2, 2)}, {"y", pair(20, 20)}});
+  executable->submit({}, {{"x", DeviceTensor::from_host(there, pair(3, 3))},
+                          {"y", DeviceTensor::from_host(there, pair(30, 30))}});
+  expect(2, 20);
+  executable->submit({{"y", pair(40, 40)}}, {{"x", DeviceTensor::from_host(there, pair(4, 4))}});
+  expect(3, 30);
+  expect(4, 40);
+  EXPECT_ERROR(executable->submit({{"y", pair(1, 1)}}), ErrorCode::invalid_argument, "'x'", "missing");
+  const auto submit = [&](const DeviceTensor& tensor) {
+    executable->submit({{"y", pair(1, 1)}}, {{"x", tensor}});
+  };
+  EXPECT_ERROR(submit(DeviceTensor::allocate(there, DataType::fp32, {3})), ErrorCode::invalid_argument, "'x'",
+               "fp32[3]");
+  EXPECT_ERROR(submit(DeviceTensor::allocate(device(), DataType::fp32, {2})), ErrorCode::invalid_argument,
+               "'x'", "not on the device");
+}
+
+// They are waited for, and let go when the device has copied them: at the latest two runs after theirs.
+TEST_P(DeviceInputs, AreKeptUntilTheyAreRead) {
+  const auto there = device();
+  const auto executable = compile_sum(there);
+  std::vector<std::weak_ptr<void>> given;
+  for (int run = 0; run < 6; ++run) {
+    const auto ready = std::make_shared<CountedEvent>();
+    std::shared_ptr<void> memory = there->allocate(8);
+    given.push_back(memory);
+    executable->submit({{"y", pair(1, 1)}},
+                       {{"x", DeviceTensor::wrap(there, DataType::fp32, {2}, std::move(memory), ready)}});
+    EXPECT_GE(ready->waits, 1);
+    executable->receive();
+    if (run >= 2) {
+      EXPECT_TRUE(given[static_cast<size_t>(run) - 2].expired()) << run;
+    }
+  }
+}
+
 // A chain of two executables between which nothing goes to the host.
 TEST_P(DeviceInputs, AreOutputsOfOthers) {
   const auto there = device();

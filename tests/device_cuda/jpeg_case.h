@@ -71,7 +71,8 @@ inline std::vector<uint8_t> stored_pixels(const JpegPart& part) {
 // As the GPU does it, by the same function and libjpeg.
 class HostJpegDecoding : public JpegDecoding {
  public:
-  std::vector<bool> decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) override {
+  JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                             std::shared_ptr<const void> /*files*/) override {
     std::vector<bool> decoded;
     for (const JpegPart& part : parts) {
       decoded.push_back(++seen % refused_every != 0);
@@ -90,39 +91,55 @@ class HostJpegDecoding : public JpegDecoding {
                      static_cast<int>(pixel / width), static_cast<int>(pixel % width),
                      part.pixels + 3 * pixel);
     }
-    return decoded;
+    return {.taken = decoded, .done = nullptr};
   }
+  JpegDecodingTimes decoding_times() const override { return {}; }
 
   int64_t seen = 0;                   // parts
   int64_t refused_every = 1'000'000;  // of those that are seen
 };
 
-// The rows of a data set by a decoder or, without one, by the CPU alone.
+// The rows of a data set by a decoder, whose pixels lie on the device where there is one, and what it leaves
+// by the CPU; without a decoder by the CPU alone.
 struct ReadRows {
   std::vector<uint8_t> pixels;
   std::vector<int32_t> labels;
   size_t image_bytes = 0;
 
-  ReadRows(const data::Dataset& dataset, const data::RandomView* view, JpegDecoding* decoding)
+  ReadRows(const data::Dataset& dataset, const data::RandomView* view, JpegDecoding* decoding,
+           Device* device = nullptr)
       : labels(static_cast<size_t>(dataset.size()), -2),
         image_bytes(static_cast<size_t>(element_count(dataset.image_shape()))) {
     pixels.resize(labels.size() * image_bytes);
-    std::vector<data::ImageRow> rows;
-    for (size_t i = 0; i < labels.size(); ++i)
-      rows.push_back({.index = static_cast<int64_t>(i), .image = image(i), .label = &labels[i]});
-    if (decoding != nullptr) {
-      dataset.read_rows(rows, view, *decoding);
-      return;
-    }
-    for (const data::ImageRow& row : rows) {
+    std::vector<bool> taken(labels.size(), false);
+    if (decoding != nullptr) taken = decode(dataset, view, *decoding, device);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const auto index = static_cast<int64_t>(i);
+      if (taken[i]) continue;
       if (view != nullptr) {
-        dataset.read_random(row.index, *view, row.image, *row.label);
+        dataset.read_random(index, *view, image(i), labels[i]);
       } else {
-        dataset.read(row.index, row.image, *row.label);
+        dataset.read(index, image(i), labels[i]);
       }
     }
   }
   std::span<uint8_t> image(size_t row) { return std::span(pixels).subspan(row * image_bytes, image_bytes); }
+
+ private:
+  std::vector<bool> decode(const data::Dataset& dataset, const data::RandomView* view, JpegDecoding& decoding,
+                           Device* device) {
+    const auto bytes = static_cast<int64_t>(pixels.size());
+    const std::shared_ptr<void> there = device != nullptr ? device->allocate(bytes) : nullptr;
+    auto* const first = device != nullptr ? static_cast<uint8_t*>(there.get()) : pixels.data();
+    std::vector<data::DeviceImageRow> rows;
+    for (size_t i = 0; i < labels.size(); ++i)
+      rows.push_back(
+          {.index = static_cast<int64_t>(i), .image = first + i * image_bytes, .label = &labels[i]});
+    const JpegsUnderWay decoded = dataset.decode_rows(rows, view, decoding);
+    if (decoded.done != nullptr) decoded.done->wait();
+    if (device != nullptr) device->copy_to_host(pixels.data(), first, bytes);
+    return decoded.taken;
+  }
 };
 
 struct Difference {

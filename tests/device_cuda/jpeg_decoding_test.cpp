@@ -122,7 +122,7 @@ TEST(JpegDecoding, OfADeviceThatHasNoneOrIsNotThere) {
   EXPECT_ERROR(open_for(Device::reference()), ErrorCode::unsupported, "decodes no images", "data.decode");
   const auto card = Device::open("cuda:plan-h100");
   ASSERT_NE(card->extension<JpegDecoding>(), nullptr);
-  EXPECT_ERROR(card->extension<JpegDecoding>()->decode_jpegs({}, 1, 1), ErrorCode::unsupported,
+  EXPECT_ERROR(card->extension<JpegDecoding>()->decode_jpegs({}, 1, 1, nullptr), ErrorCode::unsupported,
                "is not there");
   // Batches for no device are the CPU's.
   EXPECT_TRUE(loader.open({})->next().has_value());
@@ -135,7 +135,7 @@ TEST(CudaJpegDecoding, IsCloseToTheCpus) {
   for (uint64_t epoch = 0; epoch < 5; ++epoch) {
     const RandomView view{.seed = 3, .epoch = epoch};
     ReadRows expected(*dataset, &view, nullptr);
-    ReadRows read(*dataset, &view, &decoding);
+    ReadRows read(*dataset, &view, &decoding, gpu_or_null().get());
     EXPECT_EQ(read.labels, expected.labels);
     for (size_t row = 0; row < read.labels.size(); ++row) {
       const Difference found = difference(read.image(row), expected.image(row));
@@ -162,7 +162,7 @@ TEST(CudaJpegDecoding, ALoadersBatchesAreThoseOfTheCpu) {
     std::vector<data::Batch> made;
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
       const auto stream = loader.open_into(memory, {.epoch = epoch, .batch = epoch == 0 ? first : 0});
-      while (std::optional<data::Batch> batch = stream->next()) made.push_back(*std::move(batch));
+      while (const std::optional<data::Batch> batch = stream->next()) made.push_back(batch->on_host());
     }
     return made;
   };

@@ -33,7 +33,10 @@ class DetachedDevice : public HostMemoryDevice {
    public:
     explicit Queue(DetachedDevice& device) : device_(device) {}
     void synchronize() override { ++device_.waits; }
-    void wait_for(const Event&) override { ++device_.events; }
+    void wait_for(const Event& event) override {
+      ++device_.events;
+      event.wait();
+    }
     void copy_to_host(void* host, const void* device, int64_t bytes) override {
       device_.copy_to_host(host, device, bytes);
     }

@@ -7,6 +7,7 @@
 
 #include "tessera/base/tensor.h"
 #include "tessera/compile/device.h"
+#include "tessera/compile/feeds.h"
 
 namespace tessera {
 
@@ -45,5 +46,14 @@ class DeviceTensor {
 
 // Inputs of a graph by name.
 using DeviceFeeds = std::map<std::string, DeviceTensor>;
+
+// What a run is given: inputs of the host, and others that lie on the device.
+struct RunFeeds {
+  Feeds host = {};
+  DeviceFeeds there = {};
+
+  // All of them: those of the device are copied, and waited for.
+  Feeds on_host() const;
+};
 
 }  // namespace tessera

@@ -76,6 +76,7 @@ struct PhaseReport {
 
 // What one run did when.
 struct RunTimes {
+  TimeSpan reading;                     // its inputs were waited for
   TimeSpan inputs;                      // checked, and copied where the device needs it
   TimeSpan work;                        // given to the device; done, where the device is the host
   TimeSpan outputs;                     // waited for and read, after the start of the next run
@@ -162,14 +163,21 @@ class Executable {
   // that was not received, and for nothing after it. At most kMostSubmitted may be under way; throws
   // Error(invalid_argument) on more, on receive() without any, and on other runs meanwhile.
   static constexpr size_t kMostSubmitted = 2;
-  virtual void submit(const std::map<std::string, Tensor>& inputs) = 0;
+  void submit(const std::map<std::string, Tensor>& inputs) { submit(inputs, {}); }
+  // With inputs that lie on the device, `there`, each run's own: the queue copies them to where recorded runs
+  // read them, once their contents are there, and they are kept until it has. Throws as stage().
+  virtual void submit(const std::map<std::string, Tensor>& inputs, const DeviceFeeds& there) = 0;
   virtual std::map<std::string, Tensor> receive() = 0;
   // The outputs of submitted runs are not wanted any more; the runs take place.
   virtual void discard() = 0;
 
   // So many runs, each given before the one ahead of it is received, with what happened when. The outputs are
   // dropped.
-  virtual std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) = 0;
+  std::vector<RunTimes> trace(const std::map<std::string, Tensor>& inputs, size_t runs) {
+    return trace_fed([&] { return RunFeeds{.host = inputs}; }, runs);
+  }
+  // The same, each with the inputs that `next` gives.
+  virtual std::vector<RunTimes> trace_fed(const std::function<RunFeeds()>& next, size_t runs) = 0;
 
   // Runs with these inputs and measures each node; the very first run goes ahead of it unmeasured. Updates
   // are applied.

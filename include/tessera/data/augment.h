@@ -48,6 +48,10 @@ class Augmenter {
   // Throws Error(invalid_argument) naming the option that does not fit the shape or its own range.
   Augmenter(const AugmentOptions& options, const Shape& image_shape);
 
+  // Whether it does anything to any image.
+  bool changes() const {
+    return options_.crop_padding > 0 || options_.horizontal_flip || options_.erase_probability > 0;
+  }
   void apply(std::span<uint8_t> image, uint64_t seed, uint64_t epoch, int64_t example) const;
 
  private:

@@ -12,14 +12,15 @@
 
 namespace tessera {
 class JpegDecoding;
-}
+struct JpegsUnderWay;
+}  // namespace tessera
 
 namespace tessera::data {
 
-// Where an example belongs in a batch.
-struct ImageRow {
-  int64_t index = 0;              // of the example
-  std::span<uint8_t> image = {};  // H*W*C bytes
+// Where an example belongs in a batch whose images a device makes.
+struct DeviceImageRow {
+  int64_t index = 0;         // of the example
+  uint8_t* image = nullptr;  // H*W*C bytes on the device
   int32_t* label = nullptr;
 };
 
@@ -43,18 +44,10 @@ class Dataset {
                            int32_t& label) const {
     read(index, image, label);
   }
-  // Rows of a batch at once, whose memory is a device's: what its decoder takes is decoded there. As
-  // read_random() where there is a view, and as read() otherwise, but for what the two decoders differ by.
-  virtual void read_rows(std::span<const ImageRow> rows, const RandomView* view,
-                         JpegDecoding& /*decoding*/) const {
-    for (const ImageRow& row : rows) {
-      if (view != nullptr) {
-        read_random(row.index, *view, row.image, *row.label);
-      } else {
-        read(row.index, row.image, *row.label);
-      }
-    }
-  }
+  // Rows of a batch at once, as far as the device's decoder takes them: as read_random() where there is a
+  // view, and as read() otherwise, but for what the two decoders differ by. The others are to be read so.
+  virtual JpegsUnderWay decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
+                                    JpegDecoding& decoding) const;
   // What a report says of the examples that were read so far, a sentence each.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

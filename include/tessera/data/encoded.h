@@ -116,8 +116,8 @@ class EncodedDataset : public Dataset {
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;
-  void read_rows(std::span<const ImageRow> rows, const RandomView* view,
-                 JpegDecoding& decoding) const override;
+  JpegsUnderWay decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
+                            JpegDecoding& decoding) const override;
   // How many samples were broken, and which, where any were; how many of those that a device was to decode
   // the CPU did.
   std::vector<std::string> remarks() const override;

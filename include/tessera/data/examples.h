@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/device_rows.h"
 #include "tessera/data/random_view.h"
 #include "tessera/data/source.h"
 
@@ -40,10 +41,13 @@ class Examples {
   virtual int32_t class_of(int64_t /*index*/) const { return -1; }
   // Writes example `index`, 0 <= index < size(), the same bits for the same arguments.
   virtual void read(int64_t index, const RandomView& view, const ExampleRow& row) const = 0;
-  // Several, the first so many of a batch whose memory is for that device (null: for none): read() of each,
-  // unless the device takes a part of the work.
+  // Which of the fields the device makes in its own memory, as far as it can, for a batch that is for it;
+  // none: all are the host's. Throws Error(unsupported) where it is wanted to and cannot.
+  virtual std::optional<size_t> field_made_by(Device& /*device*/) const { return std::nullopt; }
+  // Several, the first so many of a batch: read() of each, but for what a device makes. Where one makes a
+  // field, the rows' parts of it are empty, and each is to be written to `made` instead; else that is null.
   virtual void read_rows(std::span<const int64_t> indices, const RandomView& view,
-                         std::span<const ExampleRow> rows, Device* device) const;
+                         std::span<const ExampleRow> rows, DeviceRows* made) const;
   // What is in rows that only fill a batch: zeros.
   virtual void fill(const ExampleRow& row) const;
   // What a report says of the examples that were read so far, a sentence each.

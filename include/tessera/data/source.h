@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/compile/batch_memory.h"
+#include "tessera/compile/device_tensor.h"
 #include "tessera/compile/feeds.h"
 #include "tessera/graph/field.h"
 
@@ -30,10 +31,14 @@ struct Partition {
 
 struct Batch {
   Feeds fields;                  // by name, with the extents of `sizes`
+  DeviceFeeds device_fields;     // those that lie on the device that open_into() was given memory of
   SymbolBindings sizes;          // one of Source::sizes()
   int64_t samples = 0;           // rows that are examples; those after them only fill the graph's fixed shape
   std::vector<int64_t> indices;  // [samples], the examples' places in the data; empty where they have none
   Cursor after;                  // where the next batch begins
+
+  // With all fields on the host: those of the device are copied, and waited for.
+  Batch on_host() const;
 };
 
 // The batches of one epoch, or all that follow where the data has no epochs, for one consumer.
@@ -60,8 +65,9 @@ class Source {
   // Throws Error(invalid_argument) when the epoch has no such place.
   virtual std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const = 0;
   // The same batches, in such memory where the source can write them there: a GPU takes what lies there
-  // beside its work, as it is. What a source that does not override this makes lies elsewhere, and the
-  // training thread copies it there at every step.
+  // beside its work, as it is. Fields that the device itself makes stay there (Batch::device_fields). What a
+  // source that does not override this makes lies elsewhere, and the training thread copies it there at every
+  // step.
   virtual std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                             const Partition& partition = {}) const {
     return open(from, partition);

@@ -216,7 +216,7 @@ class Trainer {
   void begin_read_states(Reading reading, const std::vector<SymbolBindings>& sizes);
   int64_t pass(Reading reading, const data::Source& source, const OutputReceiver& receive,
                const EvaluationLimits& limits, Communicator* communicator = nullptr);
-  Feeds inputs_of(const data::Batch& batch) const;
+  RunFeeds inputs_of(const data::Batch& batch) const;
   std::optional<std::pair<std::string, double>> first_not_finite();  // variable and value
   void check_variables();
   void restore_added_states(const std::map<std::string, Tensor>& states);

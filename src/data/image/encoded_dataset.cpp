@@ -32,43 +32,40 @@ void EncodedDataset::read_random(int64_t index, const RandomView& view, std::spa
   read_or_replace(index, &view, image, label);
 }
 
-void EncodedDataset::read_rows(std::span<const ImageRow> rows, const RandomView* view,
-                               JpegDecoding& decoding) const {
-  std::vector<std::vector<std::byte>> files(rows.size());  // that the parts point into
+JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
+                                          JpegDecoding& decoding) const {
+  const auto files = std::make_shared<std::vector<std::vector<std::byte>>>(rows.size());
   std::vector<JpegPart> parts;
   std::vector<size_t> places;
-  std::vector<size_t> left;
   for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::byte>& file = (*files)[i];
     std::optional<JpegPart> part;
     try {
-      files[i] = samples_->bytes(rows[i].index);
-      const EncodedImage header(files[i], samples_->name(rows[i].index), options_.limits);
-      part = device_part(header.info(), files[i], choose_part(rows[i].index, header.info(), view));
+      file = samples_->bytes(rows[i].index);
+      const EncodedImage header(file, samples_->name(rows[i].index), options_.limits);
+      part = device_part(header.info(), file, choose_part(rows[i].index, header.info(), view));
     } catch (const Error&) {
       part.reset();  // the CPU meets the same error, and knows what becomes of such a sample
     }
-    if (part) {
-      part->pixels = rows[i].image.data();
-      parts.push_back(*part);
-      places.push_back(i);
-    } else {
-      left.push_back(i);
-    }
+    if (!part.has_value()) continue;
+    part->pixels = rows[i].image;
+    parts.push_back(*part);
+    places.push_back(i);
   }
-  const std::vector<bool> decoded =
-      decoding.decode_jpegs(parts, options_.image_shape[0], options_.image_shape[1]);
+  const JpegsUnderWay given =
+      decoding.decode_jpegs(parts, options_.image_shape[0], options_.image_shape[1], files);
+  JpegsUnderWay result{.taken = std::vector<bool>(rows.size(), false), .done = given.done};
+  int64_t left = std::ssize(rows);
   for (size_t i = 0; i < places.size(); ++i) {
-    const ImageRow& row = rows[places[i]];
-    if (decoded[i]) {
-      *row.label = samples_->label(row.index);
-    } else {
-      left.push_back(places[i]);
-    }
+    if (!given.taken[i]) continue;
+    const DeviceImageRow& row = rows[places[i]];
+    *row.label = samples_->label(row.index);
+    result.taken[places[i]] = true;
+    --left;
   }
-  for (const size_t place : left)
-    read_or_replace(rows[place].index, view, rows[place].image, *rows[place].label);
   wanted_ += std::ssize(rows);
-  left_ += std::ssize(left);
+  left_ += left;
+  return result;
 }
 
 std::vector<std::string> EncodedDataset::remarks() const {

@@ -180,9 +180,14 @@ std::shared_ptr<void> CudaDevice::allocate_pinned(int64_t bytes) {
   return {pointer, [memory = std::move(memory), context = context_](void*) mutable { memory.reset(); }};
 }
 
-std::vector<bool> CudaDevice::decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) {
+JpegsUnderWay CudaDevice::decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                                       std::shared_ptr<const void> files) {
   require(executes(), ErrorCode::unsupported, "{} is not there to decode images", context_->traits().model);
-  return context_->part<JpegDecoder>().decode(parts, height, width);
+  return context_->part<JpegDecoder>().decode(parts, height, width, std::move(files));
+}
+
+JpegDecodingTimes CudaDevice::decoding_times() const {
+  return executes() ? context_->part<JpegDecoder>().times() : JpegDecodingTimes{};
 }
 
 std::optional<int64_t> CudaDevice::free_bytes() const {

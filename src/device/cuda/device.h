@@ -47,7 +47,9 @@ class CudaDevice : public Device,
   KernelCandidate collective_candidate() const override;
   std::string collective_library() const override;
 
-  std::vector<bool> decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) override;
+  JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                             std::shared_ptr<const void> files) override;
+  JpegDecodingTimes decoding_times() const override;
 
   std::shared_ptr<void> allocate(int64_t bytes) override;
   // As much as cudaMalloc gives, which NVIDIA's libraries are used to: with 64 bytes cuDNN's gradient of a

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
+
+#include "tessera/compile/queue.h"
 
 namespace tessera {
 
@@ -21,22 +24,40 @@ struct JpegPart {
   bool rows_reversed = false;
   bool columns_reversed = false;
   bool transposed = false;
-  uint8_t* pixels =
-      nullptr;  // [H, W, 3] on the host, of a batch that Device::allocate_pinned() has memory of
+  uint8_t* pixels = nullptr;  // [H, W, 3] on the device
 };
 
-// An extension of a device. Pixels come back to the batch's memory, beside those that the host decodes, so
-// that a batch is the same thing wherever it was decoded.
+// Files that a device has begun to decode.
+struct JpegsUnderWay {
+  std::vector<bool> taken;  // of the parts; the others are for the host
+  // When the pixels of those that were taken are there. Null: they are.
+  std::shared_ptr<Event> done;
+};
+
+// Where the time of decoding went so far, in seconds of all threads together that asked for it.
+struct JpegDecodingTimes {
+  int64_t files = 0;
+  double turn = 0;     // until fewer others decoded
+  double device = 0;   // until the device had done what was before
+  double parsing = 0;  // of headers
+  double giving = 0;   // the work to the device, with what the decoder's library does on the host
+};
+
+// An extension of a device. What it decodes stays in its memory, where the batch is wanted.
 class JpegDecoding {
  public:
   virtual ~JpegDecoding() = default;
 
   // Decodes the parts and resizes each into [height, width, 3], bilinear with antialiasing, equal to
-  // data::resize_image() of the same decoded pixels within one gray level. Returns which of them were; the
-  // others, which the device's decoder does not take, are for the host, and their pixels are undefined. Any
-  // thread may call it. Throws Error(unsupported) where the decoder's library is missing,
-  // Error(out_of_memory) and Error(device_fault).
-  virtual std::vector<bool> decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width) = 0;
+  // data::resize_image() of the same decoded pixels within one gray level. The device does so beside its
+  // other work, and after it where both want the same. Pixels of parts that its decoder does not take stay
+  // as they are. `files` is what keeps the parts' bytes until they have been read. Any thread may call it.
+  // Throws Error(unsupported) where the decoder's library is missing, Error(out_of_memory) and
+  // Error(device_fault); nothing is written any more then.
+  virtual JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                                     std::shared_ptr<const void> files) = 0;
+
+  virtual JpegDecodingTimes decoding_times() const = 0;
 };
 
 }  // namespace tessera

@@ -1,195 +1,117 @@
 #include "device/cuda/image/jpeg_decoder.h"
 
-#include <algorithm>
-#include <functional>
+#include <array>
+#include <utility>
+#include <vector>
 
-#include "tessera/base/error.h"
-#include "tessera/base/rounding.h"
+#include "tessera/base/clock.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
-#include "device/cuda/runtime/stream_event.h"
-#include "kernels/resized_part.h"
+#include "device/cuda/image/jpeg_chunk.h"
+#include "device/cuda/runtime/point_of_work.h"
 
 namespace tessera::cuda {
 namespace {
 
-constexpr int64_t kMostSessions = 4;  // more do not keep the engines busier
-// Files that are decoded at once: enough for all engines, and no more pixels than a few large images have.
-constexpr size_t kFilesAtOnce = 64;
-constexpr int64_t kPixelsAtOnce = int64_t{1} << 26;
-constexpr int kThreads = 256;
-constexpr int64_t kChannels = 3;
+// Of two decoders each. Beside a training step a chunk takes long, as its kernels wait for multiprocessors,
+// and only other chunks make up for that; alone, half as many keep the engines as busy.
+constexpr int64_t kMostSessions = 4;
+
+// Adds the time of its scope.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::atomic<double>& seconds) : seconds_(seconds), begin_(Clock::now()) {}
+  ~Stopwatch() { seconds_ += seconds_since(begin_); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  std::atomic<double>& seconds_;
+  Clock::time_point begin_;
+};
 
 }  // namespace
 
 std::string resized_parts_source() {
   return "#include \"resized_parts.cuh\"\nusing namespace tessera;\n" +
-         entry_text("run", kThreads, "const ResizedPart* parts, unsigned char* y, int height, int width",
-                    "  resize_parts(parts, y, height, width);\n");
+         entry_text("run", kResizingThreads, "const PlacedPart* parts, int height, int width",
+                    "  resize_parts(parts, height, width);\n");
 }
 
-// What one thread at a time decodes with.
+// What one thread at a time decodes with. It may be given to another while the GPU still works: each of its
+// decoders is waited for when its turn comes.
 class JpegDecoder::Session {
  public:
-  Session(Context& context, nvjpegHandle_t handle) : context_(context), handle_(handle) {
-    context_.enter();
-    check(driver().cuStreamCreate_(&stream_, CU_STREAM_NON_BLOCKING), "creating a stream");
-    // Threads that wait leave their core to those that decode on the host.
-    done_ = create_event(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
-    check(nvjpeg().nvjpegJpegStateCreate_(handle_, &state_), "making a decoder's state");
+  Session(Context& context, nvjpegHandle_t handle, CUfunction resize, Times& times)
+      : context_(context),
+        handle_(handle),
+        times_(times),
+        first_(context, handle, resize),
+        second_(context, handle, resize) {
     check(nvjpeg().nvjpegJpegStreamCreate_(handle_, &header_), "making a decoder's header");
   }
-  ~Session() {
-    driver().cuCtxSetCurrent_(context_.handle());
-    if (stream_ != nullptr) driver().cuStreamSynchronize_(stream_);
-    if (header_ != nullptr) nvjpeg().nvjpegJpegStreamDestroy_(header_);
-    if (state_ != nullptr) nvjpeg().nvjpegJpegStateDestroy_(state_);
-    if (stream_ != nullptr) driver().cuStreamDestroy_(stream_);
-  }
+  ~Session() { nvjpeg().nvjpegJpegStreamDestroy_(header_); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  JpegsUnderWay decode(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                       const std::shared_ptr<const void>& files) {
+    JpegsUnderWay result{.taken = std::vector<bool>(parts.size(), false), .done = nullptr};
+    std::vector<const JpegPart*> chunk;
+    std::vector<size_t> places;
+    int64_t pixels = 0;
+    const auto flush = [&] {
+      if (!chunk.empty() && give(chunk, height, width, files)) {
+        for (const size_t place : places) result.taken[place] = true;
+      }
+      chunk.clear();
+      places.clear();
+      pixels = 0;
+    };
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t own = parts[i].stored_height * parts[i].stored_width;
+      if (own > ChunkDecoder::kPixels || !takes(parts[i])) continue;
+      if (chunk.size() == ChunkDecoder::kFiles || pixels + own > ChunkDecoder::kPixels) flush();
+      chunk.push_back(&parts[i]);
+      places.push_back(i);
+      pixels += own;
+    }
+    flush();
+    wait_on_stream(first_.stream(), second_.done());
+    result.done = std::make_shared<PointOfWork>(context_, first_.stream(),
+                                                CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    return result;
+  }
+
+ private:
   bool takes(const JpegPart& part) {
+    const Stopwatch stopwatch(times_.parsing);
     int refused = 1;
-    return nvjpeg().nvjpegJpegStreamParse_(handle_, file_of(part), part.bytes.size(), 0, 0, header_) ==
-               NVJPEG_STATUS_SUCCESS &&
+    return nvjpeg().nvjpegJpegStreamParse_(handle_, reinterpret_cast<const unsigned char*>(part.bytes.data()),
+                                           part.bytes.size(), 0, 0, header_) == NVJPEG_STATUS_SUCCESS &&
            nvjpeg().nvjpegDecodeBatchedSupported_(handle_, header_, &refused) == NVJPEG_STATUS_SUCCESS &&
            refused == 0;
   }
 
-  // All of them or, where nvJPEG says that one is broken, none.
-  bool decode(const std::vector<const JpegPart*>& parts, int64_t height, int64_t width, CUfunction resize) {
-    const auto count = static_cast<int64_t>(parts.size());
-    int64_t decoded_bytes = 0;
-    for (const JpegPart* part : parts) decoded_bytes += bytes_of(*part);
-    const int64_t image_bytes = height * width * kChannels;
-    const auto on_gpu = [&](int64_t bytes) { return context_.allocate(bytes); };
-    const auto pinned = [&](int64_t bytes) { return context_.allocate_pinned(bytes); };
-    const auto table_bytes = static_cast<int64_t>(kFilesAtOnce * sizeof(ResizedPart));
-    auto* pixels = static_cast<unsigned char*>(decoded_.reserve(decoded_bytes, on_gpu));
-    auto* images = static_cast<unsigned char*>(
-        images_.reserve(static_cast<int64_t>(kFilesAtOnce) * image_bytes, on_gpu));
-    auto* table = static_cast<ResizedPart*>(table_.reserve(table_bytes, on_gpu));
-    auto* host_table = static_cast<ResizedPart*>(host_table_.reserve(table_bytes, pinned));
-
-    std::vector<const unsigned char*> files;
-    std::vector<size_t> lengths;
-    std::vector<nvjpegImage_t> targets;
-    for (const JpegPart* part : parts) {
-      const int64_t pitch = pitch_of(*part);
-      files.push_back(file_of(*part));
-      lengths.push_back(part->bytes.size());
-      nvjpegImage_t& target = targets.emplace_back();
-      target.channel[0] = pixels;
-      target.pitch[0] = static_cast<size_t>(pitch);
-      host_table[files.size() - 1] = {.pixels = pixels + part->top * pitch + part->left * kChannels,
-                                      .pitch = pitch,
-                                      .height = static_cast<int>(part->height),
-                                      .width = static_cast<int>(part->width),
-                                      .rows_reversed = part->rows_reversed,
-                                      .columns_reversed = part->columns_reversed,
-                                      .transposed = part->transposed};
-      pixels += bytes_of(*part);
+  // By the decoders in turn, so that one works while the host prepares the other's files.
+  bool give(const std::vector<const JpegPart*>& chunk, int64_t height, int64_t width,
+            const std::shared_ptr<const void>& files) {
+    ChunkDecoder& decoder = std::exchange(first_is_next_, !first_is_next_) ? first_ : second_;
+    {
+      const Stopwatch stopwatch(times_.device);
+      decoder.wait();
     }
-    if (!decode_whole(files, lengths, targets)) return false;
-    check(driver().cuMemcpyHtoDAsync_(address(table), host_table,
-                                      static_cast<size_t>(count) * sizeof(ResizedPart), stream_),
-          "copying to the GPU");
-    launch(resize, table, images, count, height, width);
-    copy_back(parts, images, image_bytes);
-    record_event(done_, stream_);
-    wait_on_host(done_);
-    return true;
-  }
-
- private:
-  // Memory that grows as it is asked for; its contents do not survive that.
-  class Growing {
-   public:
-    void* reserve(int64_t bytes, const std::function<std::shared_ptr<void>(int64_t bytes)>& allocate) {
-      if (bytes > bytes_) {
-        memory_.reset();
-        bytes_ = 0;
-        memory_ = allocate(bytes);
-        bytes_ = bytes;
-      }
-      return memory_.get();
-    }
-
-   private:
-    std::shared_ptr<void> memory_;
-    int64_t bytes_ = 0;
-  };
-
-  static const unsigned char* file_of(const JpegPart& part) {
-    return reinterpret_cast<const unsigned char*>(part.bytes.data());
-  }
-  static int64_t pitch_of(const JpegPart& part) { return part.stored_width * kChannels; }
-  // Each image begins as memory from the driver does.
-  static int64_t bytes_of(const JpegPart& part) {
-    return round_up(part.stored_height * pitch_of(part), int64_t{256});
-  }
-
-  bool decode_whole(const std::vector<const unsigned char*>& files, const std::vector<size_t>& lengths,
-                    std::vector<nvjpegImage_t>& targets) {
-    if (files.size() != prepared_) {
-      prepared_ = 0;
-      check(nvjpeg().nvjpegDecodeBatchedInitialize_(handle_, state_, static_cast<int>(files.size()), 1,
-                                                    NVJPEG_OUTPUT_RGBI),
-            "preparing a batch");
-      prepared_ = files.size();
-    }
-    const nvjpegStatus_t status =
-        nvjpeg().nvjpegDecodeBatched_(handle_, state_, files.data(), lengths.data(), targets.data(), stream_);
-    if (status == NVJPEG_STATUS_SUCCESS) return true;
-    prepared_ = 0;
-    context_.check_sound();
-    if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE) check(status, "decoding a batch");
-    return false;
-  }
-
-  void launch(CUfunction resize, const ResizedPart* table, unsigned char* images, int64_t count,
-              int64_t height, int64_t width) {
-    CUdeviceptr parts = address(table);
-    CUdeviceptr target = address(images);
-    auto result_height = static_cast<int>(height);
-    auto result_width = static_cast<int>(width);
-    void* parameters[] = {&parts, &target, &result_height, &result_width};
-    CUlaunchConfig config{};
-    config.gridDimX = static_cast<unsigned>(blocks_for(height * width, kThreads, context_.traits()));
-    config.gridDimY = static_cast<unsigned>(count);
-    config.gridDimZ = 1;
-    config.blockDimX = kThreads;
-    config.blockDimY = 1;
-    config.blockDimZ = 1;
-    config.hStream = stream_;
-    check(driver().cuLaunchKernelEx_(&config, resize, parameters, nullptr), "resizing decoded images");
-  }
-
-  // Rows of a batch that follow each other in one copy.
-  void copy_back(const std::vector<const JpegPart*>& parts, const unsigned char* images,
-                 int64_t image_bytes) {
-    for (size_t first = 0, next = 0; first < parts.size(); first = next) {
-      next = first + 1;
-      while (next < parts.size() && parts[next]->pixels == parts[next - 1]->pixels + image_bytes) ++next;
-      check(driver().cuMemcpyDtoHAsync_(parts[first]->pixels,
-                                        address(images + static_cast<int64_t>(first) * image_bytes),
-                                        (next - first) * static_cast<size_t>(image_bytes), stream_),
-            "copying from the GPU");
-    }
+    const Stopwatch stopwatch(times_.giving);
+    return decoder.give(chunk, height, width, files);
   }
 
   Context& context_;
   nvjpegHandle_t handle_;
-  CUstream stream_ = nullptr;
-  StreamEvent done_;
-  nvjpegJpegState_t state_ = nullptr;
+  Times& times_;
   nvjpegJpegStream_t header_ = nullptr;
-  size_t prepared_ = 0;  // how many files the state is prepared for
-  Growing decoded_;      // whole images
-  Growing images_;       // [kFilesAtOnce, H, W, 3]
-  Growing table_;        // ResizedPart [kFilesAtOnce]
-  Growing host_table_;
+  ChunkDecoder first_;
+  ChunkDecoder second_;
+  bool first_is_next_ = true;
 };
 
 JpegDecoder::JpegDecoder(Context& context)
@@ -206,33 +128,18 @@ JpegDecoder::JpegDecoder(Context& context)
 
 JpegDecoder::~JpegDecoder() = default;
 
-std::vector<bool> JpegDecoder::decode(std::span<const JpegPart> parts, int64_t height, int64_t width) {
+JpegsUnderWay JpegDecoder::decode(std::span<const JpegPart> parts, int64_t height, int64_t width,
+                                  std::shared_ptr<const void> files) {
+  if (parts.empty()) return {};
   context_.enter();
-  const CUfunction resize = module_->function("run");
-  std::vector<bool> decoded(parts.size(), false);
-  if (parts.empty()) return decoded;
-  std::unique_ptr<Session> session = take();
-  std::vector<const JpegPart*> chunk;
-  std::vector<size_t> places;
-  int64_t pixels = 0;
-  const auto flush = [&] {
-    if (!chunk.empty() && session->decode(chunk, height, width, resize)) {
-      for (const size_t place : places) decoded[place] = true;
-    }
-    chunk.clear();
-    places.clear();
-    pixels = 0;
-  };
+  std::unique_ptr<Session> session;
+  {
+    const Stopwatch stopwatch(times_.turn);
+    session = take();
+  }
+  JpegsUnderWay result;
   try {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const int64_t own = parts[i].stored_height * parts[i].stored_width;
-      if (own > kPixelsAtOnce || !session->takes(parts[i])) continue;
-      if (chunk.size() == kFilesAtOnce || pixels + own > kPixelsAtOnce) flush();
-      chunk.push_back(&parts[i]);
-      places.push_back(i);
-      pixels += own;
-    }
-    flush();
+    result = session->decode(parts, height, width, files);
   } catch (...) {
     // What it has enqueued may still write: its destructor waits for that.
     session.reset();
@@ -240,18 +147,27 @@ std::vector<bool> JpegDecoder::decode(std::span<const JpegPart> parts, int64_t h
     throw;
   }
   give_back(std::move(session));
-  return decoded;
+  times_.files += std::ssize(parts);
+  return result;
+}
+
+JpegDecodingTimes JpegDecoder::times() const {
+  return {.files = times_.files,
+          .turn = times_.turn,
+          .device = times_.device,
+          .parsing = times_.parsing,
+          .giving = times_.giving};
 }
 
 std::unique_ptr<JpegDecoder::Session> JpegDecoder::take() {
   std::unique_lock lock(mutex_);
   returned_.wait(lock, [&] { return !idle_.empty() || sessions_ < kMostSessions; });
   if (!idle_.empty()) {
-    std::unique_ptr<Session> session = std::move(idle_.back());
-    idle_.pop_back();
+    std::unique_ptr<Session> session = std::move(idle_.front());
+    idle_.pop_front();
     return session;
   }
-  auto session = std::make_unique<Session>(context_, handle_);
+  auto session = std::make_unique<Session>(context_, handle_, module_->function("run"), times_);
   ++sessions_;
   return session;
 }

@@ -1,28 +1,14 @@
 #include "device/cuda/runtime/queue.h"
 
+#include <algorithm>
+
 #include "device/cuda/runtime/check.h"
 #include "device/cuda/runtime/event_timer.h"
 #include "device/cuda/runtime/host_buffers.h"
-#include "device/cuda/runtime/stream_event.h"
+#include "device/cuda/runtime/point_of_work.h"
 
 namespace tessera::cuda {
 namespace {
-
-class PointOfWork : public Event {
- public:
-  PointOfWork(const Context& context, CUstream stream) : context_(context), event_(untimed_event()) {
-    record_event(event_, stream);
-  }
-  void wait() const override {
-    context_.enter();
-    wait_on_host(event_);
-  }
-  const StreamEvent& event() const { return event_; }
-
- private:
-  const Context& context_;
-  StreamEvent event_;
-};
 
 class GraphRecording : public Recording {
  public:
@@ -49,9 +35,10 @@ class GraphRecording : public Recording {
 CudaQueue::CudaQueue(std::shared_ptr<Context> context, Priority priority) : context_(std::move(context)) {
   if (!context_->present()) return;
   context_->enter();
-  int number = 0;
-  if (priority == Priority::highest)
-    check(driver().cuCtxGetStreamPriorityRange_(nullptr, &number), "asking for the priorities of streams");
+  int least = 0;
+  int greatest = 0;  // the lower number
+  check(driver().cuCtxGetStreamPriorityRange_(&least, &greatest), "asking for the priorities of streams");
+  const int number = priority == Priority::highest ? greatest : std::max(least - 1, greatest);
   check(driver().cuStreamCreateWithPriority_(&stream_, CU_STREAM_NON_BLOCKING, number), "creating a stream");
   context_->add_queue(*this);
 }

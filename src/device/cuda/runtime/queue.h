@@ -41,6 +41,7 @@ class CudaQueue : public Queue {
   bool try_synchronize();
 
  private:
+  // The least is that of streams made without one: what is prepared beside, such as decoding, gives way.
   enum class Priority : uint8_t { usual, highest };
   CudaQueue(std::shared_ptr<Context> context, Priority priority);
 
