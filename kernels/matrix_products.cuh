@@ -252,6 +252,10 @@ class Tile {
       load_transposed(to, at(row + lane % 16, column / chunk + lane / 16));
     }
   }
+  // The 16 rows of `depth` numbers at a row and a column, transposed, as such a `b`. Of 16 bits only.
+  __device__ void load_b_transposed(uint32 (&to)[4], int lane, int row, int column) const {
+    load_matrices(to, transposed(lane, row, column));
+  }
 
  private:
   __device__ T* transposed(int lane, int row, int column) const {

@@ -23,6 +23,12 @@ struct AttentionCase {
   DataType type = DataType::fp16;
 };
 
+// What the kernel that holds a head in shared memory takes.
+inline bool is_short(const AttentionCase& own) {
+  return own.type != DataType::fp32 && own.width == own.value_width && own.width % 16 == 0 &&
+         own.width <= 128 && own.queries <= 128 && own.keys <= 128;
+}
+
 // Of the operands.
 inline constexpr double kLargestOperand = 2;
 

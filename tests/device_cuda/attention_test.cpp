@@ -32,6 +32,11 @@ std::vector<AttentionCase> attention_cases() {
       add({.heads = 2, .queries = 1, .keys = 90, .width = 128, .value_width = 128});
       add({.queries = 65, .keys = 65, .width = 36, .value_width = 20});
       add({.heads = 2, .queries = 96, .keys = 77, .bias = true});
+      // What a block holds one head of, and several; warps without queries, and without keys.
+      add({.batch = 3, .heads = 5, .queries = 32, .keys = 32});
+      add({.heads = 7, .queries = 16, .keys = 9, .width = 16, .value_width = 16, .bias = true});
+      add({.queries = 20, .keys = 100, .width = 48, .value_width = 48});
+      add({.queries = 77, .keys = 50, .width = 128, .value_width = 128});
     }
   }
   return result;
@@ -113,6 +118,9 @@ TEST_P(CudaAttention, EveryKernel) {
   if (is_of_cudnn(GetParam())) {
     EXPECT_EQ(refusal_of("cudnn.attention", own.attention(), true), "");
   }
+  if (is_short(GetParam())) {
+    EXPECT_EQ(refusal_of("generated.short_attention", own.attention(), true), "");
+  }
 }
 
 // Whether runs are to be equal bit for bit or not.
@@ -126,6 +134,9 @@ TEST_P(CudaAttention, EveryKernelOfTheGradient) {
                         gpu_or_null(), deterministic);
     if (is_of_cudnn(GetParam())) {
       EXPECT_EQ(refusal_of("cudnn.attention_gradient", own.gradient(), deterministic), "");
+    }
+    if (is_short(GetParam())) {
+      EXPECT_EQ(refusal_of("generated.short_attention", own.gradient(), deterministic), "");
     }
   }
 }

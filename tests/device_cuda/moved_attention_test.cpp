@@ -113,6 +113,10 @@ std::vector<MovedCase> moved_cases() {
       {.batch = 3, .heads = 2, .queries = 77, .keys = 77, .width = 40});
   add("SelfWithBias", kSelfInputs, kSelfBefore, kSelfAfter,
       {.batch = 2, .heads = 2, .queries = 96, .keys = 96, .width = 64, .bias = true});
+  add("SelfOfShortTexts", kSelfInputs, kSelfBefore, kSelfAfter,
+      {.batch = 5, .heads = 3, .queries = 32, .keys = 32, .width = 64, .bias = true});
+  add("CrossOfShortTexts", kCrossInputs, kCrossBefore, kCrossAfter,
+      {.batch = 3, .heads = 5, .queries = 37, .keys = 20, .width = 32});
   add("Cross", kCrossInputs, kCrossBefore, kCrossAfter, broken);
   add("QueriesAlone", kSomeInputs, kSomeBefore, kSomeAfter, broken);
   return result;
@@ -148,7 +152,9 @@ TEST_P(CudaMovedAttention, LeavesNothingToMove) {
     for (const KernelCandidate& candidate : Device::open("cuda:plan-h100")->candidates(*node)) {
       if (candidate.refusal(request).empty()) willing.push_back(candidate.name);
     }
-    EXPECT_EQ(willing, (std::vector<std::string>{"cudnn." + node->attributes().text("kind"), "expanded"}));
+    std::vector<std::string> expected{"cudnn." + node->attributes().text("kind"), "expanded"};
+    if (is_short(GetParam().own)) expected.insert(expected.begin() + 1, "generated.short_attention");
+    EXPECT_EQ(willing, expected);
   }
 }
 
@@ -185,6 +191,9 @@ TEST_P(CudaMovedAttention, EveryKernel) {
       expect_every_kernel(*node, operands, tolerances, frozen, gpu_or_null(), deterministic);
       if (!moved.own.bias) {
         EXPECT_EQ(refusal_of("cudnn." + kind, *node, deterministic), "");
+      }
+      if (is_short(moved.own)) {
+        EXPECT_EQ(refusal_of("generated.short_attention", *node, deterministic), "");
       }
     }
   }

@@ -1,0 +1,167 @@
+#include "device/cuda/attention/short_attention.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tessera/base/rounding.h"
+#include "tessera/device/common/refusal.h"
+#include "tessera/graph/operator.h"
+
+#include "device/cuda/attention/placed_attention.h"
+#include "device/cuda/codegen/generated_kernel.h"
+#include "kernels/short_attention_layout.h"
+
+namespace tessera::cuda {
+namespace {
+
+using backend::refuse_unless;
+using Operand = AttentionOperand;
+
+// What of the GPU's instructions the kernel needs: products of 16 x 8 x 16 bfloat16 numbers, copies ahead.
+constexpr int kFirstArchitecture = 80;
+
+struct Field {
+  Operand operand;
+  std::string_view name;
+};
+// Of heads, whose places differ.
+constexpr Field kHeads[] = {{Operand::q, "q"},   {Operand::k, "k"},   {Operand::v, "v"},
+                            {Operand::y, "y"},   {Operand::dy, "dy"}, {Operand::dq, "dq"},
+                            {Operand::dk, "dk"}, {Operand::dv, "dv"}};
+
+const PlacedOperand* find(const PlacedAttention& attention, Operand operand) {
+  for (const std::vector<PlacedOperand>* side : {&attention.inputs, &attention.outputs}) {
+    const auto found = std::find_if(side->begin(), side->end(),
+                                    [&](const PlacedOperand& own) { return own.operand == operand; });
+    if (found != side->end()) return &*found;
+  }
+  return nullptr;
+}
+
+bool has_queries_rows(Operand operand) {
+  return operand == Operand::q || operand == Operand::y || operand == Operand::dy || operand == Operand::dq;
+}
+
+// [batch, heads, rows, width]
+Shape strides_of(const AttentionProblem& problem, Operand operand) {
+  const auto own = problem.strides.find(operand);
+  if (own != problem.strides.end()) return own->second;
+  const int64_t rows = has_queries_rows(operand) ? problem.queries : problem.keys;
+  return row_major_strides({problem.batch, problem.heads, rows, problem.width});
+}
+
+void check(const PlacedAttention& attention, const GpuTraits& gpu) {
+  const AttentionProblem& problem = attention.problem;
+  refuse_unless(is_half(problem.type), "operands of other than 16 bits");
+  refuse_unless(gpu.architecture >= kFirstArchitecture, "a GPU before compute capability 8.0");
+  refuse_unless(problem.width == problem.value_width, "values of another width than keys");
+  refuse_unless(problem.width > 0 && problem.width % 16 == 0 && problem.width <= ShortAttentionLayout::widest,
+                "a width of {}, where multiples of 16 up to {} are taken", problem.width,
+                ShortAttentionLayout::widest);
+  refuse_unless(problem.batch * problem.heads > 0, "a tensor without elements");
+  for (const int64_t rows : {problem.queries, problem.keys}) {
+    refuse_unless(rows > 0 && rows <= ShortAttentionLayout::longest, "{} rows, where up to {} are taken",
+                  rows, ShortAttentionLayout::longest);
+  }
+  for (const Operand operand : {Operand::bias, Operand::log_sum}) {
+    const PlacedOperand* placed = find(attention, operand);
+    refuse_unless(placed == nullptr || (placed->offset == 0 && !problem.strides.contains(operand)),
+                  "a bias or sums that lie in another tensor");
+  }
+}
+
+ShortAttentionLayout layout_of(const AttentionProblem& problem) {
+  return {
+      .queries = problem.queries, .keys = problem.keys, .width = problem.width, .gradient = problem.gradient};
+}
+
+// So many of a multiprocessor as its shared memory holds: the reads of some hide the products of others.
+int blocks_of(const ShortAttentionLayout& layout, const GpuTraits& gpu) {
+  int blocks = 4;
+  while (blocks > 1 && layout.bytes() > gpu.block_shared_bytes(blocks)) --blocks;
+  refuse_unless(layout.bytes() <= gpu.block_shared_bytes(blocks), "a head needs {} bytes of shared memory",
+                layout.bytes());
+  return blocks;
+}
+
+std::string print_problem(const PlacedAttention& attention) {
+  const AttentionProblem& problem = attention.problem;
+  std::string text = fmt::format(
+      "#include \"short_attention.cuh\"\n"
+      "using namespace tessera;\n"
+      "struct Problem {{\n"
+      "  using type = {};\n"
+      "  static constexpr ShortAttentionLayout layout{{{}, {}, {}, {}}};\n"
+      "  static constexpr int batch = {}, heads = {};\n"
+      "  static constexpr float scale = {};\n"
+      "  static constexpr bool causal = {}, has_bias = {};\n",
+      device_type(problem.type), problem.queries, problem.keys, problem.width, problem.gradient,
+      problem.batch, problem.heads, float_literal(problem.scale), problem.causal, problem.bias.has_value());
+  const auto place = [&](std::string_view name, int64_t offset, const Shape& strides) {
+    text += fmt::format("  static __device__ HeadPlaces {}() {{ return {{{}, {}, {}, {}}}; }}\n", name,
+                        offset, strides[0], strides[1], strides[2]);
+  };
+  for (const Field& field : kHeads) {
+    if (const PlacedOperand* placed = find(attention, field.operand))
+      place(field.name, placed->offset, strides_of(problem, field.operand));
+  }
+  if (problem.bias.has_value()) {
+    const int64_t scores = problem.queries * problem.keys;
+    place("bias", 0,
+          {problem.bias->batch == 1 ? 0 : problem.bias->heads * scores, problem.bias->heads == 1 ? 0 : scores,
+           problem.keys});
+  }
+  return text + "};\n";
+}
+
+GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu) {
+  const PlacedAttention attention = read_attention(request);
+  check(attention, gpu);
+  const AttentionProblem& problem = attention.problem;
+  const ShortAttentionLayout layout = layout_of(problem);
+  PointerList pointers(request.node);
+  const auto find_place = [&](Operand operand) -> std::optional<size_t> {
+    const PlacedOperand* placed = find(attention, operand);
+    return placed == nullptr ? std::nullopt : std::optional(placed->place);
+  };
+  for (const Field& field : kHeads) {
+    const bool is_result =
+        std::any_of(attention.outputs.begin(), attention.outputs.end(),
+                    [&](const PlacedOperand& own) { return own.operand == field.operand; });
+    if (is_result) {
+      pointers.output(field.name, find_place(field.operand));
+    } else {
+      pointers.input(field.name, find_place(field.operand));
+    }
+  }
+  pointers.input("bias", find_place(Operand::bias));
+  if (problem.gradient) {
+    pointers.input("log_sum", find_place(Operand::log_sum));
+  } else {
+    pointers.output("log_sum", find_place(Operand::log_sum));
+  }
+  Launch run{.entry = "run",
+             .blocks = quotient_rounded_up(problem.batch * problem.heads, int64_t{layout.heads()}),
+             .threads = static_cast<int>(layout.threads()),
+             .arguments = pointers.arguments(),
+             .shared_bytes = layout.bytes()};
+  GeneratedProgram program;
+  program.source =
+      print_problem(attention) +
+      calling_entry(
+          run.entry, run.threads, pointers,
+          problem.gradient ? "ShortAttentionGradientPointers<Problem>" : "ShortAttentionPointers<Problem>",
+          problem.gradient ? "short_attention_gradient" : "short_attention", blocks_of(layout, gpu));
+  program.launches = {std::move(run)};
+  return program;
+}
+
+}  // namespace
+
+KernelCandidate short_attention_candidate(Context& context) {
+  return generated_candidate("short_attention", context, print);
+}
+
+}  // namespace tessera::cuda
