@@ -118,8 +118,12 @@ class LoopConvolution : public ::testing::TestWithParam<LoopCase> {
   }
 
   Tolerance tolerance() const {
-    return chain_tolerance(
+    Tolerance result = chain_tolerance(
         {.name = {}, .kind = {}, .inputs = {}, .shape = {}, .main = {}, .terms = terms_ + 2}, DataType::fp32);
+    // Winograd's transforms (tiles of 6 x 6) amplify what fp32 rounds: over 8 to 64 channels errors are 4 to 5
+    // times those of direct sums.
+    if (GetParam().kernel == "loops.winograd") result.absolute *= 5;
+    return result;
   }
 
   void expect_right(const Node& node) {

@@ -55,8 +55,9 @@ TEST(OnnxImport, ReadsAClipWithKnownLimitsAsOneOperator) {
     const program::Runner runner(parse(clip), {.devices = {Device::reference()}});
     std::map<std::string, TensorType> types{{"x", {DataType::fp32, {2}}}};
     if (high.empty()) types["high"] = {DataType::fp32, {}};
+    const auto island = runner.instantiate(types);
     std::vector<std::string> names;
-    for (const auto& node : runner.instantiate(types).graph->nodes()) {
+    for (const auto& node : island.graph->nodes()) {
       if (node->operator_name() != "constant") names.push_back(node->operator_name());
     }
     return names;

@@ -42,7 +42,7 @@ class CudnnAttention : public Kernel {
     PlanOperands operands;
     const auto give = [&](const PlacedOperand& placed, const void* memory) {
       operands.push_back({.number = static_cast<int64_t>(placed.operand),
-                          .memory = static_cast<const std::byte*>(memory) + placed.offset});
+                          .memory = static_cast<const std::byte*>(memory) + placed.offset_bytes()});
     };
     for (const PlacedOperand& placed : problem_.inputs) give(placed, arguments.inputs[placed.place]);
     for (const PlacedOperand& placed : problem_.outputs) give(placed, arguments.outputs[placed.place]);
