@@ -1,38 +1,38 @@
-// layer_norm(residual + dropout(branch + bias)) and its gradient: a block goes over whole rows, of which each
-// thread keeps what it reads in registers.
+// layer_norm(residual + dropout(branch + bias)) and its gradient: a block goes over whole rows, some at a
+// time so that enough reads are under way, of which each thread keeps what it reads in registers.
 //
 // Problem: T, the type of activations [rows, channels]; threads of a block; width, the elements that a thread
-// moves at a time; packs, how often it does so for a row; rows, channels, stream, rate and factor of the
-// dropout, epsilon. Thread t has the channels from (p * threads + t) * width on, for each p < packs.
+// moves at a time; packs, how often it does so for a row; group, the rows at a time; rows, channels, stream,
+// rate and factor of the dropout, epsilon. Thread t has the channels from (p * threads + t) * width on, for
+// each p < packs.
 #pragma once
 
 #include "random.cuh"
 
 namespace tessera {
 
-// Sums over all threads of the block, which all get them. `scratch` holds two floats for each of its warps.
-template <int Threads>
-__device__ inline void add_over_block(float& first, float& second, float* scratch) {
+// Sums over all threads of the block, which all get them. `scratch` holds N floats for each of its warps, and
+// may be written again after the next such call with other scratch.
+template <int Threads, int N>
+__device__ inline void add_over_block(float (&sums)[N], float* scratch) {
   constexpr int warps = Threads / 32;
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    first += __shfl_xor_sync(0xffffffffu, first, distance);
-    second += __shfl_xor_sync(0xffffffffu, second, distance);
+#pragma unroll
+    for (float& sum : sums) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   }
   if constexpr (warps > 1) {
     if (threadIdx.x % 32 == 0) {
-      scratch[threadIdx.x / 32] = first;
-      scratch[warps + threadIdx.x / 32] = second;
-    }
-    __syncthreads();
-    first = 0;
-    second = 0;
 #pragma unroll
-    for (int warp = 0; warp < warps; ++warp) {
-      first += scratch[warp];
-      second += scratch[warps + warp];
+      for (int i = 0; i < N; ++i) scratch[i * warps + threadIdx.x / 32] = sums[i];
     }
     __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      sums[i] = 0;
+#pragma unroll
+      for (int warp = 0; warp < warps; ++warp) sums[i] += scratch[i * warps + warp];
+    }
   }
 }
 
@@ -71,57 +71,89 @@ template <typename Problem>
 __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
   using T = typename Problem::T;
   constexpr int W = Problem::width;
-  __shared__ float scratch[2 * Problem::threads / 32];
-  for (int64 row = blockIdx.x; row < Problem::rows; row += gridDim.x) {
-    float x[Problem::packs][W];
-    float total = 0;
-    float squares = 0;
-    float unused = 0;
+  constexpr int R = Problem::group;
+  __shared__ alignas(16) float scratch[2][R * Problem::threads / 32];
+  for (int64 first = int64{blockIdx.x} * R; first < Problem::rows; first += int64{gridDim.x} * R) {
+    Pack<T, W> sums[R][Problem::packs];  // first of the branch
+    Pack<T, W> residuals[R][Problem::packs];
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+#pragma unroll
+      for (int p = 0; p < Problem::packs; ++p) {
+        const int c = first_channel<Problem>(p);
+        if (first + r >= Problem::rows || c >= Problem::channels) continue;
+        sums[r][p] = load<W>(at.branch + (first + r) * Problem::channels + c);
+        residuals[r][p] = load<W>(at.residual + (first + r) * Problem::channels + c);
+      }
+    }
+    float means[R] = {};
 #pragma unroll
     for (int p = 0; p < Problem::packs; ++p) {
       const int c = first_channel<Problem>(p);
       if (c >= Problem::channels) continue;
-      const int64 place = row * Problem::channels + c;
-      const Pack<T, W> branch = load<W>(at.branch + place);
-      const Pack<T, W> residual = load<W>(at.residual + place);
+      Pack<T, W> bias;
+      if (at.bias != nullptr) bias = load<W>(at.bias + c);
 #pragma unroll
-      for (int k = 0; k < W; ++k) {
-        x[p][k] = widen(branch.at[k]);
-        if (at.bias != nullptr) x[p][k] += widen(at.bias[c + k]);
+      for (int r = 0; r < R; ++r) {
+        if (first + r >= Problem::rows) continue;
+        const int64 place = (first + r) * Problem::channels + c;
+        float values[W];
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          values[k] = widen(sums[r][p].at[k]);
+          if (at.bias != nullptr) values[k] += widen(bias.at[k]);
+        }
+        drop<Problem>(at.counter, place, values);
+        // What the gradient will read is what is normalized: the rounded sum.
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          sums[r][p].at[k] = narrow<T>(values[k] + widen(residuals[r][p].at[k]));
+          means[r] += widen(sums[r][p].at[k]);
+        }
+        if (at.sum != nullptr) store<W>(at.sum + place, sums[r][p]);
       }
-      drop<Problem>(at.counter, place, x[p]);
-      // What the gradient will read is what is normalized: the rounded sum.
-      Pack<T, W> sum;
+    }
+    add_over_block<Problem::threads>(means, scratch[0]);
+    float inverses[R] = {};
 #pragma unroll
-      for (int k = 0; k < W; ++k) {
-        sum.at[k] = narrow<T>(x[p][k] + widen(residual.at[k]));
-        x[p][k] = widen(sum.at[k]);
-        total += x[p][k];
+    for (int r = 0; r < R; ++r) {
+      means[r] /= Problem::channels;
+#pragma unroll
+      for (int p = 0; p < Problem::packs; ++p) {
+        if (first + r >= Problem::rows || first_channel<Problem>(p) >= Problem::channels) continue;
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          const float distance = widen(sums[r][p].at[k]) - means[r];
+          inverses[r] += distance * distance;
+        }
       }
-      if (at.sum != nullptr) store<W>(at.sum + place, sum);
     }
-    add_over_block<Problem::threads>(total, unused, scratch);
-    const float mean = total / Problem::channels;
+    add_over_block<Problem::threads>(inverses, scratch[1]);
 #pragma unroll
-    for (int p = 0; p < Problem::packs; ++p) {
-      if (first_channel<Problem>(p) >= Problem::channels) continue;
-#pragma unroll
-      for (int k = 0; k < W; ++k) squares += (x[p][k] - mean) * (x[p][k] - mean);
-    }
-    add_over_block<Problem::threads>(squares, unused, scratch);
-    const float inverse = 1 / sqrtf(squares / Problem::channels + Problem::epsilon);
+    for (float& inverse : inverses) inverse = 1 / sqrtf(inverse / Problem::channels + Problem::epsilon);
 #pragma unroll
     for (int p = 0; p < Problem::packs; ++p) {
       const int c = first_channel<Problem>(p);
       if (c >= Problem::channels) continue;
-      Pack<T, W> y;
+      const Pack<float, W> scale = load<W>(at.scale + c);
+      const Pack<float, W> shift = load<W>(at.shift + c);
 #pragma unroll
-      for (int k = 0; k < W; ++k)
-        y.at[k] = narrow<T>((x[p][k] - mean) * inverse * at.scale[c + k] + at.shift[c + k]);
-      store<W>(at.y + row * Problem::channels + c, y);
+      for (int r = 0; r < R; ++r) {
+        if (first + r >= Problem::rows) continue;
+        Pack<T, W> y;
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          y.at[k] = narrow<T>((widen(sums[r][p].at[k]) - means[r]) * inverses[r] * scale.at[k] + shift.at[k]);
+        }
+        store<W>(at.y + (first + r) * Problem::channels + c, y);
+      }
     }
-    if (threadIdx.x == 0 && at.mean != nullptr) at.mean[row] = mean;
-    if (threadIdx.x == 0 && at.inverse != nullptr) at.inverse[row] = inverse;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      if (threadIdx.x != 0 || first + r >= Problem::rows) continue;
+      if (at.mean != nullptr) at.mean[first + r] = means[r];
+      if (at.inverse != nullptr) at.inverse[first + r] = inverses[r];
+    }
   }
 }
 
@@ -149,67 +181,88 @@ template <typename Problem>
 __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Problem>& at) {
   using T = typename Problem::T;
   constexpr int W = Problem::width;
-  __shared__ float scratch[2 * Problem::threads / 32];
+  constexpr int R = Problem::group;
+  __shared__ alignas(16) float scratch[2][2 * R * Problem::threads / 32];
+  int turn = 0;
   float dscale[Problem::packs][W] = {};
   float dshift[Problem::packs][W] = {};
   float dbias[Problem::packs][W] = {};
-  for (int64 row = blockIdx.x; row < Problem::rows; row += gridDim.x) {
-    const float mean = at.mean[row];
-    const float inverse = at.inverse[row];
-    float g[Problem::packs][W];
-    float n[Problem::packs][W];
-    float sum_g = 0;
-    float sum_gn = 0;
+  for (int64 first = int64{blockIdx.x} * R; first < Problem::rows; first += int64{gridDim.x} * R) {
+    Pack<T, W> gradients[R][Problem::packs];
+    Pack<T, W> sums[R][Problem::packs];
+    Pack<T, W> incoming[R][Problem::packs];
+    float means[R];
+    float inverses[R];
 #pragma unroll
-    for (int p = 0; p < Problem::packs; ++p) {
-      const int c = first_channel<Problem>(p);
-      if (c >= Problem::channels) continue;
-      const int64 place = row * Problem::channels + c;
-      const Pack<T, W> dy = load<W>(at.dy + place);
-      const Pack<T, W> sum = load<W>(at.sum + place);
+    for (int r = 0; r < R; ++r) {
+      if (first + r >= Problem::rows) continue;
+      means[r] = at.mean[first + r];
+      inverses[r] = at.inverse[first + r];
 #pragma unroll
-      for (int k = 0; k < W; ++k) {
-        const float gradient = widen(dy.at[k]);
-        n[p][k] = (widen(sum.at[k]) - mean) * inverse;
-        g[p][k] = gradient * at.scale[c + k];
-        sum_g += g[p][k];
-        sum_gn += g[p][k] * n[p][k];
-        dscale[p][k] += gradient * n[p][k];
-        dshift[p][k] += gradient;
+      for (int p = 0; p < Problem::packs; ++p) {
+        const int c = first_channel<Problem>(p);
+        if (c >= Problem::channels) continue;
+        const int64 place = (first + r) * Problem::channels + c;
+        gradients[r][p] = load<W>(at.dy + place);
+        sums[r][p] = load<W>(at.sum + place);
+        if (at.incoming != nullptr) incoming[r][p] = load<W>(at.incoming + place);
       }
     }
-    add_over_block<Problem::threads>(sum_g, sum_gn, scratch);
-    const float mean_g = sum_g / Problem::channels;
-    const float mean_gn = sum_gn / Problem::channels;
+    float totals[2 * R] = {};  // of g and g n, row by row
 #pragma unroll
     for (int p = 0; p < Problem::packs; ++p) {
       const int c = first_channel<Problem>(p);
       if (c >= Problem::channels) continue;
-      const int64 place = row * Problem::channels + c;
-      float values[W];
+      const Pack<float, W> scale = load<W>(at.scale + c);
 #pragma unroll
-      for (int k = 0; k < W; ++k) values[k] = inverse * (g[p][k] - mean_g - n[p][k] * mean_gn);
-      if (at.incoming != nullptr) {
-        const Pack<T, W> incoming = load<W>(at.incoming + place);
+      for (int r = 0; r < R; ++r) {
+        if (first + r >= Problem::rows) continue;
 #pragma unroll
-        for (int k = 0; k < W; ++k) values[k] += widen(incoming.at[k]);
+        for (int k = 0; k < W; ++k) {
+          const float gradient = widen(gradients[r][p].at[k]);
+          const float n = (widen(sums[r][p].at[k]) - means[r]) * inverses[r];
+          const float g = gradient * scale.at[k];
+          totals[2 * r] += g;
+          totals[2 * r + 1] += g * n;
+          dscale[p][k] += gradient * n;
+          dshift[p][k] += gradient;
+        }
       }
-      // Both are rounded as memory holds them: other nodes read the former, and the bias's gradient adds the
-      // latter.
-      Pack<T, W> out;
+    }
+    add_over_block<Problem::threads>(totals, scratch[turn]);
+    turn ^= 1;
 #pragma unroll
-      for (int k = 0; k < W; ++k) {
-        out.at[k] = narrow<T>(values[k]);
-        values[k] = widen(out.at[k]);
-      }
-      if (at.dsum != nullptr) store<W>(at.dsum + place, out);
-      drop<Problem>(at.counter, place, values);
+    for (int p = 0; p < Problem::packs; ++p) {
+      const int c = first_channel<Problem>(p);
+      if (c >= Problem::channels) continue;
+      const Pack<float, W> scale = load<W>(at.scale + c);
 #pragma unroll
-      for (int k = 0; k < W; ++k) {
-        out.at[k] = narrow<T>(values[k]);
-        dbias[p][k] += widen(out.at[k]);
+      for (int r = 0; r < R; ++r) {
+        if (first + r >= Problem::rows) continue;
+        const float mean_g = totals[2 * r] / Problem::channels;
+        const float mean_gn = totals[2 * r + 1] / Problem::channels;
+        const int64 place = (first + r) * Problem::channels + c;
+        float values[W];
+        // Both are rounded as memory holds them: other nodes read the former, and the bias's gradient adds
+        // the latter.
+        Pack<T, W> out;
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          const float n = (widen(sums[r][p].at[k]) - means[r]) * inverses[r];
+          values[k] = inverses[r] * (widen(gradients[r][p].at[k]) * scale.at[k] - mean_g - n * mean_gn);
+          if (at.incoming != nullptr) values[k] += widen(incoming[r][p].at[k]);
+          out.at[k] = narrow<T>(values[k]);
+          values[k] = widen(out.at[k]);
+        }
+        if (at.dsum != nullptr) store<W>(at.dsum + place, out);
+        drop<Problem>(at.counter, place, values);
+#pragma unroll
+        for (int k = 0; k < W; ++k) {
+          out.at[k] = narrow<T>(values[k]);
+          dbias[p][k] += widen(out.at[k]);
+        }
+        store<W>(at.dbranch + place, out);
       }
-      store<W>(at.dbranch + place, out);
     }
   }
 #pragma unroll

@@ -120,8 +120,8 @@ class LoopConvolution : public ::testing::TestWithParam<LoopCase> {
   Tolerance tolerance() const {
     Tolerance result = chain_tolerance(
         {.name = {}, .kind = {}, .inputs = {}, .shape = {}, .main = {}, .terms = terms_ + 2}, DataType::fp32);
-    // Winograd's transforms (tiles of 6 x 6) amplify what fp32 rounds: over 8 to 64 channels errors are 4 to 5
-    // times those of direct sums.
+    // Winograd's transforms (tiles of 6 x 6) amplify what fp32 rounds: over 8 to 64 channels errors are 4 to
+    // 5 times those of direct sums.
     if (GetParam().kernel == "loops.winograd") result.absolute *= 5;
     return result;
   }

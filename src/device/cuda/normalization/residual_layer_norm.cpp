@@ -22,12 +22,17 @@ struct RowPlan {
   int64_t width = 1;
   int64_t packs = 1;
   int64_t threads = 32;
+  int64_t group = 1;
+
+  int64_t groups() const { return quotient_rounded_up(rows, group); }
 };
 
 // More in registers leaves too few threads to fill a multiprocessor.
 constexpr int64_t kMostElementsOfAThread = 8;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kPreferredThreads = 256;
+// What a thread reads of an operand before it adds up anything.
+constexpr int64_t kBytesOfAGroup = 32;
 
 RowPlan plan_rows(const Value& x) {
   RowPlan plan;
@@ -40,6 +45,8 @@ RowPlan plan_rows(const Value& x) {
   while (!takes_row() && 2 * plan.packs * plan.width <= kMostElementsOfAThread) plan.packs *= 2;
   while (!takes_row() && plan.threads < kMostThreads) plan.threads *= 2;
   backend::refuse_unless(takes_row(), "rows of {} elements", plan.channels);
+  const int64_t bytes = plan.packs * plan.width * static_cast<int64_t>(size_of(x.data_type()));
+  plan.group = std::clamp<int64_t>(kBytesOfAGroup / bytes, 1, 4);
   return plan;
 }
 
@@ -48,11 +55,12 @@ GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& 
   GeneratedProgram program;
   program.source = fmt::format(
       "#include \"reduce.cuh\"\n#include \"residual_layer_norm.cuh\"\nusing namespace tessera;\n"
-      "struct Problem {{\n  using T = {};\n  static constexpr int threads = {}, width = {}, packs = {};\n"
+      "struct Problem {{\n  using T = {};\n  static constexpr int threads = {}, width = {}, packs = {}, "
+      "group = {};\n"
       "  static constexpr int64 rows = {};\n  static constexpr int channels = {};\n"
       "  static constexpr uint32 stream = {}u;\n"
       "  static constexpr float rate = {}, factor = {}, epsilon = {};\n}};\n",
-      device_type(x.data_type()), plan.threads, plan.width, plan.packs, plan.rows, plan.channels,
+      device_type(x.data_type()), plan.threads, plan.width, plan.packs, plan.group, plan.rows, plan.channels,
       static_cast<uint32_t>(dropout.stream), float_literal(dropout.rate), float_literal(dropout.factor),
       float_literal(epsilon));
   return program;
@@ -75,7 +83,7 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   pointers.output("mean", body.mean);
   pointers.output("inverse", body.inverse_deviation);
   add_run(program, pointers, "ResidualLayerNorm<Problem>", "residual_layer_norm",
-          blocks_for(plan.rows * plan.threads, static_cast<int>(plan.threads), gpu), 0,
+          blocks_for(plan.groups() * plan.threads, static_cast<int>(plan.threads), gpu), 0,
           static_cast<int>(plan.threads));
   // Each thread has read a place before it writes it, and no other reads it.
   program.may_overwrite = [body](size_t output, size_t input) {
@@ -92,7 +100,7 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   const Value& x = *node.input(body.sum);
   const RowPlan plan = plan_rows(x);
   const int64_t blocks = std::min(
-      plan.rows, gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
+      plan.groups(), gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
   GeneratedProgram program = start_program(plan, body.dropout, x, 0);
   PointerList pointers(node);
   pointers.input("dy", body.dy);
