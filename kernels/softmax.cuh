@@ -159,9 +159,10 @@ __device__ void softmax(const T* x, T* y, int64 rows, int64 extent) {
   }
 }
 
+// Of logits [rows, columns] whose first columns are the classes.
 template <int kThreads, typename T, typename L>
 __device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* loss, int64 rows,
-                              int64 classes, double smoothing, int64 ignored) {
+                              int64 columns, int64 classes, double smoothing, int64 ignored) {
   using A = Accumulator<T>;
   __shared__ Exponentials<A> scratch[kThreads / 32];
   __shared__ A sums[kThreads / 32];
@@ -172,7 +173,7 @@ __device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* 
         loss[row] = label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest();
       continue;
     }
-    const T* x = logits + row * classes;
+    const T* x = logits + row * columns;
     const auto total = row_exponentials<kThreads, 1, false>(x, classes, scratch);
     // Of the logits less the largest: beside that, their differences would lose their last digits.
     const A log_sum = op_log(total.sum);
@@ -189,18 +190,19 @@ __device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* 
   }
 }
 
-// dx = dy (softmax(x) - target)
+// dx = dy (softmax(x) - target), and 0 in columns that are no classes.
 template <int kThreads, bool kKept, typename T, typename L>
 __device__ void cross_entropy_gradient(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
-                                       T* gradient, int64 rows, int64 classes, double smoothing,
-                                       int64 ignored) {
+                                       T* gradient, int64 rows, int64 columns, int64 classes,
+                                       double smoothing, int64 ignored) {
   using A = Accumulator<T>;
   __shared__ Exponentials<A> scratch[kThreads / 32];
   const A others = A(smoothing) / A(classes);
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64 label = labels[row];
-    const T* x = logits + row * classes;
-    T* dx = gradient + row * classes;
+    const T* x = logits + row * columns;
+    T* dx = gradient + row * columns;
+    for (int64 i = classes + threadIdx.x; i < columns; i += kThreads) dx[i] = narrow<T>(A(0));
     if (label == ignored || label < 0 || label >= classes) {
       const T every = narrow<T>(label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest());
       for (int64 i = threadIdx.x; i < classes; i += kThreads) dx[i] = every;

@@ -42,6 +42,12 @@ Attributes attention_attributes(Value* q, const AttentionOptions& options) {
   return {{"scale", options.scale.has_value() ? *options.scale : usual()}, {"causal", options.causal}};
 }
 
+Attributes loss_attributes(const CrossEntropyOptions& options) {
+  return {{"smoothing", options.smoothing},
+          {"ignored_label", options.ignored_label},
+          {"classes", options.classes}};
+}
+
 }  // namespace
 
 Value* reduce_sum(Value* x, const ReduceOptions& options) {
@@ -172,13 +178,15 @@ Value* average_pool_gradient(Value* output_gradient, SymbolicShape input_shape, 
 }
 
 Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options) {
-  return one("cross_entropy", {logits, labels},
-             {{"smoothing", options.smoothing}, {"ignored_label", options.ignored_label}});
+  return one("cross_entropy", {logits, labels}, loss_attributes(options));
 }
 Value* cross_entropy_gradient(Value* logits, Value* labels, Value* loss_gradient,
                               const CrossEntropyOptions& options) {
-  return one("cross_entropy_gradient", {logits, labels, loss_gradient},
-             {{"smoothing", options.smoothing}, {"ignored_label", options.ignored_label}});
+  return one("cross_entropy_gradient", {logits, labels, loss_gradient}, loss_attributes(options));
+}
+int64_t class_count(const Attributes& cross_entropy, int64_t columns) {
+  const int64_t classes = cross_entropy.integer("classes");
+  return classes == 0 ? columns : classes;
 }
 Value* binary_cross_entropy(Value* logits, Value* targets) {
   return one("binary_cross_entropy", {logits, targets});

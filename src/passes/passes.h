@@ -14,6 +14,9 @@ bool recognize_activations(Graph& graph, const PassContext& context);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassContext& context);
 bool lower_precision(Graph& graph, const PassContext& context);
+// Products whose columns only losses read give as many as the device likes, and the losses say how many
+// count.
+bool pad_classes(Graph& graph, const PassContext& context);
 // Composite elementwise operators, and what the device says that it expands (PassTarget::expansion).
 bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).

@@ -29,6 +29,12 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   const Pass precision{.name = "lower_precision",
                        .documentation = "16-bit contractions and what lies between them",
                        .run = passes::lower_precision};
+  // Operands of 16 bits are what is padded, and patterns have a product's epilogue.
+  const Pass classes{.name = "pad_classes",
+                     .documentation = "products of so many columns as are fast, whose losses read fewer",
+                     .run = passes::pad_classes,
+                     .after = {"lower_precision"},
+                     .before = {"fuse_patterns", "fuse_elementwise"}};
   // common_subexpressions would merge the copies with what they are copies of; of casts there are copies,
   // too.
   const Pass recompute{.name = "recompute_activations",
@@ -89,6 +95,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
       constants,
       common,
       dead,  // casts that met, and those of constants
+      classes,
       buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which

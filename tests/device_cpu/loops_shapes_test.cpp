@@ -142,13 +142,13 @@ TEST(Loops, Attention) {
 TEST(Loops, CrossEntropy) {
   for (const std::string type : {"fp32", "fp64", "bf16"}) {
     const std::string wide = type == "bf16" ? "fp32" : type;
-    for (const std::string smoothing : {"0.0", "0.1"}) {
-      Case own =
-          text_case("graph loss(input %x: " + type + "[200, 1001], input %t: int32[200], input %d: " + wide +
-                        "[200]) { %l = cross_entropy(%x, %t) {smoothing = " + smoothing +
-                        "} %g = cross_entropy_gradient(%x, %t, %d) {smoothing = " + smoothing +
-                        "} output l = %l output g = %g }",
-                    5, 0, 10);
+    for (const std::string options :
+         {"{smoothing = 0.0}", "{smoothing = 0.1}", "{classes = 997, smoothing = 0.1}"}) {
+      Case own = text_case(
+          "graph loss(input %x: " + type + "[200, 1001], input %t: int32[200], input %d: " + wide +
+              "[200]) { %l = cross_entropy(%x, %t) " + options + " %g = cross_entropy_gradient(%x, %t, %d) " +
+              options + " output l = %l output g = %g }",
+          5, 0, 10);
       own.inputs[1].set(17, -100);  // ignored
       for (int64_t row = 0; row < 200; row += 2) own.inputs[0].set(row * 1001 + 1000, 15);
       expect_as_reference(own);

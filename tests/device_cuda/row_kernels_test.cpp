@@ -1,5 +1,8 @@
 // Work along one axis where rounding would show.
+#include <algorithm>
 #include <limits>
+
+#include "tessera/ops/functions.h"
 
 #include "device_cuda/cuda_case.h"
 #include "support/every_kernel.h"
@@ -53,13 +56,18 @@ class CudaRows : public ::testing::TestWithParam<RowCase> {
         own.type, sums, own.rows, own.extent, call));
   }
   static std::vector<std::string> calls() {
-    return {"softmax(%x)",
-            "log_softmax(%x)",
-            "cross_entropy(%x, %labels)",
-            "cross_entropy(%x, %labels) {smoothing = 0.1}",
-            "cross_entropy_gradient(%x, %labels, %dy)",
-            "cross_entropy_gradient(%x, %labels, %dy) {smoothing = 0.1}"};
+    return {
+        "softmax(%x)",
+        "log_softmax(%x)",
+        "cross_entropy(%x, %labels)",
+        "cross_entropy(%x, %labels) {smoothing = 0.1}",
+        "cross_entropy_gradient(%x, %labels, %dy)",
+        "cross_entropy_gradient(%x, %labels, %dy) {smoothing = 0.1}",
+        fmt::format("cross_entropy(%x, %labels) {{classes = {}, smoothing = 0.1}}", classes()),
+        fmt::format("cross_entropy_gradient(%x, %labels, %dy) {{classes = {}, smoothing = 0.1}}", classes())};
   }
+  // Where not all columns are.
+  static int64_t classes() { return std::max<int64_t>(GetParam().extent - 7, 1); }
 };
 
 TEST_P(CudaRows, CudaEveryKernel) {
@@ -68,12 +76,16 @@ TEST_P(CudaRows, CudaEveryKernel) {
     const std::unique_ptr<Graph> graph = make(call);
     const Node& node = *graph->nodes().front();
     std::vector<Tensor> inputs = random_inputs(node, -6, 6);
-    // The last of each row is the largest, which no thread may leave out.
-    for (int64_t row = 0; row < GetParam().rows; row += 2)
-      inputs[0].set((row + 1) * GetParam().extent - 1, 7.0);
+    // The last of each row is the largest, which no thread may leave out, and the last that is a class.
+    const int64_t extent = GetParam().extent;
+    for (int64_t row = 0; row < GetParam().rows; row += 2) {
+      inputs[0].set((row + 1) * extent - 1, 7.0);
+      if (inputs.size() > 1)
+        inputs[0].set(row * extent + ops::class_count(node.attributes(), extent) - 1, 7.0);
+    }
     if (inputs.size() > 1)
-      inputs[1] = random_tensor(DataType::int32, inputs[1].shape(), 0,
-                                static_cast<double>(GetParam().extent) - 0.5, 5);
+      inputs[1] =
+          random_tensor(DataType::int32, inputs[1].shape(), 0, static_cast<double>(classes()) - 0.5, 5);
     expect_every_kernel(node, inputs, tolerances_of(node, inputs), std::vector<bool>(inputs.size(), false),
                         gpu_or_null());
   }

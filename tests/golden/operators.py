@@ -151,6 +151,9 @@ def cases():
         yield (f"smoothing {smoothing}", "cross_entropy", {"smoothing": smoothing},
                [Input(5, 4, low=-4, high=4), labels],
                lambda x, y, s=smoothing: F.cross_entropy(x, y, reduction="none", label_smoothing=s))
+        yield (f"4 classes of 6 columns, smoothing {smoothing}", "cross_entropy",
+               {"smoothing": smoothing, "classes": 4}, [Input(5, 6, low=-4, high=4), labels],
+               lambda x, y, s=smoothing: F.cross_entropy(x[:, :4], y, reduction="none", label_smoothing=s))
     yield "ties", "reduce_max", {"axes": [1]}, [Input(2, 4, listed=tied)], lambda x: torch.amax(x, 1)
     yield "ties", "reduce_min", {"axes": [1]}, [Input(2, 4, listed=[-v for v in tied])], lambda x: torch.amin(x, 1)
     yield "zeros", "reduce_product", {"axes": [1]}, [Input(3, 4, listed=zeros)], lambda x: torch.prod(x, 1)

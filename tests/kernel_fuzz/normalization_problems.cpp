@@ -165,10 +165,12 @@ LossInputs loss_inputs(ProblemMaker& maker) {
   shape[1] = std::max<int64_t>(shape[1], 1);
   LossInputs own;
   own.logits = logits(maker, maker.floating(), shape);
+  if (draw.chance(30)) own.options.classes = draw.between(1, shape[1]);
+  const int64_t classes = own.options.classes == 0 ? shape[1] : own.options.classes;
   own.labels =
-      maker.finite_input(maker.type_of(kIndexTypes), {shape[0]}, 0, static_cast<double>(shape[1] - 1));
+      maker.finite_input(maker.type_of(kIndexTypes), {shape[0]}, 0, static_cast<double>(classes - 1));
   if (draw.chance(40)) own.options.smoothing = draw.uniform(0, 1);
-  if (draw.chance(40)) own.options.ignored_label = draw.below(shape[1]);
+  if (draw.chance(40)) own.options.ignored_label = draw.below(classes);
   return own;
 }
 

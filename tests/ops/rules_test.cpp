@@ -308,6 +308,25 @@ TEST(CrossEntropy, RefusesLabelsOutsideTheClasses) {
                "one for each row");
   EXPECT_ERROR(ops::cross_entropy(bench.in({4, 2}), bench.in(DataType::int32, {4}), {.smoothing = 1.5}),
                ErrorCode::invalid_graph, "within [0, 1]");
+  EXPECT_ERROR(ops::cross_entropy(bench.in({4, 2}), bench.in(DataType::int32, {4}), {.classes = 3}),
+               ErrorCode::invalid_graph, "the columns of logits");
+}
+
+// Not even what is no number.
+TEST(CrossEntropy, ReadsTheColumnsThatAreClasses) {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const ops::CrossEntropyOptions options{.smoothing = 0.5, .classes = 2};
+  Bench bench;
+  Value* logits = bench.in(fp32({2, 3}, {1000, 0, kNone, 0, 1000, kNone}));
+  Value* labels = bench.in(Tensor::from<int32_t>({2}, {1, 1}));
+  Value* loss = ops::cross_entropy(logits, labels, options);
+  EXPECT_EQ(bench.run(loss), (std::vector<double>{750, 250}));
+  EXPECT_EQ(bench.run(ops::cross_entropy_gradient(logits, labels, loss, options)),
+            (std::vector<double>{562.5, -562.5, 0, -62.5, 62.5, 0}));
+  Bench outside;
+  Value* third = ops::cross_entropy(outside.in(fp32({1, 3}, {0, 0, 0})),
+                                    outside.in(Tensor::from<int32_t>({1}, {2})), options);
+  EXPECT_ERROR(outside.run(third), ErrorCode::invalid_argument, "label 2 of row 0", "2 classes");
 }
 
 TEST(Tolerance, GrowsWithTheSumAndIsExactForIntegers) {

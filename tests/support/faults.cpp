@@ -6,13 +6,16 @@
 #include <numeric>
 
 #include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
 
 namespace tessera::testing {
 namespace {
 
-// Calls visit(element) for those whose index along each of the axes is the place.
+// Calls visit(element) for those whose index along each of the axes is the place; nothing reads the `unread`
+// last ones.
 template <typename Visit>
-void each_at(const Shape& shape, const std::vector<size_t>& axes, Place place, const Visit& visit) {
+void each_at(const Shape& shape, const std::vector<size_t>& axes, Place place, int64_t unread,
+             const Visit& visit) {
   const int64_t count = element_count(shape);
   const auto strides = [&] {
     std::vector<int64_t> result(shape.size(), 1);
@@ -24,7 +27,7 @@ void each_at(const Shape& shape, const std::vector<size_t>& axes, Place place, c
       const int64_t index = element / strides[axis] % shape[axis];
       return index == (place == Place::first    ? 0
                        : place == Place::middle ? shape[axis] / 2
-                                                : shape[axis] - 1);
+                                                : shape[axis] - 1 - unread);
     });
     if (there) visit(element);
   }
@@ -81,6 +84,7 @@ struct Row {
   double neutral = 0;
   bool own = false;  // results at that place are of the element itself
   Place place = Place::last;
+  int64_t unread = 0;  // how many places come after the last one that is read
 };
 
 // A logit so far below the others that its exponential does not count, and small enough to be multiplied.
@@ -116,7 +120,10 @@ std::vector<Row> rows_of(const Node& node) {
     return {{0, {rank - 2}, 0, false, Place::first}};
   if (name == "softmax" || name == "log_softmax")
     return {{0, {axis_from(integer("axis"), rank)}, kNoLogit, true}};
-  if (name == "cross_entropy" || name == "cross_entropy_gradient") return {{0, {1}, kNoLogit, true}};
+  if (name == "cross_entropy" || name == "cross_entropy_gradient") {
+    const int64_t columns = node.input(0)->type().static_shape()[1];
+    return {{0, {1}, kNoLogit, true, Place::last, columns - ops::class_count(node.attributes(), columns)}};
+  }
   if (name == "batch_norm_training" || name == "batch_norm_gradient")
     return {{0, first_axes(rank - 1), 0, true}};
   if (name == "layer_norm" || name == "group_norm") return {{0, {rank - 1}, 0, true}};
@@ -176,12 +183,13 @@ std::vector<OperandFault> left_out_rows(const Graph& graph) {
                         .alter =
                             [row](const Tensor& operand) {
                               Tensor result = operand.clone();
-                              each_at(result.shape(), row.axes, row.place,
+                              each_at(result.shape(), row.axes, row.place, row.unread,
                                       [&](int64_t element) { result.set(element, row.neutral); });
                               return result;
                             },
                         .own_axes = row.own ? row.axes : std::vector<size_t>{},
-                        .place = row.place});
+                        .place = row.place,
+                        .unread = row.unread});
     }
   }
   return faults;
@@ -214,7 +222,7 @@ Tensor without_own(const OperandFault& fault, const Tensor& altered, const Tenso
                                      [&](size_t axis) { return shape[axis] == operand[axis]; });
   if (!has_place) return altered;
   Tensor result = altered.clone();
-  each_at(shape, fault.own_axes, fault.place,
+  each_at(shape, fault.own_axes, fault.place, fault.unread,
           [&](int64_t element) { result.set(element, honest.at(element)); });
   return result;
 }

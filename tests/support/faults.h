@@ -25,6 +25,7 @@ struct OperandFault {
   // of a sum: they stay as they were.
   std::vector<size_t> own_axes;
   Place place = Place::last;
+  int64_t unread = 0;  // how many places come after the last one that is read
 };
 
 // For every node that sums: one term of a sum (a channel, pixel, row or key) has no effect.

@@ -202,11 +202,14 @@ Value* average_pool_gradient(Value* output_gradient, SymbolicShape input_shape, 
 struct CrossEntropyOptions {
   double smoothing = 0;
   int64_t ignored_label = -100;  // rows with this label give 0 and no gradient
+  int64_t classes = 0;           // the first so many columns of logits; 0: all
 };
 Value* cross_entropy(Value* logits, Value* labels, const CrossEntropyOptions& options = {});
 // The gradient of cross_entropy to the logits; loss_gradient: [rows].
 Value* cross_entropy_gradient(Value* logits, Value* labels, Value* loss_gradient,
                               const CrossEntropyOptions& options = {});
+// Of logits of so many columns, how many are classes.
+int64_t class_count(const Attributes& cross_entropy, int64_t columns);
 // Elementwise on logits and targets in [0, 1] of the same shape.
 Value* binary_cross_entropy(Value* logits, Value* targets);
 

@@ -63,6 +63,9 @@ struct PassTarget {
   // Whether the kernel that a weight gradient becomes part of makes the activation it reads by itself, so
   // that no copy is made for it. Unset: never.
   std::function<bool(const Node& weight_gradient)> recomputes_activation = {};
+  // How many columns a matrix product's result had better have, where what reads it takes more than it needs:
+  // more than it has where that pays. Unset: as many as it has.
+  std::function<int64_t(const Node& product)> padded_columns = {};
   // Whether the device's clusters take a node beside those in whose types operators compute. Unset: no other.
   std::function<bool(const Node& node)> clusters_take = {};
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.

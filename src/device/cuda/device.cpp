@@ -19,6 +19,7 @@
 #include "device/cuda/fusion_patterns.h"
 #include "device/cuda/image/jpeg_decoder.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/matmul/padded_matmul.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
 #include "device/cuda/runtime/queue.h"
@@ -95,6 +96,9 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.patterns = fusion_patterns(options, context_->traits());
   target.takes_wide_image = [context = context_](const Node& node) {
     return takes_wide_image(node, context->traits());
+  };
+  target.padded_columns = [context = context_](const Node& product) {
+    return padded_columns(product, context->traits());
   };
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;

@@ -6,6 +6,7 @@
 #include "tessera/base/rounding.h"
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "kernels/block_sizes.h"
@@ -59,15 +60,16 @@ GeneratedProgram softmax(const Node& node, bool logarithm, const GpuTraits& gpu)
 GeneratedProgram cross_entropy(const Node& node, const GpuTraits& gpu) {
   const Shape shape = node.input(0)->type().static_shape();
   const bool is_gradient = node.inputs().size() > 2;
-  RowPlan plan = plan_rows(row_bytes_of(*node.input(0), shape[1]), gpu);
+  const int64_t classes = ops::class_count(node.attributes(), shape[1]);
+  RowPlan plan = plan_rows(row_bytes_of(*node.input(0), classes), gpu);
   // The loss reads a row once.
   if (!is_gradient) plan.kept_bytes = 0;
   const std::string options =
       is_gradient ? fmt::format("{}, {}", plan.threads, plan.keeps()) : std::to_string(plan.threads);
   return over_rows(
       node, shape[0], plan,
-      fmt::format("{}<{}>(x0, x1, {}y0, {}, {}, {:a}, {});", node.operator_name(), options,
-                  is_gradient ? "x2, " : "", shape[0], shape[1], node.attributes().real("smoothing"),
+      fmt::format("{}<{}>(x0, x1, {}y0, {}, {}, {}, {:a}, {});", node.operator_name(), options,
+                  is_gradient ? "x2, " : "", shape[0], shape[1], classes, node.attributes().real("smoothing"),
                   node.attributes().integer("ignored_label")));
 }
 

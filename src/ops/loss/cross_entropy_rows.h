@@ -16,18 +16,24 @@ namespace tessera::ops {
 inline std::vector<AttributeSpecification> cross_entropy_attributes() {
   return {{"smoothing", AttributeKind::real, 0.0,
            "Share of the target spread evenly over all classes, in [0, 1]."},
-          {"ignored_label", AttributeKind::integer, -100, "Rows with this label count nothing."}};
+          {"ignored_label", AttributeKind::integer, -100, "Rows with this label count nothing."},
+          {"classes", AttributeKind::integer, 0,
+           "K: the columns after the first so many are no classes; 0: all are."}};
 }
 
-// logits: [rows, classes], labels: [rows].
+// logits: [rows, columns], labels: [rows].
 inline void check_cross_entropy(const InferenceCall& call) {
   const TensorType& logits = call.input(0);
   const TensorType& labels = call.input(1);
-  call.require(logits.rank() == 2, "logits must be [rows, classes]");
+  call.require(logits.rank() == 2, "logits must be [rows, columns]");
   call.require(labels.rank() == 1 && labels.shape[0] == logits.shape[0],
                "labels must be [rows], one for each row of logits");
   const double smoothing = call.attributes.real("smoothing");
   call.require(smoothing >= 0 && smoothing <= 1, "smoothing must be within [0, 1]");
+  const int64_t classes = call.attributes.integer("classes");
+  const Dimension& columns = logits.shape[1];
+  call.require(classes >= 0 && (!columns.is_static() || classes <= columns.value()),
+               "classes must be within 0 and the columns of logits");
 }
 
 // One number per row, in which rows are added up: fp32 beside 16-bit logits.

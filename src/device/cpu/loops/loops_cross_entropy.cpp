@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/graph/operator.h"
+#include "tessera/ops/functions.h"
 
 #include "device/cpu/cluster/cluster_loops.h"
 #include "device/cpu/loops/loop_kernel.h"
@@ -18,7 +19,8 @@ namespace {
 
 struct Problem {
   int64_t rows;
-  int64_t classes;
+  int64_t columns;
+  int64_t classes;  // the first columns
   double smoothing;
   int64_t ignored;
   DataType type;
@@ -26,7 +28,8 @@ struct Problem {
 
   explicit Problem(const Node& node)
       : rows(node.input(0)->type().static_shape()[0]),
-        classes(node.input(0)->type().static_shape()[1]),
+        columns(node.input(0)->type().static_shape()[1]),
+        classes(ops::class_count(node.attributes(), columns)),
         smoothing(node.attributes().real("smoothing")),
         ignored(node.attributes().integer("ignored_label")),
         type(node.input(0)->data_type()),
@@ -42,7 +45,7 @@ struct Problem {
 template <typename T>
 const T* read_row(const Problem& problem, const void* logits, int64_t index, T* row) {
   const auto* start = static_cast<const char*>(logits) +
-                      index * problem.classes * static_cast<int64_t>(size_of(problem.type));
+                      index * problem.columns * static_cast<int64_t>(size_of(problem.type));
   if (DataTypeOf<T>::value == problem.type) return reinterpret_cast<const T*>(start);
   const void* source = start;
   find_load(problem.type)(row, &source, problem.classes);
@@ -94,12 +97,14 @@ template <typename T>
 void run_gradient(const Problem& problem, const KernelArguments& arguments) {
   const RowLoops<T>& loops = row_loops(T());
   const int64_t classes = problem.classes;
+  const int64_t columns = problem.columns;
   const bool direct = DataTypeOf<T>::value == problem.type;
   for_each_part(
       part_count(4 * problem.rows * classes), problem.rows, [&](int64_t, int64_t begin, int64_t end) {
-        std::vector<T> scratch(static_cast<size_t>(classes));
+        std::vector<T> scratch(static_cast<size_t>(columns));
         for (int64_t row = begin; row < end; ++row) {
-          T* result = direct ? static_cast<T*>(arguments.outputs[0]) + row * classes : scratch.data();
+          T* result = direct ? static_cast<T*>(arguments.outputs[0]) + row * columns : scratch.data();
+          std::fill(result + classes, result + columns, T(0));
           const int64_t label = problem.label(arguments.inputs[1], row);
           if (label == problem.ignored) {
             std::fill_n(result, classes, T(0));
@@ -113,7 +118,7 @@ void run_gradient(const Problem& problem, const KernelArguments& arguments) {
             loops.affine(result, static_cast<T>(dy / sum), static_cast<T>(-dy * share), result, classes);
             result[label] -= static_cast<T>(dy * (1 - problem.smoothing));
           }
-          if (!direct) write(problem, result, classes, arguments.outputs[0], row * classes);
+          if (!direct) write(problem, result, columns, arguments.outputs[0], row * columns);
         }
       });
 }
@@ -122,7 +127,7 @@ template <typename Run>
 LoopKernel make(const Node& node, Run run) {
   const Problem problem(node);
   return {.run = [problem, run](const KernelArguments& arguments) {
-    if (problem.rows * problem.classes == 0) return;
+    if (problem.rows * problem.columns == 0) return;
     if (problem.type == DataType::fp64) {
       run.template operator()<double>(problem, arguments);
     } else {

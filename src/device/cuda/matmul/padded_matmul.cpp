@@ -121,18 +121,27 @@ void refuse_unless_padding_helps(const KernelRequest& request) {
   refuse_unless(!padding.is_empty(), "all rows are multiples of {} bytes", kRowAlignment);
 }
 
+double read_and_written(const Value& value) {
+  return 2.0 * static_cast<double>(value.type().bytes());
+}
+
+// Bytes that are read and written for padded operands.
+double padded_bytes(const Node& product, const Padding& padding) {
+  double copied = 0;
+  if (padding.extra_m > 0 || padding.extra_k > 0) copied += read_and_written(*product.input(0));
+  if (padding.extra_n > 0 || padding.extra_k > 0) copied += read_and_written(*product.input(1));
+  return copied;
+}
+
 // Bytes that are read and written beside the product. Rows at the end of a single matrix are cut off by a
 // view.
 double copied_bytes(const Node& node, const Padding& padding) {
   const Node& product = product_of(node);
-  const auto bytes = [](const Value* value) { return 2.0 * static_cast<double>(value->type().bytes()); };
   const bool cuts_columns =
       padding.extra_n > 0 || (padding.extra_m > 0 && product.output()->type().rank() > 2);
-  double copied = 0;
-  if (padding.extra_m > 0 || padding.extra_k > 0) copied += bytes(product.input(0));
-  if (padding.extra_n > 0 || padding.extra_k > 0) copied += bytes(product.input(1));
-  if (cuts_columns) copied += bytes(product.output());
-  if (backend::read_chain(node).adds_whole_tensor()) copied += bytes(product.output());
+  double copied = padded_bytes(product, padding);
+  if (cuts_columns) copied += read_and_written(*product.output());
+  if (backend::read_chain(node).adds_whole_tensor()) copied += read_and_written(*product.output());
   return copied;
 }
 
@@ -140,24 +149,34 @@ double copied_bytes(const Node& node, const Padding& padding) {
 // rate and others at 0.10 to 0.24 of it, whatever their shape. Bounds on the side of the latter, so that an
 // estimate which says that padding pays is right. In TF32 and before Hopper nothing was measured: the tuner
 // may find out.
-bool is_sure_to_pay(const Node& node, const GpuTraits& gpu) {
+bool is_sure_to_pay(const Node& product, const Padding& padding, double copied, const GpuTraits& gpu) {
   constexpr int kFirstMeasured = 90;
   constexpr double kShareOfUnaligned = 0.25;
   constexpr double kShareOfAligned = 0.6;
   constexpr double kShareOfCopies = 0.75;  // of the memory's bandwidth
   constexpr double kSecondsOfLaunches = 20e-6;
-  const Node& product = product_of(node);
   const DataType type = product.output()->data_type();
   if (gpu.architecture < kFirstMeasured || !is_half(type)) return false;
-  const Padding padding = padding_of(product);
   const std::map<Precision, double> rates = flops_per_second(gpu);
   if (padding.is_empty() || rates.empty()) return false;
   const double seconds = cost_of(product).flops / rates.at(Precision::fp16);
   const double saved = seconds / kShareOfUnaligned - seconds / kShareOfAligned;
-  return saved > copied_bytes(node, padding) / (kShareOfCopies * gpu.bytes_per_second) + kSecondsOfLaunches;
+  return saved > copied / (kShareOfCopies * gpu.bytes_per_second) + kSecondsOfLaunches;
+}
+
+bool is_sure_to_pay(const Node& node, const GpuTraits& gpu) {
+  const Node& product = product_of(node);
+  const Padding padding = padding_of(product);
+  return is_sure_to_pay(product, padding, copied_bytes(node, padding), gpu);
 }
 
 }  // namespace
+
+int64_t padded_columns(const Node& product, const GpuTraits& gpu) {
+  const Padding padding = padding_of(product);
+  const bool pays = is_sure_to_pay(product, padding, padded_bytes(product, padding), gpu);
+  return pays ? padding.n + padding.extra_n : padding.n;
+}
 
 KernelCandidate padded_candidate(const Node& node, Context& context) {
   PassTarget target;

@@ -12,4 +12,8 @@ namespace tessera::cuda {
 // refuses aligned ones. only_tuned unless it is sure to pay.
 KernelCandidate padded_candidate(const Node& node, Context& context);
 
+// PassTarget::padded_columns: whole accesses, where the candidate were sure to pay if nothing but operands
+// had to be copied.
+int64_t padded_columns(const Node& product, const GpuTraits& gpu);
+
 }  // namespace tessera::cuda

@@ -1,0 +1,127 @@
+// A head of many classes, whose logits and their gradient keep the rows of a product that is fast.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tessera/tasks/language_model.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
+#include "support/compare.h"
+#include "support/random_tensor.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr int64_t kBatch = 8;
+
+std::unique_ptr<Graph> decoder_step(Precision precision, int64_t vocabulary, int64_t width) {
+  const tasks::LanguageModelOptions options{.network = {.vocabulary = vocabulary,
+                                                        .width = width,
+                                                        .layers = 1,
+                                                        .heads = 8,
+                                                        .inner = 2 * width,
+                                                        .positions = 256},
+                                            .tokens = 256};
+  return train::build_training_step(tasks::language_model(options),
+                                    {.sizes = {{"batch", kBatch}},
+                                     .phase = {.groups = {{.optimizer = optim::adamw()}}},
+                                     .precision = precision})
+      .graph;
+}
+
+std::unique_ptr<Executable> planned_step(const Graph& graph, Precision precision,
+                                         const std::set<std::string>& disabled = {}) {
+  CompileOptions options;
+  options.passes.precision = precision;
+  options.pipeline.disabled = disabled;
+  return compile(graph, Device::open("cuda:plan-h100"), options);
+}
+
+// Of pads and slices that copy so many bytes or more.
+size_t count_copies(const Executable& executable, double bytes) {
+  return count_nodes(executable, [&](const NodeReport& node) {
+    return (node.operator_name == "pad" || node.operator_name == "slice") && node.kernel != "alias" &&
+           node.bytes >= bytes;
+  });
+}
+
+TEST(CudaPadClasses, ADecoderCopiesNoLogits) {
+  constexpr int64_t kVocabulary = 50257;
+  const std::unique_ptr<Graph> graph = decoder_step(Precision::bf16, kVocabulary, 512);
+  const double logits = 2.0 * kBatch * 255 * kVocabulary;
+  const auto plain = planned_step(*graph, Precision::bf16, {"pad_classes"});
+  EXPECT_EQ(count_copies(*plain, logits), 3U);  // a slice and the pads of two products
+  EXPECT_EQ(count_copies(*plain, 0), 5U);       // and two of the weight
+  const auto executable = planned_step(*graph, Precision::bf16);
+  EXPECT_EQ(count_copies(*executable, logits), 0U);
+  EXPECT_EQ(count_copies(*executable, 0), 1U);
+  EXPECT_TRUE(std::ranges::none_of(executable->replaced(), [](const NodeReport& node) {
+    return node.kernel == "padded";
+  })) << "what is left has rows of whole accesses";
+}
+
+TEST(CudaPadClasses, OnlyWhereItPays) {
+  const auto is_padded = [](const Executable& executable) { return count_copies(executable, 0) > 0; };
+  EXPECT_FALSE(is_padded(*planned_step(*decoder_step(Precision::bf16, 50256, 512), Precision::bf16)));
+  EXPECT_FALSE(is_padded(*planned_step(*decoder_step(Precision::bf16, 1003, 64), Precision::bf16)));
+  EXPECT_FALSE(is_padded(*planned_step(*decoder_step(Precision::fp32, 50257, 512), Precision::tf32)));
+}
+
+// A head with a bias, its loss, what was likeliest, and all gradients. Logits are within some 4.
+TEST(CudaPadClasses, GivesWhatProductsOfAllClassesGive) {
+  TESSERA_NEEDS_GPU();
+  constexpr int64_t kRows = 4096, kWidth = 512, kClasses = 10007;
+  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
+      R"(graph head(input %x: bf16[{0}, {1}], input %w: bf16[{2}, {1}], input %b: bf16[{2}],
+        input %labels: int32[{0}], input %dl: fp32[{0}]) {{
+        %p = matmul(%x, %w) {{transpose_b = true}}
+        %logits = add(%p, %b)
+        %loss = cross_entropy(%logits, %labels) {{smoothing = 0.1}}
+        %likeliest = argmax(%logits) {{axis = 1}}
+        %d = cross_entropy_gradient(%logits, %labels, %dl) {{smoothing = 0.1}}
+        %dx = matmul(%d, %w)
+        %dw = matmul(%d, %x) {{transpose_a = true}}
+        %wide = cast(%d) {{type = fp32}}
+        %db = reduce_sum(%wide) {{axes = [0]}}
+        output loss = %loss
+        output likeliest = %likeliest
+        output dx = %dx
+        output dw = %dw
+        output db = %db
+      }})",
+      kRows, kWidth, kClasses));
+  const std::map<std::string, Tensor> inputs{
+      {"x", random_tensor(DataType::bf16, {kRows, kWidth}, -1, 1, 1)},
+      {"w", random_tensor(DataType::bf16, {kClasses, kWidth}, -0.1, 0.1, 2)},
+      {"b", random_tensor(DataType::bf16, {kClasses}, -1, 1, 3)},
+      {"labels", random_tensor(DataType::int32, {kRows}, 0, kClasses - 1, 4)},
+      {"dl", random_tensor(DataType::fp32, {kRows}, -1, 1, 5)}};
+  const auto run = [&](const std::set<std::string>& disabled) {
+    CompileOptions options;
+    options.passes.precision = Precision::bf16;
+    options.pipeline.disabled = disabled;
+    const auto executable = compile(*graph, gpu_or_null(), options);
+    EXPECT_EQ(std::ranges::any_of(executable->replaced(),
+                                  [](const NodeReport& node) { return node.kernel == "padded"; }),
+              !disabled.empty());
+    return executable->run(inputs);
+  };
+  const std::map<std::string, Tensor> padded = run({});
+  const std::map<std::string, Tensor> plain = run({"pad_classes"});
+  // Logits may be rounded to the other side, by 2^-7 of the 2 to 4 that they are at most; a loss by twice
+  // that. Gradients sum terms that differ by 2^-8 of themselves.
+  expect_close(padded.at("loss"), plain.at("loss"), {.absolute = 0.06}, "loss");
+  expect_close(padded.at("dx"), plain.at("dx"), {.absolute = 2e-3, .relative = 0.02}, "dx");
+  expect_close(padded.at("dw"), plain.at("dw"), {.absolute = 0.02, .relative = 0.02}, "dw");
+  expect_close(padded.at("db"), plain.at("db"), {.absolute = 0.02, .relative = 0.02}, "db");
+  int64_t others = 0;
+  for (int64_t row = 0; row < kRows; ++row)
+    others += padded.at("likeliest").at(row) == plain.at("likeliest").at(row) ? 0 : 1;
+  EXPECT_LT(others, kRows / 50) << "only of logits that are nearly equal";
+}
+
+}  // namespace
+}  // namespace tessera::testing
