@@ -9,6 +9,19 @@ struct Words {
   uint32 at[4];
 };
 
+struct WideProduct {
+  uint32 low;
+  uint32 high;
+};
+// One instruction; of 64-bit arithmetic the compiler makes several.
+__device__ inline WideProduct multiply_wide(uint32 a, uint32 b) {
+  WideProduct product;
+  asm("{\n  .reg .b64 wide;\n  mul.wide.u32 wide, %2, %3;\n  mov.b64 {%0, %1}, wide;\n}"
+      : "=r"(product.low), "=r"(product.high)
+      : "r"(a), "r"(b));
+  return product;
+}
+
 // counter: {seed, step} in device memory.
 __device__ inline Words philox(const int64* counter, uint32 stream, uint64 block) {
   const uint64 seed = static_cast<uint64>(counter[0]);
@@ -20,12 +33,12 @@ __device__ inline Words philox(const int64* counter, uint32 stream, uint64 block
   uint32 c3 = static_cast<uint32>(counter[1]);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const uint64 a = uint64{0xD2511F53u} * c0;
-    const uint64 b = uint64{0xCD9E8D57u} * c2;
-    c0 = static_cast<uint32>(b >> 32) ^ c1 ^ key0;
-    c1 = static_cast<uint32>(b);
-    c2 = static_cast<uint32>(a >> 32) ^ c3 ^ key1;
-    c3 = static_cast<uint32>(a);
+    const WideProduct a = multiply_wide(0xD2511F53u, c0);
+    const WideProduct b = multiply_wide(0xCD9E8D57u, c2);
+    c0 = b.high ^ c1 ^ key0;
+    c1 = b.low;
+    c2 = a.high ^ c3 ^ key1;
+    c3 = a.low;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
@@ -38,19 +51,33 @@ __device__ inline float uniform_of(uint32 word) {
   return static_cast<float>(word >> (32 - Bits)) / static_cast<float>(1u << Bits);
 }
 
-// Uniform numbers of the elements index to index + V - 1.
-template <int Bits, int V>
-__device__ inline void uniform(const int64* counter, uint32 stream, uint64 index, float (&out)[V]) {
+// The words of the elements index to index + V - 1.
+template <int V>
+__device__ inline void random_words(const int64* counter, uint32 stream, uint64 index, uint32 (&out)[V]) {
   if constexpr (V % 4 == 0) {
     for (int group = 0; group < V / 4; ++group) {
       const Words words = philox(counter, stream, index / 4 + group);
-      for (int k = 0; k < 4; ++k) out[4 * group + k] = uniform_of<Bits>(words.at[k]);
+      for (int k = 0; k < 4; ++k) out[4 * group + k] = words.at[k];
     }
   } else {
-    for (int k = 0; k < V; ++k) {
-      out[k] = uniform_of<Bits>(philox(counter, stream, (index + k) / 4).at[(index + k) % 4]);
-    }
+    for (int k = 0; k < V; ++k) out[k] = philox(counter, stream, (index + k) / 4).at[(index + k) % 4];
   }
+}
+
+// Their uniform numbers.
+template <int Bits, int V>
+__device__ inline void uniform(const int64* counter, uint32 stream, uint64 index, float (&out)[V]) {
+  uint32 words[V];
+  random_words(counter, stream, index, words);
+  for (int k = 0; k < V; ++k) out[k] = uniform_of<Bits>(words[k]);
+}
+
+// The least word whose uniform number of 24 bits is `limit`, below 1, or more: a comparison of words takes no
+// conversion.
+__device__ constexpr uint32 least_word(float limit) {
+  const float scaled = limit * 16777216.0f;
+  const auto whole = static_cast<uint32>(scaled);
+  return (static_cast<float>(whole) < scaled ? whole + 1 : whole) << 8;
 }
 
 // Standard normal numbers: each thread makes the pair 2j and 2j + 1.

@@ -7,6 +7,7 @@
 // each p < packs.
 #pragma once
 
+#include "pairs.cuh"
 #include "random.cuh"
 
 namespace tessera {
@@ -44,11 +45,44 @@ __device__ inline int first_channel(int pack) {
 // What dropout makes of the elements from `index` on.
 template <typename Problem>
 __device__ inline void drop(const int64* counter, int64 index, float (&values)[Problem::width]) {
-  float numbers[Problem::width];
-  uniform<24>(counter, Problem::stream, static_cast<uint64>(index), numbers);
+  constexpr uint32 least = least_word(Problem::rate);
+  uint32 words[Problem::width];
+  random_words(counter, Problem::stream, static_cast<uint64>(index), words);
 #pragma unroll
-  for (int k = 0; k < Problem::width; ++k)
-    values[k] = numbers[k] >= Problem::rate ? values[k] * Problem::factor : 0.0f;
+  for (int k = 0; k < Problem::width; ++k) values[k] = words[k] >= least ? values[k] * Problem::factor : 0.0f;
+}
+
+// Two from each word: apart, an upper half would be moved down and up again.
+template <typename T, int W>
+__device__ inline void widen_all(float (&to)[W], const Pack<T, W>& pack) {
+  if constexpr (sizeof(T) == 2 && W % 2 == 0) {
+    const auto* pairs = reinterpret_cast<const uint32*>(&pack);
+#pragma unroll
+    for (int k = 0; k < W; k += 2) {
+      float pair[2];
+      widen_pair<T>(pair, pairs[k / 2]);
+      to[k] = pair[0];
+      to[k + 1] = pair[1];
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < W; ++k) to[k] = widen(pack.at[k]);
+  }
+}
+
+// Rounded, two by an instruction.
+template <typename T, int W>
+__device__ inline Pack<T, W> narrow_all(const float (&values)[W]) {
+  Pack<T, W> pack;
+  if constexpr (sizeof(T) == 2 && W % 2 == 0) {
+    auto* pairs = reinterpret_cast<uint32*>(&pack);
+#pragma unroll
+    for (int k = 0; k < W; k += 2) pairs[k / 2] = narrow_pair<T>(values[k], values[k + 1]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < W; ++k) pack.at[k] = narrow<T>(values[k]);
+  }
+  return pack;
 }
 
 // Null: bias, sum, mean and inverse where there is none.
@@ -98,18 +132,21 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
         if (first + r >= Problem::rows) continue;
         const int64 place = (first + r) * Problem::channels + c;
         float values[W];
+        widen_all(values, sums[r][p]);
+        if (at.bias != nullptr) {
 #pragma unroll
-        for (int k = 0; k < W; ++k) {
-          values[k] = widen(sums[r][p].at[k]);
-          if (at.bias != nullptr) values[k] += widen(bias.at[k]);
+          for (int k = 0; k < W; ++k) values[k] += widen(bias.at[k]);
         }
         drop<Problem>(at.counter, place, values);
         // What the gradient will read is what is normalized: the rounded sum.
+        float residual[W];
+        widen_all(residual, residuals[r][p]);
 #pragma unroll
-        for (int k = 0; k < W; ++k) {
-          sums[r][p].at[k] = narrow<T>(values[k] + widen(residuals[r][p].at[k]));
-          means[r] += widen(sums[r][p].at[k]);
-        }
+        for (int k = 0; k < W; ++k) values[k] += residual[k];
+        sums[r][p] = narrow_all<T>(values);
+        widen_all(values, sums[r][p]);
+#pragma unroll
+        for (float value : values) means[r] += value;
         if (at.sum != nullptr) store<W>(at.sum + place, sums[r][p]);
       }
     }
@@ -121,11 +158,10 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
 #pragma unroll
       for (int p = 0; p < Problem::packs; ++p) {
         if (first + r >= Problem::rows || first_channel<Problem>(p) >= Problem::channels) continue;
+        float values[W];
+        widen_all(values, sums[r][p]);
 #pragma unroll
-        for (int k = 0; k < W; ++k) {
-          const float distance = widen(sums[r][p].at[k]) - means[r];
-          inverses[r] += distance * distance;
-        }
+        for (float value : values) inverses[r] += (value - means[r]) * (value - means[r]);
       }
     }
     add_over_block<Problem::threads>(inverses, scratch[1]);
@@ -140,12 +176,11 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         if (first + r >= Problem::rows) continue;
-        Pack<T, W> y;
+        float y[W];
+        widen_all(y, sums[r][p]);
 #pragma unroll
-        for (int k = 0; k < W; ++k) {
-          y.at[k] = narrow<T>((widen(sums[r][p].at[k]) - means[r]) * inverses[r] * scale.at[k] + shift.at[k]);
-        }
-        store<W>(at.y + (first + r) * Problem::channels + c, y);
+        for (int k = 0; k < W; ++k) y[k] = (y[k] - means[r]) * inverses[r] * scale.at[k] + shift.at[k];
+        store<W>(at.y + (first + r) * Problem::channels + c, narrow_all<T>(y));
       }
     }
 #pragma unroll
@@ -217,15 +252,18 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         if (first + r >= Problem::rows) continue;
+        float dy[W];
+        float x[W];
+        widen_all(dy, gradients[r][p]);
+        widen_all(x, sums[r][p]);
 #pragma unroll
         for (int k = 0; k < W; ++k) {
-          const float gradient = widen(gradients[r][p].at[k]);
-          const float n = (widen(sums[r][p].at[k]) - means[r]) * inverses[r];
-          const float g = gradient * scale.at[k];
+          const float n = (x[k] - means[r]) * inverses[r];
+          const float g = dy[k] * scale.at[k];
           totals[2 * r] += g;
           totals[2 * r + 1] += g * n;
-          dscale[p][k] += gradient * n;
-          dshift[p][k] += gradient;
+          dscale[p][k] += dy[k] * n;
+          dshift[p][k] += dy[k];
         }
       }
     }
@@ -239,28 +277,33 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         if (first + r >= Problem::rows) continue;
-        const float mean_g = totals[2 * r] / Problem::channels;
-        const float mean_gn = totals[2 * r + 1] / Problem::channels;
+        // What all channels get from the row, by their distance from the mean.
+        const float slope = -totals[2 * r + 1] / Problem::channels * inverses[r] * inverses[r];
+        const float start = -totals[2 * r] / Problem::channels * inverses[r];
         const int64 place = (first + r) * Problem::channels + c;
         float values[W];
+        float x[W];
+        widen_all(values, gradients[r][p]);
+        widen_all(x, sums[r][p]);
+#pragma unroll
+        for (int k = 0; k < W; ++k)
+          values[k] = values[k] * scale.at[k] * inverses[r] + ((x[k] - means[r]) * slope + start);
+        if (at.incoming != nullptr) {
+          float others[W];
+          widen_all(others, incoming[r][p]);
+#pragma unroll
+          for (int k = 0; k < W; ++k) values[k] += others[k];
+        }
         // Both are rounded as memory holds them: other nodes read the former, and the bias's gradient adds
         // the latter.
-        Pack<T, W> out;
-#pragma unroll
-        for (int k = 0; k < W; ++k) {
-          const float n = (widen(sums[r][p].at[k]) - means[r]) * inverses[r];
-          values[k] = inverses[r] * (widen(gradients[r][p].at[k]) * scale.at[k] - mean_g - n * mean_gn);
-          if (at.incoming != nullptr) values[k] += widen(incoming[r][p].at[k]);
-          out.at[k] = narrow<T>(values[k]);
-          values[k] = widen(out.at[k]);
-        }
+        Pack<T, W> out = narrow_all<T>(values);
         if (at.dsum != nullptr) store<W>(at.dsum + place, out);
+        widen_all(values, out);
         drop<Problem>(at.counter, place, values);
+        out = narrow_all<T>(values);
+        widen_all(values, out);
 #pragma unroll
-        for (int k = 0; k < W; ++k) {
-          out.at[k] = narrow<T>(values[k]);
-          dbias[p][k] += widen(out.at[k]);
-        }
+        for (int k = 0; k < W; ++k) dbias[p][k] += values[k];
         store<W>(at.dbranch + place, out);
       }
     }
