@@ -29,6 +29,11 @@ class NamesTest(TreeTest):
         self.write("docs/page.md", "Times a step on Made-up images,\nwhich lie in front of it.\n")
         self.assert_fails("check_names", "docs/page.md:1: not 'Made-up' but 'synthetic'")
 
+    def test_marks_of_a_merge_fail(self):
+        for mark in "<>":
+            self.write("docs/page.md", f"# A page\n{7 * mark} HEAD\nOne version.\n")
+            self.assert_fails("check_names", "docs/page.md:2: a merge's mark")
+
     def test_what_is_left_behind_passes(self):
         self.write("docs/page.md", "What fails leaves nothing behind. It is read again.\n")
         self.assert_passes("check_names")

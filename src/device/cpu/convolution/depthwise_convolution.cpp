@@ -62,7 +62,7 @@ class DepthwiseConvolution : public Kernel {
         turn_weight_({taps_, lines_.channels()}, {0, {1, taps_}}, {0, {lines_.channels(), 1}},
                      int64_t{sizeof(float)}) {
     blocks_.parts = std::min(blocks_.parts, part_count(lines_.in_results() * line_elements_ * taps_));
-    if (!request.frozen) turned_ = workspace_.book<float>(weight_elements());
+    if (!request.frozen) transposed_ = workspace_.book<float>(weight_elements());
   }
 
   int64_t workspace_bytes() const override { return workspace_.bytes(); }
@@ -78,7 +78,7 @@ class DepthwiseConvolution : public Kernel {
 
   void run(const KernelArguments& arguments) override {
     const auto* weight = request_.frozen ? static_cast<const float*>(arguments.packed[0])
-                                         : turned(arguments.inputs[request_.weight], arguments.workspace);
+                                         : transposed(arguments.inputs[request_.weight], arguments.workspace);
     const DepthwiseLine common{.lines = {},
                                .axis = lines_.axis(),
                                .channels = lines_.channels(),
@@ -109,8 +109,8 @@ class DepthwiseConvolution : public Kernel {
     return std::clamp<int64_t>(kBlockElements / line_elements_, 1, even);
   }
 
-  const float* turned(const void* weight, void* workspace) const {
-    float* result = turned_.in(workspace);
+  const float* transposed(const void* weight, void* workspace) const {
+    float* result = transposed_.in(workspace);
     turn_weight_.run(weight, result);
     return result;
   }
@@ -123,7 +123,7 @@ class DepthwiseConvolution : public Kernel {
   bool stream_;
   StridedCopy turn_weight_;
   backend::WorkspaceLayout workspace_;
-  backend::WorkspaceArray<float> turned_;
+  backend::WorkspaceArray<float> transposed_;
 };
 
 }  // namespace

@@ -65,14 +65,15 @@ AttentionProblem attention_problem_of(const Node& attention) {
   return problem;
 }
 
+AttentionProblem attention_problem_in(const Node& node) {
+  const Signature& signature = signature_of(backend::has_role(node, "output_gradient"));
+  return attention_problem_of(backend::maker_of_role(node, signature.outputs.front().name));
+}
+
 PlacedAttention read_attention(const KernelRequest& request) {
   const Node& node = request.node;
-  const bool is_gradient = backend::has_role(node, "output_gradient");
-  const Signature& signature = signature_of(is_gradient);
-  PlacedAttention found{
-      .problem = attention_problem_of(backend::maker_of_role(node, signature.outputs.front().name)),
-      .inputs = {},
-      .outputs = {}};
+  const Signature& signature = signature_of(backend::has_role(node, "output_gradient"));
+  PlacedAttention found{.problem = attention_problem_in(node), .inputs = {}, .outputs = {}};
   found.problem.deterministic = request.deterministic;
   const auto placed = [&](const Role& role, const backend::PlacedView& where) {
     const DataType type = backend::in_role(node, role.name).data_type();

@@ -30,6 +30,9 @@ struct PlacedAttention {
 // "attention" or "attention_gradient", with all operands in row-major order.
 AttentionProblem attention_problem_of(const Node& attention);
 
+// The same of a node that may hold one of these with what moves its operands and results.
+AttentionProblem attention_problem_in(const Node& node);
+
 // Of one of these, or of one with what moves its operands and results. Refuses (device/common/refusal.h) rows
 // that do not begin at multiples of backend::kAttentionRowAlignment.
 PlacedAttention read_attention(const KernelRequest& request);
