@@ -156,6 +156,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/device/common/cluster_body.h
     tessera/device/common/contraction_pattern.h
     tessera/device/common/convolution_patterns.h
+    tessera/device/common/cross_entropy_pattern.h
     tessera/device/common/jpeg_decoding.h
     tessera/device/common/moved_view.h
     tessera/device/common/normalization_rules.h

@@ -159,6 +159,25 @@ __device__ void softmax(const T* x, T* y, int64 rows, int64 extent) {
   }
 }
 
+// A row's loss, of what is left of it beside the sums. `spread` is the mean over the classes of what logits
+// lie below the largest. All logits are less the largest: beside that, their differences would lose their
+// last digits.
+template <typename A>
+__device__ inline A loss_of_row(const Exponentials<A>& total, A logit, A spread, double smoothing) {
+  const A log_sum = op_log(total.sum);
+  return A(1 - smoothing) * (log_sum - (logit - total.largest)) + A(smoothing) * (log_sum - spread);
+}
+
+__device__ inline bool is_class(int64 label, int64 ignored, int64 classes) {
+  return label != ignored && label >= 0 && label < classes;
+}
+
+// What a row without a class has as its loss, and as the gradient of each logit.
+template <typename A>
+__device__ inline A without_class(int64 label, int64 ignored) {
+  return label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest();
+}
+
 // Of logits [rows, columns] whose first columns are the classes.
 template <int kThreads, typename T, typename L>
 __device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* loss, int64 rows,
@@ -168,64 +187,107 @@ __device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* 
   __shared__ A sums[kThreads / 32];
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64 label = labels[row];
-    if (label == ignored || label < 0 || label >= classes) {
-      if (threadIdx.x == 0)
-        loss[row] = label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest();
+    if (!is_class(label, ignored, classes)) {
+      if (threadIdx.x == 0) loss[row] = without_class<A>(label, ignored);
       continue;
     }
     const T* x = logits + row * columns;
     const auto total = row_exponentials<kThreads, 1, false>(x, classes, scratch);
-    // Of the logits less the largest: beside that, their differences would lose their last digits.
-    const A log_sum = op_log(total.sum);
-    const auto loss_of = [&](T logit) { return log_sum - (A(widen(logit)) - total.largest); };
     A spread = 0;
     if (smoothing > 0) {
-      A own = 0;
       for_each_pack<kThreads, 1>(x, classes, [&](int64, const auto& values) {
-        for (const T& value : values.at) own += loss_of(value);
+        for (const T& value : values.at) spread += A(widen(value)) - total.largest;
       });
-      spread = combine_threads<Sum, kThreads>(own, sums) / A(classes);
+      spread = combine_threads<Sum, kThreads>(spread, sums) / A(classes);
     }
-    if (threadIdx.x == 0) loss[row] = A(1 - smoothing) * loss_of(x[label]) + A(smoothing) * spread;
+    if (threadIdx.x == 0) loss[row] = loss_of_row(total, A(widen(x[label])), spread, smoothing);
   }
 }
 
-// dx = dy (softmax(x) - target), and 0 in columns that are no classes.
+struct Smallest {
+  template <typename A>
+  static __device__ A combine(A a, A b) {
+    return a < b ? a : b;
+  }
+};
+
+// Where the largest of `extent` elements is: what each thread found, as numbers of which the smallest counts.
+// A NaN is larger than every number, and of equals the first counts.
+struct Likeliest {
+  int64 extent;
+  int64 found = 2 * extent;
+
+  // `largest`: of the row, without its NaNs.
+  template <int V, typename T, typename A>
+  __device__ inline void look_at(const Pack<T, V>& values, int64 first, A largest) {
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const A value = A(widen(values.at[j]));
+      if (!(value < largest)) found = Smallest::combine(found, first + j + (is_nan(value) ? 0 : extent));
+    }
+  }
+  __device__ inline int32 place() const {
+    return static_cast<int32>(found < extent ? found : found - extent);
+  }
+};
+
+// dx = dy (softmax(x) - target), and 0 in columns that are no classes. With it, where there is a place for
+// them, the loss and the likeliest class. The gradient may lie where the logits do: a thread reads what it
+// writes, and the label's logit is read before the first is written.
 template <int kThreads, bool kKept, typename T, typename L>
 __device__ void cross_entropy_gradient(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
-                                       T* gradient, int64 rows, int64 columns, int64 classes,
-                                       double smoothing, int64 ignored) {
+                                       T* gradient, Accumulator<T>* loss, int32* likeliest, int64 rows,
+                                       int64 columns, int64 classes, double smoothing, int64 ignored) {
   using A = Accumulator<T>;
   __shared__ Exponentials<A> scratch[kThreads / 32];
+  __shared__ A sums[kThreads / 32];
+  __shared__ int64 places[kThreads / 32];
   const A others = A(smoothing) / A(classes);
+  const bool spreads = loss != nullptr && smoothing > 0;
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64 label = labels[row];
+    const bool counts = is_class(label, ignored, classes);
+    const A every = without_class<A>(label, ignored);
     const T* x = logits + row * columns;
     T* dx = gradient + row * columns;
     for (int64 i = classes + threadIdx.x; i < columns; i += kThreads) dx[i] = narrow<T>(A(0));
-    if (label == ignored || label < 0 || label >= classes) {
-      const T every = narrow<T>(label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest());
-      for (int64 i = threadIdx.x; i < classes; i += kThreads) dx[i] = every;
+    if (!counts && loss != nullptr && threadIdx.x == 0) loss[row] = every;
+    if (!counts && likeliest == nullptr) {
+      for (int64 i = threadIdx.x; i < classes; i += kThreads) dx[i] = narrow<T>(every);
       continue;
     }
+    const A logit = counts ? A(widen(x[label])) : A(0);
     const auto total = row_exponentials<kThreads, 1, kKept>(x, classes, scratch);
-    const A dy = loss_gradient[row];
+    const A dy = counts ? loss_gradient[row] : A(0);
     const A factor = 1 / total.sum;
-    const auto gradient_of = [&](T logit, A target) {
-      return narrow<T>(dy * (op_exp(A(widen(logit)) - total.largest) * factor - target));
+    const auto gradient_of = [&](T value, A target) {
+      return narrow<T>(counts ? dy * (op_exp(A(widen(value)) - total.largest) * factor - target) : every);
     };
+    A spread = 0;
+    Likeliest best{classes};
     for_each_pack<kThreads, 1>(second_source<kKept>(x), classes, [&](int64 first, const auto& values) {
       auto results = values;
       for (T& value : results.at) value = gradient_of(value, others);
       constexpr int V = sizeof(values.at) / sizeof(T);
-      if (label >= first && label < first + V) {
+      if (counts && label >= first && label < first + V) {
 #pragma unroll
         for (int j = 0; j < V; ++j) {
           if (first + j == label) results.at[j] = gradient_of(values.at[j], others + A(1 - smoothing));
         }
       }
+      if (spreads) {
+        for (const T& value : values.at) spread += A(widen(value)) - total.largest;
+      }
+      if (likeliest != nullptr) best.look_at(values, first, total.largest);
       store(dx + first, results);
     });
+    if (spreads) spread = combine_threads<Sum, kThreads>(spread, sums) / A(classes);
+    if (loss != nullptr && counts && threadIdx.x == 0)
+      loss[row] = loss_of_row(total, logit, spread, smoothing);
+    if (likeliest != nullptr) {
+      best.found = combine_threads<Smallest, kThreads>(best.found, places);
+      if (threadIdx.x == 0) likeliest[row] = best.place();
+    }
   }
 }
 

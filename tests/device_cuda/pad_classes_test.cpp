@@ -61,6 +61,15 @@ TEST(CudaPadClasses, ADecoderCopiesNoLogits) {
   EXPECT_TRUE(std::ranges::none_of(executable->replaced(), [](const NodeReport& node) {
     return node.kernel == "padded";
   })) << "what is left has rows of whole accesses";
+  // The gradient lies where the logits did.
+  EXPECT_LT(static_cast<double>(executable->memory_plan().peak_bytes),
+            static_cast<double>(plain->memory_plan().peak_bytes) - logits);
+  // And reads them once: neither the loss nor its gradient is a node of its own.
+  const auto count_of = [&](std::string_view name) {
+    return count_nodes(*executable, [&](const NodeReport& node) { return node.operator_name == name; });
+  };
+  EXPECT_EQ(count_of("fused:cross_entropy"), 1U);
+  EXPECT_EQ(count_of("cross_entropy") + count_of("cross_entropy_gradient"), 0U);
 }
 
 TEST(CudaPadClasses, OnlyWhereItPays) {

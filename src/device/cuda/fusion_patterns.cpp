@@ -4,6 +4,7 @@
 #include "tessera/device/common/batch_norm_patterns.h"
 #include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/convolution_patterns.h"
+#include "tessera/device/common/cross_entropy_pattern.h"
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cuda/attention/cudnn_attention.h"
@@ -73,6 +74,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
           backend::attention_pattern(attention),
           backend::residual_layer_norm_gradient_pattern(),
           backend::residual_layer_norm_pattern(),
+          backend::cross_entropy_pattern(),
           backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
           matmul_pattern()};
 }

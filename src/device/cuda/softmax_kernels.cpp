@@ -1,9 +1,11 @@
 // softmax and cross-entropy: one block a row.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
+#include "tessera/device/common/cross_entropy_pattern.h"
 #include "tessera/device/common/strided_move.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -59,18 +61,32 @@ GeneratedProgram softmax(const Node& node, bool logarithm, const GpuTraits& gpu)
 
 GeneratedProgram cross_entropy(const Node& node, const GpuTraits& gpu) {
   const Shape shape = node.input(0)->type().static_shape();
-  const bool is_gradient = node.inputs().size() > 2;
   const int64_t classes = ops::class_count(node.attributes(), shape[1]);
-  RowPlan plan = plan_rows(row_bytes_of(*node.input(0), classes), gpu);
-  // The loss reads a row once.
-  if (!is_gradient) plan.kept_bytes = 0;
-  const std::string options =
-      is_gradient ? fmt::format("{}, {}", plan.threads, plan.keeps()) : std::to_string(plan.threads);
+  // It reads a row once, and keeps none.
+  const RowPlan plan{.threads = plan_rows(row_bytes_of(*node.input(0), classes), gpu).threads};
   return over_rows(
       node, shape[0], plan,
-      fmt::format("{}<{}>(x0, x1, {}y0, {}, {}, {}, {:a}, {});", node.operator_name(), options,
-                  is_gradient ? "x2, " : "", shape[0], shape[1], classes, node.attributes().real("smoothing"),
-                  node.attributes().integer("ignored_label")));
+      fmt::format("cross_entropy<{}>(x0, x1, y0, {}, {}, {}, {:a}, {});", plan.threads, shape[0], shape[1],
+                  classes, node.attributes().real("smoothing"), node.attributes().integer("ignored_label")));
+}
+
+// Alone, or with the loss and the likeliest class.
+GeneratedProgram cross_entropy_gradient(const Node& node, const GpuTraits& gpu) {
+  const backend::CrossEntropyBody body = backend::read_cross_entropy(node);
+  const RowPlan plan = plan_rows(row_bytes_of(*node.input(body.logits), body.classes), gpu);
+  const auto output = [](const std::optional<size_t>& index) {
+    return index.has_value() ? fmt::format("y{}", *index) : "nullptr";
+  };
+  GeneratedProgram program = over_rows(
+      node, body.rows, plan,
+      fmt::format("cross_entropy_gradient<{}, {}>(x{}, x{}, x{}, y{}, {}, {}, {}, {}, {}, {:a}, {});",
+                  plan.threads, plan.keeps(), body.logits, body.labels, body.loss_gradient, body.gradient,
+                  output(body.loss), output(body.likeliest), body.rows, body.columns, body.classes,
+                  body.smoothing, body.ignored));
+  program.may_overwrite = [body](size_t output, size_t input) {
+    return output == body.gradient && input == body.logits;
+  };
+  return program;
 }
 
 const GeneratedRegistration kSoftmax("softmax", [](const Node& node, const GpuTraits& gpu) {
@@ -80,7 +96,8 @@ const GeneratedRegistration kLogSoftmax("log_softmax", [](const Node& node, cons
   return softmax(node, true, gpu);
 });
 const GeneratedRegistration kCrossEntropy("cross_entropy", cross_entropy);
-const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient", cross_entropy);
+const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient", cross_entropy_gradient);
+const GeneratedRegistration kAllOfCrossEntropy("fused:cross_entropy", cross_entropy_gradient);
 
 }  // namespace
 }  // namespace tessera::cuda
