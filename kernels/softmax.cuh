@@ -168,42 +168,6 @@ __device__ inline A loss_of_row(const Exponentials<A>& total, A logit, A spread,
   return A(1 - smoothing) * (log_sum - (logit - total.largest)) + A(smoothing) * (log_sum - spread);
 }
 
-__device__ inline bool is_class(int64 label, int64 ignored, int64 classes) {
-  return label != ignored && label >= 0 && label < classes;
-}
-
-// What a row without a class has as its loss, and as the gradient of each logit.
-template <typename A>
-__device__ inline A without_class(int64 label, int64 ignored) {
-  return label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest();
-}
-
-// Of logits [rows, columns] whose first columns are the classes.
-template <int kThreads, typename T, typename L>
-__device__ void cross_entropy(const T* logits, const L* labels, Accumulator<T>* loss, int64 rows,
-                              int64 columns, int64 classes, double smoothing, int64 ignored) {
-  using A = Accumulator<T>;
-  __shared__ Exponentials<A> scratch[kThreads / 32];
-  __shared__ A sums[kThreads / 32];
-  for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64 label = labels[row];
-    if (!is_class(label, ignored, classes)) {
-      if (threadIdx.x == 0) loss[row] = without_class<A>(label, ignored);
-      continue;
-    }
-    const T* x = logits + row * columns;
-    const auto total = row_exponentials<kThreads, 1, false>(x, classes, scratch);
-    A spread = 0;
-    if (smoothing > 0) {
-      for_each_pack<kThreads, 1>(x, classes, [&](int64, const auto& values) {
-        for (const T& value : values.at) spread += A(widen(value)) - total.largest;
-      });
-      spread = combine_threads<Sum, kThreads>(spread, sums) / A(classes);
-    }
-    if (threadIdx.x == 0) loss[row] = loss_of_row(total, A(widen(x[label])), spread, smoothing);
-  }
-}
-
 struct Smallest {
   template <typename A>
   static __device__ A combine(A a, A b) {
@@ -231,13 +195,19 @@ struct Likeliest {
   }
 };
 
-// dx = dy (softmax(x) - target), and 0 in columns that are no classes. With it, where there is a place for
-// them, the loss and the likeliest class. The gradient may lie where the logits do: a thread reads what it
-// writes, and the label's logit is read before the first is written.
+template <typename T>
+struct NotDeduced {
+  using Type = T;
+};
+
+// Of logits [rows, columns] whose first columns are the classes, what there is a place for: the loss, its
+// gradient dx = dy (softmax(x) - target), 0 in columns that are no classes, and the likeliest class. The
+// gradient may lie where the logits do: a thread reads what it writes, and the label's logit is read before
+// the first is written.
 template <int kThreads, bool kKept, typename T, typename L>
-__device__ void cross_entropy_gradient(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
-                                       T* gradient, Accumulator<T>* loss, int32* likeliest, int64 rows,
-                                       int64 columns, int64 classes, double smoothing, int64 ignored) {
+__device__ void cross_entropy(const T* logits, const L* labels, const Accumulator<T>* loss_gradient,
+                              Accumulator<T>* loss, typename NotDeduced<T>::Type* gradient, int32* likeliest,
+                              int64 rows, int64 columns, int64 classes, double smoothing, int64 ignored) {
   using A = Accumulator<T>;
   __shared__ Exponentials<A> scratch[kThreads / 32];
   __shared__ A sums[kThreads / 32];
@@ -246,26 +216,35 @@ __device__ void cross_entropy_gradient(const T* logits, const L* labels, const A
   const bool spreads = loss != nullptr && smoothing > 0;
   for (int64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64 label = labels[row];
-    const bool counts = is_class(label, ignored, classes);
-    const A every = without_class<A>(label, ignored);
+    const bool counts = label != ignored && label >= 0 && label < classes;
+    // What a row without a class has as its loss, and as the gradient of each logit.
+    const A every = label == ignored ? A(0) : Extremes<A>::highest() - Extremes<A>::highest();
     const T* x = logits + row * columns;
-    T* dx = gradient + row * columns;
-    for (int64 i = classes + threadIdx.x; i < columns; i += kThreads) dx[i] = narrow<T>(A(0));
+    T* dx = gradient == nullptr ? nullptr : gradient + row * columns;
+    if (gradient != nullptr) {
+      for (int64 i = classes + threadIdx.x; i < columns; i += kThreads) dx[i] = narrow<T>(A(0));
+    }
     if (!counts && loss != nullptr && threadIdx.x == 0) loss[row] = every;
     if (!counts && likeliest == nullptr) {
+      if (gradient == nullptr) continue;
       for (int64 i = threadIdx.x; i < classes; i += kThreads) dx[i] = narrow<T>(every);
       continue;
     }
     const A logit = counts ? A(widen(x[label])) : A(0);
     const auto total = row_exponentials<kThreads, 1, kKept>(x, classes, scratch);
-    const A dy = counts ? loss_gradient[row] : A(0);
+    const A dy = counts && gradient != nullptr ? loss_gradient[row] : A(0);
     const A factor = 1 / total.sum;
     const auto gradient_of = [&](T value, A target) {
       return narrow<T>(counts ? dy * (op_exp(A(widen(value)) - total.largest) * factor - target) : every);
     };
     A spread = 0;
     Likeliest best{classes};
-    for_each_pack<kThreads, 1>(second_source<kKept>(x), classes, [&](int64 first, const auto& values) {
+    const auto add = [&](int64 first, const auto& values) {
+      if (spreads) {
+        for (const T& value : values.at) spread += A(widen(value)) - total.largest;
+      }
+      if (likeliest != nullptr) best.look_at(values, first, total.largest);
+      if (gradient == nullptr) return;
       auto results = values;
       for (T& value : results.at) value = gradient_of(value, others);
       constexpr int V = sizeof(values.at) / sizeof(T);
@@ -275,12 +254,10 @@ __device__ void cross_entropy_gradient(const T* logits, const L* labels, const A
           if (first + j == label) results.at[j] = gradient_of(values.at[j], others + A(1 - smoothing));
         }
       }
-      if (spreads) {
-        for (const T& value : values.at) spread += A(widen(value)) - total.largest;
-      }
-      if (likeliest != nullptr) best.look_at(values, first, total.largest);
       store(dx + first, results);
-    });
+    };
+    if (gradient != nullptr || likeliest != nullptr || spreads)
+      for_each_pack<kThreads, 1>(second_source<kKept>(x), classes, add);
     if (spreads) spread = combine_threads<Sum, kThreads>(spread, sums) / A(classes);
     if (loss != nullptr && counts && threadIdx.x == 0)
       loss[row] = loss_of_row(total, logit, spread, smoothing);

@@ -1,5 +1,8 @@
 #include "tessera/device/common/cross_entropy_pattern.h"
 
+#include <string>
+#include <vector>
+
 #include "passes/pass_case.h"
 #include "support/fusions.h"
 
@@ -9,9 +12,10 @@ namespace {
 const std::string kInputs =
     "graph g(input %x: fp32[6, 5], input %labels: int32[6], input %dl: fp32[6], input %others: int32[6]) {";
 
-void expect_fusion(const std::string& before, const std::string& after) {
+void expect_fusion(const std::string& before, const std::string& after,
+                   const std::vector<FusionPattern>& patterns = {backend::cross_entropy_pattern()}) {
   expect_rewrite("fuse_patterns", (kInputs + before + "}").c_str(), (kInputs + after + "}").c_str(), 0,
-                 brings({backend::cross_entropy_pattern()}));
+                 brings(patterns));
 }
 void expect_none(const std::string& text) {
   expect_untouched("fuse_patterns", (kInputs + text + "}").c_str(),
@@ -87,6 +91,20 @@ TEST(CrossEntropyPattern, LeavesWhatIsNotOfTheSameRows) {
   expect_none(
       "%y = cross_entropy(%x, %labels) output y = %y %best = argmax(%x) {axis = 1} output b = %best ");
   expect_none(gradient);
+}
+
+TEST(CrossEntropyPattern, TakesTheLossWithWhatIsLikeliestInEvaluation) {
+  const std::string outputs = "output loss = %loss output best = %best";
+  expect_fusion("%loss = cross_entropy(%x, %labels) %best = argmax(%x) {axis = 1} " + outputs,
+                R"(
+    %loss, %best = fused(%x, %labels) {kind = "cross_entropy", role_values = [0, 1, 2, 3], roles = ["logits", "labels", "loss", "likeliest"]} body graph cross_entropy(
+      input %x: fp32[6, 5], input %labels: int32[6]) {
+      %loss = cross_entropy(%x, %labels)
+      %best = argmax(%x) {axis = 1}
+      output y0 = %loss
+      output y1 = %best
+    })" + outputs,
+                {backend::cross_entropy_pattern(), backend::evaluated_cross_entropy_pattern()});
 }
 
 // As where one loss weighs another.

@@ -1,5 +1,6 @@
 // The loss, its gradient and what was likeliest by one kernel, which reads a row once.
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ struct LossCase {
   double smoothing = 0;
   bool loss = true;
   bool likeliest = true;
+  bool gradient = true;
 };
 
 // Rows of fewer elements than an access, of whole accesses and of odd lengths, so that they begin anywhere;
@@ -37,6 +39,8 @@ std::vector<LossCase> loss_cases() {
           {"Odd", "fp32", 5, 1003, 1003, 0.1},
           {"WithoutASearch", "bf16", 11, 2047, 2047, 0.1, true, false},
           {"WithoutTheLoss", "bf16", 11, 2047, 2040, 0.1, false, true},
+          {"OfEvaluation", "bf16", 11, 2048, 2043, 0, true, true, false},
+          {"OfSmoothedEvaluation", "bf16", 5, 50264, 50257, 0.1, true, true, false},
           {"OfMoreThreads", "fp16", 9, 5003, 5003},
           {"OfMostThreads", "bf16", 5, 50264, 50257, 0.1},
           {"OfFp64", "fp64", 3, 3001, 2990, 0.1},
@@ -53,14 +57,16 @@ std::unique_ptr<Graph> fused_graph(const LossCase& own) {
         %cut = slice(%x) {{limits = [{1}, {5}], starts = [0, 0], strides = [1, 1]}}
         %best = argmax(%cut) {{axis = 1}}
         %d = cross_entropy_gradient(%x, %labels, %dl) {4}
-        output d = %d
         {6}
         {7}
+        {8}
       }})",
       own.type, own.rows, own.columns, own.type == "fp64" ? "fp64" : "fp32", options, own.classes,
-      own.loss ? "output loss = %loss" : "", own.likeliest ? "output best = %best" : ""));
+      own.loss ? "output loss = %loss" : "", own.likeliest ? "output best = %best" : "",
+      own.gradient ? "output d = %d" : ""));
   run_pass(*graph, "remove_dead_code", {});
-  run_pass(*graph, "fuse_patterns", brings({backend::cross_entropy_pattern()}));
+  run_pass(*graph, "fuse_patterns",
+           brings({backend::cross_entropy_pattern(), backend::evaluated_cross_entropy_pattern()}));
   return graph;
 }
 
@@ -113,13 +119,13 @@ TEST_P(CudaCrossEntropy, Compiles) {
   EXPECT_GT(compile_candidates(node_), 0U);
 }
 
-// The gradient takes the logits' memory.
+// The gradient, and nothing else, takes the logits' memory.
 TEST_P(CudaCrossEntropy, MayOverwriteTheLogits) {
   cuda::Context card("h100");
   const KernelRequest request{.node = node_,
                               .frozen_inputs = std::vector<bool>(node_.inputs().size(), false)};
   const std::unique_ptr<Kernel> kernel = cuda::cuda_candidates(node_, card).front().create(request);
-  const size_t gradient = backend::output_in_role(node_, "logits_gradient").value();
+  const std::optional<size_t> gradient = backend::output_in_role(node_, "logits_gradient");
   for (size_t output = 0; output < node_.outputs().size(); ++output) {
     for (size_t input = 0; input < node_.inputs().size(); ++input)
       EXPECT_EQ(kernel->may_overwrite(output, input), output == gradient && input == 0)
@@ -151,10 +157,13 @@ TEST(CudaCrossEntropies, KnowRowsThatAreNotFinite) {
   const auto ignored = static_cast<int32_t>(own.classes);
   const std::vector<Tensor> inputs{x, Tensor::from<int32_t>({own.rows}, {1, 1000, 3, 3, ignored, 2}),
                                    Tensor::full(DataType::fp32, {own.rows}, 1)};
-  const std::unique_ptr<Graph> graph = fused_graph(own);
   const Tolerance tolerance{.absolute = 1e-6, .relative = 1e-6};
-  expect_every_kernel(*graph->nodes().front(), inputs, {tolerance, {}, tolerance}, {false, false, false},
-                      gpu_or_null());
+  expect_every_kernel(*fused_graph(own)->nodes().front(), inputs, {tolerance, {}, tolerance},
+                      {false, false, false}, gpu_or_null());
+  LossCase evaluated = own;
+  evaluated.gradient = false;
+  expect_every_kernel(*fused_graph(evaluated)->nodes().front(), {inputs[0], inputs[1]}, {tolerance, {}},
+                      {false, false}, gpu_or_null());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tessera/device/common/cross_entropy_pattern.h"
 
 #include <algorithm>
+#include <string>
 
 #include "tessera/device/common/roles.h"
 #include "tessera/graph/operator.h"
@@ -38,10 +39,11 @@ std::vector<Node*> search_of(Node& reader, const Node& gradient) {
   return is_along_classes ? found : std::vector<Node*>{};
 }
 
-std::optional<FusionMatch> match_at(Node& gradient) {
-  FusionMatch match{.members = {&gradient}, .outputs = {}, .roles = {}};
-  if (!gradient.input(0)->type().is_static()) return std::nullopt;
-  match.add_roles_of(gradient);
+// Of cross_entropy or its gradient, with what else reads the same logits.
+std::optional<FusionMatch> match_at(Node& anchor) {
+  FusionMatch match{.members = {&anchor}, .outputs = {}, .roles = {}};
+  if (!anchor.input(0)->type().is_static() || !is_read(anchor)) return std::nullopt;
+  match.add_roles_of(anchor);
   // What comes of it may be what the gradient waits for.
   const auto add = [&](const std::vector<Node*>& nodes, const char* role) {
     if (nodes.empty() || match.value(role) != nullptr) return;
@@ -51,37 +53,45 @@ std::optional<FusionMatch> match_at(Node& gradient) {
     match.members = std::move(members);
     match.add_role(role, nodes.back()->output());
   };
-  for (Node* reader : readers_of(gradient.input(0))) {
-    if (is_loss_of(*reader, gradient)) add({reader}, "loss");
-    add(search_of(*reader, gradient), "likeliest");
+  for (Node* reader : readers_of(anchor.input(0))) {
+    if (is_loss_of(*reader, anchor)) add({reader}, "loss");
+    add(search_of(*reader, anchor), "likeliest");
   }
   match.outputs = visible_values(match.members);
   return match.members.size() > 1 ? std::optional(std::move(match)) : std::nullopt;
 }
 
-}  // namespace
-
-FusionPattern cross_entropy_pattern() {
+FusionPattern pattern_at(const std::string& anchor) {
   return {.kind = "cross_entropy",
-          .anchor = "cross_entropy_gradient",
+          .anchor = anchor,
           .roles = {"logits", "labels", "loss_gradient", "logits_gradient", "loss", "likeliest"},
           .match = match_at};
 }
 
+}  // namespace
+
+FusionPattern cross_entropy_pattern() {
+  return pattern_at("cross_entropy_gradient");
+}
+
+FusionPattern evaluated_cross_entropy_pattern() {
+  return pattern_at("cross_entropy");
+}
+
 CrossEntropyBody read_cross_entropy(const Node& node) {
-  const Node& gradient = maker_of_role(node, "logits_gradient");
-  const Shape shape = gradient.input(0)->type().static_shape();
+  const Node& maker = maker_of_role(node, has_role(node, "logits_gradient") ? "logits_gradient" : "loss");
+  const Shape shape = maker.input(0)->type().static_shape();
   return {.logits = input_in_role(node, "logits"),
           .labels = input_in_role(node, "labels"),
-          .loss_gradient = input_in_role(node, "loss_gradient"),
-          .gradient = output_in_role(node, "logits_gradient").value(),
+          .loss_gradient = optional_input_in_role(node, "loss_gradient"),
           .loss = output_in_role(node, "loss"),
+          .gradient = output_in_role(node, "logits_gradient"),
           .likeliest = output_in_role(node, "likeliest"),
           .rows = shape[0],
           .columns = shape[1],
-          .classes = classes_of(gradient),
-          .smoothing = gradient.attributes().real("smoothing"),
-          .ignored = gradient.attributes().integer("ignored_label")};
+          .classes = classes_of(maker),
+          .smoothing = maker.attributes().real("smoothing"),
+          .ignored = maker.attributes().integer("ignored_label")};
 }
 
 }  // namespace tessera::backend

@@ -75,6 +75,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
           backend::residual_layer_norm_gradient_pattern(),
           backend::residual_layer_norm_pattern(),
           backend::cross_entropy_pattern(),
+          backend::evaluated_cross_entropy_pattern(),
           backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
           matmul_pattern()};
 }

@@ -59,30 +59,21 @@ GeneratedProgram softmax(const Node& node, bool logarithm, const GpuTraits& gpu)
                                std::max<int64_t>(view.inner, 1), plan.keeps(), logarithm, rows, view.extent));
 }
 
+// The loss, its gradient and the likeliest class, or some of them.
 GeneratedProgram cross_entropy(const Node& node, const GpuTraits& gpu) {
-  const Shape shape = node.input(0)->type().static_shape();
-  const int64_t classes = ops::class_count(node.attributes(), shape[1]);
-  // It reads a row once, and keeps none.
-  const RowPlan plan{.threads = plan_rows(row_bytes_of(*node.input(0), classes), gpu).threads};
-  return over_rows(
-      node, shape[0], plan,
-      fmt::format("cross_entropy<{}>(x0, x1, y0, {}, {}, {}, {:a}, {});", plan.threads, shape[0], shape[1],
-                  classes, node.attributes().real("smoothing"), node.attributes().integer("ignored_label")));
-}
-
-// Alone, or with the loss and the likeliest class.
-GeneratedProgram cross_entropy_gradient(const Node& node, const GpuTraits& gpu) {
   const backend::CrossEntropyBody body = backend::read_cross_entropy(node);
-  const RowPlan plan = plan_rows(row_bytes_of(*node.input(body.logits), body.classes), gpu);
-  const auto output = [](const std::optional<size_t>& index) {
-    return index.has_value() ? fmt::format("y{}", *index) : "nullptr";
+  RowPlan plan = plan_rows(row_bytes_of(*node.input(body.logits), body.classes), gpu);
+  // The loss alone reads a row once, or a smoothed one again from the cache.
+  if (!body.gradient.has_value() && !body.likeliest.has_value()) plan.kept_bytes = 0;
+  const auto pointer = [](char kind, const std::optional<size_t>& index) {
+    return index.has_value() ? fmt::format("{}{}", kind, *index) : "nullptr";
   };
   GeneratedProgram program = over_rows(
       node, body.rows, plan,
-      fmt::format("cross_entropy_gradient<{}, {}>(x{}, x{}, x{}, y{}, {}, {}, {}, {}, {}, {:a}, {});",
-                  plan.threads, plan.keeps(), body.logits, body.labels, body.loss_gradient, body.gradient,
-                  output(body.loss), output(body.likeliest), body.rows, body.columns, body.classes,
-                  body.smoothing, body.ignored));
+      fmt::format("cross_entropy<{}, {}>(x{}, x{}, {}, {}, {}, {}, {}, {}, {}, {:a}, {});", plan.threads,
+                  plan.keeps(), body.logits, body.labels, pointer('x', body.loss_gradient),
+                  pointer('y', body.loss), pointer('y', body.gradient), pointer('y', body.likeliest),
+                  body.rows, body.columns, body.classes, body.smoothing, body.ignored));
   program.may_overwrite = [body](size_t output, size_t input) {
     return output == body.gradient && input == body.logits;
   };
@@ -96,8 +87,8 @@ const GeneratedRegistration kLogSoftmax("log_softmax", [](const Node& node, cons
   return softmax(node, true, gpu);
 });
 const GeneratedRegistration kCrossEntropy("cross_entropy", cross_entropy);
-const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient", cross_entropy_gradient);
-const GeneratedRegistration kAllOfCrossEntropy("fused:cross_entropy", cross_entropy_gradient);
+const GeneratedRegistration kCrossEntropyGradient("cross_entropy_gradient", cross_entropy);
+const GeneratedRegistration kFusedCrossEntropy("fused:cross_entropy", cross_entropy);
 
 }  // namespace
 }  // namespace tessera::cuda

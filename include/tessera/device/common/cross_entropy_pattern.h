@@ -13,11 +13,14 @@ namespace tessera::backend {
 // their classes, of which the gradient is there and one of the others. What the gradient itself depends on,
 // as where a loss is the weight of another, is left out.
 FusionPattern cross_entropy_pattern();
+// The same kind: the loss and the argmax where there is no gradient, as in evaluation, or one that waits for
+// them. After the other.
+FusionPattern evaluated_cross_entropy_pattern();
 
 struct CrossEntropyBody {
-  size_t logits = 0, labels = 0, loss_gradient = 0;  // inputs
-  size_t gradient = 0;                               // output
-  std::optional<size_t> loss, likeliest;             // outputs that something reads
+  size_t logits = 0, labels = 0;                    // inputs
+  std::optional<size_t> loss_gradient;              // input, where the gradient is an output
+  std::optional<size_t> loss, gradient, likeliest;  // outputs that something reads
   // Of logits [rows, columns], the first of which are the classes.
   int64_t rows = 0;
   int64_t columns = 0;
@@ -26,7 +29,7 @@ struct CrossEntropyBody {
   int64_t ignored = 0;  // label
 };
 
-// What the node's values are to its kernels: of a fused node of the kind, or of cross_entropy_gradient alone.
+// What the node's values are to its kernels: of a fused node of the kind, of cross_entropy or its gradient.
 CrossEntropyBody read_cross_entropy(const Node& node);
 
 }  // namespace tessera::backend

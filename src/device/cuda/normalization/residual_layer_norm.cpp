@@ -31,10 +31,9 @@ struct RowPlan {
 constexpr int64_t kMostElementsOfAThread = 8;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kPreferredThreads = 256;
-// What a thread reads of an operand before it adds up anything.
-constexpr int64_t kBytesOfAGroup = 32;
 
-RowPlan plan_rows(const Value& x) {
+// `bytes`: so many a thread reads of an operand before it adds up anything.
+RowPlan plan_rows(const Value& x, int64_t bytes) {
   RowPlan plan;
   plan.channels = x.type().static_shape().back();
   plan.rows = x.type().element_count() / plan.channels;
@@ -45,8 +44,8 @@ RowPlan plan_rows(const Value& x) {
   while (!takes_row() && 2 * plan.packs * plan.width <= kMostElementsOfAThread) plan.packs *= 2;
   while (!takes_row() && plan.threads < kMostThreads) plan.threads *= 2;
   backend::refuse_unless(takes_row(), "rows of {} elements", plan.channels);
-  const int64_t bytes = plan.packs * plan.width * static_cast<int64_t>(size_of(x.data_type()));
-  plan.group = std::clamp<int64_t>(kBytesOfAGroup / bytes, 1, 4);
+  const int64_t row_bytes = plan.packs * plan.width * static_cast<int64_t>(size_of(x.data_type()));
+  plan.group = std::clamp<int64_t>(bytes / row_bytes, 1, 4);
   return plan;
 }
 
@@ -69,7 +68,7 @@ GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const backend::ResidualLayerNormBody body = backend::read_residual_layer_norm(node);
   const Value& x = *node.input(body.residual);
-  const RowPlan plan = plan_rows(x);
+  const RowPlan plan = plan_rows(x, 32);
   GeneratedProgram program = start_program(plan, body.dropout, x, body.epsilon);
   PointerList pointers(node);
   pointers.input("branch", body.branch);
@@ -95,10 +94,10 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
 GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   // So many have the registers that they need; more blocks would begin when others end. Each leaves parts to
   // add up.
-  constexpr int64_t kThreadsOfAMultiprocessor = 512;
+  constexpr int64_t kThreadsOfAMultiprocessor = 384;
   const backend::ResidualLayerNormGradientBody body = backend::read_residual_layer_norm_gradient(node);
   const Value& x = *node.input(body.sum);
-  const RowPlan plan = plan_rows(x);
+  const RowPlan plan = plan_rows(x, 64);
   const int64_t blocks = std::min(
       plan.groups(), gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
   GeneratedProgram program = start_program(plan, body.dropout, x, 0);
