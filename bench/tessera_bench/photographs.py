@@ -8,8 +8,8 @@ import pathlib
 import subprocess
 import sys
 
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / ".venv" / "photographs"
-COUNT, CLASSES = 64, 4
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / ".venv" / "photographs-256"
+COUNT, CLASSES = 256, 4  # the largest batch of a case
 HEIGHT, WIDTH = 375, 500
 BYTES = 45_000
 
