@@ -40,13 +40,13 @@ class PlainPredictionText : public PredictionText {
 
 }  // namespace
 
-std::string PredictionText::tell(const data::Batch& told, const Feeds& outputs) {
-  const data::Batch batch = told.on_host();
+std::string PredictionText::tell(const data::Batch& batch, const Feeds& outputs) {
+  const data::Batch read = batch.on_host();
   std::string text;
-  for (int64_t row = 0; row < batch.samples; ++row) {
-    const int64_t number = batch.indices.empty() ? told_ : batch.indices[static_cast<size_t>(row)];
+  for (int64_t row = 0; row < read.samples; ++row) {
+    const int64_t number = read.indices.empty() ? told_ : read.indices[static_cast<size_t>(row)];
     ++told_;
-    text += example({batch, outputs, row, number});
+    text += example({read, outputs, row, number});
   }
   return text;
 }
