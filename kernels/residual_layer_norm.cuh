@@ -52,39 +52,6 @@ __device__ inline void drop(const int64* counter, int64 index, float (&values)[P
   for (int k = 0; k < Problem::width; ++k) values[k] = words[k] >= least ? values[k] * Problem::factor : 0.0f;
 }
 
-// Two from each word: apart, an upper half would be moved down and up again.
-template <typename T, int W>
-__device__ inline void widen_all(float (&to)[W], const Pack<T, W>& pack) {
-  if constexpr (sizeof(T) == 2 && W % 2 == 0) {
-    const auto* pairs = reinterpret_cast<const uint32*>(&pack);
-#pragma unroll
-    for (int k = 0; k < W; k += 2) {
-      float pair[2];
-      widen_pair<T>(pair, pairs[k / 2]);
-      to[k] = pair[0];
-      to[k + 1] = pair[1];
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < W; ++k) to[k] = widen(pack.at[k]);
-  }
-}
-
-// Rounded, two by an instruction.
-template <typename T, int W>
-__device__ inline Pack<T, W> narrow_all(const float (&values)[W]) {
-  Pack<T, W> pack;
-  if constexpr (sizeof(T) == 2 && W % 2 == 0) {
-    auto* pairs = reinterpret_cast<uint32*>(&pack);
-#pragma unroll
-    for (int k = 0; k < W; k += 2) pairs[k / 2] = narrow_pair<T>(values[k], values[k + 1]);
-  } else {
-#pragma unroll
-    for (int k = 0; k < W; ++k) pack.at[k] = narrow<T>(values[k]);
-  }
-  return pack;
-}
-
 // Null: bias, sum, mean and inverse where there is none.
 template <typename Problem>
 struct ResidualLayerNorm {

@@ -20,27 +20,28 @@ struct HeadPlaces {
   int64 batch, head, row;  // from one to the next
 };
 
+// What both halves read; the bias where there is one.
 template <typename P>
-struct ShortAttentionPointers {
+struct ShortAttentionOperands {
   using T = typename P::type;
   const T* q;
   const T* k;
   const T* v;
   const T* bias;
-  T* y;
+};
+
+template <typename P>
+struct ShortAttentionPointers : ShortAttentionOperands<P> {
+  typename P::type* y;
   float* log_sum;
 };
 
 template <typename P>
-struct ShortAttentionGradientPointers {
+struct ShortAttentionGradientPointers : ShortAttentionOperands<P> {
   using T = typename P::type;
   const T* dy;
-  const T* q;
-  const T* k;
-  const T* v;
   const T* y;
   const float* log_sum;
-  const T* bias;
   T* dq;
   T* dk;
   T* dv;
@@ -57,6 +58,7 @@ class ShortAttention {
   static constexpr int warps = layout.warps(), heads = layout.heads();
   using Rows = Tile<T, width, true>;
   using Weights = Tile<T, key_rows, true>;
+  static constexpr float log2_e = 1.4426950408889634f;
   // Of 16 rows, in tiles of 8 columns.
   using Scores = float[key_rows / 8][4];
   using Results = float[width / 8][4];
@@ -103,6 +105,12 @@ class ShortAttention {
       copy_ahead_or_zero(to.at(own, i % chunks), first + own * places.row + i % chunks * Rows::chunk,
                          own < rows);
     }
+  }
+
+  __device__ void read_operands(const ShortAttentionOperands<P>& operands) const {
+    read(q(), operands.q, P::q(), queries);
+    read(k(), operands.k, P::k(), keys);
+    read(v(), operands.v, P::v(), keys);
   }
 
   // sums = this warp's rows of a by the rows of b.
@@ -155,7 +163,6 @@ class ShortAttention {
 
   // Products of queries and keys as powers of two: -inf where a key is hidden.
   __device__ void scale(Scores& scores, const T* bias) const {
-    constexpr float log2_e = 1.4426950408889634f;
 #pragma unroll
     for (int tile = 0; tile < key_rows / 8; ++tile) {
 #pragma unroll
@@ -224,9 +231,7 @@ __device__ void short_attention(const ShortAttentionPointers<P>& pointers) {
   using Own = ShortAttention<P>;
   const Own own;
   if (own.is_there()) {
-    own.read(own.q(), pointers.q, P::q(), Own::queries);
-    own.read(own.k(), pointers.k, P::k(), Own::keys);
-    own.read(own.v(), pointers.v, P::v(), Own::keys);
+    own.read_operands(pointers);
   }
   end_of_copies();
   wait_for_copies(0);
@@ -279,12 +284,11 @@ class ReadResults {
   using Rows = typename Own::Rows;
 
   __device__ ReadResults(const Own& own, const ShortAttentionGradientPointers<P>& pointers) {
-    constexpr float log2_e = 1.4426950408889634f;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = own.row(2 * half);
       if (!own.has_queries() || row >= Own::queries) continue;
-      log_sums[half] = pointers.log_sum[own.number() * Own::queries + row] * log2_e;
+      log_sums[half] = pointers.log_sum[own.number() * Own::queries + row] * Own::log2_e;
       const typename P::type* y = pointers.y + own.place(P::y()) + row * P::y().row;
 #pragma unroll
       for (int n = 0; n < own_chunks; ++n) {
@@ -322,9 +326,7 @@ __device__ void short_attention_gradient(const ShortAttentionGradientPointers<P>
   using Own = ShortAttention<P>;
   const Own own;
   if (own.is_there()) {
-    own.read(own.q(), pointers.q, P::q(), Own::queries);
-    own.read(own.k(), pointers.k, P::k(), Own::keys);
-    own.read(own.v(), pointers.v, P::v(), Own::keys);
+    own.read_operands(pointers);
     own.read(own.dy(), pointers.dy, P::dy(), Own::queries);
   }
   end_of_copies();

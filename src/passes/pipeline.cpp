@@ -80,23 +80,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                    .run = passes::join_reductions,
                    .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,
-      algebra,
-      constants,
-      common,  // what the model's code and the gradients left
-      activations,
-      dead,
-      layout,
-      constants,  // channels-first code, and its constants in the new
-                  // order
-      fold,
-      precision,
-      algebra,
-      constants,
-      common,
-      dead,  // casts that met, and those of constants
-      classes,
-      buckets,
+      dead,        algebra,   constants, common,  // what the model's code and the gradients left
+      activations, dead,                          // and what exporters wrote out
+      layout,      constants,                     // channels-first code, its constants in the new order
+      fold,        precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      classes,     buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.

@@ -55,6 +55,16 @@ PredictionTextMaker plain_prediction_text(std::string samples) {
   return [samples = std::move(samples)] { return std::make_unique<PlainPredictionText>(samples); };
 }
 
+int64_t rows_of(const RunFeeds& inputs, int64_t samples) {
+  Shape shape;
+  if (!inputs.host.empty()) {
+    shape = inputs.host.begin()->second.shape();
+  } else if (!inputs.there.empty()) {
+    shape = inputs.there.begin()->second.shape();
+  }
+  return shape.empty() ? samples : shape.front();
+}
+
 void PredictionTable::add(const data::Batch& batch, const Feeds& outputs, int64_t rows) {
   for (const auto& [name, tensor] : outputs) {
     require(!tensor.shape().empty() && tensor.shape()[0] == rows, ErrorCode::unsupported,

@@ -336,15 +336,7 @@ int64_t Trainer::predict(const data::Source& source, const OutputReceiver& recei
 Feeds Trainer::predict(const data::Source& source, const EvaluationLimits& limits) {
   PredictionTable table;
   const auto receive = [&](const data::Batch& batch, const Feeds& outputs) {
-    // The first axis of what a task is given counts the examples.
-    const RunFeeds inputs = inputs_of(batch);
-    Shape shape;
-    if (!inputs.host.empty()) {
-      shape = inputs.host.begin()->second.shape();
-    } else if (!inputs.there.empty()) {
-      shape = inputs.there.begin()->second.shape();
-    }
-    table.add(batch, outputs, shape.empty() ? batch.samples : shape.front());
+    table.add(batch, outputs, rows_of(inputs_of(batch), batch.samples));
   };
   pass(Reading::inference, source, receive, limits);
   return table.outputs();

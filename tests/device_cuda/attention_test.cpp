@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "device/cuda/attention/short_attention.h"
 #include "device/cuda/cudnn/cudnn_attention_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
 #include "device_cuda/attention_case.h"
@@ -120,6 +121,23 @@ TEST_P(CudaAttention, EveryKernel) {
   }
   if (is_short(GetParam())) {
     EXPECT_EQ(refusal_of("generated.short_attention", own.attention(), true), "");
+  }
+}
+
+// The text of our own kernel, which needs no GPU: each shape with one type and mask, as it takes a second.
+TEST_P(CudaAttention, CudaCompile) {
+  if (!is_short(GetParam()) || GetParam().causal != (GetParam().type == DataType::bf16)) return;
+  const std::unique_ptr<Graph> graph = attention_graph(GetParam());
+  for (const auto& node : graph->nodes()) {
+    cuda::Context card("h100");
+    const KernelRequest request{.node = *node,
+                                .frozen_inputs = std::vector<bool>(node->inputs().size(), false)};
+    const KernelCandidate candidate = cuda::short_attention_candidate(card);
+    ASSERT_EQ(candidate.refusal(request), "");
+    const std::unique_ptr<Kernel> kernel = candidate.create(request);
+    const std::string source = card.modules().sources().front();
+    EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty());
+    EXPECT_EQ(missing_wait(source), "");
   }
 }
 

@@ -50,6 +50,10 @@ using PredictionTextMaker = std::function<std::unique_ptr<PredictionText>()>;
 // Of any task: the numbers of each output, or of many the first ones. `samples` as in nn::Task.
 PredictionTextMaker plain_prediction_text(std::string samples);
 
+// How many examples the inputs of a run hold: the first axis of what a task is given counts them. `samples`
+// where nothing says so.
+int64_t rows_of(const RunFeeds& inputs, int64_t samples);
+
 // What was served for all examples of a source, each output as one tensor [examples, ...].
 class PredictionTable {
  public:

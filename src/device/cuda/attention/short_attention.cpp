@@ -40,7 +40,7 @@ const PlacedOperand* find(const PlacedAttention& attention, Operand operand) {
   return nullptr;
 }
 
-bool has_queries_rows(Operand operand) {
+bool has_row_per_query(Operand operand) {
   return operand == Operand::q || operand == Operand::y || operand == Operand::dy || operand == Operand::dq;
 }
 
@@ -48,7 +48,7 @@ bool has_queries_rows(Operand operand) {
 Shape strides_of(const AttentionProblem& problem, Operand operand) {
   const auto own = problem.strides.find(operand);
   if (own != problem.strides.end()) return own->second;
-  const int64_t rows = has_queries_rows(operand) ? problem.queries : problem.keys;
+  const int64_t rows = has_row_per_query(operand) ? problem.queries : problem.keys;
   return row_major_strides({problem.batch, problem.heads, rows, problem.width});
 }
 

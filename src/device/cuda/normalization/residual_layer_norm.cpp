@@ -68,7 +68,8 @@ GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const backend::ResidualLayerNormBody body = backend::read_residual_layer_norm(node);
   const Value& x = *node.input(body.residual);
-  const RowPlan plan = plan_rows(x, 32);
+  constexpr int64_t kBytesAtATime = 32;
+  const RowPlan plan = plan_rows(x, kBytesAtATime);
   GeneratedProgram program = start_program(plan, body.dropout, x, body.epsilon);
   PointerList pointers(node);
   pointers.input("branch", body.branch);
@@ -95,9 +96,10 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   // So many have the registers that they need; more blocks would begin when others end. Each leaves parts to
   // add up.
   constexpr int64_t kThreadsOfAMultiprocessor = 384;
+  constexpr int64_t kBytesAtATime = 64;
   const backend::ResidualLayerNormGradientBody body = backend::read_residual_layer_norm_gradient(node);
   const Value& x = *node.input(body.sum);
-  const RowPlan plan = plan_rows(x, 64);
+  const RowPlan plan = plan_rows(x, kBytesAtATime);
   const int64_t blocks = std::min(
       plan.groups(), gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
   GeneratedProgram program = start_program(plan, body.dropout, x, 0);
