@@ -2,6 +2,7 @@
 // inputs come through buffers and outputs go through buffers. Runs still take place as they are submitted.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -22,11 +23,12 @@ class DetachedDevice : public HostMemoryDevice {
     HostMemoryDevice::copy_to_host(host, device, bytes);
   }
 
-  int waits = 0;                // for all of a queue's work
-  int buffers = 0;              // made so far
-  int events = 0;               // of one queue, that another one was to wait for
-  int64_t bytes_to_host = 0;    // copied so far
-  int64_t bytes_from_host = 0;  // through input buffers
+  // Several threads may copy at a time, a loader's beside the one that runs.
+  std::atomic<int> waits = 0;                // for all of a queue's work
+  std::atomic<int> buffers = 0;              // made so far
+  std::atomic<int> events = 0;               // of one queue, that another one was to wait for
+  std::atomic<int64_t> bytes_to_host = 0;    // copied so far
+  std::atomic<int64_t> bytes_from_host = 0;  // through input buffers
 
  private:
   class Queue : public HostQueue {
