@@ -149,21 +149,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/compile/device_collectives.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
-    tessera/device/common/attention_patterns.h
-    tessera/device/common/attention_rules.h
-    tessera/device/common/batch_norm_patterns.h
-    tessera/device/common/channel_order.h
-    tessera/device/common/cluster_body.h
-    tessera/device/common/contraction_pattern.h
-    tessera/device/common/convolution_patterns.h
-    tessera/device/common/cross_entropy_pattern.h
-    tessera/device/common/jpeg_decoding.h
-    tessera/device/common/moved_view.h
-    tessera/device/common/normalization_rules.h
-    tessera/device/common/pool_geometry.h
-    tessera/device/common/residual_layer_norm.h
-    tessera/device/common/strided_move.h
-    tessera/device/common/subgraph_kernel.h
+    tessera/device/common/*.h
     tessera/distribute/call.h
     tessera/distribute/part_cursor.h
     tessera/distribute/plugin.h
@@ -176,7 +162,12 @@ set(TESSERA_BACKEND_HEADERS
 # compiled, only where that text has changed; now too, for tools that read sources before anything is built.
 set(TESSERA_INTERFACE_FOLDER "${CMAKE_BINARY_DIR}/interface")
 set(TESSERA_INTERFACE_VERSION_HEADER "${TESSERA_INTERFACE_FOLDER}/tessera/interface_version.h")
-set(INTERFACE_HEADERS ${TESSERA_EXTENSION_HEADERS} ${TESSERA_BACKEND_HEADERS})
+set(INTERFACE_HEADERS)
+foreach(HEADERS IN LISTS TESSERA_EXTENSION_HEADERS TESSERA_BACKEND_HEADERS)
+  file(GLOB FILES RELATIVE "${CMAKE_SOURCE_DIR}/include" CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/include/${HEADERS}")
+  list(APPEND INTERFACE_HEADERS ${FILES})
+endforeach()
+list(REMOVE_DUPLICATES INTERFACE_HEADERS)
 set(INTERFACE_FILES ${INTERFACE_HEADERS})
 list(TRANSFORM INTERFACE_FILES PREPEND "${CMAKE_SOURCE_DIR}/include/")
 list(JOIN INTERFACE_HEADERS "," INTERFACE_HEADERS)  # one word in the list that the command is

@@ -1,9 +1,9 @@
-#include "device/cpu/convolution/blocks.h"
+#include "device/cpu/panels/blocks.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include "device/cpu/convolution/panel_product.h"
+#include "device/cpu/panels/panel_product.h"
 
 namespace tessera::cpu {
 namespace {

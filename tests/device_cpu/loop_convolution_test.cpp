@@ -191,7 +191,7 @@ TEST(LoopConvolutions, FewPixelsAreForFrozenWeights) {
   const Node& node = *graph.nodes().front();
   for (const KernelCandidate& candidate : Device::cpu()->candidates(node)) {
     if (candidate.name != "loops.pointwise") continue;
-    EXPECT_EQ(candidate.refusal({node, {false, false}}), "25 pixels");
+    EXPECT_EQ(candidate.refusal({node, {false, false}}), "25 rows");
     EXPECT_EQ(candidate.refusal({node, {false, true}}), "");
   }
   const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 32});

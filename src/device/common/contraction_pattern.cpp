@@ -83,8 +83,8 @@ class ChainMatch {
 };
 
 // A role of the operator names its only result "y".
-const Node& main_of(const Node& node) {
-  return node.body() == nullptr ? node : maker_of_role(node, "y");
+const Node& main_of(const Node& node, const std::string& prefix) {
+  return node.body() == nullptr ? node : maker_of_role(node, prefix + "y");
 }
 
 }  // namespace
@@ -111,12 +111,13 @@ bool FusedChain::adds_whole_tensor() const {
   return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.takes_whole_tensor(); });
 }
 
-FusedChain read_chain(const Node& node) {
+FusedChain read_chain(const Node& node, const std::string& prefix) {
   FusedChain chain;
-  chain.main = &main_of(node);
-  if (has_role(node, "bias")) chain.bias = &in_role(node, "bias");
-  const Value* before = has_role(node, "biased") ? &in_role(node, "biased") : chain.main->output();
-  for (const Value* result : values_in_role(node, "step")) {
+  chain.main = &main_of(node, prefix);
+  if (has_role(node, prefix + "bias")) chain.bias = &in_role(node, prefix + "bias");
+  const Value* before =
+      has_role(node, prefix + "biased") ? &in_role(node, prefix + "biased") : chain.main->output();
+  for (const Value* result : values_in_role(node, prefix + "step")) {
     chain.steps.push_back({result->producer(), other_operand(*result->producer(), before)});
     before = result;
   }

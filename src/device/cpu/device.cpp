@@ -16,9 +16,9 @@
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cpu/cluster/cluster_kernel.h"
-#include "device/cpu/convolution/loop_epilogue.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/panels/loop_epilogue.h"
 #include "device/cpu/runtime/instruction_set.h"
 #include "device/cpu/runtime/memory_limit.h"
 
@@ -71,13 +71,12 @@ PassTarget CpuDevice::pass_target(const PassOptions&) const {
     return takes_activation(activation) || only_loops_end_with(activation);
   };
   PassTarget target;
-  target.patterns = {backend::batch_norm_gradient_pattern(),
-                     backend::recomputed_batch_norm_pattern(),
-                     backend::batch_norm_pattern(),
-                     backend::residual_layer_norm_gradient_pattern(),
-                     backend::residual_layer_norm_pattern(),
-                     backend::contraction_pattern("convolution", {.takes_activation = ends_convolution}),
-                     backend::contraction_pattern("matmul", {.takes_activation = takes_activation})};
+  target.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
+                     backend::batch_norm_pattern(), backend::residual_layer_norm_gradient_pattern(),
+                     backend::residual_layer_norm_pattern()};
+  target.patterns.push_back(
+      backend::contraction_pattern("convolution", {.takes_activation = ends_convolution}));
+  target.patterns.push_back(backend::contraction_pattern("matmul", {.takes_activation = takes_activation}));
   target.clusters_take = clusters_take;
   target.expansion = expansion_of;
   target.recompute_limit_bytes = kMostlyCachedBytes;

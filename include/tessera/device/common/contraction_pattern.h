@@ -43,9 +43,10 @@ struct FusedChain {
   bool adds_whole_tensor() const;  // a residual
 };
 
-// Of a node of the pattern; a contraction that is not fused gives a chain without steps. Throws
-// Error(unsupported) for any other node.
-FusedChain read_chain(const Node& node);
+// Of a node of the pattern; a contraction that is not fused gives a chain without steps. Of a node that fuses
+// several such chains, roles of each have a prefix of their own. Throws Error(unsupported) for any other
+// node.
+FusedChain read_chain(const Node& node, const std::string& prefix = "");
 
 // A chain of at most a bias, the sum with a tensor of the result's shape, and an activation, in this order.
 struct Epilogue {

@@ -7,7 +7,7 @@
 #include "tessera/compile/kernel.h"
 
 #include "device/cpu/bytes/byte_product.h"
-#include "device/cpu/convolution/blocks.h"
+#include "device/cpu/panels/blocks.h"
 #include "device/cpu/runtime/thread_workspace.h"
 
 namespace tessera::cpu {

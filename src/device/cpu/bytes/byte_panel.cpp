@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "device/cpu/convolution/panel_rows-inl.h"
+#include "device/cpu/panels/panel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {

@@ -8,7 +8,7 @@
 #include "tessera/base/data_type.h"
 #include "tessera/base/rounding.h"
 
-#include "device/cpu/convolution/panel_product.h"
+#include "device/cpu/panels/panel_product.h"
 
 namespace tessera::cpu {
 

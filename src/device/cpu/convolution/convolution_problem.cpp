@@ -17,6 +17,23 @@ bool all_are(int64_t wanted, const memory::dims& values) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
+// Loops run along the innermost axis of an image. One of a single element, as where a convolution along one
+// axis is written as one along two, goes before the others: the elements lie in the same order.
+void put_innermost_first_while_single(ConvolutionProblem& problem) {
+  const std::ptrdiff_t axes = std::ssize(problem.source) - 2;
+  const auto is_single = [&] {
+    return problem.source.back() == 1 && problem.weight.back() == 1 && problem.destination.back() == 1;
+  };
+  const auto rotate = [axes](memory::dims& values) {
+    std::rotate(values.end() - axes, values.end() - 1, values.end());
+  };
+  for (std::ptrdiff_t i = 1; i < axes && is_single(); ++i) {
+    for (memory::dims* values : {&problem.source, &problem.weight, &problem.destination, &problem.strides,
+                                 &problem.dilations, &problem.padding_low, &problem.padding_high})
+      rotate(*values);
+  }
+}
+
 }  // namespace
 
 bool ConvolutionProblem::has_window() const {
@@ -27,6 +44,10 @@ bool ConvolutionProblem::has_window() const {
 bool ConvolutionProblem::is_pointwise() const {
   return groups == 1 && !has_window() && all_are(1, strides) && all_are(0, padding_low) &&
          all_are(0, padding_high);
+}
+
+bool ConvolutionProblem::is_depthwise() const {
+  return groups > 1 && groups == input_channels() && groups == output_channels();
 }
 
 bool ConvolutionProblem::misses_image() const {
@@ -101,6 +122,7 @@ ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& we
     problem.weight[0] /= problem.groups;
     problem.weight.insert(problem.weight.begin(), problem.groups);
   }
+  put_innermost_first_while_single(problem);
   return problem;
 }
 

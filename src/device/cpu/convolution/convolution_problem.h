@@ -17,6 +17,7 @@ struct ConvolutionProblem {
   bool has_window() const;  // of more than one element
   // A window of one element, no stride, padding or groups: a matrix product over pixels.
   bool is_pointwise() const;
+  bool is_depthwise() const;  // each channel of the result is made of the one of its place
   // Along some axis no element of the window is ever on the image: the result is nothing but a bias.
   bool misses_image() const;
   int64_t pixels() const;  // N times the spatial extents of the destination
@@ -27,8 +28,9 @@ struct ConvolutionProblem {
   dnnl::memory::desc destination_stored(dnnl::memory::data_type type) const;
 };
 
-// Shapes of the three tensors as the graph has them, and a node with the attributes of a convolution. Throws
-// Error(unsupported) for what oneDNN cannot describe.
+// Shapes of the three tensors as the graph has them, and a node with the attributes of a convolution; axes
+// may be in another order, in which the same memory is read. Throws Error(unsupported) for what oneDNN cannot
+// describe.
 ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,
                                             const Shape& destination, const Attributes& attributes);
 

@@ -5,14 +5,14 @@
 
 #include "tessera/device/common/workspace_layout.h"
 
-#include "device/cpu/convolution/blocks.h"
 #include "device/cpu/convolution/convolution_problem.h"
 #include "device/cpu/convolution/depthwise_line.h"
-#include "device/cpu/convolution/panel_product.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/loops/strided_copy.h"
 #include "device/cpu/onednn/onednn.h"
 #include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/panels/blocks.h"
+#include "device/cpu/panels/panel_product.h"
 #include "device/cpu/runtime/caches.h"
 #include "device/cpu/runtime/parallel.h"
 
@@ -37,10 +37,7 @@ Request read_request(const KernelRequest& kernel) {
   Request request;
   request.problem = make_convolution_problem(shape(main.input(0)), shape(main.input(1)), shape(main.output()),
                                              main.attributes());
-  const ConvolutionProblem& problem = request.problem;
-  refuse_unless(problem.groups > 1 && problem.groups == problem.input_channels() &&
-                    problem.groups == problem.output_channels(),
-                "channels are not each by itself");
+  refuse_unless(request.problem.is_depthwise(), "channels are not each by itself");
   request.epilogue = read_loop_epilogue(node, chain);
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));
@@ -57,7 +54,8 @@ class DepthwiseConvolution : public Kernel {
         line_elements_(lines_.axis().destination * lines_.channels()),
         blocks_(cut_evenly(lines_.in_results(), largest_block(), 1)),
         stream_(lines_.in_results() * line_elements_ * int64_t{sizeof(float)} >= kStreamBytes &&
-                lines_.channels() % vector_width() == 0),
+                lines_.channels() % vector_width() == 0 &&
+                request.epilogue.limits.activation == LoopActivation::none),
         // [channels, taps] to [taps, channels]
         turn_weight_({taps_, lines_.channels()}, {0, {1, taps_}}, {0, {lines_.channels(), 1}},
                      int64_t{sizeof(float)}) {
@@ -82,10 +80,13 @@ class DepthwiseConvolution : public Kernel {
     const DepthwiseLine common{.lines = {},
                                .axis = lines_.axis(),
                                .channels = lines_.channels(),
+                               .x_pixel = lines_.channels(),
                                .weight = weight,
+                               .weight_element = lines_.channels(),
                                .epilogue = request_.epilogue.of(arguments),
                                .stream = stream_,
-                               .y = static_cast<float*>(arguments.outputs[0])};
+                               .y = static_cast<float*>(arguments.outputs[0]),
+                               .y_pixel = lines_.channels()};
     const auto* x = static_cast<const float*>(arguments.inputs[request_.data]);
     for_each_block(blocks_.parts, blocks_.count(), Order::forwards, [&](int64_t, int64_t block) {
       std::vector<WindowLine> found(static_cast<size_t>(lines_.in_window()));

@@ -5,14 +5,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/convolution/depthwise_line.cpp"
 #include <algorithm>
-#include <type_traits>
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "tessera/base/rounding.h"
-
-#include "device/cpu/convolution/loop_epilogue-inl.h"
+#include "device/cpu/panels/loop_epilogue-inl.h"
 #include "device/cpu/runtime/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,74 +18,111 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// Pixels from `first` on, of which the elements of the window in `taps` are on the image.
-template <int kPixels>
-void pixels(const DepthwiseLine& line, int64_t first, Range taps) {
-  const int64_t channels = line.channels;
-  const int64_t between = line.axis.stride * channels;  // what neighbors read
-  const int64_t step = line.axis.dilation * channels;
-  const int64_t start = line.axis.position(first, taps.begin) * channels;
-  float* const y = line.y + first * channels;
-  const float* const residual =
-      line.epilogue.residual == nullptr ? nullptr : line.epilogue.residual + first * channels;
-  for_each_vector(channels, [&](auto d, int64_t c) {
-    using V = hn::Vec<decltype(d)>;
-    const V bias = line.epilogue.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, line.epilogue.bias + c);
-    V sums[kPixels];
-    for (int i = 0; i < kPixels; ++i) sums[i] = bias;
+// Of a vector of channels, so many pixels at a time: what neighbors share is read once.
+constexpr int kMostPixels = 8;
+
+template <class D>
+HWY_INLINE hn::Vec<D> bias_of(D d, const DepthwiseLine& line, int64_t channel) {
+  return line.epilogue.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, line.epilogue.bias + channel);
+}
+
+// The first `count` of them, at `place` of the result.
+template <int kPixels, class D>
+HWY_INLINE void store(D d, const DepthwiseLine& line, int64_t place, int64_t count,
+                      hn::Vec<D> (&sums)[kPixels]) {
+  if (line.epilogue.residual != nullptr) {
+    const float* residual = line.epilogue.residual + place;
+#pragma GCC unroll 8
+    for (int i = 0; i < kPixels; ++i, residual += line.y_pixel) {
+      if (i < count) sums[i] = hn::Add(sums[i], hn::LoadU(d, residual));
+    }
+  }
+  const auto low = hn::Set(d, line.epilogue.low);
+  const auto high = hn::Set(d, line.epilogue.high);
+  float* y = line.y + place;
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i, y += line.y_pixel) {
+    if (i >= count) break;
+    const auto value = within_limits(sums[i], low, high);
+    line.stream ? hn::Stream(value, d, y) : hn::StoreU(value, d, y);
+  }
+}
+
+// Any window.
+void pixel(const DepthwiseLine& line, int64_t at) {
+  const WindowAxis& axis = line.axis;
+  for_each_vector(line.channels, [&](auto d, int64_t c) HWY_ATTR {
+    hn::Vec<decltype(d)> sum[1] = {bias_of(d, line, c)};
     for (const WindowLine& read : line.lines) {
-      const float* x = read.x + start + c;
-      const float* weight = line.weight + (read.window * line.axis.window + taps.begin) * channels + c;
-      for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
-        const V factor = hn::LoadU(d, weight);
-        for (int i = 0; i < kPixels; ++i)
-          sums[i] = hn::MulAdd(hn::LoadU(d, x + i * between), factor, sums[i]);
-        x += step;
-        weight += channels;
+      for (int64_t tap = 0; tap < axis.window; ++tap) {
+        const int64_t position = axis.position(at, tap);
+        if (!axis.holds(position)) continue;
+        const float* factor = line.weight + (read.window * axis.window + tap) * line.weight_element + c;
+        sum[0] = hn::MulAdd(hn::LoadU(d, read.x + position * line.x_pixel + c), hn::LoadU(d, factor), sum[0]);
       }
     }
-    if (residual != nullptr) {
-      for (int i = 0; i < kPixels; ++i) sums[i] = hn::Add(sums[i], hn::LoadU(d, residual + i * channels + c));
-    }
-    const V low = hn::Set(d, line.epilogue.low);
-    const V high = hn::Set(d, line.epilogue.high);
-    for (int i = 0; i < kPixels; ++i) {
-      const V value = within_limits(sums[i], low, high);
-      float* to = y + i * channels + c;
-      line.stream ? hn::Stream(value, d, to) : hn::StoreU(value, d, to);
-    }
+    store(d, line, at * line.y_pixel + c, /*count=*/1, sum);
   });
 }
 
-// The pixels [begin, end), whose windows are on the image.
-void inside(const DepthwiseLine& line, int64_t begin, int64_t end) {
-  const Range all{0, line.axis.window};
-  const auto step = [&](auto count) {
-    for (; begin + count <= end; begin += count) pixels<count>(line, begin, all);
-  };
-  step(std::integral_constant<int, 8>());
-  step(std::integral_constant<int, 4>());
-  step(std::integral_constant<int, 2>());
-  step(std::integral_constant<int, 1>());
+// `count` pixels from `first` on, of windows without dilation. Whole: all that they read is on the image, and
+// they are the most.
+template <int kTaps, int kStride, bool kWhole>
+void pixels(const DepthwiseLine& line, int64_t first, int64_t count) {
+  constexpr int kReads = (kMostPixels - 1) * kStride + kTaps;
+  const int64_t start = line.axis.position(first, 0);
+  for_each_vector(line.channels, [&](auto d, int64_t c) HWY_ATTR {
+    using V = hn::Vec<decltype(d)>;
+    V sums[kMostPixels];
+    for (int i = 0; i < kMostPixels; ++i) sums[i] = bias_of(d, line, c);
+    for (const WindowLine& read : line.lines) {
+      const float* x = read.x + start * line.x_pixel + c;
+      const float* weight = line.weight + read.window * kTaps * line.weight_element + c;
+      V factors[kTaps];
+      for (int tap = 0; tap < kTaps; ++tap, weight += line.weight_element)
+        factors[tap] = hn::LoadU(d, weight);
+      // In registers only if all of it is unrolled. Pointers that each follow from the one before would be
+      // waited for.
+      const int64_t pixel = line.x_pixel;
+#pragma GCC unroll 32
+      for (int at = 0; at < kReads; ++at) {
+        const float* from = x + at % 4 * pixel;
+        if (at % 4 == 3) x += 4 * pixel;
+        if (!kWhole && !line.axis.holds(start + at)) continue;
+        const V element = hn::LoadU(d, from);
+#pragma GCC unroll 8
+        for (int tap = 0; tap < kTaps; ++tap) {
+          const int place = at - tap;  // times the stride, the pixel that has it under this tap
+          if (place < 0 || place % kStride != 0 || place / kStride >= kMostPixels) continue;
+          sums[place / kStride] = hn::MulAdd(element, factors[tap], sums[place / kStride]);
+        }
+      }
+    }
+    store(d, line, first * line.y_pixel + c, kWhole ? kMostPixels : count, sums);
+  });
 }
 
-void at_edge(const DepthwiseLine& line, int64_t pixel) {
-  Range taps{0, line.axis.window};
-  const auto on_image = [&](int64_t tap) { return line.axis.holds(line.axis.position(pixel, tap)); };
-  while (taps.begin < taps.end && !on_image(taps.begin)) ++taps.begin;
-  while (taps.begin < taps.end && !on_image(taps.end - 1)) --taps.end;
-  pixels<1>(line, pixel, taps);
-}
-
-void whole(const DepthwiseLine& line) {
+template <int kTaps, int kStride>
+void usual(const DepthwiseLine& line) {
   const WindowAxis& axis = line.axis;
-  const int64_t reach = (axis.window - 1) * axis.dilation;
-  const int64_t room = axis.source - 1 - reach + axis.padding;  // the last place of a whole window
-  const int64_t begin = std::min(quotient_rounded_up(axis.padding, axis.stride), axis.destination);
-  const int64_t end = room < 0 ? begin : std::clamp(room / axis.stride + 1, begin, axis.destination);
-  for (int64_t pixel = 0; pixel < begin; ++pixel) at_edge(line, pixel);
-  inside(line, begin, end);
-  for (int64_t pixel = end; pixel < axis.destination; ++pixel) at_edge(line, pixel);
+  for (int64_t first = 0; first < axis.destination; first += kMostPixels) {
+    const int64_t count = std::min<int64_t>(kMostPixels, axis.destination - first);
+    const bool whole = count == kMostPixels && axis.holds(axis.position(first, 0)) &&
+                       axis.holds(axis.position(first + count - 1, kTaps - 1));
+    whole ? pixels<kTaps, kStride, true>(line, first, count)
+          : pixels<kTaps, kStride, false>(line, first, count);
+  }
+}
+
+void whole_line(const DepthwiseLine& line) {
+  const auto is = [&](int64_t window, int64_t stride) {
+    return line.axis.window == window && line.axis.stride == stride && line.axis.dilation == 1;
+  };
+  if (is(3, 1)) return usual<3, 1>(line);
+  if (is(3, 2)) return usual<3, 2>(line);
+  if (is(5, 1)) return usual<5, 1>(line);
+  if (is(5, 2)) return usual<5, 2>(line);
+  for (int64_t at = 0; at < line.axis.destination; ++at) pixel(line, at);
 }
 
 }  // namespace
@@ -99,10 +133,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tessera::cpu {
 
-HWY_EXPORT(whole);
+HWY_EXPORT(whole_line);
 
 void depthwise_line(const DepthwiseLine& line) {
-  HWY_DYNAMIC_DISPATCH(whole)(line);
+  HWY_DYNAMIC_DISPATCH(whole_line)(line);
+  activate(line.epilogue.activation, line.y, line.y_pixel, line.axis.destination, line.channels);
 }
 
 }  // namespace tessera::cpu

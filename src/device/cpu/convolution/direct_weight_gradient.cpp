@@ -10,10 +10,10 @@
 #include <array>
 #include <utility>
 
-#include "device/cpu/convolution/blocks.h"
-#include "device/cpu/convolution/panel_product.h"
 #include "device/cpu/convolution/window_rows.h"
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/panels/blocks.h"
+#include "device/cpu/panels/panel_product.h"
 #include "device/cpu/runtime/caches.h"
 #include "device/cpu/runtime/parallel.h"
 #include "device/cpu/runtime/thread_workspace.h"

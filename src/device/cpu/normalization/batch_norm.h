@@ -6,8 +6,8 @@
 #include "tessera/compile/kernel.h"
 #include "tessera/device/common/workspace_layout.h"
 
-#include "device/cpu/convolution/blocks.h"
 #include "device/cpu/normalization/batch_norm_loops.h"
+#include "device/cpu/panels/blocks.h"
 
 namespace tessera::cpu {
 

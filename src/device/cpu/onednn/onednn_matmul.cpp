@@ -4,6 +4,7 @@
 #include "device/cpu/bytes/byte_matmul.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/panels/panel_matmul.h"
 
 namespace tessera::cpu {
 namespace {
@@ -93,7 +94,7 @@ OnednnPlan plan_matmul(const KernelRequest& request) {
 }
 
 std::vector<KernelCandidate> candidates(const Node&) {
-  return {onednn_candidate("onednn.matmul", plan_matmul), byte_matmul_candidate()};
+  return {panel_matmul_candidate(), onednn_candidate("onednn.matmul", plan_matmul), byte_matmul_candidate()};
 }
 
 const CpuKernelRegistration kMatmul({"matmul", candidates});

@@ -5,10 +5,10 @@
 #include <hwy/aligned_allocator.h>
 #include <omp.h>
 
-#include "device/cpu/convolution/blocks.h"
-#include "device/cpu/convolution/panel_product.h"
 #include "device/cpu/loops/strided_copy.h"
 #include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/panels/blocks.h"
+#include "device/cpu/panels/panel_product.h"
 #include "device/cpu/runtime/parallel.h"
 #include "device/cpu/runtime/thread_workspace.h"
 #include "device/cpu/winograd/winograd.h"
@@ -46,6 +46,7 @@ Request read_forward(const Node& node) {
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));
   request.epilogue = read_loop_epilogue(node, chain);
+  refuse_unless(request.epilogue.limits.activation == LoopActivation::none, "an activation that is no limit");
   return request;
 }
 

@@ -4,8 +4,8 @@
 
 #include "tessera/base/rounding.h"
 
-#include "device/cpu/convolution/panel_product.h"
 #include "device/cpu/kernel_registry.h"
+#include "device/cpu/panels/panel_product.h"
 
 namespace tessera::cpu {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "device/cpu/convolution/loop_epilogue.h"
 #include "device/cpu/loops/range.h"
+#include "device/cpu/panels/loop_epilogue.h"
 
 namespace tessera::cpu {
 

@@ -1,7 +1,7 @@
 // The weight gradient: F(3x3, 4x4), whose filters are squares of the result's gradient, summed over all
 // squares before they are transposed back.
-#include "device/cpu/convolution/blocks.h"
-#include "device/cpu/convolution/panel_product.h"
+#include "device/cpu/panels/blocks.h"
+#include "device/cpu/panels/panel_product.h"
 #include "device/cpu/runtime/parallel.h"
 #include "device/cpu/runtime/thread_workspace.h"
 #include "device/cpu/winograd/winograd.h"

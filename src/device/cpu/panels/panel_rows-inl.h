@@ -11,7 +11,7 @@
 
 #include <hwy/highway.h>
 
-#include "device/cpu/convolution/panel_product.h"
+#include "device/cpu/panels/panel_product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {

@@ -1,5 +1,6 @@
-// What our own loops of convolutions do to a sum before they store it: add a bias, add a residual, keep it
-// within limits, in this order. NaN stays NaN.
+// What our own loops of convolutions and matrix products do to a sum: add a bias, add a residual, keep it
+// within limits, in this order, before they store it, and apply any other activation to what they have
+// stored. NaN stays NaN.
 #pragma once
 
 #include <limits>
@@ -7,6 +8,8 @@
 
 #include "tessera/compile/kernel.h"
 #include "tessera/device/common/contraction_pattern.h"
+
+#include "device/cpu/panels/loop_activation.h"
 
 namespace tessera::cpu {
 
@@ -16,6 +19,7 @@ struct LoopEpilogue {
   const float* residual = nullptr;  // shaped as the result, or none
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
+  LoopActivation activation = LoopActivation::none;
 
   // For a part of the result that begins at an element, and at a channel.
   LoopEpilogue from(int64_t element, int64_t channel) const;
@@ -25,7 +29,7 @@ struct LoopEpilogue {
 struct EpilogueRequest {
   std::optional<size_t> bias;  // places among the node's inputs
   std::optional<size_t> residual;
-  LoopEpilogue limits;  // without memory
+  LoopEpilogue limits;  // and activation, without memory
 
   bool is_empty() const;
   LoopEpilogue of(const KernelArguments& arguments) const;
@@ -34,8 +38,8 @@ struct EpilogueRequest {
 // Whether the loops can end with it and no library can: relu6 and clip in fp32, of which oneDNN's lose NaN.
 bool only_loops_end_with(const Node& activation);
 
-// Of a convolution, plain or of contraction_pattern(). Refuses what does not end so, and types other than
-// fp32.
+// Of a convolution or matrix product, plain or of contraction_pattern(). Refuses what does not end so, and
+// types other than fp32.
 EpilogueRequest read_loop_epilogue(const Node& node, const backend::FusedChain& chain);
 
 // Whether the chain ends with an activation that only_loops_end_with().

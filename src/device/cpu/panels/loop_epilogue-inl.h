@@ -13,11 +13,16 @@ namespace tessera::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Comparisons, as the least and the greatest of two take either where one is NaN.
+// NaN stays NaN: where one of two is NaN, x86 takes the second for the least and the greatest of them. Others
+// may take either.
 template <class V>
 HWY_INLINE V within_limits(V value, V low, V high) {
+#if HWY_ARCH_X86
+  return hn::Min(high, hn::Max(low, value));
+#else
   value = hn::IfThenElse(hn::Lt(value, low), low, value);
   return hn::IfThenElse(hn::Gt(value, high), high, value);
+#endif
 }
 
 }  // namespace HWY_NAMESPACE

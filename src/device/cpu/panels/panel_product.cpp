@@ -1,14 +1,14 @@
-#include "device/cpu/convolution/panel_product.h"
+#include "device/cpu/panels/panel_product.h"
 
 #include "device/cpu/runtime/highway_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "device/cpu/convolution/panel_product.cpp"
+#define HWY_TARGET_INCLUDE "device/cpu/panels/panel_product.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "device/cpu/convolution/loop_epilogue-inl.h"
-#include "device/cpu/convolution/panel_rows-inl.h"
+#include "device/cpu/panels/loop_epilogue-inl.h"
+#include "device/cpu/panels/panel_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {
@@ -104,6 +104,8 @@ HWY_EXPORT(panel);
 
 void multiply_panel(const PanelProduct& product) {
   HWY_DYNAMIC_DISPATCH(multiply)(product);
+  if (product.epilogue == nullptr) return;
+  activate(product.epilogue->activation, product.c, product.c_row, product.rows, product.width);
 }
 int64_t vector_width() {
   return HWY_DYNAMIC_DISPATCH(vector)();

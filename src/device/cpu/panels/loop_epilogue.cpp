@@ -1,4 +1,4 @@
-#include "device/cpu/convolution/loop_epilogue.h"
+#include "device/cpu/panels/loop_epilogue.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,17 @@ namespace {
 
 using backend::refuse_unless;
 
-void set_limits(LoopEpilogue& epilogue, const Node& activation) {
+LoopActivation activation_of(const Node& node) {
+  const std::string& name = node.operator_name();
+  if (name == "silu") return LoopActivation::silu;
+  if (name == "hard_swish") return LoopActivation::hard_swish;
+  if (name != "gelu") return LoopActivation::none;
+  return node.attributes().boolean("approximate") ? LoopActivation::gelu_tanh : LoopActivation::gelu;
+}
+
+void set_activation(LoopEpilogue& epilogue, const Node& activation) {
+  epilogue.activation = activation_of(activation);
+  if (epilogue.activation != LoopActivation::none) return;
   const std::string& name = activation.operator_name();
   if (name == "clip") {
     epilogue.low = static_cast<float>(activation.attributes().real("low"));
@@ -35,7 +45,8 @@ LoopEpilogue LoopEpilogue::from(int64_t element, int64_t channel) const {
 }
 
 bool EpilogueRequest::is_empty() const {
-  return !bias.has_value() && !residual.has_value() && std::isinf(limits.low) && std::isinf(limits.high);
+  return !bias.has_value() && !residual.has_value() && std::isinf(limits.low) && std::isinf(limits.high) &&
+         limits.activation == LoopActivation::none;
 }
 
 LoopEpilogue EpilogueRequest::of(const KernelArguments& arguments) const {
@@ -53,9 +64,10 @@ bool only_loops_end_with(const Node& activation) {
 EpilogueRequest read_loop_epilogue(const Node& node, const backend::FusedChain& chain) {
   const DataType type = chain.main->output()->data_type();
   refuse_unless(type == DataType::fp32, "only fp32, not {}", to_string(type));
-  const backend::Epilogue found = backend::read_epilogue(node, chain, {"relu", "relu6", "clip"});
+  const backend::Epilogue found =
+      backend::read_epilogue(node, chain, {"relu", "relu6", "clip", "gelu", "hard_swish", "silu"});
   EpilogueRequest request{.bias = found.bias, .residual = found.residual, .limits = {}};
-  if (found.activation != nullptr) set_limits(request.limits, *found.activation);
+  if (found.activation != nullptr) set_activation(request.limits, *found.activation);
   return request;
 }
 

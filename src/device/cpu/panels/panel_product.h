@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "device/cpu/convolution/loop_epilogue.h"
+#include "device/cpu/panels/loop_epilogue.h"
 
 namespace tessera::cpu {
 
@@ -21,7 +21,8 @@ struct PanelProduct {
   int64_t depth = 0;
   int64_t width = 0;
   bool accumulate = false;
-  bool stream = false;  // write past the caches; rows of c are aligned to vectors then
+  bool stream =
+      false;  // write past the caches; rows of c are aligned to vectors then, and no activation follows
   // Of the columns, and a residual whose rows lie as those of c do; null for none.
   const LoopEpilogue* epilogue = nullptr;
 };
