@@ -156,7 +156,8 @@ set(TESSERA_BACKEND_HEADERS
     tessera/distribute/rank_signs.h
     tessera/distribute/reduction.h
     tessera/distribute/registry.h
-    tessera/passes/batch_norm_expression.h)
+    tessera/passes/batch_norm_expression.h
+    tessera/passes/settled_values.h)
 
 # tessera/interface_version.h: a number of the text that plug-ins are built against. It is written anew, and its readers
 # compiled, only where that text has changed; now too, for tools that read sources before anything is built.

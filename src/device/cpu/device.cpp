@@ -16,6 +16,7 @@
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cpu/cluster/cluster_kernel.h"
+#include "device/cpu/convolution/expanded_depthwise.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/panels/loop_epilogue.h"
@@ -65,7 +66,7 @@ std::shared_ptr<void> allocate_pages(size_t bytes) {
 // What is recomputed in the cache, for the most part at least, from memory that the next node reads anyway,
 // costs next to nothing; larger activations cost two passes over memory. What the system says of its cache is
 // not to be relied on: virtual machines report that of the whole processor.
-PassTarget CpuDevice::pass_target(const PassOptions&) const {
+PassTarget CpuDevice::pass_target(const PassOptions& options) const {
   constexpr int64_t kMostlyCachedBytes = int64_t{32} << 20;
   const auto ends_convolution = [](const Node& activation) {
     return takes_activation(activation) || only_loops_end_with(activation);
@@ -74,6 +75,7 @@ PassTarget CpuDevice::pass_target(const PassOptions&) const {
   target.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
                      backend::batch_norm_pattern(), backend::residual_layer_norm_gradient_pattern(),
                      backend::residual_layer_norm_pattern()};
+  if (options.frozen) target.patterns.push_back(expanded_depthwise_pattern());
   target.patterns.push_back(
       backend::contraction_pattern("convolution", {.takes_activation = ends_convolution}));
   target.patterns.push_back(backend::contraction_pattern("matmul", {.takes_activation = takes_activation}));
