@@ -18,12 +18,14 @@ class InputTypes {
  public:
   InputTypes(const std::string& path, const program::Block& main, const OpenSizes& sizes,
              const std::map<std::string, Tensor>& given = {})
-      : path_(path), sizes_(sizes) {
+      : path_(path), batch_(sizes.batch) {
+    for (const auto& [name, size] : sizes.others)
+      others_[onnx::symbol_of(name)] = size;  // as the file has it, or we
     for (const program::Declaration& input : main.inputs) {
       if (!main.constants.contains(input.name) && !given.contains(input.name))
         types_[input.name] = type_of(input);
     }
-    for (const auto& [name, size] : sizes.others) {
+    for (const auto& [name, size] : others_) {
       if (symbols_.contains(name)) continue;
       fail(ErrorCode::invalid_argument, "--size: '{}' has no size '{}'{}", path, name,
            did_you_mean(name, {symbols_.begin(), symbols_.end()}));
@@ -38,13 +40,13 @@ class InputTypes {
             "{}: input '{}' is {}; only tensors of known rank can be synthetic: see `tessera run`", path_,
             input.name, input.type);
     TensorType type = *input.tensor;
-    SymbolBindings bindings = sizes_.others;
+    SymbolBindings bindings = others_;
     for (size_t axis = 0; axis < type.shape.size(); ++axis) {
       std::set<std::string> symbols;
       type.shape[axis].collect_symbols(symbols);
       symbols_.insert(symbols.begin(), symbols.end());
       for (const std::string& symbol : symbols) {
-        if (axis == 0) bindings.emplace(symbol, sizes_.batch);
+        if (axis == 0) bindings.emplace(symbol, batch_);
         require(bindings.contains(symbol), ErrorCode::invalid_argument,
                 "{}: input '{}' is {}: say how large by --size {}=N", path_, input.name, input.type, symbol);
       }
@@ -54,7 +56,8 @@ class InputTypes {
   }
 
   const std::string& path_;
-  const OpenSizes& sizes_;
+  int64_t batch_;
+  SymbolBindings others_;
   std::map<std::string, TensorType> types_;
   std::set<std::string> symbols_;
 };

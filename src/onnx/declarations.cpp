@@ -1,15 +1,12 @@
 #include "onnx/declarations.h"
 
 #include "tessera/base/error.h"
+#include "tessera/onnx/onnx.h"
 
 #include "onnx/types.h"
 
 namespace tessera::onnx {
-namespace {
 
-constexpr int kDeepestType = 16;
-
-// Symbols of a graph's text are words; a dimension's name may be anything.
 std::string symbol_of(const std::string& name) {
   std::string symbol;
   for (const char c : name) {
@@ -19,6 +16,10 @@ std::string symbol_of(const std::string& name) {
   }
   return symbol;
 }
+
+namespace {
+
+constexpr int kDeepestType = 16;
 
 TensorType tensor_type_of(const ::onnx::TypeProto::Tensor& type, const std::string& name) {
   TensorType result{data_type_of(type.elem_type()), {}};

@@ -128,6 +128,14 @@ class OnnxTest(ProgramTest):
         self.assertIn("cudnn.convolution", {node["kernel"] for node in planned["nodes"]})
         timed = json.loads(self.call("bench", model, "--size", "batch=5", "--iterations", 2, "--json", "--device", "cpu"))
         self.assertEqual((timed["batch"], len(timed["milliseconds"])), (5, 2))
+        # A name that is no word, as files of PaddlePaddle have it, and as ours say it.
+        named = self.root / "named.onnx"
+        bytes_of = model.read_bytes()
+        named.write_bytes(bytes_of.replace(b"batch", b"b.tch"))
+        self.assertNotEqual(named.read_bytes(), bytes_of)
+        for size in ("b.tch=5", "b_tch=5"):
+            timed = json.loads(self.call("bench", named, "--size", size, "--iterations", 2, "--json", "--device", "cpu"))
+            self.assertEqual(timed["batch"], 5)
         self.assertIn("batch 2 on cpu", self.call("profile", model, "--batch", 2, "--device", "cpu",
                                                   "--out", self.root / "trace.json"))
         checked = [json.loads(self.call("bench", model, "--check", "--json", "--device", device))["outputs"] for device in ("cpu", "reference")]

@@ -25,6 +25,10 @@ std::shared_ptr<const program::Module> load(const std::filesystem::path& path);
 std::shared_ptr<const program::Module> parse(std::span<const std::byte> bytes, const std::string& name,
                                              const std::filesystem::path& folder = {});
 
+// The word that a dimension which a file names so is called in graphs: letters, digits and underscores, the
+// first no digit, others replaced by underscores.
+std::string symbol_of(const std::string& name);
+
 // A single value as the format's test data holds it: a TensorProto, SequenceProto or OptionalProto.
 enum class ValueKind : uint8_t { tensor, sequence, optional };
 program::Item load_value(const std::filesystem::path& path, ValueKind kind);

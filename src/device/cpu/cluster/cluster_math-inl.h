@@ -13,6 +13,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "device/cpu/runtime/limits-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {
 namespace HWY_NAMESPACE {
@@ -37,6 +39,27 @@ HWY_INLINE V exp_anywhere(D d, V x) {
   const V overflowed =
       hn::IfThenElse(hn::Gt(x, high), hn::Set(d, std::numeric_limits<T>::infinity()), result);
   return hn::IfThenElse(hn::IsNaN(x), x, overflowed);
+}
+
+// e^x of floats, for formulas that add it to one: within 1 ulp from -87 to 88. What is smaller gives no less
+// than the least normal number, what is larger infinity. A polynomial of the sixth degree (least squares of
+// relative errors, a fortieth of a ulp off) around the nearest power of two; Highway's Exp takes twice as
+// long for numbers below the normal ones.
+template <class D, class V>
+HWY_INLINE V exp_float(D d, V x) {
+  const hn::RebindToSigned<D> whole;
+  const V bounded = within_limits(x, hn::Set(d, -87.3F), hn::Set(d, 89.0F));
+  const V power = hn::Round(hn::Mul(bounded, hn::Set(d, 1.44269504F)));
+  // log(2) in two parts, of which the first times any power is exact.
+  V rest = hn::NegMulAdd(power, hn::Set(d, 0.693359375F), bounded);
+  rest = hn::NegMulAdd(power, hn::Set(d, -2.12194440e-4F), rest);
+  V sum = hn::MulAdd(hn::Set(d, 1.38145906e-3F), rest, hn::Set(d, 8.36871751e-3F));
+  sum = hn::MulAdd(sum, rest, hn::Set(d, 4.16683890e-2F));
+  sum = hn::MulAdd(sum, rest, hn::Set(d, 1.66665211e-1F));
+  sum = hn::MulAdd(sum, rest, hn::Set(d, 4.99999940e-1F));
+  sum = hn::Add(hn::MulAdd(hn::Mul(rest, rest), sum, rest), hn::Set(d, 1.0F));
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(whole, power), hn::Set(whole, 127)));
+  return hn::Mul(sum, hn::BitCast(d, exponent));
 }
 
 // Highway's Log is specified for positive finite numbers.
@@ -88,7 +111,7 @@ HWY_INLINE V erf_float(D d, V x) {
   large = hn::MulAdd(large, t, hn::Set(d, -6.34846687e-1f));
   large = hn::MulAdd(large, t, hn::Set(d, -1.28717512e-1f));
   large = hn::MulAdd(large, t, hn::Neg(t));
-  large = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), hn::Exp(d, hn::Max(large, hn::Set(d, -100.0f)))), x);
+  large = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), exp_float(d, large)), x);
   V small = hn::Set(d, -5.96761703e-4f);
   small = hn::MulAdd(small, s, hn::Set(d, 4.99119423e-3f));
   small = hn::MulAdd(small, s, hn::Set(d, -2.67681349e-2f));

@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "device/cpu/panels/loop_epilogue-inl.h"
+#include "device/cpu/runtime/limits-inl.h"
 #include "device/cpu/runtime/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();

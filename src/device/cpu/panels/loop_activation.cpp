@@ -40,7 +40,7 @@ struct GeluTanh {
 struct Silu {
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::Mul(x, sigmoid(d, x));
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_float(d, hn::Neg(x))));
   }
 };
 

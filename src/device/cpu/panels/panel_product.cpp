@@ -7,8 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "device/cpu/panels/loop_epilogue-inl.h"
 #include "device/cpu/panels/panel_rows-inl.h"
+#include "device/cpu/runtime/limits-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu {

@@ -1,9 +1,9 @@
-// The limits of a LoopEpilogue on vectors. Included once per instruction set.
-#if defined(TESSERA_LOOP_EPILOGUE_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef TESSERA_LOOP_EPILOGUE_INL_H
-#undef TESSERA_LOOP_EPILOGUE_INL_H
+// Vectors kept within limits. Included once per instruction set.
+#if defined(TESSERA_LIMITS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_LIMITS_INL_H
+#undef TESSERA_LIMITS_INL_H
 #else
-#define TESSERA_LOOP_EPILOGUE_INL_H
+#define TESSERA_LIMITS_INL_H
 #endif
 
 #include <hwy/highway.h>
