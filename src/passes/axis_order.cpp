@@ -55,20 +55,25 @@ std::set<size_t> reduced_axes(const Node& node, size_t rank) {
 
 bool works_in_any_order(const Node& node, size_t rank) {
   if (treats_axes_alike(node)) return node.output()->shape().size() == rank;
-  return node.schema().traits.any_axis_order && node.input(0)->shape().size() == rank;
+  if (!node.schema().traits.any_axis_order || node.input(0)->shape().size() != rank) return false;
+  // Indices along an axis, one after the other, leave the others where they are.
+  return node.inputs().size() == 1 || node.output()->shape().size() == rank;
 }
 
 bool follows_order(const Node& node, size_t input, size_t rank) {
-  return !treats_axes_alike(node) || node.input(input)->shape().size() == rank;
+  return node.input(input)->shape().size() == rank;
 }
 
-bool operand_moves(const Value& operand, const Permutation& order) {
-  return !moves_nothing(with_leading_ones(operand.shape(), order.size()), inverse(order));
+bool operand_moves(const Node& node, size_t input, const Permutation& order) {
+  return treats_axes_alike(node) &&
+         !moves_nothing(with_leading_ones(node.input(input)->shape(), order.size()), inverse(order));
 }
 
-Value* reordered_operand(Value* operand, const Permutation& order) {
+Value* reordered_operand(const Node& node, size_t input, const Permutation& order) {
+  Value* operand = node.input(input);
+  if (!treats_axes_alike(node)) return operand;
   SymbolicShape shape = with_leading_ones(operand->shape(), order.size());
-  if (operand_moves(*operand, order)) return permuted(ops::reshape(operand, shape), inverse(order));
+  if (operand_moves(node, input, order)) return permuted(ops::reshape(operand, shape), inverse(order));
   shape = without_leading_ones(reordered(shape, order));
   return shape == without_leading_ones(operand->shape()) ? operand : ops::reshape(operand, shape);
 }

@@ -126,7 +126,7 @@ class OrderChoice {
     int64_t cost = 0;
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Value& input = *node.input(i);
-      if (!follows_order(node, i, order_.size()) && operand_moves(input, order_)) cost += bytes(input);
+      if (!follows_order(node, i, order_.size()) && operand_moves(node, i, order_)) cost += bytes(input);
     }
     const Value& output = *node.output();
     if (output.shape().size() != order_.size() &&
@@ -158,7 +158,7 @@ class Reordering {
     for (size_t i = 0; i < node->inputs().size(); ++i) {
       Value* input = node->input(i);
       inputs.push_back(follows_order(*node, i, order_.size()) ? stored(input)
-                                                              : reordered_operand(input, order_));
+                                                              : reordered_operand(*node, i, order_));
     }
     Node* reordered = graph_.add_node(node->operator_name(), node->operands(inputs),
                                       reordered_attributes(*node, order_), node->name());

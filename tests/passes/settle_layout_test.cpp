@@ -155,6 +155,24 @@ TEST(SettleLayout, MovesThroughMasksAndSumsOfGradients) {
 }
 
 // One transpose of %z instead of two of what surrounds the sum.
+// As a resizing to the nearest pixels is written: rows, then columns.
+TEST(SettleLayout, MovesThroughGathersAlongAnAxis) {
+  expect_pass("settle_layout", R"(
+    graph g(input %x: fp32[2, 2, 3, 4], input %rows: int64[4], input %columns: int64[6]) {
+      %first = transpose(%x) {permutation = [0, 3, 1, 2]}
+      %tall = gather(%first, %rows) {axis = 2}
+      %wide = gather(%tall, %columns) {axis = -1}
+      %y = transpose(%wide) {permutation = [0, 2, 3, 1]}
+      output y = %y
+    })",
+              R"(
+    graph g(input %x: fp32[2, 2, 3, 4], input %rows: int64[4], input %columns: int64[6]) {
+      %tall = gather(%x, %rows) {axis = 1}
+      %wide = gather(%tall, %columns) {axis = 2}
+      output y = %wide
+    })");
+}
+
 TEST(SettleLayout, TransposesTheOtherSideWhereThatIsCheaper) {
   expect_pass("settle_layout", R"(
     graph g(input %x: fp32[2, 4, 4, 3], input %z: fp32[2, 3, 4, 4]) {
@@ -254,6 +272,16 @@ TEST(SettleLayout, KeepsPairsAroundBatchNorm) {
   expect_pair_kept(R"(input %x: fp32[2, 4, 5, 3], input %scale: fp32[5], input %bias: fp32[5],
                       input %mean: fp32[5], input %variance: fp32[5])",
                    "batch_norm_inference(%first, %scale, %bias, %mean, %variance)");
+}
+
+// Indices that are no list make two axes of one.
+TEST(SettleLayout, KeepsPairsAroundAGatherOfMatrices) {
+  expect_no_change("settle_layout", R"(
+    graph g(input %x: fp32[2, 4, 5, 3], input %indices: int64[2, 2]) {
+      %first = transpose(%x) {permutation = [0, 3, 1, 2]}
+      %y = gather(%first, %indices) {axis = 2}
+      output y = %y
+    })");
 }
 
 TEST(SettleLayout, KeepsAMoveThatWouldCostMore) {

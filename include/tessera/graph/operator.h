@@ -157,11 +157,12 @@ enum class ReductionKind : uint8_t { none, sum, mean, maximum, minimum, product 
 struct Traits {
   // Contractions are narrow and movements follow, whatever stands here.
   LowPrecision low_precision = LowPrecision::wide;
-  bool activation = false;      // elementwise, of one operand: a kernel of a product may end with it
-  bool any_axis_order = false;  // the same work for axes in another order, when its attributes name them anew
-  bool joins_clusters = false;  // although it is not elementwise
-  bool view = false;            // its result is its input's memory, whatever the shapes
-  bool random = false;          // another result at each run
+  bool activation = false;  // elementwise, of one operand: a kernel of a product may end with it
+  // The same work for axes in another order, when its attributes name them anew; operands of fewer axes stay.
+  bool any_axis_order = false;
+  bool joins_clusters = false;                    // although it is not elementwise
+  bool view = false;                              // its result is its input's memory, whatever the shapes
+  bool random = false;                            // another result at each run
   ReductionKind reduction = ReductionKind::none;  // of all elements along its attribute `axes`
   // Of a collective.
   bool in_place = false;    // each result may be made where the operand of its number lies

@@ -78,7 +78,7 @@ OperatorSchema schema_gather() {
       "shape in place of the axis. With axis 0 the look-up of embeddings. Indices count from 0; others are "
       "an error in the reference and undefined rows on other devices.";
   schema.operator_class = OperatorClass::indexing;
-  schema.traits = {.low_precision = LowPrecision::follows};
+  schema.traits = {.low_precision = LowPrecision::follows, .any_axis_order = true};
   schema.inputs = {{.name = "table", .types = kAnyTypes},
                    {.name = "indices", .types = kIndexTypes, .type_variable = ""}};
   schema.attributes = {{.name = "axis",
