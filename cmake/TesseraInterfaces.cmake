@@ -67,6 +67,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/image.h
     tessera/data/loader.h
     tessera/data/parallel_tokens.h
+    tessera/data/parquet.h
     tessera/data/random_view.h
     tessera/data/registry.h
     tessera/data/rows.h
@@ -149,6 +150,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/compile/device_collectives.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
+    tessera/data/parquet_plugin.h
     tessera/device/common/attention_patterns.h
     tessera/device/common/attention_rules.h
     tessera/device/common/batch_norm_patterns.h
