@@ -112,6 +112,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/segment_memory.h
     tessera/nn/shard.h
     tessera/nn/sound.h
+    tessera/nn/sound_augmentation.h
     tessera/nn/task.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h
