@@ -155,7 +155,9 @@ TEST_F(Parquet, RefusesWhatIsTruncatedOrCorrupt) {
     try {
       parse(other);
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).rfind("x.parquet", 0), 0U) << error.what();
+      const std::string message = error.what();
+      EXPECT_EQ(message.rfind("x.parquet", 0), 0U) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
       ++refused;
     }
   }

@@ -21,7 +21,7 @@ inline constexpr int64_t kParquetMemory = int64_t{1} << 32;
 // when there is nothing to read; Error(invalid_argument) naming the column that is missing, with the nearest,
 // or that holds no single cells, such as lists; Error(invalid_file) when a file is truncated or corrupt;
 // Error(out_of_memory) when kParquetMemory does not suffice; and Error(unsupported) when this build has no
-// reader of Parquet, or not of the file's compression or encryption.
+// reader of Parquet, or not of the file's compression.
 std::vector<TextColumn> read_parquet(const std::filesystem::path& path,
                                      const std::vector<std::string>& columns);
 // The same of a file in memory, which messages call `name`.

@@ -20,7 +20,7 @@ struct ParquetColumn {
 };
 
 // A file that is open, for one thread at a time. Whatever is wrong with it throws Error(invalid_file) or,
-// where it is encrypted or compressed as this build cannot read, Error(unsupported), both with its name.
+// where it is compressed as this build cannot read, Error(unsupported), both with its name.
 class ParquetFile {
  public:
   ParquetFile() = default;
