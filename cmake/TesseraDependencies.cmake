@@ -84,6 +84,22 @@ if(TESSERA_ENABLE_ONNX)
   endif()
 endif()
 
+# The reader of Parquet files: Apache Arrow's libraries, out of a wheel that brings their headers along.
+set(TESSERA_PARQUET_FOUND OFF)
+if(TESSERA_ENABLE_PARQUET)
+  set(ARROW_FOLDER "${CMAKE_SOURCE_DIR}/.deps/arrow")
+  file(GLOB ARROW_LIBRARIES "${ARROW_FOLDER}/libarrow.so.*" "${ARROW_FOLDER}/libparquet.so.*")
+  list(LENGTH ARROW_LIBRARIES ARROW_LIBRARY_COUNT)
+  if(ARROW_LIBRARY_COUNT EQUAL 2 AND EXISTS "${ARROW_FOLDER}/include/parquet/arrow/reader.h")
+    set(TESSERA_PARQUET_FOUND ON)
+    add_library(tessera_arrow INTERFACE)
+    target_include_directories(tessera_arrow SYSTEM INTERFACE "${ARROW_FOLDER}/include")
+    target_link_libraries(tessera_arrow INTERFACE ${ARROW_LIBRARIES})
+  elseif(NOT TESSERA_ENABLE_PARQUET STREQUAL "AUTO")
+    message(FATAL_ERROR "TESSERA_ENABLE_PARQUET is on, but ${ARROW_FOLDER} holds no Arrow (tools/setup extra installs it)")
+  endif()
+endif()
+
 # Ranks on several machines: MPI, by the wrapper of its compiler.
 set(TESSERA_MPI_FOUND OFF)
 if(TESSERA_ENABLE_MPI)

@@ -18,6 +18,12 @@ if(TARGET tessera_cuda)
   install(TARGETS tessera_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 
+if(TARGET tessera_parquet)
+  # Arrow's libraries go with it, as oneDNN does.
+  install(TARGETS tessera_parquet LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES ${ARROW_LIBRARIES} DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
 if(TARGET tessera_mpi)
   install(TARGETS tessera_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()

@@ -67,6 +67,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/image.h
     tessera/data/loader.h
     tessera/data/parallel_tokens.h
+    tessera/data/parquet.h
     tessera/data/random_view.h
     tessera/data/registry.h
     tessera/data/rows.h
@@ -111,6 +112,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/segment_memory.h
     tessera/nn/shard.h
     tessera/nn/sound.h
+    tessera/nn/sound_augmentation.h
     tessera/nn/task.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h
@@ -149,6 +151,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/compile/device_collectives.h
     tessera/compile/kernel_artifacts.h
     tessera/compile/threaded_kernels.h
+    tessera/data/parquet_plugin.h
     tessera/device/common/*.h
     tessera/distribute/call.h
     tessera/distribute/part_cursor.h

@@ -17,6 +17,7 @@
 #include "tessera/data/examples.h"
 #include "tessera/data/loader.h"
 #include "tessera/data/parallel_tokens.h"
+#include "tessera/data/parquet.h"
 #include "tessera/data/registry.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/safetensors.h"

@@ -35,11 +35,10 @@ struct TokenizeArguments {
 
 const std::map<std::string, text::VocabularyKind> kKinds = {{"wordpiece", text::VocabularyKind::wordpiece},
                                                             {"bpe", text::VocabularyKind::byte_pairs}};
-const std::map<std::string, data::DocumentKind> kDocuments = {{"paragraph", data::DocumentKind::paragraph},
-                                                              {"line", data::DocumentKind::line},
-                                                              {"file", data::DocumentKind::file},
-                                                              {"json", data::DocumentKind::json_lines},
-                                                              {"parallel", data::DocumentKind::parallel}};
+const std::map<std::string, data::DocumentKind> kDocuments = {
+    {"paragraph", data::DocumentKind::paragraph}, {"line", data::DocumentKind::line},
+    {"file", data::DocumentKind::file},           {"json", data::DocumentKind::json_lines},
+    {"parquet", data::DocumentKind::parquet},     {"parallel", data::DocumentKind::parallel}};
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -154,7 +153,7 @@ void run_tokenize(const TokenizeArguments& arguments) {
 }
 
 void add_modes(CLI::App* command, TokenizeArguments& arguments) {
-  command->add_option("files", arguments.files, "Files of text");
+  command->add_option("files", arguments.files, "Files of text; of parquet also folders of them");
   command->add_option("-o,--out", arguments.folder, "Folder for the tokenizer or the shards");
   command->add_option("--train", arguments.kind, "Learn a tokenizer of this kind from the files")
       ->check(CLI::IsMember(std::vector<std::string>{"wordpiece", "bpe"}));
@@ -189,11 +188,13 @@ void add_corpus(CLI::App* command, TokenizeArguments& arguments) {
   command
       ->add_option(
           "--documents", options.documents,
-          "What a document is: paragraph, line, file, json (a field of the object on each line), parallel (a "
-          "line of each of two files)")
+          "What a document is: paragraph, line, file, json (a field of the object on each line), parquet (a "
+          "row of Parquet files), parallel (a line of each of two files)")
       ->transform(CLI::CheckedTransformer(kDocuments).description(""))
       ->default_str("paragraph");
-  command->add_option("--field", options.field, "The field that holds the text, of json")
+  command
+      ->add_option("--field", options.field,
+                   "The field that holds the text, of json, or the column, of parquet")
       ->capture_default_str();
   command->add_option("--part", options.part_bytes, "Bytes of text for a shard")
       ->check(CLI::PositiveNumber)

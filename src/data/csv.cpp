@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 #include <csv.h>
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
+
+#include "data/column_builder.h"
 
 namespace tessera::data {
 namespace {
@@ -17,8 +18,7 @@ namespace {
 class Reader {
  public:
   Reader(const std::vector<std::string>& columns, std::string_view name, char separator)
-      : columns_(columns), name_(name), codes_(columns.size()) {
-    for (const std::string& column : columns) result_.push_back({.name = column});
+      : columns_(columns), name_(name), result_(columns.begin(), columns.end()) {
     require(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, ErrorCode::out_of_memory,
             "{}: the reader of tables could not be started", name);
     csv_set_delim(&parser_, static_cast<unsigned char>(separator));
@@ -39,7 +39,7 @@ class Reader {
     }
     if (!failure_.empty()) throw Error(failure_code_, failure_);
     require(header_read_, ErrorCode::invalid_file, "{}: there is no first line that names columns", name_);
-    return std::move(result_);
+    return columns_of(std::move(result_));
   }
 
  private:
@@ -75,11 +75,7 @@ class Reader {
       return;
     }
     if (at_ < places_.size() && places_[at_] != kUnread) {
-      const size_t column = places_[at_];
-      TextColumn& result = result_[column];
-      const auto [known, added] = codes_[column].emplace(text, static_cast<int32_t>(result.values.size()));
-      if (added) result.values.emplace_back(text);
-      result.codes.push_back(known->second);
+      result_[places_[at_]].add(text);
     }
     ++at_;
   }
@@ -123,8 +119,7 @@ class Reader {
   std::vector<size_t> places_;  // of a cell in a row -> the column asked for, or kUnread
   size_t at_ = 0;               // cells of this row
   int64_t rows_ = 0;            // that ended, the first line among them
-  std::vector<TextColumn> result_;
-  std::vector<std::unordered_map<std::string, int32_t>> codes_;
+  std::vector<ColumnBuilder> result_;
   std::string failure_;
   ErrorCode failure_code_ = ErrorCode::invalid_file;
 };

@@ -1,12 +1,12 @@
 #include "tessera/data/tables.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "tessera/base/elements.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/npz.h"
+#include "tessera/data/parquet.h"
+
+#include "data/column_builder.h"
 
 namespace tessera::data {
 namespace {
@@ -30,14 +30,9 @@ std::vector<std::string> texts_of(const Tensor& tensor) {
 }
 
 TextColumn column_of(const std::string& name, const Tensor& tensor) {
-  TextColumn column{.name = name, .values = {}, .codes = {}};
-  std::unordered_map<std::string, int32_t> codes;
-  for (const std::string& text : texts_of(tensor)) {
-    const auto [place, is_new] = codes.emplace(text, static_cast<int32_t>(column.values.size()));
-    if (is_new) column.values.push_back(text);
-    column.codes.push_back(place->second);
-  }
-  return column;
+  ColumnBuilder column(name);
+  for (const std::string& text : texts_of(tensor)) column.add(text);
+  return std::move(column).column();
 }
 
 std::vector<TextColumn> read_npz_columns(const std::string& path, const std::vector<std::string>& names) {
@@ -71,7 +66,7 @@ std::vector<Contradiction> check_path(const Options& options) {
 Option path_option() {
   return {.key = "path",
           .value = std::string(),
-          .documentation = "The file",
+          .documentation = "The file; of `parquet` also a folder of them",
           .is_path = true,
           .resuming = Resuming::free};
 }
@@ -93,6 +88,15 @@ const TableRegistration kNpz({.name = "npz",
                                     return read_npz_columns(options.text("path"), columns);
                                   },
                               .check = check_path});
+
+const TableRegistration kParquet({.name = "parquet",
+                                  .documentation = "columns of a Parquet file, or of a folder of them",
+                                  .options = {path_option()},
+                                  .open =
+                                      [](const Options& options, const std::vector<std::string>& columns) {
+                                        return read_parquet(options.text("path"), columns);
+                                      },
+                                  .check = check_path});
 
 }  // namespace
 

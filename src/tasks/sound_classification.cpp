@@ -35,7 +35,13 @@ Value* every_second(Value* frames) {
 
 Value* logits(nn::Context& context, const SoundClassificationOptions& options, const nn::Values& inputs) {
   Value* sounds = inputs["sounds"];
-  Value* frames = nn::sounding_frames(inputs["lengths"], sounds);
+  Value* lengths = inputs["lengths"];
+  if (context.training()) {
+    const nn::AugmentedSounds augmented = nn::augment_sounds(context, sounds, lengths, options.augmentation);
+    sounds = augmented.sounds;
+    lengths = augmented.lengths;
+  }
+  Value* frames = nn::sounding_frames(lengths, sounds);
   ops::Expression x = nn::normalize_bands(nn::log_mel_spectrogram(sounds, options.spectrogram), frames);
   if (context.training()) x = nn::mask_spectrogram(context, x, options.masks);
   x = ops::relu(normalized(context, "stem", x, options.widths.front(), kFirstKernel, 2));
@@ -57,6 +63,7 @@ Value* logits(nn::Context& context, const SoundClassificationOptions& options, c
 nn::Task sound_classification(const SoundClassificationOptions& options) {
   const auto code = ErrorCode::invalid_argument;
   nn::check_spectrogram(options.spectrogram, options.hop);
+  nn::check_sound_augmentation(options.augmentation);
   require(options.classes > 0 && !options.widths.empty(), code, "a classifier of {} classes with {} stages",
           options.classes, options.widths.size());
   for (const int64_t width : options.widths) require(width > 0, code, "a stage of {} channels", width);

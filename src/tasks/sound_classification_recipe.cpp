@@ -26,10 +26,21 @@ nn::SpectrogramOptions spectrogram_of(const Options& settings) {
           .highest = settings.get_or<double>("model.highest", static_cast<double>(rate) / 2)};
 }
 
+nn::SoundAugmentation augmentation_of(const Options& settings) {
+  const std::vector<double> decibels = settings.reals("augment.noise_decibels");
+  require(decibels.size() == 2, ErrorCode::invalid_argument,
+          "'augment.noise_decibels' has {} numbers, expected two", decibels.size());
+  return {.speeds = settings.reals("augment.speeds"),
+          .noise = settings.real("augment.noise"),
+          .least_decibels = decibels[0],
+          .most_decibels = decibels[1]};
+}
+
 SoundClassificationOptions options_of(const Options& settings) {
   return {.classes = settings.integer("model.classes"),
           .hop = settings.integer("data.hop"),
           .spectrogram = spectrogram_of(settings),
+          .augmentation = augmentation_of(settings),
           .masks = {.band_masks = settings.integer("augment.band_masks"),
                     .widest_bands = settings.integer("augment.widest_bands"),
                     .time_masks = settings.integer("augment.time_masks"),
@@ -144,6 +155,11 @@ std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = of_data(check_path(settings.section("data")));
   check_balanced(settings, found);
   try {
+    nn::check_sound_augmentation(augmentation_of(settings));
+  } catch (const Error& error) {
+    return {{{"augment.speeds", "augment.noise_decibels"}, error.what()}};
+  }
+  try {
     sound_classification(options_of(settings));
   } catch (const Error& error) {
     found.push_back({{"model.window", "model.transform", "model.highest", "data.hop"}, error.what()});
@@ -236,7 +252,20 @@ std::vector<Option> data_options() {
 
 std::vector<Option> augmentation_options() {
   const nn::SpectrogramMasks usual;
-  return {{.key = "band_masks",
+  const nn::SoundAugmentation usual_sounds;
+  return {{.key = "speeds",
+           .value = usual_sounds.speeds,
+           .documentation = "Of which each training sound takes one, in hundredths (Ko et al. 2015)",
+           .limits = Limits::between(0.5, 2)},
+          {.key = "noise",
+           .value = usual_sounds.noise,
+           .documentation = "Probability with which a training sound gets Gaussian noise",
+           .limits = Limits::between(0, 1)},
+          {.key = "noise_decibels",
+           .value = std::vector<double>{usual_sounds.least_decibels, usual_sounds.most_decibels},
+           .documentation = "Of the sound to its noise, from and to",
+           .limits = Limits::between(-100, 100)},
+          {.key = "band_masks",
            .value = usual.band_masks,
            .documentation =
                "Stretches of bands of each spectrogram that become 0 (SpecAugment, Park et al. 2019)",

@@ -8,15 +8,16 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/data/csv.h"
+#include "tessera/data/parquet.h"
 
 namespace tessera::tasks {
 namespace {
 
 using Fields = std::vector<std::vector<std::string>>;
 
-Fields read_table(const std::filesystem::path& path, const std::vector<std::string>& names, char separator) {
+Fields fields_of(const std::vector<data::TextColumn>& columns) {
   Fields fields;
-  for (const data::TextColumn& column : data::read_csv(path, names, separator)) {
+  for (const data::TextColumn& column : columns) {
     std::vector<std::string>& texts = fields.emplace_back();
     for (const int32_t code : column.codes) texts.push_back(column.values[static_cast<size_t>(code)]);
   }
@@ -75,10 +76,12 @@ std::string json_text(const nlohmann::json& json, const std::string& field, cons
 std::vector<std::vector<std::string>> read_text_fields(const std::filesystem::path& path,
                                                        const std::vector<std::string>& fields) {
   if (is_json_file(path)) return read_objects(path, fields);
-  if (path.extension() == ".csv") return read_table(path, fields, ',');
-  if (path.extension() == ".tsv") return read_table(path, fields, '\t');
+  if (path.extension() == ".csv") return fields_of(data::read_csv(path, fields));
+  if (path.extension() == ".tsv") return fields_of(data::read_csv(path, fields, '\t'));
+  if (path.extension() == ".parquet") return fields_of(data::read_parquet(path, fields));
   require(fields.size() == 1, ErrorCode::invalid_argument,
-          "{}: lines of text have no '{}'; expected a .jsonl, .csv or .tsv", path.string(), fields.back());
+          "{}: lines of text have no '{}'; expected a .jsonl, .csv, .tsv or .parquet", path.string(),
+          fields.back());
   std::vector<std::string> lines = read_lines(path);
   std::erase(lines, "");
   return {std::move(lines)};

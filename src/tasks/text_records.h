@@ -12,6 +12,7 @@ namespace tessera::tasks {
 
 // The named fields of all records, [fields][records]. What a file is, its name says:
 //   .csv, .tsv     the first line names the fields
+//   .parquet       columns are the fields, null is an empty text
 //   .jsonl, .json  an object a line, whose fields are texts, whole numbers, true or false
 //   any other      a text a line, where only one field is asked for
 // Empty lines are none. Throws Error(io); Error(invalid_argument) naming a column that is not there or a file

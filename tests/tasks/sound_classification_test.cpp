@@ -61,6 +61,23 @@ TEST(SoundClassification, LearnsTonesApart) {
   EXPECT_EQ(evaluator->sections().size(), evaluator->results().at("accuracy") < 1 ? 2U : 1U);
 }
 
+// Faster and slower tones, with noise, still rise, fall or stay, also at the end of what a row holds.
+TEST(SoundClassification, LearnsTonesAtOtherSpeedsInNoise) {
+  const TemporaryFolder folder;
+  write_tones(folder / "tones", 150);
+  const recipe::Recipe recipe = recipe::parse_recipe(
+      recipe_text(folder / "tones",
+                  "train = {epochs = 8, batch = 10, device = 'cpu'}\n"
+                  "augment = {speeds = [0.9, 1.0, 1.1], noise = 0.8, noise_decibels = [15, 30]}"),
+      "tones");
+  recipe::run_recipe(recipe, {.folder = folder / "run", .quiet = true});
+  recipe::FinishedRun run = recipe::open_run(folder / "run");
+  const train::TestSet test = run.workload.test();
+  const auto evaluator = test.evaluator();
+  run.trainer.evaluate(*test.source, *evaluator);
+  EXPECT_GE(evaluator->results().at("accuracy"), 0.9);
+}
+
 TEST(SoundClassification, TellsWhatFilesAre) {
   const TemporaryFolder folder;
   write_tones(folder / "tones", 30);
@@ -82,6 +99,10 @@ TEST(SoundClassification, SaysWhatCannotGoTogether) {
     return recipe::parse_recipe(text, "tones");
   };
   EXPECT_ERROR(refused("augment.widest_bands", "99"), ErrorCode::invalid_argument, "augment.widest_bands");
+  EXPECT_ERROR(refused("augment.noise_decibels", "[10]"), ErrorCode::invalid_argument,
+               "'augment.noise_decibels' has 1 numbers");
+  EXPECT_ERROR(refused("augment.noise_decibels", "[30, 10]"), ErrorCode::invalid_argument, "from 30 to 10");
+  EXPECT_ERROR(refused("augment.speeds", "[0.955]"), ErrorCode::invalid_argument, "expected hundredths");
   EXPECT_ERROR(tasks::sound_classification({.widths = {}}), ErrorCode::invalid_argument, "0 stages");
   EXPECT_ERROR(tasks::sound_classification({.hop = 0}), ErrorCode::invalid_argument, "in steps of 0");
 }

@@ -19,14 +19,15 @@ enum class DocumentKind : uint8_t {
   line,        // a line that holds more than white space
   file,        // all of a file
   json_lines,  // a field of the object of JSON on a line
-  parallel  // a line of one file and the line of the same number of another, its translation; none where one
-            // is empty
+  parallel,  // a line of one file and the line of the same number of another, its translation; none where one
+             // is empty
+  parquet    // a cell of a column of texts that holds more than white space
 };
 
 struct CorpusOptions {
   DocumentKind documents = DocumentKind::paragraph;
-  std::string field = "text";             // of json_lines
-  int64_t part_bytes = int64_t{1} << 25;  // text of a shard, about
+  std::string field = "text";             // of json_lines, and the column of parquet
+  int64_t part_bytes = int64_t{1} << 25;  // text of a shard, about; whole row groups of parquet
   int64_t threads = 0;                    // 0: as many as the machine runs
 };
 
@@ -39,9 +40,9 @@ struct CorpusProgress {
   int64_t tokens = 0;
 };
 
-// Visits the documents of files, each with its texts, in their order. Throws Error(io), Error(invalid_file)
-// naming the file and the line, or Error(invalid_argument) for parallel files that are not two. What the
-// visit throws ends it.
+// Visits the documents of files, each with its texts, in their order; of parquet a folder is its .parquet
+// files. Throws Error(io), Error(invalid_file) naming the file and the line, Error(invalid_argument) for
+// parallel files that are not two, or as read_parquet() does. What the visit throws ends it.
 void for_each_document(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,
                        const std::function<void(const std::vector<std::string_view>& texts)>& visit);
 

@@ -8,6 +8,7 @@
 #include "tessera/data/sounds.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/sound.h"
+#include "tessera/nn/sound_augmentation.h"
 #include "tessera/nn/task.h"
 #include "tessera/report/pictures.h"
 
@@ -17,7 +18,8 @@ struct SoundClassificationOptions {
   int64_t classes = 2;
   int64_t hop = 160;  // samples of a step
   nn::SpectrogramOptions spectrogram = {};
-  nn::SpectrogramMasks masks = {};              // in training
+  nn::SoundAugmentation augmentation = {};  // in training, as the masks
+  nn::SpectrogramMasks masks = {};
   std::vector<int64_t> widths = {64, 96, 128};  // of the stages of residual blocks, each at half the rate
   double dropout = 0.1;                         // before the last layer
   nn::Loss loss = nn::cross_entropy();

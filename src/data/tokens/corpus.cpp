@@ -8,6 +8,9 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
+#include "tessera/data/parquet.h"
+
+#include "data/parquet_columns.h"
 
 namespace tessera::data {
 namespace {
@@ -62,8 +65,15 @@ std::string_view text_of(const MappedFile& file) {
 
 uint64_t bytes_of(const CorpusPart& part) {
   uint64_t bytes = 0;
-  for (const CorpusPart::Range& range : part.ranges) bytes += range.end - range.begin;
+  for (const CorpusPart::Range& range : part.ranges) bytes += range.bytes;
   return bytes;
+}
+
+size_t find_texts(const ParquetFile& file, const std::string& column, const std::string& name) {
+  const size_t place = find_column(file, column, name);
+  require(file.columns()[place].is_text, ErrorCode::invalid_argument,
+          "{}: the column '{}' is {}, expected texts", name, column, file.columns()[place].type);
+  return place;
 }
 
 }  // namespace
@@ -73,14 +83,19 @@ Corpus::Corpus(const std::vector<std::filesystem::path>& files, const CorpusOpti
   const auto code = ErrorCode::invalid_argument;
   require(!files.empty(), code, "no files of text are given");
   require(options.part_bytes > 0, code, "parts of {} bytes, expected 1 or more", options.part_bytes);
-  for (const std::filesystem::path& file : files) files_.push_back({file, MappedFile(file).size()});
+  for (const std::filesystem::path& given : files) {
+    const bool is_table = options.documents == DocumentKind::parquet;
+    for (const std::filesystem::path& file : is_table ? parquet_files(given) : std::vector{given})
+      files_.push_back({file, MappedFile(file).size()});
+  }
   if (options.documents == DocumentKind::parallel) {
     require(files.size() == 2, code,
             "parallel text is two files, of which one is the translation; {} are given", files.size());
     plan_parallel();
     return;
   }
-  for (size_t file = 0; file < files_.size(); ++file) plan_file(file);
+  for (size_t file = 0; file < files_.size(); ++file)
+    options.documents == DocumentKind::parquet ? plan_row_groups(file) : plan_file(file);
 }
 
 void Corpus::plan_file(size_t file) {
@@ -91,16 +106,24 @@ void Corpus::plan_file(size_t file) {
     // The last byte of the part: a part ends with a document even where that ends exactly at its size.
     const size_t end =
         wanted >= text.size() ? text.size() : end_of_document(text, wanted - 1, options_.documents);
-    add({file, begin, end});
+    add({file, begin, end, end - begin});
     begin = end;
+  }
+}
+
+void Corpus::plan_row_groups(size_t file) {
+  const std::unique_ptr<ParquetFile> table = open_parquet(files_[file].path);
+  const size_t column = find_texts(*table, options_.field, files_[file].path.string());
+  for (int64_t group = 0; group < table->groups(); ++group) {
+    const auto begin = static_cast<uint64_t>(group);
+    add({file, begin, begin + 1, static_cast<uint64_t>(table->bytes(group, column))});
   }
 }
 
 // Small files share a part.
 void Corpus::add(const CorpusPart::Range& range) {
-  const uint64_t size = range.end - range.begin;
   const bool fits =
-      !parts_.empty() && bytes_of(parts_.back()) + size <= static_cast<uint64_t>(options_.part_bytes);
+      !parts_.empty() && bytes_of(parts_.back()) + range.bytes <= static_cast<uint64_t>(options_.part_bytes);
   (fits ? parts_.back() : parts_.emplace_back()).ranges.push_back(range);
 }
 
@@ -121,6 +144,7 @@ void Corpus::plan_parallel() {
     }
     part.ranges[0].end = a;
     part.ranges[1].end = b;
+    for (CorpusPart::Range& range : part.ranges) range.bytes = range.end - range.begin;
     parts_.push_back(part);
   }
   require(a == first.size() && b == second.size(), ErrorCode::invalid_file,
@@ -164,10 +188,23 @@ void Corpus::visit_text(std::string_view text, const CorpusPart::Range& range,
   }
 }
 
+void Corpus::visit_row_groups(const CorpusPart::Range& range, const TextVisitor& visitor) const {
+  const std::unique_ptr<ParquetFile> table = open_parquet(files_[range.file].path);
+  const size_t column = find_texts(*table, options_.field, files_[range.file].path.string());
+  for (uint64_t group = range.begin; group < range.end; ++group) {
+    table->visit(static_cast<int64_t>(group), column, [&](std::string_view cell) {
+      if (!is_blank(cell)) visitor({cell});
+    });
+  }
+}
+
 void Corpus::visit(const CorpusPart& part, const TextVisitor& visitor) const {
   if (options_.documents == DocumentKind::parallel)
     return visit_pairs(read(part.ranges[0]), read(part.ranges[1]), visitor);
-  for (const CorpusPart::Range& range : part.ranges) visit_text(read(range), range, visitor);
+  for (const CorpusPart::Range& range : part.ranges) {
+    options_.documents == DocumentKind::parquet ? visit_row_groups(range, visitor)
+                                                : visit_text(read(range), range, visitor);
+  }
 }
 
 void for_each_document(const std::vector<std::filesystem::path>& files, const CorpusOptions& options,

@@ -14,12 +14,13 @@ namespace tessera::data {
 
 using TextVisitor = std::function<void(const std::vector<std::string_view>& texts)>;
 
-// Bytes of files, one after another; of parallel text those of a file and of its translation.
+// Bytes of files, one after another, or row groups; of parallel text those of a file and of its translation.
 struct CorpusPart {
   struct Range {
     size_t file = 0;
     uint64_t begin = 0;
     uint64_t end = 0;
+    uint64_t bytes = 0;  // of text
   };
   std::vector<Range> ranges;
 };
@@ -41,10 +42,12 @@ class Corpus {
 
  private:
   void plan_file(size_t file);
+  void plan_row_groups(size_t file);
   void plan_parallel();
   void add(const CorpusPart::Range& range);
   std::string read(const CorpusPart::Range& range) const;
   void visit_text(std::string_view text, const CorpusPart::Range& range, const TextVisitor& visitor) const;
+  void visit_row_groups(const CorpusPart::Range& range, const TextVisitor& visitor) const;
   void visit_json(std::string_view line, const CorpusPart::Range& range, uint64_t at,
                   const TextVisitor& visitor) const;
 

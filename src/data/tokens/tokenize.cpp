@@ -118,7 +118,7 @@ class Tokenizing {
     ++progress_.parts;
     progress_.kept_parts += kept ? 1 : 0;
     for (const CorpusPart::Range& range : corpus_.parts()[part].ranges)
-      progress_.bytes += kept ? 0 : static_cast<int64_t>(range.end - range.begin);
+      progress_.bytes += kept ? 0 : static_cast<int64_t>(range.bytes);
     progress_.documents += shard.documents();
     progress_.tokens += shard.tokens();
     if (request_.progress) request_.progress(progress_);
