@@ -194,12 +194,13 @@ class Run {
     changes_ = changes_on_resume(*begun_, recipe, options.asked, folder_.last().string());
     const auto stage = state_->metadata.find("stage");
     if (stage != state_->metadata.end()) stage_ = parse_integer(stage->second).value_or(0);
-    require(stage_ < recipe.stage_count(), ErrorCode::invalid_file,
+    require(stage_ >= 0 && stage_ < recipe.stage_count(), ErrorCode::invalid_file,
             "{}: it is of stage {}, the recipe has {}", folder_.last().string(), stage_ + 1,
             recipe.stage_count());
   }
 
   RunResult run() {
+    open_later_stages();
     while (true) {
       std::optional<RunResult> result = run_stage();
       if (result.has_value()) return std::move(*result);
@@ -209,6 +210,11 @@ class Run {
   }
 
  private:
+  // What they read is looked at before the first step, lest a mistake there ends a run late.
+  void open_later_stages() const {
+    for (int64_t stage = stage_ + 1; stage < recipe_.stage_count(); ++stage)
+      make_workload(recipe_of_rank(recipe_.at_stage(stage), communicator())).training();
+  }
   // None where another stage follows, which starts from `state_`.
   std::optional<RunResult> run_stage();
   train::Trainer make_trainer(const Recipe& recipe, const train::Workload& workload,

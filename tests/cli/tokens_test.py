@@ -176,6 +176,12 @@ class TokensTest(ProgramTest):
         shards = self.root / "shards"
         self.tokenize("--tokenizer", self.learn("bpe", 300), self.text, "-o", shards)
         self.refuses([*words, "--set", f"data.path={shards}"], 2, "[MASK]")
+        # Of a second stage, before the first one trains.
+        masked = self.root / "masked"
+        self.tokenize("--tokenizer", self.learn("wordpiece", 60), self.text, "-o", masked)
+        words = ["train", ROOT / "recipes/bert.toml", "--out", self.root / "refused", "--set", f"data.path={masked}",
+                 "--set", f"stages.2.data.path={shards}"]
+        self.refuses(words, 2, str(shards), "[MASK]")
         self.assertFalse((self.root / "refused").exists())
 
 
