@@ -275,7 +275,7 @@ void Trainer::begin_stage(const Checkpoint& state, const std::string& source, Ca
 }
 
 void Trainer::restore(const Checkpoint& state, const std::string& source,
-                      std::map<std::string, Tensor> given) {
+                      std::map<std::string, Tensor> tensors) {
   const auto expect = [&](const char* key, const std::string& value) {
     const auto found = state.metadata.find(key);
     require(found != state.metadata.end() && found->second == value, ErrorCode::invalid_file,
@@ -296,7 +296,7 @@ void Trainer::restore(const Checkpoint& state, const std::string& source,
   if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
     history = history_from_json(found->second, source);
   }
-  std::map<std::string, Tensor> tensors = tensors_of(state, std::move(given), position);
+  tensors = tensors_of(state, std::move(tensors), position);
   const std::map<std::string, Tensor> added = take_added(tensors);
   write_variables(*variables_, variables_list_, tensors, source);
   restore_added_states(added);
