@@ -114,6 +114,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/sound.h
     tessera/nn/sound_augmentation.h
     tessera/nn/task.h
+    tessera/ops/dropout_attention.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h
     tessera/optim/registry.h

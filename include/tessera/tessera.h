@@ -50,6 +50,7 @@
 #include "tessera/nn/loss.h"
 #include "tessera/nn/relative_attention.h"
 #include "tessera/nn/segment_memory.h"
+#include "tessera/ops/dropout_attention.h"
 #include "tessera/ops/expression.h"
 #include "tessera/ops/functions.h"
 #include "tessera/optim/optimizer.h"

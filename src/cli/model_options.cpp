@@ -75,6 +75,11 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command.add_option("--phase", arguments.recipe.phase,
                      "Of a recipe whose task trains in several: which one --train takes, the first unless "
                      "said");
+  command
+      .add_option("--stage", arguments.recipe.stage,
+                  "Of a recipe whose run has several: which one, 1 for the first")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   // Bound to an optional, a flag that was not given would be false.
   command.add_flag_function(
       "--recompute,!--no-recompute", [&arguments](int64_t count) { arguments.recompute = count > 0; },

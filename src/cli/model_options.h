@@ -19,6 +19,7 @@ namespace tessera::cli {
 struct RecipeArguments {
   std::vector<std::string> changes;  // --set
   std::string phase;                 // by its name or objective; "": the first
+  int64_t stage = 1;                 // 1 for the first
 };
 
 struct ModelArguments {

@@ -44,12 +44,20 @@ size_t phase_of(const std::vector<train::Phase>& phases, const std::string& name
        names.empty() ? "one, without a name" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
+recipe::Recipe recipe_of(const ModelArguments& arguments) {
+  const recipe::Recipe recipe =
+      recipe::parse_recipe(read_text_file(arguments.model), arguments.model, changes_of(arguments));
+  const int64_t stage = arguments.recipe.stage;
+  require(stage <= recipe.stage_count(), ErrorCode::invalid_argument,
+          "--stage: there is no stage {} in {}, which has {}", stage, arguments.model, recipe.stage_count());
+  return recipe.at_stage(stage - 1);
+}
+
 class RecipeSubject : public Subject {
  public:
   explicit RecipeSubject(const ModelArguments& arguments)
       : Subject(arguments),
-        recipe_(
-            recipe::parse_recipe(read_text_file(arguments.model), arguments.model, changes_of(arguments))),
+        recipe_(recipe_of(arguments)),
         workload_(recipe::make_workload(recipe_)),
         training_(recipe::plan_training(recipe_, workload_)) {
     require(arguments.train || arguments.recipe.phase.empty(), ErrorCode::invalid_argument,

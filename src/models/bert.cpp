@@ -51,6 +51,7 @@ Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, V
   Value* attended = nn::self_attention(
       context, "attention", x, config.heads,
       {.scores = hides,
+       .dropout = config.attention_dropout,
        .names = {{.query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"}},
        .weight = nn::truncated_normal(config.deviation)});
   x = half("attention.output.LayerNorm", x, attended);

@@ -18,6 +18,7 @@ void visit(Config& config, const Integer& integer, const Real& real) {
   integer("type_vocab_size", config.segments, 1);
   integer("pad_token_id", config.padding, 0);
   real("hidden_dropout_prob", config.dropout);
+  real("attention_probs_dropout_prob", config.attention_dropout);
   real("layer_norm_eps", config.epsilon);
   real("initializer_range", config.deviation);
 }
@@ -68,7 +69,7 @@ BertConfig read_bert_config(const std::filesystem::path& path) {
                {"tie_word_embeddings", true},
                {"is_decoder", false},
                {"add_cross_attention", false}});
-  BertConfig config;
+  BertConfig config{.attention_dropout = 0.1};  // what a file without it means
   visit(
       config, [&](const char* key, int64_t& value, int64_t least) { file.read(key, value, least); },
       [&](const char* key, double& value) { file.read_if_there(key, value); });
@@ -77,11 +78,7 @@ BertConfig read_bert_config(const std::filesystem::path& path) {
 }
 
 void write_bert_config(const std::filesystem::path& path, const BertConfig& config, BertForm form) {
-  nlohmann::json json = {{"model_type", "bert"},
-                         {"architectures", {class_of(form)}},
-                         {"hidden_act", "gelu"},
-                         // The weights of attention are not dropped.
-                         {"attention_probs_dropout_prob", 0.0}};
+  nlohmann::json json = {{"model_type", "bert"}, {"architectures", {class_of(form)}}, {"hidden_act", "gelu"}};
   visit(
       config, [&](const char* key, int64_t value, int64_t) { json[key] = value; },
       [&](const char* key, double value) { json[key] = value; });

@@ -141,7 +141,8 @@ Value* transformer_encoder(nn::Context& context, const TransformerConfig& config
     layer.add("self_attn_layer_norm", [&](Value* given) {
       const std::vector<Value*> parts = heads_of(context, config, "self_attn", given, kAllThree);
       return joined(context, config, "self_attn",
-                    ops::attention(parts[0], parts[1], parts[2], {.bias = hides}).y);
+                    nn::dropout_attention(context, parts[0], parts[1], parts[2], config.attention_dropout,
+                                          {.bias = hides}));
     });
     x = layer.end();
   }
@@ -151,13 +152,16 @@ Value* transformer_encoder(nn::Context& context, const TransformerConfig& config
 Value* transformer_decoder(nn::Context& context, const TransformerConfig& config, Value* tokens,
                            Value* encoded, Value* lengths) {
   Value* hides = nn::hidden_keys(nn::within_lengths(lengths, encoded->shape()[1]), tokens->shape()[1]);
-  return decoder_layers(
-      context, config, embedded(context, config, tokens),
-      {.to_itself = [](Value* q, Value* k, Value* v) -> Value* { return nn::causal_attention(q, k, v); },
-       .to_text = [&](Value* q, int64_t /*layer*/) -> Value* {
-         const TransformerMemory memory = memory_of(context, config, encoded);
-         return ops::attention(q, memory.keys, memory.values, {.bias = hides}).y;
-       }});
+  return decoder_layers(context, config, embedded(context, config, tokens),
+                        {.to_itself = [&](Value* q, Value* k, Value* v) -> Value* {
+                           return nn::dropout_attention(context, q, k, v, config.attention_dropout,
+                                                        {.causal = true});
+                         },
+                         .to_text = [&](Value* q, int64_t /*layer*/) -> Value* {
+                           const TransformerMemory memory = memory_of(context, config, encoded);
+                           return nn::dropout_attention(context, q, memory.keys, memory.values,
+                                                        config.attention_dropout, {.bias = hides});
+                         }});
 }
 
 std::vector<TransformerMemory> transformer_memory(nn::Context& context, const TransformerConfig& config,

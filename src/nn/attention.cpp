@@ -64,7 +64,8 @@ ops::Expression self_attention(Context& context, const std::string& name, Value*
                                       weight, options.bias)
                     : stacked_heads(context, name, x, heads, weight, options.bias);
   const ops::AttentionOptions attention{.causal = options.causal, .bias = options.scores};
-  Value* joined = join_heads(ops::attention(operands[0], operands[1], operands[2], attention).y);
+  Value* joined = join_heads(
+      dropout_attention(context, operands[0], operands[1], operands[2], options.dropout, attention));
   return linear(
       context, name + "." + (options.names ? options.names->output : "out_proj"), joined, width,
       {.bias = options.bias, .weight = options.weight.value_or(fan_in_uniform()), .bias_start = zeros()});

@@ -1,7 +1,10 @@
 #include "tessera/nn/attention_parts.h"
 
+#include <cmath>
+
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
+#include "tessera/ops/attention_weights.h"
 
 #include "nn/hidden_scores.h"
 
@@ -41,6 +44,20 @@ std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads) {
 ops::Expression join_heads(Value* x) {
   const SymbolicShape& s = x->shape();
   return ops::reshape(ops::transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
+}
+
+ops::Expression dropout_attention(Context& context, Value* q, Value* k, Value* v, double rate,
+                                  ops::AttentionOptions options) {
+  if (!context.training() || rate == 0) return ops::attention(q, k, v, options).y;
+  if (context.ranks().count == 1) {
+    const ops::AttentionDropout dropout{rate, context.random_counter(), context.next_random_stream()};
+    return ops::dropout_attention(q, k, v, dropout, options).y;
+  }
+  // The numbers are those of the rank's rows in the whole batch, which the operator knows nothing of.
+  if (!options.scale.has_value()) options.scale = 1 / std::sqrt(static_cast<double>(q->shape()[3].value()));
+  Value* weights = ops::softmax(ops::attention_scores(ops::attention_products(q, k), options));
+  Value* dropped = dropout(context, weights, rate);
+  return ops::cast(ops::matmul(dropped, ops::cast(v, dropped->data_type())), q->data_type());
 }
 
 ops::Expression causal_attention(Value* q, Value* k, Value* v) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <type_traits>
+#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
@@ -15,6 +15,7 @@
 
 #include "recipe/recipe_table.h"
 #include "recipe/recipe_toml.h"
+#include "recipe/recipe_values.h"
 
 namespace tessera::recipe {
 namespace {
@@ -23,18 +24,6 @@ constexpr uint64_t kMaximumRecipeBytes = 1 << 20;
 
 // Where each key was last given: "recipe.toml:12" or "--set optimizer.momentum=2".
 using Places = std::map<std::string, std::string, std::less<>>;
-
-struct Assignment {
-  std::string section;
-  std::string key;
-  TomlValue value;
-  std::string place;
-  bool is_table = false;
-};
-
-std::string full_name(const Assignment& assignment) {
-  return assignment.section.empty() ? assignment.key : assignment.section + "." + assignment.key;
-}
 
 // ", did you mean 'x'?" for a key that is none: the same key of another section, else the nearest of its own
 // section, else the nearest full name.
@@ -53,92 +42,6 @@ std::string suggestion(const RecipeTable& table, const Assignment& unknown) {
   return near.empty() ? did_you_mean(full_name(unknown), paths) : near;
 }
 
-// What the user wrote, for messages.
-std::string describe(const TomlValue& value) {
-  return std::visit(
-      [](const auto& held) -> std::string {
-        using Held = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<Held, bool>) return held ? "true" : "false";
-        if constexpr (std::is_same_v<Held, int64_t> || std::is_same_v<Held, double>)
-          return fmt::format("{}", held);
-        if constexpr (std::is_same_v<Held, std::string>) return quote_toml(held);
-        if constexpr (std::is_same_v<Held, std::vector<TomlValue>>) return "a list";
-        if constexpr (std::is_same_v<Held, TomlOther>) {
-          return held == TomlOther::table ? "a table" : held == TomlOther::time ? "a date or time" : "a list";
-        }
-      },
-      value.value);
-}
-
-// The value as T, whole numbers being welcome where any number is.
-template <typename T>
-std::optional<T> value_as(const TomlValue& value) {
-  if constexpr (std::is_same_v<T, double>) {
-    if (const auto* whole = std::get_if<int64_t>(&value.value)) return static_cast<double>(*whole);
-  }
-  const T* exact = std::get_if<T>(&value.value);
-  return exact != nullptr ? std::optional<T>(*exact) : std::nullopt;
-}
-
-// Turns what was written into a value of the option's type, within its limits.
-class Reader {
- public:
-  Reader(const RecipeField& field, const Assignment& assignment)
-      : field_(field), option_(*field.option), assignment_(assignment) {}
-
-  OptionValue read() const {
-    const OptionValue& kind = option_.value;
-    if (std::holds_alternative<bool>(kind)) return checked<bool>(assignment_.value);
-    if (std::holds_alternative<int64_t>(kind)) return checked<int64_t>(assignment_.value);
-    if (std::holds_alternative<double>(kind)) return checked<double>(assignment_.value);
-    if (std::holds_alternative<std::string>(kind)) return checked<std::string>(assignment_.value);
-    if (std::holds_alternative<std::vector<int64_t>>(kind)) return list<int64_t>();
-    if (std::holds_alternative<std::vector<std::string>>(kind)) return list<std::string>();
-    return list<double>();
-  }
-
- private:
-  template <typename T>
-  OptionValue list() const {
-    const auto* items = std::get_if<std::vector<TomlValue>>(&assignment_.value.value);
-    if (items == nullptr) wrong_type(assignment_.value);
-    std::vector<T> values;
-    for (const TomlValue& item : *items) values.push_back(checked<T>(item));
-    return values;
-  }
-
-  template <typename T>
-  T checked(const TomlValue& value) const {
-    const std::optional<T> converted = value_as<T>(value);
-    if (!converted) wrong_type(value);
-    if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
-      const std::string limits = option_.limits.describe();
-      require(option_.limits.holds(static_cast<double>(*converted)), ErrorCode::invalid_argument,
-              "{}: '{}' must be {}, not {}", assignment_.place, field_.path(),
-              limits.empty() ? "finite" : limits, *converted);
-    }
-    if constexpr (std::is_same_v<T, std::string>) check_choice(*converted);
-    return *converted;
-  }
-
-  void check_choice(const std::string& value) const {
-    const auto& choices = field_.choices;
-    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    fail(ErrorCode::invalid_argument, "{}: '{}' has no choice {}{} (choices: {})", assignment_.place,
-         field_.path(), quote_toml(value), did_you_mean(value, choices), fmt::join(choices, ", "));
-  }
-
-  [[noreturn]] void wrong_type(const TomlValue& value) const {
-    const bool in_list = &value != &assignment_.value;
-    fail(ErrorCode::invalid_argument, "{}: '{}' must be {}, not {}{}", assignment_.place, field_.path(),
-         type_name(option_.value), in_list ? "one with " : "", describe(value));
-  }
-
-  const RecipeField& field_;
-  const Option& option_;
-  const Assignment& assignment_;
-};
-
 bool is_empty_list(const OptionValue& value) {
   return std::visit(
       []<typename T>(const T& held) {
@@ -152,6 +55,11 @@ bool is_empty_list(const OptionValue& value) {
 }
 
 void apply(const RecipeTable& table, Recipe& recipe, Places& places, const Assignment& assignment) {
+  if (assignment.section.empty() && assignment.key == kStages) {
+    require(assignment.is_table && assignment.stage > 0, ErrorCode::invalid_argument,
+            "{}: '{}' must be tables, each written [[{}]]", assignment.place, kStages, kStages);
+    return;
+  }
   if (assignment.section.empty() && table.has_section(assignment.key)) {
     require(assignment.is_table, ErrorCode::invalid_argument, "{}: '{}' must be a table, written [{}]",
             assignment.place, assignment.key, assignment.key);
@@ -163,7 +71,9 @@ void apply(const RecipeTable& table, Recipe& recipe, Places& places, const Assig
     fail(ErrorCode::invalid_argument, "{}: unknown {} '{}'{}", assignment.place,
          is_unknown_table ? "table" : "key", full_name(assignment), suggestion(table, assignment));
   }
-  OptionValue value = Reader(*field, assignment).read();
+  require(assignment.stage == 0 || field->is_by_stage(), ErrorCode::invalid_argument,
+          "{}: '{}' is the same in all stages of a run", assignment.place, field->path());
+  OptionValue value = read_value(*field, assignment);
   places[field->path()] = assignment.place;
   if (is_empty_list(value) && !field->option->unset.empty()) {
     recipe.values.erase(field->path());
@@ -172,11 +82,23 @@ void apply(const RecipeTable& table, Recipe& recipe, Places& places, const Assig
   }
 }
 
+// Takes "stages.2." from the name of what is changed; 0 where it is none of one stage alone.
+size_t take_stage(std::string& name) {
+  const std::string prefix = std::string(kStages) + ".";
+  if (!name.starts_with(prefix)) return 0;
+  const size_t dot = name.find('.', prefix.size());
+  const std::optional<int64_t> stage = parse_integer(name.substr(prefix.size(), dot - prefix.size()));
+  if (!stage.has_value() || *stage < 1 || dot == std::string::npos) return 0;
+  name.erase(0, dot + 1);
+  return static_cast<size_t>(*stage);
+}
+
 Assignment parse_override(const RecipeTable& table, const std::string& text) {
   const size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals);
-  const size_t dot = name.find('.');
+  std::string name = text.substr(0, equals);
   Assignment result;
+  result.stage = take_stage(name);
+  const size_t dot = name.find('.');
   result.place = "--set " + text;
   require(equals != std::string::npos && !name.empty(), ErrorCode::invalid_argument,
           "--set {}: expected a key and a value, such as train.epochs=5", text);
@@ -229,7 +151,7 @@ std::vector<Contradiction> contradictions(const Recipe& recipe) {
   return found;
 }
 
-// Throws at the place of the last key given.
+// Throws at the place of the last key given, of a recipe or one of its stages.
 void check_contradictions(const Recipe& recipe, const Places& places, std::string_view name) {
   for (const Contradiction& one : contradictions(recipe)) {
     std::string place(name);
@@ -240,15 +162,17 @@ void check_contradictions(const Recipe& recipe, const Places& places, std::strin
   }
 }
 
-void note_unused_keys(const RecipeTable& table, const Recipe& recipe, const Places& places,
-                      std::vector<std::string>& warnings) {
+// A line for each key that was given and does nothing, by its name.
+Places unused_keys(const RecipeTable& table, const Recipe& recipe, const Places& places) {
+  Places unused;
   for (const RecipeField& field : table.fields()) {
     const auto given = places.find(field.path());
     if (given == places.end() || table.has_effect(recipe, field)) continue;
-    warnings.push_back(fmt::format("{}: '{}' has no effect with {} = {}", given->second, field.path(),
-                                   table.selector(field.section).path(),
-                                   quote_toml(table.choice(recipe, field))));
+    unused[field.path()] =
+        fmt::format("{}: '{}' has no effect with {} = {}", given->second, field.path(),
+                    table.selector(field.section).path(), quote_toml(table.choice(recipe, field)));
   }
+  return unused;
 }
 
 // The task that the last of them names; "" where none does.
@@ -309,21 +233,62 @@ void check_exists(std::string_view key, const std::string& value) {
 
 Recipe parse_recipe(std::string_view text, std::string_view name, const std::vector<std::string>& overrides,
                     std::vector<std::string>* warnings) {
-  std::vector<Assignment> assignments;
+  std::vector<Assignment> written;
+  size_t stages = 0;
   for (TomlEntry& entry : read_toml(text, name)) {
-    assignments.push_back({entry.section, entry.key, std::move(entry.value),
-                           fmt::format("{}:{}", name, entry.line), entry.is_table});
+    stages = std::max(stages, entry.stage);
+    written.push_back({entry.section, entry.key, std::move(entry.value),
+                       fmt::format("{}:{}", name, entry.line), entry.is_table, entry.stage});
   }
-  const RecipeTable& table = recipe_table(task_of(assignments, overrides));
-  for (const std::string& override_text : overrides)
-    assignments.push_back(parse_override(table, override_text));
-  Recipe recipe;
-  Places places;
-  for (const Assignment& assignment : assignments) apply(table, recipe, places, assignment);
-  fill_in(table, recipe, places);
-  check_contradictions(recipe, places, name);
-  if (warnings != nullptr) note_unused_keys(table, recipe, places, *warnings);
+  const RecipeTable& table = recipe_table(task_of(written, overrides));
+  std::vector<Assignment> changed;
+  for (const std::string& override_text : overrides) {
+    changed.push_back(parse_override(table, override_text));
+    require(changed.back().stage <= stages, ErrorCode::invalid_argument, "{}: the recipe has {} stages",
+            changed.back().place, stages);
+  }
+  // What is changed is so in every stage, whatever was written there.
+  const auto read = [&](size_t stage, Places& places) {
+    Recipe recipe;
+    const auto apply_all = [&](const std::vector<Assignment>& all, const std::set<size_t>& of) {
+      for (const Assignment& one : all) {
+        if (of.contains(one.stage)) apply(table, recipe, places, one);
+      }
+    };
+    apply_all(written, {0});
+    if (stage > 0) apply_all(written, {stage});
+    apply_all(changed, {0, stage});
+    fill_in(table, recipe, places);
+    return recipe;
+  };
+  Places common;
+  Recipe recipe = read(0, common);
+  Places unused;
+  if (stages == 0) {
+    check_contradictions(recipe, common, name);
+    unused = unused_keys(table, recipe, common);
+  }
+  for (size_t stage = 1; stage <= stages; ++stage) {
+    Places places;
+    const Recipe of_stage = read(stage, places);
+    check_contradictions(of_stage, places, name);
+    const Places unused_here = unused_keys(table, of_stage, places);
+    if (stage == 1) unused = unused_here;
+    // A key has an effect where it has one in some stage.
+    std::erase_if(unused, [&](const auto& one) { return !unused_here.contains(one.first); });
+    recipe.stages.push_back(of_stage.values);
+  }
+  if (warnings != nullptr) {
+    for (const RecipeField& field : table.fields()) {
+      if (const auto found = unused.find(field.path()); found != unused.end())
+        warnings->push_back(found->second);
+    }
+  }
   return recipe;
+}
+
+Recipe Recipe::at_stage(int64_t index) const {
+  return stages.empty() ? *this : Recipe{.values = stages.at(static_cast<size_t>(index))};
 }
 
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
@@ -343,10 +308,13 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
 
 void check_recipe_files(const Recipe& recipe) {
   const RecipeTable& table = recipe_table(recipe.task());
-  for (const RecipeField& field : table.fields()) {
-    if (!field.option->is_path || !table.has_effect(recipe, field)) continue;
-    const std::string& path = recipe.values.text(field.path());
-    if (!path.empty()) check_exists(field.path(), path);
+  for (int64_t stage = 0; stage < recipe.stage_count(); ++stage) {
+    const Recipe of_stage = recipe.at_stage(stage);
+    for (const RecipeField& field : table.fields()) {
+      if (!field.option->is_path || !table.has_effect(of_stage, field)) continue;
+      const std::string& path = of_stage.values.text(field.path());
+      if (!path.empty()) check_exists(field.path(), path);
+    }
   }
 }
 

@@ -50,12 +50,19 @@ std::vector<Option> step_options() {
       {.key = "epochs",
        .value = int64_t{10},
        .documentation = "Passes over the training data",
-       .limits = Limits::between(1, 1e6)},
+       .limits = Limits::between(1, 1e6),
+       .by_stage = true},
+      {.key = "steps",
+       .value = int64_t{0},
+       .documentation = "Updates in place of `train.epochs`; 0: those of the epochs",
+       .limits = Limits::between(0, 1e9),
+       .by_stage = true},
       {.key = "batch",
        .value = int64_t{128},
        .documentation = "Samples of one forward and backward pass, of all ranks together",
        .limits = Limits::between(1, 1e6),
-       .resuming = Resuming::fixed},
+       .resuming = Resuming::fixed,
+       .by_stage = true},
       {.key = "precision",
        .value = std::string("auto"),
        .documentation =
@@ -84,7 +91,8 @@ std::vector<Option> step_options() {
        .value = int64_t{1},
        .documentation = "Batches whose gradients make one update",
        .limits = Limits::between(1, 65536),
-       .resuming = Resuming::fixed},
+       .resuming = Resuming::fixed,
+       .by_stage = true},
       {.key = "batch_norm_ranks",
        .value = int64_t{1},
        .documentation =
@@ -132,7 +140,8 @@ std::vector<Option> step_options() {
       {.key = "clip_norm",
        .value = 0.0,
        .documentation = "Largest norm of all gradients together; 0: not clipped",
-       .limits = Limits::at_least(0)},
+       .limits = Limits::at_least(0),
+       .by_stage = true},
       {.key = "ema_decay",
        .value = 0.0,
        .documentation = "Decay per update of the running average of the weights that is evaluated; 0: none",
@@ -162,7 +171,16 @@ std::vector<Option> saving_options() {
        .value = int64_t{1},
        .documentation = "Epochs between evaluations; 0: only after the last",
        .limits = Limits::between(0, 1e6),
-       .resuming = Resuming::free},
+       .resuming = Resuming::free,
+       .by_stage = true},
+      {.key = "carried",
+       .value = std::string("moments"),
+       .documentation =
+           "What a stage after the first takes over of the optimizer's state. `moments`: but steps are "
+           "counted "
+           "anew for the correction of their bias, as in NVIDIA's pretraining of BERT; `all`: as it is",
+       .choices = {"moments", "all"},
+       .by_stage = true},
       {.key = "checkpoint_every",
        .value = int64_t{1},
        .documentation =
@@ -216,6 +234,11 @@ std::optional<OptionValue> RecipeField::default_value(const std::string& choice)
 
 bool RecipeField::has_effect(const std::string& choice) const {
   return used_by.empty() || std::find(used_by.begin(), used_by.end(), choice) != used_by.end();
+}
+
+bool RecipeField::is_by_stage() const {
+  if (section == "optimizer") return key() != "name";
+  return section == "data" || section == "schedule" || option->by_stage;
 }
 
 RecipeTable::RecipeTable(const std::string& task) {

@@ -26,6 +26,9 @@ struct RecipeField {
   // What is there when nothing is given: as with `choice` of the section's first field. None without a value.
   std::optional<OptionValue> default_value(const std::string& choice) const;
   bool has_effect(const std::string& choice) const;
+  // Whether it may be another in each stage of a run: data, rates and steps, but neither the network nor what
+  // its optimizer keeps.
+  bool is_by_stage() const;
 };
 
 class RecipeTable {

@@ -8,6 +8,7 @@
 #include "tessera/train/task_registry.h"
 
 #include "recipe/recipe_table.h"
+#include "recipe/recipe_toml.h"
 
 namespace tessera::recipe {
 namespace {
@@ -113,6 +114,19 @@ bool is_of_task(const train::TaskDescription& task, const RecipeField& field) {
   });
 }
 
+// What the stage has otherwise. A list that it empties is none.
+std::string stage_toml(const Recipe& recipe, const Options& stage) {
+  std::string text = fmt::format("\n[[{}]]\n", kStages);
+  for (const RecipeField& field : recipe_table(recipe.task()).fields()) {
+    const OptionValue* value = stage.find(field.path());
+    const OptionValue* common = recipe.values.find(field.path());
+    if (value == nullptr && common != nullptr) text += fmt::format("{} = []\n", field.path());
+    if (value != nullptr && (common == nullptr || *value != *common))
+      text += fmt::format("{} = {}\n", field.path(), to_toml(*value));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string quote_toml(std::string_view text) {
@@ -145,6 +159,7 @@ std::string to_toml(const Recipe& recipe) {
     text += value != nullptr ? fmt::format("{} = {}\n", field.key(), to_toml(*value))
                              : fmt::format("# {}: {}\n", field.key(), field.option->unset);
   }
+  for (const Options& stage : recipe.stages) text += stage_toml(recipe, stage);
   return text;
 }
 

@@ -52,6 +52,35 @@ TomlEntry make_entry(std::string_view section, const toml::key& key, const toml:
           key.source().begin.line};
 }
 
+// The table itself is an entry too, so that an unknown empty table is noticed.
+void append_keys(const toml::table& document, size_t stage, std::vector<TomlEntry>& entries);
+
+void append_stages(const toml::array& tables, std::vector<TomlEntry>& entries) {
+  size_t stage = 0;
+  for (const toml::node& one : tables) {
+    ++stage;
+    entries.push_back({"", kStages, {TomlOther::table}, true, one.source().begin.line, stage});
+    if (const toml::table* table = one.as_table()) append_keys(*table, stage, entries);
+  }
+}
+
+void append_keys(const toml::table& document, size_t stage, std::vector<TomlEntry>& entries) {
+  const auto append = [&](std::string_view section, const toml::key& key, const toml::node& node) {
+    entries.push_back(make_entry(section, key, node));
+    entries.back().stage = stage;
+  };
+  for (const auto& [key, node] : document) {
+    if (stage == 0 && key.str() == kStages && node.is_array_of_tables()) {
+      append_stages(*node.as_array(), entries);
+      continue;
+    }
+    append("", key, node);
+    if (const toml::table* table = node.as_table()) {
+      for (const auto& [inner_key, inner_node] : *table) append(key.str(), inner_key, inner_node);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<TomlEntry> read_toml(std::string_view text, std::string_view name) {
@@ -59,19 +88,7 @@ std::vector<TomlEntry> read_toml(std::string_view text, std::string_view name) {
   if (const auto excess = find_toml_excess(text))
     fail(ErrorCode::invalid_argument, "{}:{}: {}", name, excess->line, excess->what);
   try {
-    const toml::table document = toml::parse(text);
-    for (const auto& [key, node] : document) {
-      const toml::table* table = node.as_table();
-      if (table == nullptr) {
-        entries.push_back(make_entry("", key, node));
-        continue;
-      }
-      // The table itself is an entry too, so that an unknown empty table is noticed.
-      entries.push_back(make_entry("", key, node));
-      for (const auto& [inner_key, inner_node] : *table) {
-        entries.push_back(make_entry(key.str(), inner_key, inner_node));
-      }
-    }
+    append_keys(toml::parse(text), 0, entries);
   } catch (const toml::parse_error& error) {
     fail(ErrorCode::invalid_argument, "{}:{}: {}", name, error.source().begin.line, error.description());
   }

@@ -23,7 +23,13 @@ struct TomlEntry {
   TomlValue value;
   bool is_table = false;
   uint32_t line = 0;
+  size_t stage =
+      0;  // of the keys of the table [[stages]] of that number, 1 for the first; 0: of no such table
 };
+
+// The tables that hold what stages of a run have otherwise: each is an entry ("", "stages") of its stage, and
+// so are its keys, by section and key.
+inline constexpr const char* kStages = "stages";
 
 // All keys, table by table, in the order of the lines. Throws Error(invalid_argument) "NAME:LINE: what".
 std::vector<TomlEntry> read_toml(std::string_view text, std::string_view name);

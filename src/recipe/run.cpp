@@ -9,6 +9,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 #include "tessera/base/progress.h"
+#include "tessera/base/text.h"
 #include "tessera/distribute/exchange.h"
 #include "tessera/report/event_log.h"
 #include "tessera/report/machine.h"
@@ -72,19 +73,26 @@ report::Report make_report(const Recipe& recipe, const train::Workload& workload
 // The live line and the log of events, fed by the trainer.
 class Observer {
  public:
-  Observer(const nn::Task& task, const Recipe& recipe, int64_t batches_per_epoch, bool quiet)
-      : progress_({.metrics = task.metrics, .samples = task.samples}),
-        recipe_(recipe),
-        epochs_(recipe.values.integer("train.epochs")),
-        steps_per_epoch_(batches_per_epoch / recipe.values.integer("train.accumulate")),
-        accumulate_(recipe.values.integer("train.accumulate")),
-        quiet_(quiet) {}
+  explicit Observer(bool quiet) : quiet_(quiet) {}
 
-  report::Progress& progress() { return progress_; }
+  report::Progress& progress() { return *progress_; }
 
-  void begin(const std::filesystem::path& folder, int64_t first_step) {
+  void begin(const std::filesystem::path& folder, const Recipe& recipe, int64_t first_step) {
     events_.emplace(folder, first_step);
-    events_->text("recipe", to_toml(recipe_));
+    events_->text("recipe", to_toml(recipe));
+  }
+
+  // What comes next is of a stage, by its values.
+  void begin_stage(const nn::Task& task, const Options& values, const train::Stage& stage,
+                   int64_t batches_per_epoch) {
+    progress_.emplace(report::ProgressOptions{.metrics = task.metrics, .samples = task.samples});
+    stage_ = stage;
+    measures_.clear();
+    rate_ = train::kNotMeasured;
+    accumulate_ = values.integer("train.accumulate");
+    steps_ = values.integer("train.steps");
+    epochs_ = steps_ > 0 ? 0 : values.integer("train.epochs");
+    steps_per_epoch_ = batches_per_epoch / accumulate_;
   }
 
   void step(const train::StepEvent& event) {
@@ -95,28 +103,38 @@ class Observer {
       known->second = smooth(known->second, mean);
     }
     rate_ = std::isnan(rate_) ? event.samples_per_second : smooth(rate_, event.samples_per_second);
-    progress_.update({.epoch = event.position.epoch + 1,
-                      .epochs = epochs_,
-                      .step = event.position.batch / accumulate_,
-                      .steps_per_epoch = steps_per_epoch_,
-                      .measures = measures_,
-                      .samples_per_second = rate_});
+    report::ProgressState state{.measures = measures_, .samples_per_second = rate_};
+    if (steps_ > 0) {
+      state.epochs = 0;
+      state.step = event.position.step - stage_.step;
+      state.steps_per_epoch = steps_;
+    } else {
+      state.epoch = event.position.epoch - stage_.epoch + 1;
+      state.epochs = epochs_;
+      state.step = event.position.batch / accumulate_;
+      state.steps_per_epoch = steps_per_epoch_;
+    }
+    progress_->update(state);
   }
 
   void epoch(const train::EpochRow& row, const std::vector<train::EvaluationRow>& evaluations) {
     events_->epoch(row, evaluations);
-    if (!quiet_) progress_.finish_epoch(row, evaluations, epochs_);
+    if (quiet_) return;
+    train::EpochRow of_stage = row;
+    of_stage.epoch -= stage_.epoch;
+    progress_->finish_epoch(of_stage, evaluations, epochs_);
   }
 
  private:
   static double smooth(double average, double value) { return 0.95 * average + 0.05 * value; }
 
-  report::Progress progress_;
+  std::optional<report::Progress> progress_;  // of the stage
+  train::Stage stage_;
   std::optional<report::EventLog> events_;
-  const Recipe& recipe_;
-  int64_t epochs_;
-  int64_t steps_per_epoch_;
-  int64_t accumulate_;
+  int64_t epochs_ = 0;  // 0: the stage has so many steps
+  int64_t steps_ = 0;   // 0: it has so many epochs
+  int64_t steps_per_epoch_ = 0;
+  int64_t accumulate_ = 1;
   bool quiet_;
   train::Numbers measures_;
   double rate_ = train::kNotMeasured;
@@ -124,8 +142,9 @@ class Observer {
 
 train::FitOptions fit_options(const Recipe& recipe, const RunOptions& options, const train::TestSet& test) {
   return {.epochs = recipe.values.integer("train.epochs"),
-          .schedule = [&recipe](int64_t total,
-                                int64_t per_epoch) { return make_schedule(recipe, total, per_epoch); },
+          .steps = recipe.values.integer("train.steps"),
+          .schedule = [recipe](int64_t total,
+                               int64_t per_epoch) { return make_schedule(recipe, total, per_epoch); },
           .evaluations = {{.source = test.source.get(),
                            .evaluator = test.evaluator,
                            .every_epochs = recipe.values.integer("train.evaluate_every")}},
@@ -134,8 +153,7 @@ train::FitOptions fit_options(const Recipe& recipe, const RunOptions& options, c
           .checkpoint_minutes = recipe.values.real("train.checkpoint_minutes"),
           .keep_checkpoints = recipe.values.integer("train.keep_checkpoints"),
           .max_steps = options.max_steps,
-          .stop = options.stop,
-          .metadata = {{"recipe", to_toml(recipe)}}};
+          .stop = options.stop};
 }
 
 // What the last evaluation found is not in the state that a run resumes from.
@@ -161,83 +179,156 @@ void start_from(train::Trainer& trainer, const train::Workload& workload, const 
   }
 }
 
-// The run of one rank, or of the only process.
-RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
-  Communicator* const communicator = options.communicator.get();
-  const bool is_first = communicator == nullptr || communicator->rank() == 0;
-  std::optional<LongWork> preparing(std::in_place);
-  require_same_run(communicator, recipe);
-  RunFolder folder(options.folder, recipe, options.resume, is_first);
-  std::optional<Checkpoint> state;
-  std::optional<Recipe> begun;
-  std::vector<train::SettingChange> changes;
-  if (options.resume) {
-    state = load_checkpoint(folder.last());
-    begun = folder.begun_recipe(state->metadata);
-    changes = changes_on_resume(*begun, recipe, options.asked, folder.last().string());
+// The run of one rank, or of the only process: its stages, one after another.
+class Run {
+ public:
+  Run(const Recipe& recipe, const RunOptions& options)
+      : recipe_(recipe),
+        options_(options),
+        is_first_(options.communicator == nullptr || options.communicator->rank() == 0),
+        folder_(options.folder, recipe, options.resume, is_first_),
+        observer_(options.quiet || !is_first_) {
+    if (!options.resume) return;
+    state_ = load_checkpoint(folder_.last());
+    begun_ = folder_.begun_recipe(state_->metadata);
+    changes_ = changes_on_resume(*begun_, recipe, options.asked, folder_.last().string());
+    const auto stage = state_->metadata.find("stage");
+    if (stage != state_->metadata.end()) stage_ = parse_integer(stage->second).value_or(0);
+    require(stage_ >= 0 && stage_ < recipe.stage_count(), ErrorCode::invalid_file,
+            "{}: it is of stage {}, the recipe has {}", folder_.last().string(), stage_ + 1,
+            recipe.stage_count());
   }
-  const Recipe own = recipe_of_rank(recipe, communicator);
+
+  RunResult run() {
+    open_later_stages();
+    while (true) {
+      std::optional<RunResult> result = run_stage();
+      if (result.has_value()) return std::move(*result);
+      ++stage_;
+      changes_ = changes_at_stage(recipe_, stage_);
+    }
+  }
+
+ private:
+  // What they read is looked at before the first step, lest a mistake there ends a run late.
+  void open_later_stages() const {
+    for (int64_t stage = stage_ + 1; stage < recipe_.stage_count(); ++stage)
+      make_workload(recipe_of_rank(recipe_.at_stage(stage), communicator())).training();
+  }
+  // None where another stage follows, which starts from `state_`.
+  std::optional<RunResult> run_stage();
+  train::Trainer make_trainer(const Recipe& recipe, const train::Workload& workload,
+                              const data::Source& training);
+  void say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& memory);
+  RunResult finish(train::Trainer& trainer, const train::Workload& workload, const data::Source& training,
+                   const train::TestSet& test, train::FitResult result);
+
+  Communicator* communicator() const { return options_.communicator.get(); }
+  int64_t ranks() const { return communicator() == nullptr ? 1 : communicator()->size(); }
+
+  const Recipe& recipe_;
+  const RunOptions& options_;
+  bool is_first_;  // of the ranks
+  RunFolder folder_;
+  std::optional<Checkpoint> state_;  // to go on from
+  std::optional<Recipe> begun_;      // of a run that is resumed
+  std::vector<train::SettingChange> changes_;
+  int64_t stage_ = 0;
+  bool began_ = false;  // whether a stage had its first step
+  std::string fallback_;
+  Observer observer_;
+};
+
+// With what the run or its stage goes on from.
+train::Trainer Run::make_trainer(const Recipe& recipe, const train::Workload& workload,
+                                 const data::Source& training) {
+  train::TrainerOptions options = trainer_options_of(recipe, workload, &fallback_);
+  options.sizes = training.sizes().front();
+  options.communicator = options_.communicator;
+  train::Trainer trainer(workload.task, options);
+  const std::string& weights = recipe.values.text("model.weights");
+  if (!weights.empty() && !state_.has_value()) start_from(trainer, workload, weights);
+  if (state_.has_value() && !began_) {
+    trainer.restore(*state_, folder_.last().string());
+  } else if (state_.has_value()) {
+    const bool all = recipe.values.text("train.carried") == "all";
+    trainer.begin_stage(*state_, fmt::format("stage {}", stage_ + 1),
+                        all ? train::Carried::all : train::Carried::moments);
+  }
+  state_.reset();
+  require_same_state(communicator(), trainer);
+  return trainer;
+}
+
+void Run::say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& memory) {
+  for (const train::SettingChange& change : changes_) {
+    log_info("{} is {} from step {} on, and was {}", change.key, change.after, trainer.position().step,
+             change.before);
+  }
+  report::Progress& progress = observer_.progress();
+  const DeviceDescription device = trainer.device().description();
+  if (!began_) progress.print(device_summary(device, fallback_));
+  if (options_.quiet) return;
+  if (recipe_.stage_count() > 1)
+    progress.print(fmt::format("stage {} of {}", stage_ + 1, recipe_.stage_count()));
+  progress.print(memory_summary(memory, device.memory_bytes));
+  const std::string shared = workspace_summary(trainer.workspace().uses());
+  if (!shared.empty()) progress.print(shared);
+}
+
+std::optional<RunResult> Run::run_stage() {
+  std::optional<LongWork> preparing(std::in_place);
+  const Recipe own = recipe_of_rank(recipe_.at_stage(stage_), communicator());
   const train::Workload workload = make_workload(own);
   const std::shared_ptr<const data::Source> training = workload.training();
-  require_same_data(communicator, *training);
+  require_same_data(communicator(), *training);
   const train::TestSet test = workload.test();
-  std::string fallback;
-  train::TrainerOptions trainer_options = trainer_options_of(own, workload, &fallback);
-  trainer_options.sizes = training->sizes().front();
-  trainer_options.communicator = options.communicator;
-  train::Trainer trainer(workload.task, trainer_options);
-  const std::string& weights = recipe.values.text("model.weights");
-  if (!weights.empty() && !options.resume) start_from(trainer, workload, weights);
-  int64_t first_step = 0;
-  if (state.has_value()) {
-    trainer.restore(*state, folder.last().string());
-    first_step = std::stoll(state->metadata.at("step"));
-    state.reset();
-  }
-  require_same_state(communicator, trainer);
+  train::Trainer trainer = make_trainer(own, workload, *training);
   const MemoryPlan memory = trainer.step(training->sizes().front()).memory_plan();
-  const int64_t ranks = communicator == nullptr ? 1 : communicator->size();
-  Observer observer(workload.task, recipe, training->batches(0, ranks).value_or(0),
-                    options.quiet || !is_first);
-  train::FitOptions fit = fit_options(recipe, options, test);
-  fit.checkpoints = folder.checkpoints();
-  fit.changes = changes;
+  const train::Position& position = trainer.position();
+  observer_.begin_stage(workload.task, own.values, position.stage,
+                        training->batches(position.epoch, ranks()).value_or(0));
+  train::FitOptions fit = fit_options(own, options_, test);
+  fit.metadata = {{"recipe", to_toml(recipe_)}};
+  fit.checkpoints = folder_.checkpoints();
+  fit.changes = changes_;
   fit.on_begin = [&] {
-    if (options.on_begin) options.on_begin();
+    if (options_.on_begin && !began_) options_.on_begin();
     preparing.reset();
-    if (!is_first) return;
-    folder.begin(recipe, begun);
-    observer.begin(options.folder, first_step);
-    for (const train::SettingChange& change : changes) {
-      log_info("{} is {} from step {} on, and was {}", change.key, change.after, first_step, change.before);
+    if (is_first_ && !began_) {
+      folder_.begin(recipe_, begun_);
+      observer_.begin(options_.folder, recipe_, trainer.position().step);
     }
-    const DeviceDescription device = trainer.device().description();
-    observer.progress().print(device_summary(device, fallback));
-    if (options.quiet) return;
-    observer.progress().print(memory_summary(memory, device.memory_bytes));
-    const std::string shared = workspace_summary(trainer.workspace().uses());
-    if (!shared.empty()) observer.progress().print(shared);
+    if (is_first_) say_how_it_begins(trainer, memory);
+    began_ = true;
   };
-  if (is_first) {
-    fit.on_step = [&](const train::StepEvent& event) { observer.step(event); };
-    fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer.epoch(row, evaluations); };
+  if (is_first_) {
+    fit.on_step = [&](const train::StepEvent& event) { observer_.step(event); };
+    fit.on_epoch = [&](const auto& row, const auto& evaluations) { observer_.epoch(row, evaluations); };
   }
   train::FitResult result = trainer.fit(*training, fit);
-  if (!result.completed) return {workload.task, std::move(result)};
+  if (!result.completed) return RunResult{workload.task, std::move(result)};
+  if (stage_ + 1 == recipe_.stage_count())
+    return finish(trainer, workload, *training, test, std::move(result));
+  state_ = trainer.training_state();
+  return std::nullopt;
+}
 
+RunResult Run::finish(train::Trainer& trainer, const train::Workload& workload, const data::Source& training,
+                      const train::TestSet& test, train::FitResult result) {
   const LongWork finishing;
-  if (is_first) {
-    save(trainer.checkpoint_source(), options.folder / "model.safetensors");
-    if (workload.write_beside_weights) workload.write_beside_weights(options.folder);
+  if (is_first_) {
+    save(trainer.checkpoint_source(), options_.folder / "model.safetensors");
+    if (workload.write_beside_weights) workload.write_beside_weights(options_.folder);
   }
   evaluate_anew(trainer, test, result);
-  if (!is_first) return {workload.task, std::move(result)};
+  if (!is_first_) return {workload.task, std::move(result)};
   const report::RunSummary summary = summarize(trainer, result);
-  report::write_summary(options.folder / "summary.json", summary);
-  const std::vector<std::string> remarks = remarks_on(*training, *test.source);
+  report::write_summary(options_.folder / "summary.json", summary);
+  const std::vector<std::string> remarks = remarks_on(training, *test.source);
   for (const std::string& remark : remarks) log_warning("{}", remark);
-  report::write_report(options.folder / "report.html",
-                       make_report(recipe, workload, summary, result, remarks));
+  report::write_report(options_.folder / "report.html",
+                       make_report(recipe_, workload, summary, result, remarks));
   return {workload.task, std::move(result)};
 }
 
@@ -245,7 +336,8 @@ RunResult run_rank(const Recipe& recipe, const RunOptions& options) {
 
 RunResult run_recipe(const Recipe& recipe, const RunOptions& options) {
   try {
-    return run_rank(recipe, options);
+    require_same_run(options.communicator.get(), recipe);
+    return Run(recipe, options).run();
   } catch (const std::exception& error) {
     distribute::end_all_ranks(options.communicator.get(), error);
     throw;
@@ -270,7 +362,8 @@ FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std:
   const Recipe recipe = parse_recipe(read_text_file(path), path.string(), overrides, &warnings);
   check_recipe_files(recipe);
   require_same_run(communicator.get(), recipe);
-  const Recipe own = with_device_of_rank(recipe, communicator.get());
+  // What a run in stages left is what its last one made of it.
+  const Recipe own = with_device_of_rank(recipe.at_stage(recipe.stage_count() - 1), communicator.get());
   train::Workload workload = make_workload(own);
   train::TrainerOptions options = trainer_options_of(own, workload);
   options.communicator = communicator;

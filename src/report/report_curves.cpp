@@ -192,17 +192,19 @@ std::string curves_part(const Report& report) {
 std::string epochs_part(const Report& report) {
   if (report.history.epochs.empty()) return "";
   const EpochTable table(report);
+  const bool has_stages = report.history.epochs.back().stage > 0;
   std::string rows;
   for (const train::EpochRow& row : report.history.epochs) {
-    rows += fmt::format("<tr><td>{}</td>{}<td>{:.3g}</td><td>{:.0f}</td><td>{}</td></tr>\n", row.epoch,
-                        table.cells(row), row.learning_rate, row.samples_per_second,
+    const std::string stage = has_stages ? fmt::format("<td>{}</td>", row.stage + 1) : "";
+    rows += fmt::format("<tr>{}<td>{}</td>{}<td>{:.3g}</td><td>{:.0f}</td><td>{}</td></tr>\n", stage,
+                        row.epoch, table.cells(row), row.learning_rate, row.samples_per_second,
                         format_duration(row.seconds));
   }
   return fmt::format(
       "<section><h2>Epochs</h2><div class=\"card rows "
-      "scroll\"><table><thead><tr><th>Epoch</th>{}<th>Learning "
+      "scroll\"><table><thead><tr>{}<th>Epoch</th>{}<th>Learning "
       "rate</th><th>{}/s</th><th>Time</th></tr></thead><tbody>\n{}</tbody></table></div></section>\n",
-      table.head(), escape_html(heading(report.samples)), rows);
+      has_stages ? "<th>Stage</th>" : "", table.head(), escape_html(heading(report.samples)), rows);
 }
 
 }  // namespace tessera::report

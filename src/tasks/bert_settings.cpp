@@ -22,6 +22,7 @@ models::BertConfig named_size(const Options& settings) {
   take_if_said(settings, "model.inner", config.inner);
   take_if_said(settings, "model.positions", config.positions);
   config.dropout = settings.real("model.dropout");
+  config.attention_dropout = settings.real("model.attention_dropout");
   return config;
 }
 
@@ -50,6 +51,10 @@ std::vector<Option> bert_options() {
       {.key = "dropout",
        .value = defaults.dropout,
        .documentation = "Probability with which training zeroes the embeddings and what a layer adds",
+       .limits = Limits::fraction()},
+      {.key = "attention_dropout",
+       .value = defaults.attention_dropout,
+       .documentation = "Probability with which training zeroes the weights of attention; 0.1 in the paper",
        .limits = Limits::fraction()}};
 }
 

@@ -35,6 +35,7 @@ models::TransformerConfig network_of(const Options& settings, int64_t vocabulary
   config.vocabulary = vocabulary;
   config.positions = kGrowth * settings.integers("data.lengths").back();
   config.dropout = settings.get_or<double>("model.dropout", config.dropout);
+  config.attention_dropout = settings.real("model.attention_dropout");
   config.pre_norm = settings.boolean("model.pre_norm");
   return config;
 }
@@ -54,6 +55,10 @@ std::vector<Option> model_options() {
            .documentation = "Probability with which training zeroes the embeddings and what a layer adds",
            .limits = Limits::fraction(),
            .unset = "as the size says: of `big` 0.3, otherwise 0.1"},
+          {.key = "attention_dropout",
+           .value = models::TransformerConfig{}.attention_dropout,
+           .documentation = "Probability with which training zeroes the weights of each attention",
+           .limits = Limits::fraction()},
           {.key = "pre_norm",
            .value = false,
            .documentation = "Whether norms come before what a layer does, and not after it"}};

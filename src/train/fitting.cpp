@@ -107,17 +107,12 @@ Tensor Fitting::rate_input(size_t phase, size_t group, int64_t update) const {
   return Tensor::scalar(DataType::fp32, base * schedules_[phase][group].factor(update));
 }
 
-// One rank that is told to stop stops all, at the same step.
-bool Fitting::stopped() const {
-  return agreed(trainer_.communicator(), {.stop = told_to_stop()}).stop;
-}
-
 // Whether ranks that train each by itself have the same after the step that ends there: what evaluates, saves
 // or stops is to find all of them there.
 bool Fitting::averages(const Position& position) const {
   const int64_t step = position.step;
-  const bool ends = position.batch == 0 || position.batch == batches_ || step == options_.steps ||
-                    step == options_.max_steps;
+  const bool ends = position.batch == 0 || position.batch == batches_ ||
+                    steps_made(position) == options_.steps || step == options_.max_steps;
   return step % trainer_.options_.local_steps == 0 || ends || evaluation_due(step);
 }
 
@@ -135,11 +130,12 @@ Agreement Fitting::before_batch(const Position& position) const {
 }
 
 bool Fitting::complete(const Position& position) const {
-  return options_.steps > 0 ? position.step >= options_.steps : position.epoch >= options_.epochs;
+  if (options_.steps > 0) return steps_made(position) >= options_.steps;
+  return position.epoch - position.stage.epoch >= options_.epochs;
 }
 
 bool Fitting::batches_left(const Position& position) const {
-  if (options_.steps > 0 && position.step >= options_.steps) return false;
+  if (options_.steps > 0 && steps_made(position) >= options_.steps) return false;
   return batches_ == 0 || position.batch < batches_;
 }
 
@@ -153,8 +149,8 @@ FitResult Fitting::run() {
   }
   if (!options_.changes.empty()) save_state(true);  // what is written from now on is of the new settings
   if (options_.on_begin) options_.on_begin();
-  learning_rate_ =
-      position.step > 0 ? rate_input(0, 0, position.step * trainer_.phase(0).repeat - 1).at(0) : 0;
+  const int64_t made = steps_made(position);
+  learning_rate_ = made > 0 ? rate_input(0, 0, made * trainer_.phase(0).repeat - 1).at(0) : 0;
   while (!complete(position) && !before_batch(position).stop) {
     if (!run_epoch() || !end_epoch()) break;
   }
@@ -213,9 +209,11 @@ bool Fitting::run_epoch() {
 Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) {
   const auto slot = static_cast<size_t>(position.batch) % turns_.size();
   Submitted submitted{.sizes = batch.sizes, .samples = batch.samples * trainer_.ranks()};
-  submitted.learning_rate = rate_input(0, 0, position.step * trainer_.phase(0).repeat).at(0);
+  const int64_t made = steps_made(position);
+  submitted.learning_rate = rate_input(0, 0, made * trainer_.phase(0).repeat).at(0);
   const Position end_of_step{.batch = position.batch + std::ssize(turns_) - static_cast<int64_t>(slot),
-                             .step = position.step + 1};
+                             .step = position.step + 1,
+                             .stage = position.stage};
   const bool averages = trainer_.is_local() && this->averages(end_of_step);
   for (const Turn& turn : turns_[slot]) {
     StepKind kind = turn.updating ? StepKind::updating : StepKind::accumulating;
@@ -224,7 +222,7 @@ Fitting::Submitted Fitting::submit(const data::Batch& batch, Position position) 
     Submitted::Run run{turn, kind, steps.family.at(batch.sizes), steps.names, trainer_.inputs_of(batch)};
     const Phase phase = trainer_.phase(turn.phase);
     for (size_t group = 0; turn.updating && group < phase.groups.size(); ++group) {
-      const Tensor rate = rate_input(turn.phase, group, position.step * phase.repeat + turn.repeat);
+      const Tensor rate = rate_input(turn.phase, group, made * phase.repeat + turn.repeat);
       run.inputs.host.emplace(learning_rate_input(phase.groups[group]), rate);
       if (turn.phase == 0 && group == 0) submitted.learning_rate = rate.at(0);
     }
@@ -270,7 +268,7 @@ void Fitting::receive(const Submitted& submitted) {
 // Now and then a step becomes part of the history.
 void Fitting::sample(const Numbers& objectives, const StepEvent& event) {
   const int64_t every = std::max<int64_t>(1, total_steps_ / kSamples);
-  if (event.position.step % every != 0 && event.position.step != 1) return;
+  if (event.position.step % every != 0 && steps_made(event.position) != 1) return;
   StepSample sample{.step = event.position.step,
                     .epoch = epochs_done(),
                     .measures = sample_sums_.means(),
@@ -310,7 +308,8 @@ void Fitting::check_finite(const Submitted& submitted, const Submitted::Run& run
 bool Fitting::end_epoch() {
   Position& position = trainer_.position_;
   trainer_.check_variables();
-  EpochRow row{.epoch = position.epoch + 1,
+  EpochRow row{.stage = position.stage.index,
+               .epoch = position.epoch + 1,
                .step = position.step,
                .measures = epoch_sums_.means(),
                .learning_rate = learning_rate_,
@@ -318,7 +317,7 @@ bool Fitting::end_epoch() {
   if (epoch_samples_ > 0) row.samples_per_second = static_cast<double>(epoch_samples_) / row.seconds;
   const bool ends = batches_ > 0 && position.batch >= batches_;
   Position after = position;
-  if (ends) after = {.epoch = position.epoch + 1, .step = position.step};
+  if (ends) after = {.epoch = position.epoch + 1, .step = position.step, .stage = position.stage};
   const bool last = complete(after);
   std::vector<EvaluationRow> evaluations;
   for (size_t index = 0; index < options_.evaluations.size(); ++index) {

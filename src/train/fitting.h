@@ -55,8 +55,10 @@ class Fitting {
   void prepare();
   Tensor rate_input(size_t phase, size_t group, int64_t update) const;
 
+  static int64_t steps_made(const Position& position) { return position.step - position.stage.step; }
   bool told_to_stop() const { return options_.stop != nullptr && options_.stop->load(); }
-  bool stopped() const;
+  // One rank that is told to stop stops all, at the same step.
+  bool stopped() const { return agreed(trainer_.communicator(), {.stop = told_to_stop()}).stop; }
   bool averages(const Position& position) const;
   bool may_save(const Position& position) const;
   Agreement before_batch(const Position& position) const;
@@ -81,8 +83,8 @@ class Fitting {
   const FitOptions options_;
   std::vector<std::vector<Turn>> turns_;                 // of each batch that makes part of a step
   std::vector<std::vector<optim::Schedule>> schedules_;  // of each phase and group
-  int64_t batches_ = 0;  // of an epoch, in whole steps; 0 where the data does not end
-  int64_t total_steps_ = 0;
+  int64_t batches_ = 0;      // of an epoch, in whole steps; 0 where the data does not end
+  int64_t total_steps_ = 0;  // of the stage
   CheckpointWriter writer_;
   FitResult result_;
   std::vector<int64_t> skipped_;  // by phase: updates in a row whose gradients overflowed

@@ -23,6 +23,7 @@ void visit_sample(Sample& sample, const Visit& visit) {
 
 template <typename Row, typename Visit>
 void visit_epoch(Row& row, const Visit& visit) {
+  visit("stage", row.stage);
   visit("epoch", row.epoch);
   visit("step", row.step);
   visit("measures", row.measures);
@@ -94,7 +95,9 @@ Json in_present_form(const Json& item, const std::string& prefix) {
 }
 
 void read_epoch(const Json& item, RunHistory& history) {
-  visit_epoch(history.epochs.emplace_back(), Reader{in_present_form(item, "train_")});
+  Json present = in_present_form(item, "train_");
+  present.emplace("stage", 0);  // of runs before there were any
+  visit_epoch(history.epochs.emplace_back(), Reader{present});
   const Json results = numbers_of(item, "test_");
   if (results.empty()) return;
   EvaluationRow& row = history.evaluations.emplace_back();

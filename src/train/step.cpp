@@ -259,7 +259,7 @@ class StepBuilder {
     }
     Value* step = nullptr;
     if (counts_steps) {
-      Value* previous = state("optimizer_step");
+      Value* previous = state(kOptimizerStepState);
       step = ops::add(previous, 1);
       context_.update(previous, step);
     }

@@ -29,6 +29,14 @@ int64_t read_integer(const Checkpoint& state, const std::string& key, const std:
   return *value;
 }
 
+// Of a run before there were stages, or in its first: where everything began.
+Stage stage_of(const Checkpoint& state, const std::string& source) {
+  if (!state.metadata.contains("stage")) return {};
+  return {.index = read_integer(state, "stage", source),
+          .epoch = read_integer(state, "stage_epoch", source),
+          .step = read_integer(state, "stage_step", source)};
+}
+
 // The best value so far, which was called after its only metric once. -1 was none.
 std::optional<double> best_of(const Checkpoint& state) {
   for (const char* key : {"best", "best_accuracy"}) {
@@ -195,13 +203,19 @@ CheckpointSource Trainer::training_state_source() const {
                                                   [this, name] { return variables_->get(name); }});
   }
   if (!position_.source.empty()) state.metadata["source"] = position_.source;
+  if (position_.stage.index > 0) {
+    state.metadata["stage"] = std::to_string(position_.stage.index);
+    state.metadata["stage_epoch"] = std::to_string(position_.stage.epoch);
+    state.metadata["stage_step"] = std::to_string(position_.stage.step);
+  }
   if (best_.has_value()) state.metadata["best"] = fmt::format("{}", *best_);
   return state;
 }
 
 // What belongs to a precision alone begins anew, or is left out, where the state is of another one.
-std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state, const Position& position) const {
-  std::map<std::string, Tensor> tensors = state.tensors;
+std::map<std::string, Tensor> Trainer::tensors_of(const Checkpoint& state,
+                                                  std::map<std::string, Tensor> tensors,
+                                                  const Position& position) const {
   fit_delay(variables_list_, tensors);
   if (position.batch % options_.accumulate == 0) add_missing_weights(variables_list_, tensors);
   const auto precision = state.metadata.find("precision");
@@ -235,6 +249,33 @@ void Trainer::restore_added_states(const std::map<std::string, Tensor>& states) 
 }
 
 void Trainer::restore(const Checkpoint& state, const std::string& source) {
+  restore(state, source, state.tensors);
+}
+
+// What depends on the data, or on which batches make a step, starts as in a new training.
+void Trainer::begin_stage(const Checkpoint& state, const std::string& source, Carried carried) {
+  std::map<std::string, Tensor> tensors = state.tensors;
+  for (const nn::Variable& variable : variables_list_) {
+    const bool is_count = variable.name.ends_with(kOptimizerStepState);
+    if (variable.advances || is_accumulated(variable.name) || (is_count && carried == Carried::moments))
+      tensors.insert_or_assign(variable.name, starting_value(variable, options_.seed));
+  }
+  std::erase_if(tensors, [&](const auto& one) {
+    const bool is_wanted = std::any_of(variables_list_.begin(), variables_list_.end(),
+                                       [&](const auto& known) { return known.name == one.first; });
+    return is_accumulated(one.first) && !is_wanted;
+  });
+  restore(state, source, std::move(tensors));
+  position_ = {.epoch = position_.epoch + (position_.batch > 0 ? 1 : 0),
+               .step = position_.step,
+               .stage = {.index = position_.stage.index + 1}};
+  position_.stage.epoch = position_.epoch;
+  position_.stage.step = position_.step;
+  best_.reset();
+}
+
+void Trainer::restore(const Checkpoint& state, const std::string& source,
+                      std::map<std::string, Tensor> tensors) {
   const auto expect = [&](const char* key, const std::string& value) {
     const auto found = state.metadata.find(key);
     require(found != state.metadata.end() && found->second == value, ErrorCode::invalid_file,
@@ -247,14 +288,15 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   expect("optimizer", optimizer_names());
   Position position{.epoch = read_integer(state, "epoch", source),
                     .batch = read_integer(state, "batch", source),
-                    .step = read_integer(state, "step", source)};
+                    .step = read_integer(state, "step", source),
+                    .stage = stage_of(state, source)};
   if (const auto found = state.metadata.find("source"); found != state.metadata.end())
     position.source = found->second;
   RunHistory history;
   if (const auto found = state.metadata.find("history"); found != state.metadata.end()) {
     history = history_from_json(found->second, source);
   }
-  std::map<std::string, Tensor> tensors = tensors_of(state, position);
+  tensors = tensors_of(state, std::move(tensors), position);
   const std::map<std::string, Tensor> added = take_added(tensors);
   write_variables(*variables_, variables_list_, tensors, source);
   restore_added_states(added);

@@ -12,8 +12,11 @@ from task_data import EXAMPLES, write_examples, write_pictures, write_sounds, wr
 STEPS = 20
 NUMBERS = ("one", "two", "three", "four", "five")
 SMALL = ("train.batch=4", "train.device=cpu")
-# Of networks for images of 224x224 pixels, beside that: they can be smaller, but for AlexNet's, whose layers are for them.
-LARGE = {"resnet18": ("data.image_size=64",), "resnet50": ("data.image_size=64", "train.accumulate=2")}
+# Beside that, of networks for images of 224x224 pixels, which can be smaller, but for AlexNet's, whose layers are for
+# them; and of what trains on many GPUs.
+LARGE = {"resnet18": ("data.image_size=64",), "resnet50": ("data.image_size=64", "train.accumulate=2"),
+         # Twenty steps go on from the first stage into the second.
+         "bert": ("model.size=tiny", "train.precision=fp32", "train.accumulate=1", "stages.1.train.steps=12")}
 
 
 class RecipesTest(ProgramTest):

@@ -142,9 +142,30 @@ class TokensTest(ProgramTest):
         self.assertRegex(self.call("predict", packed, "--count", 2), r"gaps filled with what was there\n$")
         longer = ["--set", "data.tokens=40", "--set", f"model.weights={packed / 'model.safetensors'}"]
         self.call("train", recipe, *changes, *longer, "--out", self.root / "longer", "--quiet")
+        self.pretrain_in_stages(changes)
         # Weights of a run, or of transformers, to start from.
         changes += ["--set", f"model.weights={straight / 'model.safetensors'}"]
         self.call("train", recipe, *changes, "--out", self.root / "further", "--quiet", "--max-steps", 1)
+
+    def pretrain_in_stages(self, changes):
+        """Short rows, then longer ones; stopped in each stage, the run ends with the same bytes."""
+        words = ["train", ROOT / "recipes/bert.toml", *changes, "--quiet"]
+        for change in ("model.size=tiny", "train.precision=fp32", "train.accumulate=1", "stages.1.data.tokens=16",
+                       "stages.2.data.tokens=40", "stages.1.train.steps=5", "stages.2.train.steps=4",
+                       "schedule.warmup_steps=2"):
+            words += ["--set", change]
+        straight, stopped = self.root / "stages", self.root / "stopped-stages"
+        self.call(*words, "--out", straight)
+        self.call(*words, "--out", stopped, "--max-steps", 3)
+        for more in (["--max-steps", 7], []):
+            self.call("train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet", *more)
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
+        self.assertEqual(*tensors)
+        self.assertRegex((straight / "report.html").read_text(), "From step 5 on data.tokens is 40; before it was 16")
+        self.assertRegex(self.call("predict", straight, "--count", 1), r"gaps filled with what was there\n$")
+        for stage, tokens in ((1, 16), (2, 40)):
+            told = self.call("explain", straight / "recipe.toml", "--train", "--stage", stage, "--device", "null")
+            self.assertIn(f"fp32[8, {tokens}, 32]", told)
 
     def test_what_pretraining_bert_refuses(self):
         recipe = ROOT / "recipes/bert_tiny.toml"
@@ -155,6 +176,12 @@ class TokensTest(ProgramTest):
         shards = self.root / "shards"
         self.tokenize("--tokenizer", self.learn("bpe", 300), self.text, "-o", shards)
         self.refuses([*words, "--set", f"data.path={shards}"], 2, "[MASK]")
+        # Of a second stage, before the first one trains.
+        masked = self.root / "masked"
+        self.tokenize("--tokenizer", self.learn("wordpiece", 60), self.text, "-o", masked)
+        words = ["train", ROOT / "recipes/bert.toml", "--out", self.root / "refused", "--set", f"data.path={masked}",
+                 "--set", f"stages.2.data.path={shards}"]
+        self.refuses(words, 2, str(shards), "[MASK]")
         self.assertFalse((self.root / "refused").exists())
 
 

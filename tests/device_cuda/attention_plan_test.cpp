@@ -91,5 +91,29 @@ TEST(CudaAttentionPlan, HeadsMoveInFp32) {
         << network.name;
 }
 
+// No kernel draws the numbers that drop weights: the weights are written to memory, by products and clusters,
+// and nothing runs on the host.
+TEST(CudaAttentionPlan, DroppedWeightsAreProductsAndClusters) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16, Precision::fp32}) {
+    const nn::Task task = tasks::bert_pretraining({.network = {.vocabulary = 1000,
+                                                               .width = 128,
+                                                               .layers = 2,
+                                                               .heads = 2,
+                                                               .inner = 256,
+                                                               .attention_dropout = 0.1},
+                                                   .tokens = 128});
+    const auto executable = planned_step(task, {{"batch", 4}}, precision);
+    for (const char* kernel : {"cudnn.attention", "cudnn.attention_gradient", "generated.short_attention",
+                               "reference", "reference.host"})
+      EXPECT_EQ(count_of_kernel(*executable, kernel), 0U) << kernel;
+    EXPECT_EQ(count_nodes(*executable,
+                          [](const NodeReport& node) {
+                            return node.operator_name.find("attention") != std::string::npos;
+                          }),
+              0U)
+        << "an attention that nothing expanded";
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing

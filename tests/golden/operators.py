@@ -10,8 +10,11 @@ Arrays are as the operators have them: channels last, weights [K, spatial..., C/
 import json
 import pathlib
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+
+import random_words
 
 OUTPUT = pathlib.Path(__file__).resolve().parents[1] / "ops" / "golden.json"
 GRADIENT_SEED = 100
@@ -43,6 +46,26 @@ class Input:
         result = {"shape": self.shape, "type": "int64" if self.integer else "fp64"}
         formula = {"seed": self.seed, "low": self.low, "high": self.high}
         return result | ({"values": self.listed} if self.listed is not None else formula)
+
+
+def kept(counter, rate, stream, shape):
+    """What dropout multiplies by: 0, or 1 / (1 - rate)."""
+    seed, step = counter.tolist()
+    drawn = random_words.words_of_stream(stream, seed, step, int(np.prod(shape)))
+    uniform = random_words.uniform_of_words(drawn, shape)
+    return torch.from_numpy(uniform >= np.float32(rate)).double() / (1 - rate)
+
+
+def dropout_attention(scale, causal, rate, stream):
+    def run(q, k, v, counter, bias=None):
+        scores = scale * q @ k.mT
+        if bias is not None:
+            scores = scores + bias
+        if causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).tril() == 0, float("-inf"))
+        weights = F.softmax(scores, -1)
+        return (weights * kept(counter, rate, stream, tuple(weights.shape))) @ v
+    return run
 
 
 def first(x):
@@ -147,6 +170,14 @@ def cases():
            [Input(2, 2, 3, 4, low=-2, high=2), Input(2, 2, 5, 4, seed=2, low=-2, high=2), Input(2, 2, 5, 6, seed=3),
             Input(1, 2, 3, 5, seed=4)],
            lambda q, k, v, bias: F.scaled_dot_product_attention(q, k, v, attn_mask=bias))
+    counter = Input(2, listed=[7, 3], integer=True)
+    for causal in (False, True):
+        yield (f"causal {causal}", "dropout_attention", {"scale": 0.4, "causal": causal, "rate": 0.3, "stream": 5},
+               [Input(2, 2, 5, 4, low=-2, high=2), Input(2, 2, 7, 4, seed=2, low=-2, high=2), Input(2, 2, 7, 3, seed=3),
+                counter], dropout_attention(0.4, causal, 0.3, 5))
+    yield ("bias", "dropout_attention", {"scale": 0.5, "rate": 0.1, "stream": 2},
+           [Input(2, 2, 3, 4, low=-2, high=2), Input(2, 2, 5, 4, seed=2, low=-2, high=2), Input(2, 2, 5, 6, seed=3),
+            counter, Input(1, 2, 3, 5, seed=4)], dropout_attention(0.5, False, 0.1, 2))
     for smoothing in (0.0, 0.1):
         yield (f"smoothing {smoothing}", "cross_entropy", {"smoothing": smoothing},
                [Input(5, 4, low=-4, high=4), labels],

@@ -19,8 +19,12 @@ def philox(counter, key):
 
 def words(scope, number, seed, step, count):
     """uint64[count rounded up to four]: of the number-th random operator of a scope such as "generator."."""
+    return words_of_stream((formula.fnv1a64(scope) + number) & 0xFFFFFFFF, seed, step, count)
+
+
+def words_of_stream(stream, seed, step, count):
+    """The same of a random operator with that stream."""
     blocks = np.arange((count + 3) // 4, dtype=np.uint64)
-    stream = (formula.fnv1a64(scope) + number) & 0xFFFFFFFF
     counter = [blocks, np.zeros_like(blocks), np.full_like(blocks, stream), np.full_like(blocks, step)]
     key = [np.full_like(blocks, seed), np.zeros_like(blocks)]
     return np.stack(philox(counter, key), 1).reshape(-1)
@@ -28,6 +32,9 @@ def words(scope, number, seed, step, count):
 
 def uniform(scope, number, seed, step, shape):
     """float32 in [0, 1) of 24 bits, as random_uniform makes them."""
-    count = int(np.prod(shape))
-    top = words(scope, number, seed, step, count)[:count] >> np.uint64(8)
+    return uniform_of_words(words(scope, number, seed, step, int(np.prod(shape))), shape)
+
+
+def uniform_of_words(drawn, shape):
+    top = drawn[:int(np.prod(shape))] >> np.uint64(8)
     return (top.astype(np.float64) * 2.0**-24).astype(np.float32).reshape(shape)

@@ -41,9 +41,10 @@ bool holds_convolution(const Node& node) {
 }
 
 bool hides_keys(const Node& node) {
-  const bool gradient = node.operator_name() == "attention_gradient";
-  if (!gradient && node.operator_name() != "attention") return false;
-  return node.attributes().boolean("causal") || node.inputs().size() == (gradient ? 7 : 4);  // with a bias
+  const bool gradient = node.operator_name().ends_with("attention_gradient");
+  if (!gradient && !node.operator_name().ends_with("attention")) return false;
+  const size_t others = (gradient ? 6 : 3) + (node.attributes().contains("rate") ? 1 : 0);
+  return node.attributes().boolean("causal") || node.inputs().size() > others;  // with a bias
 }
 
 // Of a kernel that runs a body node by node that of the worst of those inside.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tessera/base/rounding.h"
+#include "tessera/ops/dropout_attention.h"
 
 #include "kernel_fuzz/convolution_problem.h"
 #include "kernel_fuzz/problem_maker.h"
@@ -186,7 +187,15 @@ AttentionShapes attention_shapes(Draw& draw) {
           {draw.chance(50) ? batch : 1, draw.chance(50) ? heads : 1, queries, keys}};
 }
 
-void make_attention(ProblemMaker& maker) {
+// Of a node that drops weights; of any other none.
+ops::AttentionDropout random_dropout(ProblemMaker& maker, bool drops) {
+  if (!drops) return {};
+  Draw& draw = maker.draw();
+  Value* counter = maker.input(Tensor::from<int64_t>({2}, {draw.between(0, 1000), draw.between(0, 1000)}));
+  return {.rate = draw.uniform(0.05, 0.6), .counter = counter, .stream = draw.between(0, 100)};
+}
+
+void make_attention(ProblemMaker& maker, bool drops) {
   Draw& draw = maker.draw();
   const AttentionShapes shapes = attention_shapes(draw);
   const DataType type = maker.floating();
@@ -195,11 +204,12 @@ void make_attention(ProblemMaker& maker) {
   Value* q = maker.input(type, shapes.q, -2, 2);
   Value* k = maker.input(type, shapes.k, -2, 2);
   Value* v = draw.chance(15) && shapes.k == shapes.v ? k : maker.input(type, shapes.v, -2, 2);
+  const ops::AttentionDropout dropout = random_dropout(maker, drops);
   if (draw.chance(35)) options.bias = maker.input(type, shapes.bias, -2, 2);
-  ops::attention(q, k, v, options);
+  ops::dropout_attention(q, k, v, dropout, options);
 }
 
-void make_attention_gradient(ProblemMaker& maker) {
+void make_attention_gradient(ProblemMaker& maker, bool drops) {
   Draw& draw = maker.draw();
   const AttentionShapes shapes = attention_shapes(draw);
   const DataType type = maker.floating();
@@ -207,16 +217,17 @@ void make_attention_gradient(ProblemMaker& maker) {
   std::vector<Value*> inputs{maker.finite_input(type, shapes.q, -2, 2),
                              maker.finite_input(type, shapes.k, -2, 2),
                              maker.finite_input(type, shapes.v, -2, 2)};
+  const ops::AttentionDropout dropout = random_dropout(maker, drops);
   if (draw.chance(35)) options.bias = maker.finite_input(type, shapes.bias, -2, 2);
   // What the forward half made, as inputs.
-  const ops::Attention forward = ops::attention(inputs[0], inputs[1], inputs[2], options);
+  const ops::Attention forward = ops::dropout_attention(inputs[0], inputs[1], inputs[2], dropout, options);
   std::vector<const Tensor*> contents;
   for (const Value* input : forward.y->producer()->inputs()) contents.push_back(&maker.contents(input));
   const std::vector<Tensor> made = run_reference(*forward.y->producer(), contents);
   Value* dy = maker.input(type, forward.y->type().static_shape());
   Value* y = maker.input(made[0]);
   Value* log_sum = maker.input(made[1]);
-  ops::attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, options);
+  ops::dropout_attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, dropout, options);
 }
 
 }  // namespace
@@ -233,8 +244,10 @@ NodeMakers contraction_makers() {
           {"convolution_data_gradient", make_data_gradient},
           {"convolution_weight_gradient", make_weight_gradient},
           {"transposed_convolution", make_transposed},
-          {"attention", make_attention},
-          {"attention_gradient", make_attention_gradient}};
+          {"attention", [](ProblemMaker& maker) { make_attention(maker, false); }},
+          {"attention_gradient", [](ProblemMaker& maker) { make_attention_gradient(maker, false); }},
+          {"dropout_attention", [](ProblemMaker& maker) { make_attention(maker, true); }},
+          {"dropout_attention_gradient", [](ProblemMaker& maker) { make_attention_gradient(maker, true); }}};
 }
 
 }  // namespace tessera::testing

@@ -9,7 +9,9 @@
 #include "tessera/compile/executable.h"
 #include "tessera/compile/feeds.h"
 #include "tessera/graph/operator.h"
+#include "tessera/nn/attention_parts.h"
 #include "tessera/nn/loss.h"
+#include "tessera/passes/differentiate.h"
 
 #include "support/compare.h"
 #include "support/expect_error.h"
@@ -273,6 +275,59 @@ TEST(Layers, SelfAttentionIsTorchs) {
   Fixture f;
   EXPECT_ERROR(nn::self_attention(f.context, "mixer", f.input({2, 3, 4}), 3), ErrorCode::invalid_argument,
                "'mixer'", "3 heads");
+}
+
+// y and the gradients of q, k and v where y flows into a sum of squares, of rows that `ranks` share.
+std::vector<Tensor> attend_with_dropout(double rate, const nn::Ranks& ranks, bool by_softmax) {
+  constexpr int64_t kRows = 4;
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training, {}, ranks);
+  const int64_t rows = kRows / ranks.count;
+  std::vector<Value*> operands;
+  std::vector<Tensor> tensors;
+  for (const char* name : {"q", "k", "v"}) {
+    const Shape shape{rows, 2, 5, 3};
+    operands.push_back(graph.add_input(InputRole::input, name, {DataType::fp32, to_symbolic(shape)}));
+    Tensor& tensor = tensors.emplace_back(DataType::fp32, shape);
+    const int64_t first = ranks.rank * tensor.size() + 1000 * std::ssize(operands);
+    for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 2 * std::sin(static_cast<double>(first + i)));
+  }
+  Value* y = nullptr;
+  if (by_softmax) {
+    Value* products = ops::matmul(operands[0], operands[1], {.transpose_b = true});
+    Value* weights = ops::softmax(ops::multiply(products, 1 / std::sqrt(3.0)));
+    y = ops::matmul(nn::dropout(context, weights, rate), operands[2]);
+  } else {
+    y = nn::dropout_attention(context, operands[0], operands[1], operands[2], rate);
+  }
+  graph.add_output("y", y);
+  Value* loss = ops::reduce_sum(ops::square(y));
+  for (Value* gradient : differentiate(graph, loss, operands)) graph.add_output("gradient", gradient);
+  if (rate > 0) tensors.push_back(Tensor::from<int64_t>({2}, {11, 3}));  // the counter
+  return run_reference(graph, tensors).outputs;
+}
+
+// The weights written down, and dropped as any other values.
+TEST(Layers, AttentionDropsItsWeights) {
+  const std::vector<Tensor> actual = attend_with_dropout(0.4, {}, false);
+  const std::vector<Tensor> expected = attend_with_dropout(0.4, {}, true);
+  // Sums of fifteen products of numbers up to about six, in fp32 where they are written down.
+  for (size_t i = 0; i < actual.size(); ++i)
+    expect_close(actual[i], expected[i].to_doubles(), {.absolute = 2e-5, .relative = 2e-5});
+  EXPECT_FALSE(actual[0].identical(attend_with_dropout(0, {}, false)[0]));
+}
+
+TEST(Layers, RanksDropTheWeightsThatOneDrops) {
+  const std::vector<Tensor> whole = attend_with_dropout(0.4, {}, false);
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const std::vector<Tensor> part = attend_with_dropout(0.4, {rank, 2}, false);
+    for (size_t i = 0; i < part.size(); ++i) {
+      const std::vector<double> all = whole[i].to_doubles();
+      const auto first = all.begin() + rank * part[i].size();
+      expect_close(part[i], std::vector<double>(first, first + part[i].size()),
+                   {.absolute = 2e-5, .relative = 2e-5});
+    }
+  }
 }
 
 TEST(Losses, OfEachExampleHaveThatMean) {

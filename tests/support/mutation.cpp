@@ -234,7 +234,7 @@ std::string family_of(const OperatorSchema& schema) {
   const std::string& name = schema.name;
   switch (schema.operator_class) {
     case OperatorClass::contraction:
-      if (name.starts_with("attention")) return "attention";
+      if (name.find("attention") != std::string::npos) return "attention";
       return name == "matmul" ? "matmul" : name;
     case OperatorClass::normalization:
       return name.ends_with("softmax") ? "softmax" : "normalization";

@@ -243,6 +243,31 @@ TEST(BertPretraining, ResumesToTheSameBits) {
   expect_same_bits_when_resumed(make, source, 7);
 }
 
+TEST(BertPretraining, DropsWeightsOfAttentionWhileItTrains) {
+  const data::Rows source(counting(100), {.batch_size = 20});
+  const auto make = [](double rate) {
+    tasks::BertPretrainingOptions options = small_options();
+    options.network.attention_dropout = rate;
+    return train::Trainer(tasks::bert_pretraining(options), small_training());
+  };
+  expect_same_bits_when_resumed([&] { return make(0.3); }, source, 7);
+  // What is measured knows of no dropout.
+  const auto measured = [](const train::Trainer& weights, train::Trainer& trainer) {
+    trainer.load_weights(weights.checkpoint().tensors, "trained");
+    const auto evaluator = tasks::bert_pretraining_evaluator()();
+    trainer.evaluate(test_rows(), *evaluator);
+    return evaluator->results();
+  };
+  train::Trainer dropping = make(0.3);
+  train::Trainer plain = make(0);
+  dropping.fit(source, {.epochs = 1});
+  train::Trainer other = make(0.3);
+  EXPECT_EQ(measured(dropping, other), measured(dropping, plain));
+  train::Trainer kept = make(0);
+  kept.fit(source, {.epochs = 1});
+  EXPECT_FALSE(different_tensors(dropping.checkpoint().tensors, kept.checkpoint().tensors).empty());
+}
+
 TEST(BertPretraining, InSixteenBitsGivesTheLossOfFullPrecision) {
   const auto first_loss = [](Precision precision) {
     train::TrainerOptions options = small_training();

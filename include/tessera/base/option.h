@@ -56,6 +56,7 @@ struct Option {
   std::string unset = {};
   bool is_path = false;  // names a file or folder, which must be there; "" names none
   Resuming resuming = Resuming::asked;
+  bool by_stage = false;  // of every recipe: may be another in each stage of a run
 };
 
 // What an option may choose, and the options that come with it.

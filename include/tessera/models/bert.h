@@ -22,6 +22,7 @@ struct BertConfig {
   int64_t positions = 512;  // tokens of a row at most
   int64_t segments = 2;
   double dropout = 0.1;                  // of the embeddings and of what each half of a layer adds
+  double attention_dropout = 0;          // of attention's weights; 0.1 in the paper
   double epsilon = 1e-12;                // of the layer norms
   double deviation = 0.02;               // of the weights at the start
   int64_t padding = 0;                   // the token that fills rows; only files name it

@@ -17,11 +17,12 @@ struct TransformerConfig {
   int64_t encoder_layers = 6;
   int64_t decoder_layers = 6;
   int64_t heads = 8;
-  int64_t inner = 2048;      // width between the two linear layers of each layer
-  int64_t positions = 1024;  // tokens of a row at most
-  double dropout = 0.1;      // of the embeddings and of what each part of a layer adds
-  bool pre_norm = false;     // norms what each part is given and the end, in place of each sum
-  double epsilon = 1e-5;     // of the layer norms
+  int64_t inner = 2048;          // width between the two linear layers of each layer
+  int64_t positions = 1024;      // tokens of a row at most
+  double dropout = 0.1;          // of the embeddings and of what each part of a layer adds
+  double attention_dropout = 0;  // of the weights of all attentions
+  bool pre_norm = false;         // norms what each part is given and the end, in place of each sum
+  double epsilon = 1e-5;         // of the layer norms
   bool operator==(const TransformerConfig&) const = default;
 };
 

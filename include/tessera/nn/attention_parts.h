@@ -23,6 +23,11 @@ std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads);
 // [N, heads, tokens, width] -> [N, tokens, heads * width].
 ops::Expression join_heads(Value* x);
 
+// Of ops::attention() y, of whose weights training zeroes each with that probability, and divides the rest by
+// 1 - rate: q [N, heads, queries, width], k and v with as many heads -> [N, heads, queries, value width].
+ops::Expression dropout_attention(Context& context, Value* q, Value* k, Value* v, double rate,
+                                  ops::AttentionOptions options = {});
+
 // Each query attends to the keys of its own place and of those before it. q: [N, heads, tokens, width], k and
 // v: [N, key heads, tokens, width], of which each serves as many neighboring heads (Ainslie et al. 2023,
 // arXiv:2305.13245) -> [N, heads, tokens, width].

@@ -100,6 +100,7 @@ struct SelfAttentionOptions {
   bool causal = false;
   bool bias = true;
   Value* scores = nullptr;  // added to the scores of queries and keys: [N or 1, heads or 1, tokens, tokens]
+  double dropout = 0;       // probability with which training zeroes the weights of queries and keys
   std::optional<AttentionNames> names = {};
   std::optional<Initializer> weight = {};  // none: as torch starts each
 };

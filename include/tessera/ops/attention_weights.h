@@ -2,12 +2,15 @@
 // have no kernel for the whole.
 #pragma once
 
+#include "tessera/ops/dropout_attention.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera::ops {
 
-// Of a node of attention or of its gradient; `bias` is the number of that input, if there is one.
-AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t bias);
+// Of a node of attention or of its gradient, with or without dropout; `rest` is the number of the first input
+// that is counter or bias, if there is one.
+AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t rest);
+AttentionDropout attention_dropout(const Node& node, const std::vector<Value*>& inputs, size_t rest);
 
 // q k^T in fp32 (fp64 of fp64), [batch, heads, queries, keys].
 Value* attention_products(Value* q, Value* k);
@@ -15,5 +18,8 @@ Value* attention_products(Value* q, Value* k);
 Value* attention_scores(Value* products, const AttentionOptions& options);
 // exp(scores - log_sum): what softmax makes of the scores.
 Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options);
+// Numbers for each weight, [batch, heads, queries, keys], with the dropout of the weights; at rate 0 the
+// same.
+Value* attention_dropped(Value* x, const AttentionDropout& dropout);
 
 }  // namespace tessera::ops

@@ -1,6 +1,7 @@
 // Recipes: what to train, on which data and how, as TOML. docs/recipes.md lists every key.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -18,13 +19,21 @@ namespace tessera::recipe {
 // those that every recipe has stand in src/recipe/recipe_table.cpp.
 struct Recipe {
   Options values;
+  // Of a run in stages, all values of each: those above with what its table [[stages]] says in their place.
+  // What stages say need not be above, so that whoever reads values takes at_stage() of them.
+  std::vector<Options> stages = {};
 
   const std::string& task() const { return values.text("task.name"); }
+  // At least 1.
+  int64_t stage_count() const { return std::max<int64_t>(std::ssize(stages), 1); }
+  // That of one stage alone, 0 for the first. A recipe without stages is its only one.
+  Recipe at_stage(int64_t index) const;
   bool operator==(const Recipe&) const = default;
 };
 
 // The recipe in `text`, changed by `overrides` ("optimizer.learning_rate=0.2": a dotted key and a TOML value;
-// text that is no TOML value is taken as a string). `name` stands in the messages. Throws
+// text that is no TOML value is taken as a string). They change every stage, but for
+// "stages.2.train.epochs=3", which is of the second alone. `name` stands in the messages. Throws
 // Error(invalid_argument) that names the line or the override, what is wrong with it and the nearest valid
 // name, on bad TOML, unknown keys, wrong types, values out of range and values that contradict each other.
 // Touches no file, but looks whether there is a plug-in of the device's name. `warnings`, if given, gets a
@@ -52,6 +61,9 @@ std::string to_toml(const Recipe& recipe);
 std::vector<train::SettingChange> changes_on_resume(const Recipe& begun, const Recipe& now,
                                                     const std::set<std::string>& asked,
                                                     std::string_view name);
+
+// What a stage, but the first, has otherwise than the one before it: each key that has an effect and differs.
+std::vector<train::SettingChange> changes_at_stage(const Recipe& recipe, int64_t index);
 
 // The keys that such overrides name.
 std::set<std::string> overridden_keys(const std::vector<std::string>& overrides);

@@ -27,7 +27,8 @@ struct StepSample {
 
 // One finished epoch.
 struct EpochRow {
-  int64_t epoch = 0;         // 1 for the first
+  int64_t stage = 0;         // 0 for the first
+  int64_t epoch = 0;         // 1 for the first, counted over all stages
   int64_t step = 0;          // made at its end
   Numbers measures = {};     // means over the epoch
   double learning_rate = 0;  // of its last step

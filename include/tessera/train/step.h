@@ -52,6 +52,7 @@ enum class StepKind : uint8_t {
 inline constexpr const char* kHaltedState = "halted";
 // Of fp16 alone, with the phase's name and a slash before them.
 inline constexpr const char* kLossScaleState = "loss_scale";
+inline constexpr const char* kOptimizerStepState = "optimizer_step";
 inline constexpr const char* kLossScaleStepsState = "loss_scale_good_steps";
 // With accumulation: what the sums of gradients are called after their parameters, and the weight of the
 // objective in the batches so far.

@@ -62,12 +62,26 @@ struct TrainerOptions {
 StepOptions step_options(const TrainerOptions& options, const Device& device, size_t phase,
                          const SymbolBindings& sizes);
 
-// Where a run stands.
+// Of a run that goes on with other data, sizes or rates: which part of it this is, and where that began.
+struct Stage {
+  int64_t index = 0;  // 0 for the first
+  int64_t epoch = 0;
+  int64_t step = 0;
+};
+
+// Where a run stands. Epochs and steps are counted over all of its stages.
 struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;        // within the epoch
   int64_t step = 0;         // steps made: an update of each phase, as often as it repeats
   std::string source = {};  // data::Cursor::state
+  Stage stage = {};
+};
+
+// What a stage takes over of the optimizer's state, beside the weights.
+enum class Carried {
+  all,      // as if nothing had happened
+  moments,  // but steps are counted anew for the correction of the moments' bias
 };
 
 struct StepEvent {
@@ -87,9 +101,10 @@ struct EvaluationPlan {
   int64_t samples = 0;       // the first so many; 0: all
 };
 
+// Epochs and steps are those of the stage in which the trainer is, where nothing else is said.
 struct FitOptions {
   int64_t epochs = 1;
-  int64_t steps = 0;            // in place of epochs, where the data does not end
+  int64_t steps = 0;            // in place of epochs, as where the data does not end
   ScheduleMaker schedule = {};  // of groups that have none; none: constant
   std::vector<EvaluationPlan> evaluations = {};
   // Which metric of the first evaluation makes weights the best so far; empty: the first one of the task that
@@ -103,7 +118,7 @@ struct FitOptions {
   int64_t checkpoint_steps = 0;   // steps; 0: not by steps
   double checkpoint_minutes = 0;  // since the last one; 0: not by time
   int64_t keep_checkpoints = 1;  // last.safetensors and those before it, as step-00001234.safetensors; 0: all
-  int64_t max_steps = 0;         // stop, as if interrupted, after so many steps in all; 0: no limit
+  int64_t max_steps = 0;         // stop, as if interrupted, after so many steps of all stages; 0: no limit
   // Set from a signal handler: the step is finished, or the evaluation broken off, then fit() saves.
   const std::atomic<bool>* stop = nullptr;
   std::map<std::string, std::string> metadata = {};  // kept in the checkpoints
@@ -174,12 +189,18 @@ class Trainer {
   Checkpoint training_state() const { return read(training_state_source()); }
   CheckpointSource training_state_source() const;  // as checkpoint_source()
   void restore(const Checkpoint& state, const std::string& source);
+  // Goes on as the next stage of a training that is not this trainer's, by the state with which that ended:
+  // with other data, sizes, rates or number of accumulated batches. Weights, averages and what the optimizer
+  // keeps are taken over, what is remembered of the data is not; schedules and the search for the best
+  // weights begin anew. Throws as restore().
+  void begin_stage(const Checkpoint& state, const std::string& source, Carried carried = Carried::moments);
 
   const nn::Task& task() const { return task_; }
   Device& device() const { return *device_; }
   // What was asked for, or else the device's own.
   Precision precision() const { return precision_; }
   int64_t parameter_count() const;
+  const Position& position() const { return position_; }
   // The updating step of the first phase at these sizes, compiled; valid until the trainer does something
   // else.
   const Executable& step(const SymbolBindings& sizes);
@@ -224,7 +245,9 @@ class Trainer {
   void bind_again();
   void clear_sums();
   std::string optimizer_names() const;
-  std::map<std::string, Tensor> tensors_of(const Checkpoint& state, const Position& position) const;
+  std::map<std::string, Tensor> tensors_of(const Checkpoint& state, std::map<std::string, Tensor> tensors,
+                                           const Position& position) const;
+  void restore(const Checkpoint& state, const std::string& source, std::map<std::string, Tensor> tensors);
   std::function<bool(const nn::Variable& variable)> is_averaged() const;
   [[noreturn]] void explain_not_finite(size_t index, StepKind kind, const SymbolBindings& sizes,
                                        const Feeds& inputs, const std::string& what);

@@ -10,40 +10,49 @@ ops::ReduceOptions along_rows() {
   return {.axes = {3}, .keep_dimensions = true};
 }
 
-// inputs: q, k, v, perhaps bias; results: y, log_sum. The sums divide the result, which is smaller than the
-// weights.
+// inputs: q, k, v, of dropout the counter, perhaps bias; results: y, log_sum. The sums divide the result,
+// which is smaller than the weights.
 std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs) {
   const ops::AttentionOptions options = ops::attention_options(node, inputs, 3);
+  const ops::AttentionDropout dropout = ops::attention_dropout(node, inputs, 3);
   Value* products = ops::attention_products(inputs[0], inputs[1]);
   Value* largest = ops::reduce_max(ops::attention_scores(products, options), along_rows());
   Value* powers = ops::exp(ops::subtract(ops::attention_scores(products, options), largest));
   Value* sum = ops::reduce_sum(powers, along_rows());
-  Value* y = ops::divide(ops::matmul(powers, ops::cast(inputs[2], products->data_type())), sum);
+  Value* dropped = ops::attention_dropped(powers, dropout);
+  Value* y = ops::divide(ops::matmul(dropped, ops::cast(inputs[2], products->data_type())), sum);
   Value* log_sum = ops::add(largest, ops::log(sum));
   return {ops::cast(y, inputs[0]->data_type()), ops::reshape(log_sum, node.output(1)->shape())};
 }
 
-// inputs: dy, q, k, v, y, log_sum, perhaps bias; results: dq, dk, dv. With the weights P and D = the sum of
-// dy y along each row: dv = P^T dy, dS = scale P (dy v^T - D), dq = dS k, dk = dS^T q.
+// inputs: dy, q, k, v, y, log_sum, of dropout the counter, perhaps bias; results: dq, dk, dv. With the
+// weights P, their dropout M and D = the sum of dy y along each row: dv = (M P)^T dy, dS = scale P (M (dy
+// v^T) - D), dq = dS k, dk = dS^T q.
 std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs) {
   const ops::AttentionOptions options = ops::attention_options(node, inputs, 6);
+  const ops::AttentionDropout dropout = ops::attention_dropout(node, inputs, 6);
   Value* products = ops::attention_products(inputs[1], inputs[2]);
   const DataType type = products->data_type();
   const auto wide = [&](size_t input) { return ops::cast(inputs[input], type); };
   const auto narrow = [&](Value* gradient) { return ops::cast(gradient, inputs[1]->data_type()); };
   Value* weights = ops::attention_weights(products, inputs[5], options);
   Value* mean = ops::reduce_sum(ops::multiply(wide(0), wide(4)), along_rows());
-  Value* score_gradient = ops::subtract(ops::matmul(wide(0), wide(3), {.transpose_b = true}), mean);
+  Value* weight_gradient =
+      ops::attention_dropped(ops::matmul(wide(0), wide(3), {.transpose_b = true}), dropout);
+  Value* score_gradient = ops::subtract(weight_gradient, mean);
+  Value* dropped = ops::attention_dropped(weights, dropout);
   Value* ds = ops::multiply(ops::multiply(weights, score_gradient), *options.scale);
   return {narrow(ops::matmul(ds, wide(2))), narrow(ops::matmul(ds, wide(1), {.transpose_a = true})),
-          narrow(ops::matmul(weights, wide(0), {.transpose_a = true}))};
+          narrow(ops::matmul(dropped, wide(0), {.transpose_a = true}))};
 }
 
 }  // namespace
 
 const std::map<std::string, GraphRule>& attention_rules() {
   static const std::map<std::string, GraphRule> rules{{"attention", forward},
-                                                      {"attention_gradient", backward}};
+                                                      {"attention_gradient", backward},
+                                                      {"dropout_attention", forward},
+                                                      {"dropout_attention_gradient", backward}};
   return rules;
 }
 

@@ -10,12 +10,6 @@
 namespace tessera::ops {
 namespace {
 
-std::vector<TensorType> infer_attention(const InferenceCall& call) {
-  const AttentionInputs inputs = attention_inputs(call, 0, 3);
-  check_attention(call, inputs);
-  return {attention_result(inputs), attention_log_sum(inputs)};
-}
-
 // One number for each query, to be multiplied by what each has for its keys or its width.
 Value* as_column(Value* rows) {
   SymbolicShape shape = rows->shape();
@@ -28,9 +22,9 @@ struct QueryAndKey {
   Value* k = nullptr;
 };
 
-// A gradient g that flows into the log-sums, on to q and k. The derivatives of a log-sum by its scores are
-// the weights P, so that dq = scale g (P k) and dk = scale P^T (g q): an attention that reads k in place of
-// v, and a part of its gradient.
+// A gradient g that flows into the log-sums, which know of no dropout, on to q and k. The derivatives of a
+// log-sum by its scores are the weights P, so that dq = scale g (P k) and dk = scale P^T (g q): an attention
+// that reads k in place of v, and a part of its gradient.
 QueryAndKey through_log_sum(const GradientCall& call, const AttentionOptions& options) {
   if (call.gradient(1) == nullptr) return {};
   Value* q = call.input(0);
@@ -45,7 +39,8 @@ QueryAndKey through_log_sum(const GradientCall& call, const AttentionOptions& op
 
 // What follows a mask alone has no use for this, and it is removed: only here the weights are written to
 // memory.
-Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) {
+Value* bias_gradient(const GradientCall& call, const AttentionOptions& options,
+                     const AttentionDropout& dropout) {
   const DataType type = call.output(1)->data_type();
   Value* weights =
       attention_weights(attention_products(call.input(0), call.input(1)), call.output(1), options);
@@ -53,29 +48,39 @@ Value* bias_gradient(const GradientCall& call, const AttentionOptions& options) 
   if (call.gradient() != nullptr) {
     Value* dy = cast(call.gradient(), type);
     Value* mean = reduce_sum(multiply(dy, cast(call.output(), type)), {.axes = {3}, .keep_dimensions = true});
-    score_gradient = subtract(matmul(dy, cast(call.input(2), type), {.transpose_b = true}), mean);
+    Value* products = matmul(dy, cast(call.input(2), type), {.transpose_b = true});
+    score_gradient = subtract(attention_dropped(products, dropout), mean);
   }
   if (call.gradient(1) != nullptr) score_gradient = sum_of(score_gradient, as_column(call.gradient(1)));
   Value* bias = options.bias;
   return cast(reduce_to_shape(multiply(weights, score_gradient), bias->shape()), bias->data_type());
 }
 
+}  // namespace
+
+std::vector<TensorType> infer_attention(const InferenceCall& call) {
+  const AttentionInputs inputs = attention_inputs(call, 0, 3);
+  check_attention(call, inputs);
+  return {attention_result(inputs), attention_log_sum(inputs)};
+}
+
 std::vector<Value*> gradient_attention(const GradientCall& call) {
   const AttentionOptions options = attention_options(call.node, call.node.inputs(), 3);
+  const AttentionDropout dropout = attention_dropout(call.node, call.node.inputs(), 3);
   const QueryAndKey rest = through_log_sum(call, options);
   AttentionGradients gradients{nullptr, nullptr, nullptr};
   if (call.gradient() != nullptr) {
-    gradients = attention_gradient(call.gradient(), call.input(0), call.input(1), call.input(2),
-                                   call.output(0), call.output(1), options);
+    gradients = dropout_attention_gradient(call.gradient(), call.input(0), call.input(1), call.input(2),
+                                           call.output(0), call.output(1), dropout, options);
   }
   std::vector<Value*> result{sum_of(gradients.q, rest.q), sum_of(gradients.k, rest.k), gradients.v};
-  if (options.bias != nullptr) result.push_back(bias_gradient(call, options));
+  if (dropout.counter != nullptr) result.push_back(nullptr);
+  if (options.bias != nullptr) result.push_back(bias_gradient(call, options, dropout));
   return result;
 }
 
 void reference_attention(const ReferenceCall& call) {
-  const AttentionRows rows(*call.inputs[0], *call.inputs[1], *call.inputs[2], call.operand(3),
-                           call.attributes());
+  const AttentionRows rows(call, 0, 3);
   for (int64_t head = 0; head < rows.heads(); ++head) {
     for (int64_t i = 0; i < rows.queries(); ++i) {
       std::vector<double> weights = rows.scores(head, i);
@@ -90,7 +95,7 @@ void reference_attention(const ReferenceCall& call) {
         double y = 0;
         for (size_t j = 0; j < weights.size(); ++j) {
           const size_t value = rows.value(head, static_cast<int64_t>(j)) + static_cast<size_t>(c);
-          y += weights[j] * rows.v()[value];
+          y += weights[j] * rows.dropped(head, i, static_cast<int64_t>(j)) * rows.v()[value];
         }
         call.outputs[0]->set(static_cast<int64_t>(rows.result(head, i)) + c, y / sum);
       }
@@ -98,6 +103,14 @@ void reference_attention(const ReferenceCall& call) {
     }
   }
 }
+
+double flops_of_attention(const Node& node) {
+  const double widths =
+      static_cast<double>(node.input(0)->type().static_shape()[3] + node.input(2)->type().static_shape()[3]);
+  return attention_flops(node, 0, 1, widths);
+}
+
+namespace {
 
 // k is [q[0], q[1], keys, q[3]], v has its own width.
 OperatorExample example_attention(const Shape& q, int64_t keys, int64_t value_width, bool causal,
@@ -125,12 +138,7 @@ const OperatorRegistration kRegistration({
     .outputs = {"y", "log_sum"},
     .infer = infer_attention,
     .gradient = gradient_attention,
-    .flops =
-        [](const Node& node) {
-          const double widths = static_cast<double>(node.input(0)->type().static_shape()[3] +
-                                                    node.input(2)->type().static_shape()[3]);
-          return attention_flops(node, 0, 1, widths);
-        },
+    .flops = flops_of_attention,
     .reference = reference_attention,
     .examples = {example_attention({2, 3, 5, 4}, 7, 6, false), example_attention({1, 2, 6, 5}, 6, 3, true),
                  example_attention({1, 1, 9, 3}, 4, 3, true),

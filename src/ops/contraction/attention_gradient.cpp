@@ -3,7 +3,6 @@
 #include "ops/contraction/attention_shapes.h"
 
 namespace tessera::ops {
-namespace {
 
 std::vector<TensorType> infer_attention_gradient(const InferenceCall& call) {
   const AttentionInputs inputs = attention_inputs(call, 1, 6);
@@ -15,12 +14,11 @@ std::vector<TensorType> infer_attention_gradient(const InferenceCall& call) {
   return {inputs.q, inputs.k, inputs.v};
 }
 
-// With the weights P = exp(scores - log_sum) and D = the sum of dy y along each row: dv = P^T dy,
-// dS = P (dy v^T - D), dq = scale dS k, dk = scale dS^T q.
+// With the weights P = exp(scores - log_sum), their dropout M and D = the sum of dy y along each row: dv = (M
+// P)^T dy, dS = P (M (dy v^T) - D), dq = scale dS k, dk = scale dS^T q.
 void reference_attention_gradient(const ReferenceCall& call) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
-  const AttentionRows rows(*call.inputs[1], *call.inputs[2], *call.inputs[3], call.operand(6),
-                           call.attributes());
+  const AttentionRows rows(call, 1, 6);
   const std::vector<double> y = call.inputs[4]->to_doubles();
   const std::vector<double> log_sum = call.inputs[5]->to_doubles();
   std::vector<double> dq(rows.q().size(), 0);
@@ -36,10 +34,11 @@ void reference_attention_gradient(const ReferenceCall& call) {
         const size_t key = rows.key(head, static_cast<int64_t>(j));
         const size_t value = rows.value(head, static_cast<int64_t>(j));
         const double weight = std::exp(scores[j] - log_sum[static_cast<size_t>(head * rows.queries() + i)]);
-        const double score_gradient =
-            rows.scale() * weight * (dot(dy, result, rows.v(), value, rows.value_width()) - mean);
+        const double dropped = rows.dropped(head, i, static_cast<int64_t>(j));
+        const double weight_gradient = dropped * dot(dy, result, rows.v(), value, rows.value_width());
+        const double score_gradient = rows.scale() * weight * (weight_gradient - mean);
         for (size_t c = 0; c < static_cast<size_t>(rows.value_width()); ++c)
-          dv[value + c] += weight * dy[result + c];
+          dv[value + c] += weight * dropped * dy[result + c];
         for (size_t c = 0; c < static_cast<size_t>(rows.width()); ++c) {
           dq[query + c] += score_gradient * rows.k()[key + c];
           dk[key + c] += score_gradient * rows.q()[query + c];
@@ -53,6 +52,14 @@ void reference_attention_gradient(const ReferenceCall& call) {
     output = Tensor::from_doubles(output.data_type(), output.shape(), *gradients[i]);
   }
 }
+
+double flops_of_attention_gradient(const Node& node) {
+  const double width = static_cast<double>(node.input(1)->type().static_shape()[3]);
+  const double value_width = static_cast<double>(node.input(3)->type().static_shape()[3]);
+  return attention_flops(node, 1, 2, 3 * width + 2 * value_width);
+}
+
+namespace {
 
 OperatorExample example_attention_gradient(const Shape& q, int64_t keys, int64_t value_width, bool causal,
                                            const Shape& bias = {}) {
@@ -81,12 +88,7 @@ const OperatorRegistration kRegistration({
     .attributes = attention_attributes(),
     .outputs = {"q_gradient", "k_gradient", "v_gradient"},
     .infer = infer_attention_gradient,
-    .flops =
-        [](const Node& node) {
-          const double width = static_cast<double>(node.input(1)->type().static_shape()[3]);
-          const double value_width = static_cast<double>(node.input(3)->type().static_shape()[3]);
-          return attention_flops(node, 1, 2, 3 * width + 2 * value_width);
-        },
+    .flops = flops_of_attention_gradient,
     .reference = reference_attention_gradient,
     .examples = {example_attention_gradient({2, 3, 5, 4}, 7, 6, false),
                  example_attention_gradient({1, 2, 6, 5}, 6, 3, true),

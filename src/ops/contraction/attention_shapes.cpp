@@ -11,8 +11,25 @@ std::vector<AttributeSpecification> attention_attributes() {
           {"causal", AttributeKind::boolean, false, "Query i sees only the keys j <= i."}};
 }
 
-AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t bias) {
-  return {call.input(q), call.input(q + 1), call.input(q + 2), call.operand(bias)};
+std::vector<AttributeSpecification> dropout_attention_attributes() {
+  std::vector<AttributeSpecification> attributes = attention_attributes();
+  attributes.push_back({"rate", AttributeKind::real, {}, "Share of the weights that is dropped, in (0, 1)."});
+  attributes.push_back({"stream", AttributeKind::integer, {}, "Of the random numbers."});
+  return attributes;
+}
+
+InputSpecification dropout_counter() {
+  return {.name = "counter", .types = {DataType::int64}, .type_variable = ""};
+}
+
+AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t rest) {
+  const bool drops = drops_weights(call.attributes);
+  if (drops) {
+    const double rate = call.attributes.real("rate");
+    call.require(rate > 0 && rate < 1, "the rate must be in (0, 1), got " + std::to_string(rate));
+    call.require(call.input(rest).shape == SymbolicShape{2}, "the counter must be [2]: seed and step");
+  }
+  return {call.input(q), call.input(q + 1), call.input(q + 2), call.operand(rest + (drops ? 1 : 0))};
 }
 
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {
@@ -57,19 +74,26 @@ double attention_flops(const Node& node, size_t q, size_t k, double width) {
   return static_cast<double>(queries[0] * queries[1]) * pairs * (2 * width + 5);
 }
 
-AttentionRows::AttentionRows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* bias,
-                             const Attributes& attributes)
-    : q_(q.to_doubles()),
-      k_(k.to_doubles()),
-      v_(v.to_doubles()),
-      batch_(q.shape()[0]),
-      heads_(q.shape()[1]),
-      queries_(q.shape()[2]),
-      keys_(k.shape()[2]),
-      width_(q.shape()[3]),
-      value_width_(v.shape()[3]),
-      scale_(attributes.real("scale")),
-      causal_(attributes.boolean("causal")) {
+AttentionRows::AttentionRows(const ReferenceCall& call, size_t q, size_t rest)
+    : q_(call.inputs[q]->to_doubles()),
+      k_(call.inputs[q + 1]->to_doubles()),
+      v_(call.inputs[q + 2]->to_doubles()),
+      batch_(call.inputs[q]->shape()[0]),
+      heads_(call.inputs[q]->shape()[1]),
+      queries_(call.inputs[q]->shape()[2]),
+      keys_(call.inputs[q + 1]->shape()[2]),
+      width_(call.inputs[q]->shape()[3]),
+      value_width_(call.inputs[q + 2]->shape()[3]),
+      scale_(call.attributes().real("scale")),
+      causal_(call.attributes().boolean("causal")) {
+  if (drops_weights(call.attributes())) {
+    const auto counter = call.inputs[rest]->data<int64_t>();
+    rate_ = call.attributes().real("rate");
+    random_.emplace(static_cast<uint64_t>(counter[0]),
+                    step_stream(call.attributes().integer("stream"), counter[1]));
+    ++rest;
+  }
+  const Tensor* bias = call.operand(rest);
   if (bias == nullptr) return;
   bias_ = bias->to_doubles();
   bias_batch_ = bias->shape()[0];
@@ -99,6 +123,12 @@ std::vector<double> AttentionRows::scores(int64_t head, int64_t query) const {
     result.back() += bias_[static_cast<size_t>(((image * bias_heads_ + own) * queries_ + query) * keys_ + j)];
   }
   return result;
+}
+
+double AttentionRows::dropped(int64_t head, int64_t query, int64_t key) const {
+  if (!random_.has_value()) return 1;
+  const float number = random_->uniform(static_cast<uint64_t>((head * queries_ + query) * keys_ + key));
+  return number >= static_cast<float>(rate_) ? 1 / (1 - rate_) : 0;
 }
 
 double dot(const std::vector<double>& a, size_t first_a, const std::vector<double>& b, size_t first_b,

@@ -2,15 +2,30 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "tessera/base/random.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera::ops {
 
-// As in a schema.
+// As in a schema; of attention with dropout the second.
 std::vector<AttributeSpecification> attention_attributes();
+std::vector<AttributeSpecification> dropout_attention_attributes();
+inline bool drops_weights(const Attributes& attributes) {
+  return attributes.contains("rate");
+}
+InputSpecification dropout_counter();
+// Attention and its gradient: rules and loops. With dropout the counter stands before the bias.
+std::vector<TensorType> infer_attention(const InferenceCall& call);
+std::vector<Value*> gradient_attention(const GradientCall& call);
+double flops_of_attention(const Node& node);
+void reference_attention(const ReferenceCall& call);
+std::vector<TensorType> infer_attention_gradient(const InferenceCall& call);
+double flops_of_attention_gradient(const Node& node);
+void reference_attention_gradient(const ReferenceCall& call);
 // Rules: how q, k, v and, where there is one, bias belong together.
 struct AttentionInputs {
   const TensorType& q;
@@ -18,8 +33,8 @@ struct AttentionInputs {
   const TensorType& v;
   const TensorType* bias;
 };
-// The inputs from `q` on, and that of number `bias`.
-AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t bias);
+// The inputs from `q` on, and the bias, which is that of number `rest`, or after a counter of that number.
+AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t rest);
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
 TensorType attention_result(const AttentionInputs& inputs);
 TensorType attention_log_sum(const AttentionInputs& inputs);
@@ -31,8 +46,8 @@ double attention_flops(const Node& node, size_t q, size_t k, double width);
 // Extents and places of elements, for loops over host tensors.
 class AttentionRows {
  public:
-  AttentionRows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* bias,
-                const Attributes& attributes);
+  // Of the inputs from `q` on, as attention_inputs().
+  AttentionRows(const ReferenceCall& call, size_t q, size_t rest);
 
   int64_t heads() const { return batch_ * heads_; }  // of all of the batch
   int64_t queries() const { return queries_; }
@@ -48,6 +63,8 @@ class AttentionRows {
   size_t result(int64_t head, int64_t query) const;
   // Scaled and biased, of all visible keys.
   std::vector<double> scores(int64_t head, int64_t query) const;
+  // By what dropout multiplies a weight; 1 without.
+  double dropped(int64_t head, int64_t query, int64_t key) const;
 
   const std::vector<double>& q() const { return q_; }
   const std::vector<double>& k() const { return k_; }
@@ -68,6 +85,8 @@ class AttentionRows {
   int64_t bias_heads_ = 1;
   double scale_;
   bool causal_;
+  double rate_ = 0;
+  std::optional<Random> random_;  // of dropout
 };
 
 // Sums from `a` and `b` on, of `count` products.

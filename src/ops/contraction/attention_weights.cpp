@@ -2,14 +2,23 @@
 
 #include <limits>
 
+#include "ops/contraction/attention_shapes.h"
 #include "ops/normalization/normalization.h"
 
 namespace tessera::ops {
 
-AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t bias) {
+AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t rest) {
+  const size_t bias = rest + (drops_weights(node.attributes()) ? 1 : 0);
   return {.scale = node.attributes().real("scale"),
           .causal = node.attributes().boolean("causal"),
           .bias = inputs.size() > bias ? inputs[bias] : nullptr};
+}
+
+AttentionDropout attention_dropout(const Node& node, const std::vector<Value*>& inputs, size_t rest) {
+  const Attributes& attributes = node.attributes();
+  if (!drops_weights(attributes)) return {};
+  return {
+      .rate = attributes.real("rate"), .counter = inputs.at(rest), .stream = attributes.integer("stream")};
 }
 
 Value* attention_products(Value* q, Value* k) {
@@ -33,6 +42,10 @@ Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions
   SymbolicShape column = log_sum->shape();
   column.emplace_back(1);
   return exp(subtract(attention_scores(products, options), reshape(log_sum, std::move(column))));
+}
+
+Value* attention_dropped(Value* x, const AttentionDropout& dropout) {
+  return dropout.rate == 0 ? x : ops::dropout(x, dropout.counter, dropout.rate, dropout.stream);
 }
 
 }  // namespace tessera::ops
