@@ -18,12 +18,6 @@ void refuse_unless_pointwise(const ConvolutionProblem& problem) {
                 "the window is not one element, or there are strides, padding or groups");
 }
 
-// Where oneDNN takes it, it is as fast with a weight of its own layout, and with an epilogue.
-void refuse_unless_faster(const PanelProblem& product, const KernelRequest& request) {
-  refuse_unless(needs_loops(read_chain(request.node)) || (!product.frozen && product.epilogue.is_empty()),
-                "the weight is frozen, or there is an epilogue that oneDNN takes");
-}
-
 // With the convolution that it is of.
 std::pair<PanelProblem, ConvolutionProblem> read_convolution(const KernelRequest& request) {
   const Node& node = request.node;
@@ -37,13 +31,15 @@ std::pair<PanelProblem, ConvolutionProblem> read_convolution(const KernelRequest
   product.data = input_index(node, main.input(0));
   product.weight = input_index(node, main.input(1));
   product.frozen = is_frozen_input(request, product.weight);
+  // Where oneDNN takes it, it is as fast with a weight of its own layout, and with an epilogue.
+  refuse_unless(needs_loops(chain) || (!product.frozen && product.epilogue.is_empty()),
+                "the weight is frozen, or there is an epilogue that oneDNN takes");
   return {product, problem};
 }
 
 PanelProblem read_pointwise(const KernelRequest& request) {
   auto [product, problem] = read_convolution(request);
   refuse_unless_pointwise(problem);
-  if (!product.frozen || !are_panels_faster()) refuse_unless_faster(product, request);
   product.depth = problem.input_channels();
   refuse_bad_sizes(product);
   return product;
@@ -53,7 +49,6 @@ PanelProblem read_windows(const KernelRequest& request) {
   auto [product, problem] = read_convolution(request);
   refuse_unless(problem.groups == 1, "{} groups", problem.groups);
   refuse_unless(!problem.is_pointwise(), "pixels need not be gathered");
-  refuse_unless_faster(product, request);
   refuse_unless(!product.epilogue.is_empty(), "nothing is fused to it");
   product.patches.emplace(problem);
   product.depth = product.patches->depth();

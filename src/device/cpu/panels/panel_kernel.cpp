@@ -40,10 +40,6 @@ bool goes_past_caches(const PanelProblem& problem, const Blocks& depths) {
 
 }  // namespace
 
-bool are_panels_faster() {
-  return vector_width() <= 8;
-}
-
 void refuse_bad_sizes(const PanelProblem& problem) {
   backend::refuse_unless(problem.columns % vector_width() == 0, "{} columns are no whole vectors of {}",
                          problem.columns, vector_width());

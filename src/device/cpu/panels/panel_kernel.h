@@ -30,11 +30,6 @@ struct PanelProblem {
   std::optional<WindowPatches> patches = {};  // none: x is [rows, depth]
 };
 
-// Whether products of rows and a frozen weight are faster so than by oneDNN, measured where vectors have
-// eight numbers: there oneDNN packs the weight of a matrix product for each call, and its convolutions reach
-// four fifths of what the processor multiplies, panels more than nine tenths.
-bool are_panels_faster();
-
 // Columns that are no whole vectors, and rows too few to be worth packing a weight that is not frozen.
 void refuse_bad_sizes(const PanelProblem& problem);
 
