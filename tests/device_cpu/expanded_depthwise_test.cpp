@@ -66,10 +66,13 @@ Value* end_with(Ending ending, Value* y) {
 
 class Pair {
  public:
-  explicit Pair(const PairCase& sizes) : sizes_(sizes) {
+  explicit Pair(const PairCase& sizes, bool with_residual = false) : sizes_(sizes) {
     x_ = graph_.add_input(InputRole::input, "x", {DataType::fp32, to_symbolic(sizes.x)});
     expanded_ = ops::convolution(x_, parameter("e", {sizes.channels, 1, 1, sizes.x.back()}));
-    expanded_ = end_with(sizes.ending, ops::add(expanded_, parameter("eb", {sizes.channels})));
+    expanded_ = ops::add(expanded_, parameter("eb", {sizes.channels}));
+    if (with_residual)
+      expanded_ = ops::add(expanded_, graph_.add_input(InputRole::input, "er", expanded_->type()));
+    expanded_ = end_with(sizes.ending, expanded_);
     ops::ConvolutionOptions options = sizes.options;
     options.groups = sizes.channels;
     y_ = ops::convolution(expanded_, parameter("d", {sizes.channels, sizes.window[0], sizes.window[1], 1}),
@@ -182,6 +185,11 @@ TEST(ExpandedDepthwisePairs, OfFrozenWeights) {
 TEST(ExpandedDepthwisePairs, NotWhereTheFirstIsReadElsewhere) {
   Pair pair(cases().front());
   EXPECT_FALSE(joins(pair, true, pair.expanded()));
+}
+
+TEST(ExpandedDepthwisePairs, NotWhereAResidualIsAddedBetween) {
+  Pair pair(cases().front(), /*with_residual=*/true);
+  EXPECT_FALSE(joins(pair, true));
 }
 
 TEST(ExpandedDepthwisePairs, NotOfChannelsThatAreNoWholeVectors) {

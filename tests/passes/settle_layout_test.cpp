@@ -158,7 +158,9 @@ TEST(SettleLayout, MovesThroughMasksAndSumsOfGradients) {
 // As a resizing to the nearest pixels is written: rows, then columns.
 TEST(SettleLayout, MovesThroughGathersAlongAnAxis) {
   expect_pass("settle_layout", R"(
-    graph g(input %x: fp32[2, 2, 3, 4], input %rows: int64[4], input %columns: int64[6]) {
+    graph g(input %x: fp32[2, 2, 3, 4]) {
+      %rows: int64[4] = constant() {value = int64[4] (0, 0, 1, 1)}
+      %columns: int64[6] = constant() {value = int64[6] (0, 0, 1, 1, 2, 2)}
       %first = transpose(%x) {permutation = [0, 3, 1, 2]}
       %tall = gather(%first, %rows) {axis = 2}
       %wide = gather(%tall, %columns) {axis = -1}
@@ -166,7 +168,9 @@ TEST(SettleLayout, MovesThroughGathersAlongAnAxis) {
       output y = %y
     })",
               R"(
-    graph g(input %x: fp32[2, 2, 3, 4], input %rows: int64[4], input %columns: int64[6]) {
+    graph g(input %x: fp32[2, 2, 3, 4]) {
+      %rows: int64[4] = constant() {value = int64[4] (0, 0, 1, 1)}
+      %columns: int64[6] = constant() {value = int64[6] (0, 0, 1, 1, 2, 2)}
       %tall = gather(%x, %rows) {axis = 1}
       %wide = gather(%tall, %columns) {axis = 2}
       output y = %wide

@@ -57,6 +57,13 @@ FusionMatch chain_of(Node& convolution) {
   return alone;
 }
 
+// Whether a whole tensor is added, and not only a bias.
+bool adds_residual(const FusionMatch& chain) {
+  return std::ranges::any_of(chain.members, [&](const Node* member) {
+    return member->operator_name() == "add" && member->output() != chain.value("biased");
+  });
+}
+
 bool is_taken(const Node& expand, const Node& depthwise) {
   const auto problems = backend::unless_refused([&] {
     refuse_unless_taken(problem_of(expand), problem_of(depthwise));
@@ -71,7 +78,8 @@ std::optional<FusionMatch> match(Node& anchor) {
   const FusionMatch expand = chain_of(anchor);
   const Value* expanded = expand.outputs.front();
   Node* depthwise = sole_reader(expanded, "convolution");
-  if (depthwise == nullptr || depthwise->input(0) != expanded || !is_taken(anchor, *depthwise))
+  if (depthwise == nullptr || depthwise->input(0) != expanded || adds_residual(expand) ||
+      !is_taken(anchor, *depthwise))
     return std::nullopt;
   FusionMatch result = chain_of(*depthwise);
   result.members.insert(result.members.begin(), expand.members.begin(), expand.members.end());
