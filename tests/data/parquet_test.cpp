@@ -24,6 +24,7 @@ const std::filesystem::path kGolden = TESSERA_TEST_FOLDER "/golden";
 
 class Parquet : public ::testing::Test {
  protected:
+  // Arrow is an extra that a build may lack, and then there is no reader to test; CI installs it.
   void SetUp() override {
     if (!std::filesystem::exists(plugin_path("parquet")))
       GTEST_SKIP() << "built without Parquet: tools/setup extra";

@@ -19,6 +19,7 @@
 #include "device/cpu/onednn/onednn.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/panels/blocks.h"
+#include "device/cpu/panels/panel_packing.h"
 #include "device/cpu/panels/panel_product.h"
 #include "device/cpu/runtime/parallel.h"
 #include "device/cpu/runtime/thread_workspace.h"
@@ -42,15 +43,10 @@ void refuse_unless_taken(const ConvolutionProblem& expand, const ConvolutionProb
                 expand.output_channels(), vector_width());
 }
 
-bool ends_with(const Node& activation) {
-  const std::string& name = activation.operator_name();
-  return name == "relu" || name == "relu6" || name == "clip" || name == "silu" || name == "hard_swish";
-}
-
 // With what follows it, or alone.
 FusionMatch chain_of(Node& convolution) {
   static const FusionPattern kChain =
-      backend::contraction_pattern("convolution", {.takes_activation = ends_with, .ordered = true});
+      backend::contraction_pattern("convolution", {.takes_activation = loops_end_with, .ordered = true});
   if (std::optional<FusionMatch> chain = kChain.match(convolution)) return *std::move(chain);
   FusionMatch alone{.members = {&convolution}, .outputs = {convolution.output()}};
   alone.add_roles_of(convolution);
@@ -156,12 +152,14 @@ class ExpandedDepthwiseKernel : public Kernel {
         images_(request_.depthwise.problem.source[0]),
         depth_(request_.expand.problem.input_channels()),
         channels_(request_.expand.problem.output_channels()),
-        panels_(cut_into_panels(channels_, panel_width())),
+        packing_(depth_, channels_, /*transposed=*/true),
+        panels_(packing_.panels()),
         taps_(axes_[1].window * axes_[2].window),
         tiling_(cut_into_tiles(axes_[1], axes_[2], images_, panels_.count(), panels_.size)),
         tiles_(images_ * tiling_.lines.count() * tiling_.panels.count()),
         threads_(std::min<int64_t>(omp_get_max_threads(), tiles_)),
         turn_weight_({taps_, channels_}, {0, {1, taps_}}, {0, {channels_, 1}}, int64_t{sizeof(float)}) {
+    found_ = workspace_.own.book<WindowLine>(axes_[1].window);
     buffer_ =
         workspace_.own.book<float>(tiling_.lines_read * axes_[2].source * tiling_.panels.size * panels_.size);
   }
@@ -169,24 +167,14 @@ class ExpandedDepthwiseKernel : public Kernel {
   int64_t workspace_bytes() const override { return workspace_.bytes(threads_); }
 
   std::vector<Packing> packings() const override {
-    const auto bytes = [](int64_t elements) { return elements * static_cast<int64_t>(sizeof(float)); };
-    return {{.input = request_.expand.weight,
-             .layout = fmt::format("panels of {}, {}x{}", panels_.size, depth_, channels_),
-             .bytes = bytes(panels_.count() * panels_.size * depth_)},
+    return {packing_.of_input(request_.expand.weight),
             {.input = request_.depthwise.weight,
              .layout = fmt::format("depthwise {}x{}", taps_, channels_),
-             .bytes = bytes(taps_ * channels_)}};
+             .bytes = taps_ * channels_ * static_cast<int64_t>(sizeof(float))}};
   }
 
   void pack(size_t index, const void* memory, void* packed) const override {
-    if (index == 1) return turn_weight_.run(memory, packed);
-    for (int64_t panel = 0; panel < panels_.count(); ++panel) {
-      const Range columns = panels_.block(panel);
-      const StridedCopy copy({depth_, columns.size()}, {0, {1, depth_}}, {0, {panels_.size, 1}},
-                             int64_t{sizeof(float)});
-      copy.run(static_cast<const float*>(memory) + columns.begin * depth_,
-               static_cast<float*>(packed) + panel * panels_.size * depth_);
-    }
+    index == 0 ? packing_.pack(memory, packed) : turn_weight_.run(memory, packed);
   }
 
   void run(const KernelArguments& arguments) override {
@@ -197,7 +185,8 @@ class ExpandedDepthwiseKernel : public Kernel {
                   .of_expand = request_.expand.epilogue.of(arguments),
                   .of_depthwise = request_.depthwise.epilogue.of(arguments)};
     for_each_block(threads_, tiles_, Order::forwards, [&](int64_t thread, int64_t tile) {
-      compute(run, tile, buffer_.in(workspace_.own_of(arguments.workspace, thread)));
+      void* own = workspace_.own_of(arguments.workspace, thread);
+      compute(run, tile, buffer_.in(own), found_.in(own));
     });
   }
 
@@ -212,7 +201,7 @@ class ExpandedDepthwiseKernel : public Kernel {
   };
 
   // Tiles of an image that read the same lines follow each other.
-  void compute(const Run& run, int64_t tile, float* buffer) const {
+  void compute(const Run& run, int64_t tile, float* buffer, WindowLine* found) const {
     const Range panels = tiling_.panels.block(tile % tiling_.panels.count());
     const int64_t strip = tile / tiling_.panels.count();
     const Range lines = tiling_.lines.block(strip % tiling_.lines.count());
@@ -222,17 +211,16 @@ class ExpandedDepthwiseKernel : public Kernel {
                      std::clamp<int64_t>(rows.position(lines.end - 1, rows.window - 1) + 1, 0, rows.source)};
     const Range channels{panels.begin * panels_.size, std::min(panels.end * panels_.size, channels_)};
     expand(run, image, read, panels, channels, buffer);
-    std::vector<WindowLine> found;
     for (int64_t y = lines.begin; y < lines.end; ++y) {
-      found.clear();
+      size_t count = 0;
       for (int64_t element = 0; element < rows.window; ++element) {
         const int64_t position = rows.position(y, element);
         if (!rows.holds(position)) continue;
-        found.push_back({buffer + (position - read.begin) * line.source * channels.size(), element});
+        found[count++] = {buffer + (position - read.begin) * line.source * channels.size(), element};
       }
       const int64_t pixel = (image * rows.destination + y) * line.destination;
       const int64_t place = pixel * channels_ + channels.begin;
-      depthwise_line({.lines = found,
+      depthwise_line({.lines = {found, count},
                       .axis = line,
                       .channels = channels.size(),
                       .x_pixel = channels.size(),
@@ -256,7 +244,7 @@ class ExpandedDepthwiseKernel : public Kernel {
         multiply_panel({.a = x + pixel * depth_,
                         .a_row = depth_,
                         .a_depth = 1,
-                        .b = run.expand + panel * panels_.size * depth_,
+                        .b = run.expand + panel * packing_.panel_elements(),
                         .b_row = panels_.size,
                         .c = buffer + pixel * channels.size() + columns.begin - channels.begin,
                         .c_row = channels.size(),
@@ -273,6 +261,7 @@ class ExpandedDepthwiseKernel : public Kernel {
   int64_t images_;
   int64_t depth_;     // channels of x
   int64_t channels_;  // of the result
+  PanelPacking packing_;
   Blocks panels_;
   int64_t taps_;
   Tiling tiling_;
@@ -280,7 +269,8 @@ class ExpandedDepthwiseKernel : public Kernel {
   int64_t threads_;
   StridedCopy turn_weight_;  // [channels, taps] to [taps, channels]
   ThreadWorkspace workspace_;
-  backend::WorkspaceArray<float> buffer_;  // [lines, pixels, channels] of a tile
+  backend::WorkspaceArray<WindowLine> found_;  // of the window
+  backend::WorkspaceArray<float> buffer_;      // [lines, pixels, channels] of a tile
 };
 
 const CpuKernelRegistration kExpandedDepthwise({"fused:expanded_depthwise", [](const Node&) {

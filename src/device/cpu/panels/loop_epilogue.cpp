@@ -10,6 +10,9 @@ namespace {
 
 using backend::refuse_unless;
 
+const std::initializer_list<std::string_view> kActivations = {"relu", "relu6",      "clip",
+                                                              "gelu", "hard_swish", "silu"};
+
 LoopActivation activation_of(const Node& node) {
   const std::string& name = node.operator_name();
   if (name == "silu") return LoopActivation::silu;
@@ -56,6 +59,10 @@ LoopEpilogue EpilogueRequest::of(const KernelArguments& arguments) const {
   return result;
 }
 
+bool loops_end_with(const Node& activation) {
+  return std::ranges::find(kActivations, activation.operator_name()) != kActivations.end();
+}
+
 bool only_loops_end_with(const Node& activation) {
   const std::string& name = activation.operator_name();
   return (name == "relu6" || name == "clip") && activation.output()->data_type() == DataType::fp32;
@@ -64,8 +71,7 @@ bool only_loops_end_with(const Node& activation) {
 EpilogueRequest read_loop_epilogue(const Node& node, const backend::FusedChain& chain) {
   const DataType type = chain.main->output()->data_type();
   refuse_unless(type == DataType::fp32, "only fp32, not {}", to_string(type));
-  const backend::Epilogue found =
-      backend::read_epilogue(node, chain, {"relu", "relu6", "clip", "gelu", "hard_swish", "silu"});
+  const backend::Epilogue found = backend::read_epilogue(node, chain, kActivations);
   EpilogueRequest request{.bias = found.bias, .residual = found.residual, .limits = {}};
   if (found.activation != nullptr) set_activation(request.limits, *found.activation);
   return request;

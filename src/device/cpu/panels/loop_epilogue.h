@@ -35,6 +35,8 @@ struct EpilogueRequest {
   LoopEpilogue of(const KernelArguments& arguments) const;
 };
 
+// Whether the loops can end with it.
+bool loops_end_with(const Node& activation);
 // Whether the loops can end with it and no library can: relu6 and clip in fp32, of which oneDNN's lose NaN.
 bool only_loops_end_with(const Node& activation);
 

@@ -25,13 +25,6 @@ int64_t largest_block(const PanelProblem& problem) {
   return problem.depth < kDeep ? kLargestBlock : kLargestDeepBlock;
 }
 
-// Of some columns of the weight to [depth, panel].
-StridedCopy packing(const PanelProblem& problem, int64_t columns, int64_t panel) {
-  const backend::StridedView from{
-      0, {problem.transposed ? 1 : problem.columns, problem.transposed ? problem.depth : 1}};
-  return {{problem.depth, columns}, from, {0, {panel, 1}}, int64_t{sizeof(float)}};
-}
-
 // Large results go past the caches, which spares reading what is overwritten.
 bool goes_past_caches(const PanelProblem& problem, const Blocks& depths) {
   return problem.rows * problem.columns * int64_t{sizeof(float)} >= kStreamBytes && depths.count() == 1 &&
@@ -67,43 +60,33 @@ PanelKernel::PanelKernel(const PanelProblem& problem)
     : problem_(problem),
       rows_(cut_into_blocks(problem.rows, largest_block(problem))),
       depths_(cut_evenly(problem.depth, kLargestDepth, 1)),
-      panels_(cut_into_panels(problem.columns, panel_width())),
-      stream_(goes_past_caches(problem, depths_)),
-      pack_panel_(packing(problem, panels_.size, panels_.size)),
-      pack_last_panel_(packing(problem, panels_.block(panels_.count() - 1).size(), panels_.size)) {
+      packing_(problem.depth, problem.columns, problem.transposed),
+      stream_(goes_past_caches(problem, depths_)) {
   // Where the weight is the larger, threads share it out, and each reads all rows.
   if (!problem.patches.has_value() && problem.columns > problem.rows) {
     rows_ = cut_evenly(problem.rows, largest_block(problem), kPanelRows);
-    shares_ = panels_.parts;
+    shares_ = packing_.panels().parts;
   }
-  if (!problem.frozen) packed_ = workspace_.shared.book<float>(packed_elements());
+  if (!problem.frozen) packed_ = workspace_.shared.book<float>(packing_.elements());
   if (problem.patches.has_value()) patches_ = workspace_.own.book<float>(rows_.size * problem.depth);
 }
 
 std::vector<Packing> PanelKernel::packings() const {
   if (!problem_.frozen) return {};
-  return {{.input = problem_.weight,
-           .layout = fmt::format("panels of {}, {}x{}", panels_.size, problem_.depth, problem_.columns),
-           .bytes = packed_elements() * static_cast<int64_t>(sizeof(float))}};
+  return {packing_.of_input(problem_.weight)};
 }
 
 void PanelKernel::pack(size_t, const void* memory, void* packed) const {
-  for (int64_t panel = 0; panel < panels_.count(); ++panel)
-    pack_panel(static_cast<const float*>(memory), static_cast<float*>(packed), panel);
-}
-
-void PanelKernel::pack_panel(const float* weight, float* packed, int64_t panel) const {
-  const StridedCopy& pack = panel + 1 < panels_.count() ? pack_panel_ : pack_last_panel_;
-  const int64_t column = panels_.block(panel).begin;
-  pack.run(weight + column * (problem_.transposed ? problem_.depth : 1), packed + panel * packed_panel());
+  packing_.pack(memory, packed);
 }
 
 const float* PanelKernel::packed_weight(const KernelArguments& arguments) const {
   if (problem_.frozen) return static_cast<const float*>(arguments.packed[0]);
   const auto* weight = static_cast<const float*>(arguments.inputs[problem_.weight]);
   float* packed = packed_.in(arguments.workspace);
-  for_each_block(panels_.parts, panels_.count(), Order::forwards,
-                 [&](int64_t, int64_t panel) { pack_panel(weight, packed, panel); });
+  const Blocks& panels = packing_.panels();
+  for_each_block(panels.parts, panels.count(), Order::forwards,
+                 [&](int64_t, int64_t panel) { packing_.pack_panel(weight, packed, panel); });
   return packed;
 }
 
@@ -117,7 +100,8 @@ void PanelKernel::run(const KernelArguments& arguments) {
   for_each_block(
       std::max(rows_.parts, shares_), blocks * shares_, Order::forwards, [&](int64_t thread, int64_t task) {
         const int64_t share = task / blocks;
-        const Range panels{panels_.count() * share / shares_, panels_.count() * (share + 1) / shares_};
+        const Range panels{packing_.panels().count() * share / shares_,
+                           packing_.panels().count() * (share + 1) / shares_};
         multiply(run, task % blocks, panels, patches_.in(workspace_.own_of(arguments.workspace, thread)));
       });
 }
@@ -144,7 +128,7 @@ void PanelKernel::multiply_part(const Run& run, const Part& part) const {
   const int64_t steps = part.panels.size() * quotient_rounded_up(part.rows.size(), kRowsBetween);
   int64_t step = 0;
   for (int64_t panel = part.panels.begin; panel < part.panels.end; ++panel) {
-    const Range columns = panels_.block(panel);
+    const Range columns = packing_.panels().block(panel);
     for (int64_t row = 0; row < part.rows.size(); row += kRowsBetween, ++step) {
       const int64_t begin = part.next.size() * problem_.depth * step / steps;
       fetch(run.x + part.next.begin * problem_.depth + begin,
@@ -152,19 +136,20 @@ void PanelKernel::multiply_part(const Run& run, const Part& part) const {
       const int64_t place = (part.rows.begin + row) * problem_.columns + columns.begin;
       const LoopEpilogue epilogue =
           run.epilogue == nullptr ? LoopEpilogue{} : run.epilogue->from(place, columns.begin);
-      multiply_panel({.a = part.x + row * problem_.depth + part.depth.begin,
-                      .a_row = problem_.depth,
-                      .a_depth = 1,
-                      .b = run.packed + panel * packed_panel() + part.depth.begin * panels_.size,
-                      .b_row = panels_.size,
-                      .c = run.y + place,
-                      .c_row = problem_.columns,
-                      .rows = std::min(kRowsBetween, part.rows.size() - row),
-                      .depth = part.depth.size(),
-                      .width = columns.size(),
-                      .accumulate = part.depth.begin > 0,
-                      .stream = stream_,
-                      .epilogue = run.epilogue == nullptr || !last ? nullptr : &epilogue});
+      multiply_panel(
+          {.a = part.x + row * problem_.depth + part.depth.begin,
+           .a_row = problem_.depth,
+           .a_depth = 1,
+           .b = run.packed + panel * packing_.panel_elements() + part.depth.begin * packing_.panels().size,
+           .b_row = packing_.panels().size,
+           .c = run.y + place,
+           .c_row = problem_.columns,
+           .rows = std::min(kRowsBetween, part.rows.size() - row),
+           .depth = part.depth.size(),
+           .width = columns.size(),
+           .accumulate = part.depth.begin > 0,
+           .stream = stream_,
+           .epilogue = run.epilogue == nullptr || !last ? nullptr : &epilogue});
     }
   }
 }

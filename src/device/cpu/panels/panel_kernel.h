@@ -11,9 +11,9 @@
 #include "tessera/compile/kernel.h"
 
 #include "device/cpu/convolution/window_patches.h"
-#include "device/cpu/loops/strided_copy.h"
 #include "device/cpu/panels/blocks.h"
 #include "device/cpu/panels/loop_epilogue.h"
+#include "device/cpu/panels/panel_packing.h"
 #include "device/cpu/runtime/thread_workspace.h"
 
 namespace tessera::cpu {
@@ -46,9 +46,6 @@ class PanelKernel : public Kernel {
   struct Run;
   struct Part;
 
-  int64_t packed_panel() const { return problem_.depth * panels_.size; }
-  int64_t packed_elements() const { return panels_.count() * packed_panel(); }
-  void pack_panel(const float* weight, float* packed, int64_t panel) const;
   const float* packed_weight(const KernelArguments& arguments) const;
   void multiply(const Run& run, int64_t block, Range panels, float* patches) const;
   void multiply_part(const Run& run, const Part& part) const;
@@ -56,11 +53,9 @@ class PanelKernel : public Kernel {
   PanelProblem problem_;
   Blocks rows_;
   Blocks depths_;
-  Blocks panels_;       // of columns
+  PanelPacking packing_;
   int64_t shares_ = 1;  // of the panels
   bool stream_;
-  StridedCopy pack_panel_;
-  StridedCopy pack_last_panel_;
   ThreadWorkspace workspace_;
   backend::WorkspaceArray<float> packed_;   // [panels, depth, panel]
   backend::WorkspaceArray<float> patches_;  // [rows, depth]
