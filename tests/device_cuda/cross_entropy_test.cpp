@@ -1,4 +1,5 @@
 // The loss, its gradient and what was likeliest by one kernel, which reads a row once.
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -80,13 +81,15 @@ TEST_P(CudaCrossEntropy, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const LossCase& own = GetParam();
   std::vector<Tensor> inputs = random_inputs(node_, -6, 6);
-  // The last that is a class is the largest of every second row, the first of equals in the others; what
-  // comes after the classes is larger. One row counts nothing but for the search.
+  // The last that is a class counts as much as all others of every second row; in the other rows the
+  // likeliest is the first of two equals. What comes after the classes is larger. One row counts nothing but
+  // for the search.
   for (int64_t row = 0; row < own.rows; ++row) {
     const auto set = [&](int64_t column, double value) { inputs[0].set(row * own.columns + column, value); };
-    set(own.columns - 1, 9);
-    set(own.classes - 1, 7);
-    if (row % 2 == 1) set(own.classes / 2, 7);
+    const double largest = row % 2 == 0 ? 6 + std::log(own.classes) : 7;
+    set(own.columns - 1, largest + 2);
+    set(own.classes - 1, largest);
+    if (row % 2 == 1) set(own.classes / 2, largest);
   }
   inputs[1] = random_tensor(DataType::int32, {own.rows}, 0, static_cast<double>(own.classes) - 0.5, 5);
   inputs[1].set(own.rows - 1, static_cast<double>(own.classes));

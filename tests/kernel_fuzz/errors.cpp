@@ -130,9 +130,13 @@ double largest_term(const Node& node, const Inputs& inputs) {
   return largest(*inputs[0]) * std::max(1.0, largest(*inputs[2])) * std::max(1.0, inverse);
 }
 
-// What sums over rows, channels or keys: as if each input were off by the sums' rounding.
+// What an operand of a product may lose where that is in TF32.
+const double kTf32Rounding = std::ldexp(1.0, -10);
+
+// What sums over rows, channels or keys: as if each input were off by the sums' rounding, and in products of
+// what is made inside (attention's weights) by what these lose in TF32.
 std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
-                                     const std::vector<Tensor>& outputs) {
+                                     const std::vector<Tensor>& outputs, bool tf32) {
   WideNode wide;
   widen(node, inputs, wide);
   const auto run = [&](const std::vector<Tensor>& tensors) {
@@ -148,7 +152,11 @@ std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
     terms = std::max(shape.back(), inputs[0]->size() / std::max<int64_t>(shape.back(), 1));
   }
   const DataType type = outputs[0].data_type() == DataType::fp64 ? DataType::fp64 : DataType::fp32;
-  const double relative = tolerance_for(OperatorClass::normalization, type, {.terms = terms}).relative;
+  const bool loses_digits =
+      tf32 && type == DataType::fp32 && node.schema().operator_class == OperatorClass::contraction;
+  const double relative =
+      std::max(tolerance_for(OperatorClass::normalization, type, {.terms = terms}).relative,
+               loses_digits ? kTf32Rounding : 0);
   const std::vector<Tensor> exact = run(wide.inputs);
   std::vector<Spread> spreads;
   for (const Tensor& tensor : exact) spreads.emplace_back(tensor);
@@ -205,7 +213,7 @@ Inputs inputs_of(const Node& node, const Values& values) {
   return inputs;
 }
 
-// Of operands that are made inside and rounded to TF32, 2^-11 each.
+// Of operands that are made inside and rounded to TF32.
 double tf32_error(const Node& node, const Inputs& inputs, const std::vector<Tensor>& outputs) {
   if (node.schema().operator_class != OperatorClass::contraction ||
       node.output()->data_type() != DataType::fp32)
@@ -214,7 +222,7 @@ double tf32_error(const Node& node, const Inputs& inputs, const std::vector<Tens
                                        [](const Value* input) { return input->producer() != nullptr; });
   const std::optional<Problem> problem = problem_of(node, inputs, outputs);
   if (!made_inside || !problem.has_value()) return 0;
-  return 4 * std::sqrt(static_cast<double>(problem->terms)) * problem->magnitude * std::ldexp(1.0, -10);
+  return 4 * std::sqrt(static_cast<double>(problem->terms)) * problem->magnitude * kTf32Rounding;
 }
 
 // What an activation after a product makes of an infinity may be NaN instead, in kernels that compute both.
@@ -316,7 +324,7 @@ Outcome run_with_errors(const Node& node, const std::vector<const Tensor*>& inpu
                            : tolerance_for(OperatorClass::source, output.data_type());
     });
   } else {
-    outcome.errors = errors_by_inputs(node, inputs, outcome.outputs);
+    outcome.errors = errors_by_inputs(node, inputs, outcome.outputs, tf32);
   }
   return outcome;
 }

@@ -20,7 +20,7 @@ struct Outcome {
 // magnitudes of these inputs. Of a fused node, and of a composite operator, they are how far its results move
 // when each of the operators inside is off by what it may be off by. Of an operator that is neither (norms,
 // attention) they are how far its results move when its inputs do. `tf32`: products of what is made inside a
-// fused node round their operands to TF32; inputs are such numbers already.
+// fused node, or attention, round their operands to TF32; inputs are such numbers already.
 Outcome run_with_errors(const Node& node, const std::vector<const Tensor*>& inputs, bool tf32);
 
 }  // namespace tessera::testing
