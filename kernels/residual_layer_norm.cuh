@@ -52,7 +52,8 @@ __device__ inline void drop(const int64* counter, int64 index, float (&values)[P
   for (int k = 0; k < Problem::width; ++k) values[k] = words[k] >= least ? values[k] * Problem::factor : 0.0f;
 }
 
-// Null: bias, sum, mean and inverse where there is none.
+// Null: bias, residual, counter, sum, mean and inverse where there is none. Without any of them it is the
+// layer norm of the branch.
 template <typename Problem>
 struct ResidualLayerNorm {
   using T = typename Problem::T;
@@ -84,7 +85,8 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
         const int c = first_channel<Problem>(p);
         if (first + r >= Problem::rows || c >= Problem::channels) continue;
         sums[r][p] = load<W>(at.branch + (first + r) * Problem::channels + c);
-        residuals[r][p] = load<W>(at.residual + (first + r) * Problem::channels + c);
+        if (at.residual != nullptr)
+          residuals[r][p] = load<W>(at.residual + (first + r) * Problem::channels + c);
       }
     }
     float means[R] = {};
@@ -104,14 +106,16 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
 #pragma unroll
           for (int k = 0; k < W; ++k) values[k] += widen(bias.at[k]);
         }
-        drop<Problem>(at.counter, place, values);
-        // What the gradient will read is what is normalized: the rounded sum.
-        float residual[W];
-        widen_all(residual, residuals[r][p]);
+        if (at.counter != nullptr) drop<Problem>(at.counter, place, values);
+        if (at.residual != nullptr) {
+          // What the gradient will read is what is normalized: the rounded sum.
+          float residual[W];
+          widen_all(residual, residuals[r][p]);
 #pragma unroll
-        for (int k = 0; k < W; ++k) values[k] += residual[k];
-        sums[r][p] = narrow_all<T>(values);
-        widen_all(values, sums[r][p]);
+          for (int k = 0; k < W; ++k) values[k] += residual[k];
+          sums[r][p] = narrow_all<T>(values);
+          widen_all(values, sums[r][p]);
+        }
 #pragma unroll
         for (float value : values) means[r] += value;
         if (at.sum != nullptr) store<W>(at.sum + place, sums[r][p]);

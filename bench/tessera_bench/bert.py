@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(sizes.width, eps=1e-12)
 
     def forward(self, tokens, types):  # both [batch, tokens]
-        positions = self.position_embeddings(torch.arange(tokens.shape[1]))
+        positions = self.position_embeddings(torch.arange(tokens.shape[1], device=tokens.device))
         return self.LayerNorm(self.word_embeddings(tokens) + self.token_type_embeddings(types) + positions)
 
 
@@ -92,7 +92,8 @@ class Bert(nn.Module):
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer(sizes) for _ in range(sizes.layers))})
 
     def forward(self, tokens, mask, types):  # all [batch, tokens], int64
-        bias = (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
+        visible = mask[:, None, None, :].to(self.embeddings.word_embeddings.weight.dtype)
+        bias = (1.0 - visible) * torch.finfo(visible.dtype).min
         x = self.embeddings(tokens, types)
         for layer in self.encoder["layer"]:
             x = layer(x, bias)

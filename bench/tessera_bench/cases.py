@@ -88,16 +88,20 @@ def loaded_from_files(model, batch, device, precision):
     )
 
 
-def from_file(model, batch, package="", what="", **sizes):
-    """A network in the ONNX format: one of models.py, which PyTorch writes, or a file that a package carries."""
+def from_file(model, batch, package="", what="", device="cpu", precision="fp32", **sizes):
+    """A network in the ONNX format: one of models.py, which PyTorch writes, or a file that a package carries.
+
+    On a CPU beside ONNX Runtime; on a GPU, where that of the packages has none, beside what PyTorch compiles of the model.
+    """
+    peer, wanted = ("onnxruntime", 1.0) if device == "cpu" else ("torch-compile", 1.2)
     return dataclasses.replace(
-        throughput(model, batch, False, onnxruntime=1.0),
-        name=f"cpu/onnx-{model}-b{batch}-fp32",
+        throughput(model, batch, False, device, precision, **{peer: wanted}),
+        name=f"{device}/onnx-{model}-b{batch}-{precision}",
         onnx=True,
         package=package,
         sizes=tuple(sizes.items()),
-        peers=("onnxruntime",),
-        summary=f"{model}{what and f' ({what})'} from a file in the ONNX format, inference, batch {batch}, fp32, samples/s",
+        peers=(peer,),
+        summary=f"{model}{what and f' ({what})'} from a file in the ONNX format, inference, batch {batch}, {precision}, samples/s",
     )
 
 
@@ -128,6 +132,12 @@ FILES = (
     from_file("ocr_recognition", 1, f"{OCR}rec_infer.onnx", "a line of 48 x 320 pixels", **{"?": 48, f"{PIXELS}1": 320}),
     from_file("silero_vad", 1, "silero_vad/data/silero_vad_openvino_16k.onnx", "speech in 32 ms of sound"),
     from_file("silero_vad_sequence", 31, "silero_vad/data/silero_vad_16k_sequence.onnx", "speech in a second of sound"),
+    *(
+        from_file(model, batch, device="cuda", precision="fp16")
+        for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0")
+        for batch in (1, 32)
+    ),
+    *(from_file("bert_base", batch, what="128 tokens", device="cuda", precision="fp16") for batch in (1, 32)),
 )
 
 

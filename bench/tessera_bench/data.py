@@ -1,5 +1,6 @@
 """Inputs and labels of every case, without torch: from the golden formula, so that Tessera can make the same."""
 
+import math
 import pathlib
 import sys
 
@@ -24,3 +25,15 @@ def inputs(model, count, size=0, index=0):
 
 def labels(model, count, index=0):
     return formula.labels(of_batch("labels", index), count, classes(model))
+
+
+SHOWN = 10  # outputs that are compared
+
+
+def shown(outputs, of_file):
+    """The first logits of the first sample; of a file that ours reads too, from all of the output at equal distances."""
+    if not of_file:
+        return outputs[0, :SHOWN].tolist()
+    flat = outputs.reshape(-1)
+    count = min(SHOWN, math.prod(flat.shape))
+    return [float(flat[i * len(flat) // count]) for i in range(count)]

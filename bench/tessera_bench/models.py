@@ -40,6 +40,11 @@ def network(model):
     return made
 
 
+def inputs(model, count):
+    """What a run of the network reads."""
+    return bert.inputs(count) if model in bert.SIZES else (batch(model, count)[0],)
+
+
 def batch(model, count, size=0, index=0):
     """Inputs in channels-last memory, and labels [N]."""
     inputs = torch.from_numpy(data.inputs(model, count, size, index))

@@ -4,15 +4,12 @@ import sys
 
 import torch
 
-from . import bert, data, models
+from . import bert, models
 
 
 def main(model, count, path):
-    if model in bert.SIZES:
-        names, inputs = bert.INPUTS, bert.inputs(int(count))
-    else:
-        names, inputs = ["input"], (torch.from_numpy(data.inputs(model, int(count))),)
-    torch.onnx.export(models.network(model).eval(), inputs, path, input_names=names, dynamo=True)
+    names = bert.INPUTS if model in bert.SIZES else ["input"]
+    torch.onnx.export(models.network(model).eval(), models.inputs(model, int(count)), path, input_names=names, dynamo=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // Networks in the ONNX format, run island by island; built where the reader of ONNX is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/onnx/onnx.h"
 #include "tessera/program/runner.h"
@@ -27,6 +28,9 @@ class OnnxFile : public RunnableFile {
       fmt::print("island of '{}': instructions {} to {} on {}, {} nodes; {}\n", island.block, island.first,
                  island.end - 1, island.device.empty() ? "no device" : island.device, island.nodes,
                  island.why);
+      if (!island.host_operators.empty())
+        fmt::print("  the device has no kernel for, so the host computes: {}\n",
+                   fmt::join(island.host_operators, ", "));
     }
   }
 

@@ -74,12 +74,13 @@ void warn_once(const Node& node) {
 }  // namespace
 
 KernelCandidate host_reference_candidate() {
-  return {.name = "reference.host", .fallback = true, .plan = [](const KernelRequest& request) {
-            return KernelMaker([&node = request.node] {
-              warn_once(node);
-              return std::make_unique<HostReferenceKernel>(node);
-            });
-          }};
+  return {
+      .name = std::string(kHostReferenceKernel), .fallback = true, .plan = [](const KernelRequest& request) {
+        return KernelMaker([&node = request.node] {
+          warn_once(node);
+          return std::make_unique<HostReferenceKernel>(node);
+        });
+      }};
 }
 
 KernelCandidate reference_candidate() {

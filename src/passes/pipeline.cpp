@@ -17,6 +17,10 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                          .documentation = "silu, hard_swish and gelu that were written out",
                          .run = passes::recognize_activations,
                          .before = {"lower_precision", "fuse_patterns"}};
+  const Pass attention{.name = "recognize_attention",
+                       .documentation = "products around a softmax that were written out",
+                       .run = passes::recognize_attention,
+                       .before = {"settle_layout", "lower_precision", "fuse_patterns"}};
   const Pass layout{.name = "settle_layout",
                     .documentation = "transposes meet and go: channels-last throughout",
                     .run = passes::settle_layout,
@@ -81,7 +85,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                    .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
       dead,        algebra,   constants, common,  // what the model's code and the gradients left
-      activations, dead,                          // and what exporters wrote out
+      activations, attention, dead,               // and what exporters wrote out
       layout,      constants,                     // channels-first code, its constants in the new order
       fold,        precision, algebra,   constants, common, dead,  // casts that met, and those of constants
       classes,     buckets,

@@ -115,7 +115,11 @@ void IslandBuilder::assume(Slot& slot) {
 bool IslandBuilder::becomes_variable(const Slot& slot) const {
   if (!slot.settled || !slot.is_constant || slot.item.tensor() == nullptr) return false;
   const Tensor& tensor = *slot.item.tensor();
-  if (owner_ != nullptr) return tensor.data_type() == DataType::fp32 && !tensor.shape().empty();
+  // A number of its own, such as the root by which scores are divided, is part of what is computed: passes
+  // look for it.
+  const bool is_number = tensor.shape().empty();
+  if (owner_ != nullptr) return tensor.data_type() == DataType::fp32 && !is_number;
+  if (is_number) return false;
   return role_ == WeightRole::parameter ? is_floating(tensor.data_type()) : tensor.bytes() > kLargestNode;
 }
 

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/compile/reference_kernel.h"
 #include "tessera/ops/functions.h"
 
 #include "program/island.h"
@@ -305,6 +306,18 @@ Instance Runner::instantiate(const std::map<std::string, TensorType>& inputs,
   return {std::move(island.graph), std::move(island.weights)};
 }
 
+namespace {
+
+std::vector<std::string> host_operators_of(const Executable& executable) {
+  std::vector<std::string> names;
+  for (const NodeReport& node : executable.nodes()) {
+    if (node.kernel == kHostReferenceKernel) names.push_back(node.operator_name);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::vector<IslandReport> Runner::islands() const {
   std::vector<std::pair<size_t, IslandReport>> numbered;
   for (const auto& [place, variants] : implementation_->islands) {
@@ -317,6 +330,8 @@ std::vector<IslandReport> Runner::islands() const {
                           .device = island.on_host   ? "host"
                                     : run == nullptr ? ""
                                                      : run->device().description().name,
+                          .host_operators = run == nullptr ? std::vector<std::string>{}
+                                                           : host_operators_of(run->executable()),
                           .why = island.why,
                           .runs = island.runs,
                           .graph = run == nullptr ? nullptr : island.graph.get()};

@@ -3,6 +3,8 @@
 #include <tuple>
 
 #include "device_cuda/cuda_case.h"
+#include "support/every_kernel.h"
+#include "support/operator_tolerance.h"
 #include "support/residual_layer_norm_case.h"
 
 namespace tessera::testing {
@@ -41,6 +43,54 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaResidualLayerNorm,
                          [](const auto& test) {
                            return name_of(std::get<0>(test.param), std::get<1>(test.param));
                          });
+
+// Rows of fewer elements than an access, of odd lengths and of whole accesses; for each number of threads and
+// of accesses of a thread; a last group of rows that is not full; longer than a block takes.
+struct NormAlone {
+  int64_t rows = 0;
+  int64_t channels = 0;
+};
+
+std::unique_ptr<Graph> norm_alone(const NormAlone& own, const std::string& type) {
+  return parse_graph(
+      fmt::format("graph g(input %x: {0}[{1}, {2}], input %scale: {3}[{2}], input %bias: {3}[{2}]) {{\n"
+                  "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n"
+                  "  output y = %y\n  output mean = %mean\n  output inverse = %inverse\n}}",
+                  type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32"));
+}
+
+class CudaLayerNormAlone : public ::testing::TestWithParam<NormAlone> {};
+
+TEST_P(CudaLayerNormAlone, CudaEveryKernel) {
+  TESSERA_NEEDS_GPU();
+  for (const std::string type : {"fp32", "fp16", "bf16", "fp64"}) {
+    const std::unique_ptr<Graph> graph = norm_alone(GetParam(), type);
+    const Node& node = *graph->nodes().front();
+    const std::vector<Tensor> inputs = random_inputs(node, 0.5, 2);
+    expect_every_kernel(node, inputs, tolerances_of(node, inputs), std::vector<bool>(inputs.size(), false),
+                        gpu_or_null());
+  }
+}
+
+TEST_P(CudaLayerNormAlone, CudaCompiles) {
+  for (const std::string type : {"fp32", "fp16", "bf16"})
+    EXPECT_GT(compile_candidates(*norm_alone(GetParam(), type)->nodes().front()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaLayerNormAlone,
+                         ::testing::Values(NormAlone{9, 3}, NormAlone{7, 33}, NormAlone{5, 768},
+                                           NormAlone{2, 1003}, NormAlone{3, 8192}, NormAlone{2, 20000}),
+                         [](const auto& test) {
+                           return fmt::format("{}_rows_of_{}", test.param.rows, test.param.channels);
+                         });
+
+// Rows of an activation are normalized by one launch where nothing was dropped before.
+TEST(CudaLayerNormKernels, AreOneLaunch) {
+  const std::unique_ptr<Graph> graph = norm_alone({64, 768}, "fp16");
+  const std::unique_ptr<Executable> plan = compile(*graph, Device::open("cuda:plan-h100"));
+  ASSERT_EQ(plan->nodes().size(), 1U);
+  EXPECT_EQ(plan->nodes().front().kernel, "generated.layer_norm");
+}
 
 }  // namespace
 }  // namespace tessera::testing

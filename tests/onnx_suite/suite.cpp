@@ -7,9 +7,11 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,6 +20,8 @@
 #include "tessera/base/log.h"
 #include "tessera/onnx/onnx.h"
 #include "tessera/program/runner.h"
+
+#include "support/tolerance.h"
 
 namespace {
 
@@ -28,8 +32,16 @@ using ts::program::Item;
 constexpr double kRelative = 1e-3;  // the suite's own tolerances
 constexpr double kAbsolute = 1e-7;
 
-// Of two values that are to be the same, how they differ; "" where they do not.
-std::string difference(const ts::Tensor& given, const ts::Tensor& wanted) {
+// In units in the last place of the wanted number; 0 of types of fewer than 16 bits, whose steps are all
+// seen.
+double last_places_between(double given, double wanted, ts::DataType type) {
+  const double place = std::ldexp(2 * ts::testing::unit_roundoff(type), std::ilogb(wanted));
+  return place > 0 ? std::abs(given - wanted) / place : 0;
+}
+
+// Of two values that are to be the same, how they differ; "" where they do not. `last_places`: by how many
+// units in the last place at most, among elements whose difference is more than the absolute tolerance.
+std::string difference(const ts::Tensor& given, const ts::Tensor& wanted, double& last_places) {
   if (given.data_type() != wanted.data_type() || given.shape() != wanted.shape())
     return fmt::format("{}, not {}", to_string(Item(given)), to_string(Item(wanted)));
   if (!is_floating(given.data_type())) return given.identical(wanted) ? "" : "other integers";
@@ -37,21 +49,23 @@ std::string difference(const ts::Tensor& given, const ts::Tensor& wanted) {
     const double a = given.at(i);
     const double b = wanted.at(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (std::abs(a - b) > kAbsolute && b != 0 && std::isfinite(b))
+      last_places = std::max(last_places, last_places_between(a, b, wanted.data_type()));
     if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)) || std::isinf(b))
       return fmt::format("element {} is {:.9g}, not {:.9g}", i, a, b);
   }
   return "";
 }
 
-std::string difference(const Item& given, const Item& wanted) {
+std::string difference(const Item& given, const Item& wanted, double& last_places) {
   if (given.tensor() != nullptr && wanted.tensor() != nullptr)
-    return difference(*given.tensor(), *wanted.tensor());
+    return difference(*given.tensor(), *wanted.tensor(), last_places);
   if (given.text() != nullptr && wanted.text() != nullptr)
     return *given.text() == *wanted.text() ? "" : "other texts";
   if (given.sequence() != nullptr && wanted.sequence() != nullptr &&
       given.sequence()->size() == wanted.sequence()->size()) {
     for (size_t i = 0; i < given.sequence()->size(); ++i) {
-      const std::string text = difference((*given.sequence())[i], (*wanted.sequence())[i]);
+      const std::string text = difference((*given.sequence())[i], (*wanted.sequence())[i], last_places);
       if (!text.empty()) return text;
     }
     return "";
@@ -69,7 +83,9 @@ ts::onnx::ValueKind kind_of(const ts::program::Declaration& declaration) {
 struct Outcome {
   std::string failure;  // "" when it passed
   std::string first_operator;
-  size_t compared = 0;  // outputs
+  size_t compared = 0;     // outputs
+  bool host = false;       // computed a part for a device with memory of its own
+  double last_places = 0;  // the largest error
 };
 
 void run_set(ts::program::Runner& runner, const fs::path& set, Outcome& outcome) {
@@ -85,7 +101,8 @@ void run_set(ts::program::Runner& runner, const fs::path& set, Outcome& outcome)
     if (!fs::exists(file)) continue;
     const ts::program::Declaration& output = main.outputs[i];
     ++outcome.compared;
-    const std::string text = difference(outputs.at(output.name), ts::onnx::load_value(file, kind_of(output)));
+    const std::string text =
+        difference(outputs.at(output.name), ts::onnx::load_value(file, kind_of(output)), outcome.last_places);
     if (!text.empty() && outcome.failure.empty())
       outcome.failure = fmt::format("output '{}': {}", output.name, text);
   }
@@ -102,6 +119,8 @@ Outcome run_test(const fs::path& folder, const std::shared_ptr<ts::Device>& devi
       if (entry.is_directory()) run_set(runner, entry.path(), outcome);
     }
     if (outcome.compared == 0) outcome.failure = "it has no outputs to compare with";
+    for (const ts::program::IslandReport& island : runner.islands())
+      outcome.host = outcome.host || island.device == "host" || !island.host_operators.empty();
   } catch (const std::exception& error) {
     outcome.failure = error.what();
   }
@@ -111,9 +130,10 @@ Outcome run_test(const fs::path& folder, const std::shared_ptr<ts::Device>& devi
 struct Arguments {
   fs::path data;
   fs::path expected;  // names of tests that pass, one a line
-  fs::path page;      // docs/onnx.md
+  fs::path page;      // docs/onnx.md, docs/onnx_gpu.md
   std::string device = "cpu";
   std::string only;
+  size_t threads = 1;  // which run tests: on a GPU most of their time is compiling
   bool update = false;
 };
 
@@ -137,17 +157,32 @@ std::map<std::string, Outcome> run_all(const Arguments& arguments) {
   }
   const auto device = ts::Device::open(arguments.device);
   std::map<std::string, Outcome> outcomes;
-  for (const auto& [name, folder] : tests) {
-    const Outcome& outcome = outcomes[name] = run_test(folder, device);
-    if (!arguments.only.empty())
-      fmt::print("{}: {}\n", name, outcome.failure.empty() ? "passed" : outcome.failure);
-  }
+  for (const auto& [name, folder] : tests) outcomes[name] = {};
+  auto next = outcomes.begin();
+  std::mutex mutex;
+  const auto run_some = [&] {
+    while (true) {
+      std::unique_lock lock(mutex);
+      if (next == outcomes.end()) return;
+      auto& [name, outcome] = *next++;
+      lock.unlock();
+      outcome = run_test(tests.at(name), device);
+      if (!arguments.only.empty())
+        fmt::print("{}: {}\n", name, outcome.failure.empty() ? "passed" : outcome.failure);
+    }
+  };
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < arguments.threads; ++i) others.emplace_back(run_some);
+  run_some();
+  others.clear();
   return outcomes;
 }
 
 struct Count {
   size_t passed = 0;
+  size_t host = 0;  // of these, where the host computed a part
   size_t all = 0;
+  double last_places = 0;  // the largest error of those that pass
 };
 
 // Tests by something that is told of each.
@@ -158,6 +193,8 @@ std::map<std::string, Count> counted_by(const std::map<std::string, Outcome>& ou
     Count& count = counts[key(name)];
     ++count.all;
     count.passed += outcome.failure.empty() ? 1 : 0;
+    count.host += outcome.failure.empty() && outcome.host ? 1 : 0;
+    if (outcome.failure.empty()) count.last_places = std::max(count.last_places, outcome.last_places);
   }
   return counts;
 }
@@ -168,10 +205,13 @@ std::string summary(const std::map<std::string, Outcome>& outcomes) {
   return fmt::format("node tests: {} of {}", count.passed, count.all);
 }
 
-std::string table(const std::string& title, const std::map<std::string, Count>& counts) {
-  std::string text = fmt::format("| {} | Passed | Tests |\n|---|---|---|\n", title);
+// On a device that is not the host, what the host has part in is told apart.
+std::string table(const std::string& title, const std::map<std::string, Count>& counts, bool apart) {
+  std::string text = fmt::format("| {} | Passed |{} Tests | Error |\n|---|---|{}---|---|\n", title,
+                                 apart ? " of them with the host's part |" : "", apart ? "---|" : "");
   for (const auto& [name, count] : counts)
-    text += fmt::format("| {} | {} | {} |\n", name, count.passed, count.all);
+    text += fmt::format("| {} | {} |{} {} | {:.3g} |\n", name, count.passed,
+                        apart ? fmt::format(" {} |", count.host) : "", count.all, count.last_places);
   return text;
 }
 
@@ -211,15 +251,20 @@ std::string prose_of(const fs::path& page, const std::string& begin) {
 void write_page(const Arguments& arguments, const std::map<std::string, Outcome>& outcomes) {
   const std::string begin = "<!-- from here on made by onnx_suite --update -->";
   std::string page = summary(outcomes) + "\n" + prose_of(arguments.page, begin);
-  page += begin + "\n\n" + table("Collection", counted_by(outcomes, collection_of));
+  const bool apart = arguments.device != "cpu";
+  page += begin +
+          "\n\n\"Error\" is the largest of those that pass, in units in the last place of the output's type; "
+          "what "
+          "differs by no more\nthan the suite's absolute tolerance of 1e-7 is not counted.\n\n" +
+          table("Collection", counted_by(outcomes, collection_of), apart);
   page +=
       "\n## By operator\n\nOf the node tests. One counts for the operator that it is about, and so does its "
       "`_expanded` form.\n\n";
   std::map<std::string, Outcome> node_tests = outcomes;
   std::erase_if(node_tests, [](const auto& entry) { return collection_of(entry.first) != kCollections[0]; });
-  page +=
-      table("Operator",
-            counted_by(node_tests, [&](const std::string& name) { return operator_of(name, node_tests); }));
+  page += table(
+      "Operator",
+      counted_by(node_tests, [&](const std::string& name) { return operator_of(name, node_tests); }), apart);
   page += "\n## What does not pass\n\n| Test | Why |\n|---|---|\n";
   for (const auto& [name, outcome] : outcomes) {
     if (!outcome.failure.empty())
@@ -283,14 +328,16 @@ int main(int count, char** values) {
     const std::string option = values[i];
     if (option == "--update") {
       arguments.update = true;
+    } else if (option == "--threads" && i + 1 < count) {
+      arguments.threads = std::stoul(values[++i]);
     } else if (i + 1 < count && texts.count(option) != 0) {
       *texts.at(option) = values[++i];
     } else if (i + 1 < count && paths.count(option) != 0) {
       *paths.at(option) = values[++i];
     } else {
       fmt::print(stderr,
-                 "usage: onnx_suite --data FOLDER --expected FILE [--page FILE] [--device NAME] [--only "
-                 "TEXT] [--update]\n");
+                 "usage: onnx_suite --data FOLDER --expected FILE [--page FILE] [--device NAME] "
+                 "[--threads N] [--only TEXT] [--update]\n");
       return 2;
     }
   }

@@ -27,7 +27,8 @@ struct IslandReport {
   size_t end = 0;
   size_t nodes = 0;    // of the graph after the passes; 0 when it did nothing but fold
   std::string device;  // "host" for a rule that runs there
-  std::string why;     // it ended
+  std::vector<std::string> host_operators = {};  // of nodes that the device has no kernel of its own for
+  std::string why;                               // it ended
   int64_t runs = 0;
   // Before the passes, until the runner runs again; null where there is none to run.
   const Graph* graph = nullptr;

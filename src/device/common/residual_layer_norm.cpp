@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/device/common/batch_norm_patterns.h"
+#include "tessera/device/common/refusal.h"
 #include "tessera/device/common/roles.h"
 #include "tessera/passes/fuse.h"
 
@@ -146,14 +147,19 @@ FusionPattern residual_layer_norm_gradient_pattern() {
 
 ResidualLayerNormBody read_residual_layer_norm(const Node& node) {
   check_batch_norm_types(in_role(node, "x"), in_role(node, "scale"));
-  return {.branch = input_in_role(node, "branch"),
-          .residual = input_in_role(node, "residual"),
+  const bool fused = node.body() != nullptr;
+  refuse_unless(is_over_last_axis(maker_of_role(node, "y")), "a norm over more than the last axis");
+  const auto of_fused = [&](std::string_view role) {
+    return fused ? optional_input_in_role(node, role) : std::nullopt;
+  };
+  return {.branch = input_in_role(node, fused ? "branch" : "x"),
           .scale = input_in_role(node, "scale"),
           .shift = input_in_role(node, "bias"),
-          .bias = optional_input_in_role(node, "branch_bias"),
-          .dropout = read_dropout(node),
+          .residual = of_fused("residual"),
+          .bias = of_fused("branch_bias"),
+          .dropout = fused ? std::optional(read_dropout(node)) : std::nullopt,
           .y = output_in_role(node, "y").value(),
-          .sum = output_in_role(node, "x"),
+          .sum = fused ? output_in_role(node, "x") : std::nullopt,
           .mean = output_in_role(node, "mean"),
           .inverse_deviation = output_in_role(node, "inverse_deviation"),
           .epsilon = maker_of_role(node, "y").attributes().real("epsilon")};

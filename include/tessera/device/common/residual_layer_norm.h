@@ -25,9 +25,9 @@ struct DropoutBody {
 };
 
 struct ResidualLayerNormBody {
-  size_t branch = 0, residual = 0, scale = 0, shift = 0;  // inputs
-  std::optional<size_t> bias;                             // input, of the branch
-  DropoutBody dropout;
+  size_t branch = 0, scale = 0, shift = 0;  // inputs
+  std::optional<size_t> residual, bias;     // inputs; the bias is of the branch
+  std::optional<DropoutBody> dropout;
   size_t y = 0;                                        // output
   std::optional<size_t> sum, mean, inverse_deviation;  // outputs that something reads
   double epsilon = 0;
@@ -41,7 +41,8 @@ struct ResidualLayerNormGradientBody {
   std::optional<size_t> dsum, dscale, dshift, dbias;  // outputs that something reads
 };
 
-// What the node's values are to its kernels. Refuses (refusal.h) other types than fp32, fp16 and bf16.
+// What the node's values are to its kernels; of a layer_norm that is not fused x is the branch. Refuses
+// (refusal.h) other types than fp32, fp16 and bf16, and norms over more axes than the last.
 ResidualLayerNormBody read_residual_layer_norm(const Node& node);
 ResidualLayerNormGradientBody read_residual_layer_norm_gradient(const Node& node);
 

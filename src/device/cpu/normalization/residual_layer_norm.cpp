@@ -272,7 +272,7 @@ DropoutRows dropout_rows(const backend::DropoutBody& body, const KernelArguments
 class ResidualLayerNorm : public Kernel {
  public:
   ResidualLayerNorm(const Node& node, const backend::ResidualLayerNormBody& parts)
-      : parts_(parts), rows_(node.input(parts_.residual)->type()) {
+      : parts_(parts), rows_(node.input(parts_.branch)->type()) {
     uniform_ = workspace_.book<float>(rows_.blocks.parts * rows_.channels);
   }
 
@@ -290,10 +290,10 @@ class ResidualLayerNorm : public Kernel {
                    [&](int64_t thread, int64_t block) {
                      HWY_DYNAMIC_DISPATCH(residual_layer_norm_rows)
                      ({.rows = rows_.block(block),
-                       .dropout = dropout_rows(parts_.dropout, arguments, uniform + thread * rows_.channels),
+                       .dropout = dropout_rows(*parts_.dropout, arguments, uniform + thread * rows_.channels),
                        .branch = arguments.inputs[parts_.branch],
                        .bias = input(arguments, parts_.bias),
-                       .residual = arguments.inputs[parts_.residual],
+                       .residual = arguments.inputs[*parts_.residual],
                        .scale = input<float>(arguments, parts_.scale),
                        .shift = input<float>(arguments, parts_.shift),
                        .epsilon = parts_.epsilon,

@@ -191,15 +191,11 @@ bool comes_first(const Node& node) {
   return node.operator_name() == "layer_norm_gradient";
 }
 
-CudaKernels layer_norms(const std::string& key) {
-  return {.key = key,
-          .candidates = [](const Node& node,
-                           Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
-          .tunable = true};
-}
-
-const CudaKernelRegistration kLayerNorm(layer_norms("layer_norm"));
-const CudaKernelRegistration kLayerNormGradient(layer_norms("layer_norm_gradient"));
+const CudaKernelRegistration kLayerNormGradient(
+    {.key = "layer_norm_gradient",
+     .candidates = [](const Node& node,
+                      Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
+     .tunable = true});
 
 }  // namespace
 

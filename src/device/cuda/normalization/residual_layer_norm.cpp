@@ -1,5 +1,5 @@
-// layer_norm(residual + dropout(branch + bias)) in one kernel, and its gradient in one with a second for the
-// sums over rows.
+// layer_norm(residual + dropout(branch + bias)) in one kernel, which takes norms alone too, and its gradient
+// in one with a second for the sums over rows.
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/codegen/partial_sums.h"
+#include "device/cuda/kernel_registry.h"
+#include "device/cuda/normalization/cudnn_norm.h"
 
 namespace tessera::cuda {
 namespace {
@@ -67,17 +69,18 @@ GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& 
 
 GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const backend::ResidualLayerNormBody body = backend::read_residual_layer_norm(node);
-  const Value& x = *node.input(body.residual);
+  const Value& x = *node.input(body.branch);
   constexpr int64_t kBytesAtATime = 32;
   const RowPlan plan = plan_rows(x, kBytesAtATime);
-  GeneratedProgram program = start_program(plan, body.dropout, x, body.epsilon);
+  const backend::DropoutBody dropout = body.dropout.value_or(backend::DropoutBody{});
+  GeneratedProgram program = start_program(plan, dropout, x, body.epsilon);
   PointerList pointers(node);
   pointers.input("branch", body.branch);
   pointers.input("bias", body.bias);
   pointers.input("residual", body.residual);
   pointers.input("scale", body.scale);
   pointers.input("shift", body.shift);
-  pointers.input("counter", body.dropout.counter);
+  if (body.dropout.has_value()) pointers.input("counter", dropout.counter);
   pointers.output("sum", body.sum);
   pointers.output("y", body.y);
   pointers.output("mean", body.mean);
@@ -136,6 +139,14 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
+std::vector<KernelCandidate> norm_candidates(const Node& node, Context& context) {
+  const auto alone = [](const KernelRequest& request, const GpuTraits& gpu) {
+    return forward(request.node, gpu);
+  };
+  return {generated_candidate("layer_norm", context, alone), cudnn_norm_candidate(node, context)};
+}
+
+const CudaKernelRegistration kAlone({.key = "layer_norm", .candidates = norm_candidates, .tunable = true});
 const GeneratedRegistration kForward("fused:residual_layer_norm", forward);
 const GeneratedRegistration kGradient("fused:residual_layer_norm_gradient", gradient);
 
