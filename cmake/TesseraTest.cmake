@@ -74,7 +74,8 @@ endfunction()
 # go on as it does elsewhere; under that of threads too what repeats a kernel for each type and shape, random plans and texts,
 # and trainings that one thread makes; under that of addresses those of several ranks, which are threads: what they share is
 # checked under that of threads, and what each does is what one does alone; and trainings that go on until something is learned,
-# for curves of twenty steps and resumed runs of the same tasks stay.
+# for curves of twenty steps and resumed runs of the same tasks stay; convolutions of 16 bits, whose loops are a library's, and
+# what repeats a kernel for larger images, more types or more layers.
 function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LEFT_OUT "")
@@ -92,6 +93,10 @@ function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
       string(APPEND LEFT_OUT ":*.Learns*:*.Foretells*:*.FillsGaps*:*.Serves*")
     elseif(NAME STREQUAL "nn")
       string(APPEND LEFT_OUT ":RandAugment.AppliesOneOfTheOperationsToEachImage")
+    elseif(NAME STREQUAL "device_cpu")
+      string(APPEND LEFT_OUT ":DeviceCpu/Convolution.*16:*LoopConvolution.*/*past_the_caches:ClusterShapes.Reductions")
+    elseif(NAME STREQUAL "models")
+      string(APPEND LEFT_OUT ":*vgg*:*resnet101:*resnet152")
     endif()
   endif()
   if(LIBRARY_THREADS_IN AND TESSERA_LIBRARY_THREADS_ENVIRONMENT)

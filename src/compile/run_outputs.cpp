@@ -3,6 +3,13 @@
 #include <cstring>
 
 namespace tessera {
+namespace {
+
+// Losses and metrics, which are kept for long, are copied: memory for transfers is scarce. A large output
+// costs more to copy than to compute.
+constexpr int64_t kHandedOn = 64 << 10;
+
+}  // namespace
 
 void RunOutputs::begin(const std::vector<const void*>& memory) {
   if (empty()) oldest_ = 0;  // one run at a time needs the buffers of one slot
@@ -34,9 +41,14 @@ std::map<std::string, Tensor> RunOutputs::finish() {
   for (size_t i = 0; i < slot.buffers.size(); ++i) {
     if (!slot.begun[i] || slot.buffers[i] == nullptr) continue;
     const auto& [name, value] = graph_.outputs()[i];
-    Tensor tensor(value->data_type(), value->type().static_shape());
-    const void* memory = slot.buffers[i]->finish();
-    if (tensor.bytes() > 0) std::memcpy(tensor.raw(), memory, tensor.bytes());
+    const Shape shape = value->type().static_shape();
+    std::shared_ptr<void> memory = slot.buffers[i]->finish();
+    if (value->type().bytes() >= kHandedOn) {
+      outputs.emplace(name, Tensor::share(value->data_type(), shape, std::move(memory)));
+      continue;
+    }
+    Tensor tensor(value->data_type(), shape);
+    if (tensor.bytes() > 0) std::memcpy(tensor.raw(), memory.get(), tensor.bytes());
     outputs.emplace(name, std::move(tensor));
   }
   return outputs;

@@ -2,6 +2,7 @@
 #include "device/cuda/runtime/host_buffers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tessera/models/formula.h"
 #include "tessera/models/registry.h"
@@ -33,7 +34,8 @@ TEST(CudaHostBuffers, ShowWhatWasLoadedLastAndNotBefore) {
     const auto output = queue->output_buffer(bytes);
     const auto expect_present = [&](int32_t first) {
       output->begin(input->memory());
-      const auto* values = static_cast<const int32_t*>(output->finish());
+      const std::shared_ptr<void> memory = output->finish();
+      const auto* values = static_cast<const int32_t*>(memory.get());
       EXPECT_TRUE(std::vector<int32_t>(values, values + count) == numbers(count, first)) << first;
     };
     for (int32_t round = 0; round < 5; ++round) {
@@ -73,6 +75,36 @@ TEST(CudaHostBuffers, MayBeDroppedAtAnyTime) {
   EXPECT_TRUE(std::all_of(read.begin(), read.end(), [](int32_t value) { return value == 0; }));
 }
 
+// Outputs that are held stay as they are, also after the queue that made them; what is let go of is used
+// again, and of many that are held no more than a few take pinned memory.
+TEST(CudaHostBuffers, OutputsBelongToWhoeverHoldsThem) {
+  TESSERA_NEEDS_GPU();
+  constexpr int64_t kCount = 100'000;
+  std::vector<std::shared_ptr<void>> held;
+  {
+    const std::shared_ptr<Queue> queue = gpu_or_null()->queue();
+    const auto input = queue->input_buffer(kCount * 4);
+    const auto output = queue->output_buffer(kCount * 4);
+    const auto run = [&](int32_t first) {
+      std::vector<int32_t> host = numbers(kCount, first);
+      input->load(unpinned(host));
+      input->show();
+      output->begin(input->memory());
+      return output->finish();
+    };
+    const void* first = run(-1).get();
+    EXPECT_EQ(run(-2).get(), first);
+    for (int32_t round = 0; round < 9; ++round) held.push_back(run(round));
+  }
+  std::set<const void*> places;
+  for (int32_t round = 0; round < 9; ++round) {
+    const auto* values = static_cast<const int32_t*>(held[static_cast<size_t>(round)].get());
+    EXPECT_TRUE(std::vector<int32_t>(values, values + kCount) == numbers(kCount, round)) << round;
+    places.insert(values);
+  }
+  EXPECT_EQ(places.size(), held.size());
+}
+
 // What is pinned is sent from where it lies, and kept until it has arrived.
 TEST(CudaHostBuffers, SendWhatIsPinnedFromWhereItLies) {
   TESSERA_NEEDS_GPU();
@@ -92,7 +124,8 @@ TEST(CudaHostBuffers, SendWhatIsPinnedFromWhereItLies) {
     pinned.reset();
     input->show();
     output->begin(input->memory());
-    const auto* present = static_cast<const int32_t*>(output->finish());
+    const std::shared_ptr<void> memory = output->finish();
+    const auto* present = static_cast<const int32_t*>(memory.get());
     EXPECT_TRUE(std::vector<int32_t>(present, present + kCount) == values) << round;
   }
   std::vector<int32_t> host = numbers(kCount, 0);

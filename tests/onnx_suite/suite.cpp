@@ -7,11 +7,9 @@
 #include <exception>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -133,7 +131,10 @@ struct Arguments {
   fs::path page;      // docs/onnx.md, docs/onnx_gpu.md
   std::string device = "cpu";
   std::string only;
-  size_t threads = 1;  // which run tests: on a GPU most of their time is compiling
+  // Which of how many parts of the tests: on a GPU most of their time is compiling, which several processes
+  // do at once for the one that runs all after them.
+  size_t part = 0;
+  size_t parts = 1;
   bool update = false;
 };
 
@@ -157,24 +158,13 @@ std::map<std::string, Outcome> run_all(const Arguments& arguments) {
   }
   const auto device = ts::Device::open(arguments.device);
   std::map<std::string, Outcome> outcomes;
-  for (const auto& [name, folder] : tests) outcomes[name] = {};
-  auto next = outcomes.begin();
-  std::mutex mutex;
-  const auto run_some = [&] {
-    while (true) {
-      std::unique_lock lock(mutex);
-      if (next == outcomes.end()) return;
-      auto& [name, outcome] = *next++;
-      lock.unlock();
-      outcome = run_test(tests.at(name), device);
-      if (!arguments.only.empty())
-        fmt::print("{}: {}\n", name, outcome.failure.empty() ? "passed" : outcome.failure);
-    }
-  };
-  std::vector<std::jthread> others;
-  for (size_t i = 1; i < arguments.threads; ++i) others.emplace_back(run_some);
-  run_some();
-  others.clear();
+  size_t place = 0;
+  for (const auto& [name, folder] : tests) {
+    if (place++ % arguments.parts != arguments.part) continue;
+    const Outcome& outcome = outcomes[name] = run_test(folder, device);
+    if (!arguments.only.empty())
+      fmt::print("{}: {}\n", name, outcome.failure.empty() ? "passed" : outcome.failure);
+  }
   return outcomes;
 }
 
@@ -288,7 +278,7 @@ int compare(const Arguments& arguments, const std::map<std::string, Outcome>& ou
   const std::set<std::string> expected = read_expected(arguments.expected);
   for (const std::string& name : expected) {
     const auto found = outcomes.find(name);
-    if (found == outcomes.end() && !arguments.only.empty()) continue;
+    if (found == outcomes.end() && (!arguments.only.empty() || arguments.parts > 1)) continue;
     if (found != outcomes.end() && found->second.failure.empty()) continue;
     fmt::print("{}: passed before, now: {}\n", name,
                found == outcomes.end() ? "it is gone" : found->second.failure);
@@ -328,8 +318,10 @@ int main(int count, char** values) {
     const std::string option = values[i];
     if (option == "--update") {
       arguments.update = true;
-    } else if (option == "--threads" && i + 1 < count) {
-      arguments.threads = std::stoul(values[++i]);
+    } else if (option == "--part" && i + 1 < count) {
+      const std::string text = values[++i];
+      arguments.part = std::stoul(text);
+      arguments.parts = std::stoul(text.substr(text.find('/') + 1));
     } else if (i + 1 < count && texts.count(option) != 0) {
       *texts.at(option) = values[++i];
     } else if (i + 1 < count && paths.count(option) != 0) {
@@ -337,12 +329,16 @@ int main(int count, char** values) {
     } else {
       fmt::print(stderr,
                  "usage: onnx_suite --data FOLDER --expected FILE [--page FILE] [--device NAME] "
-                 "[--threads N] [--only TEXT] [--update]\n");
+                 "[--part I/N] [--only TEXT] [--update]\n");
       return 2;
     }
   }
-  if (arguments.update && !arguments.only.empty()) {
-    fmt::print(stderr, "onnx_suite: --update is of all tests, not of those that --only names\n");
+  if (arguments.parts == 0 || arguments.part >= arguments.parts) {
+    fmt::print(stderr, "onnx_suite: --part is 0/N to N-1/N\n");
+    return 2;
+  }
+  if (arguments.update && (!arguments.only.empty() || arguments.parts > 1)) {
+    fmt::print(stderr, "onnx_suite: --update is of all tests, not of those that --only or --part names\n");
     return 2;
   }
   try {

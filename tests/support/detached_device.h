@@ -74,15 +74,17 @@ class DetachedDevice : public HostMemoryDevice {
 
   class Output : public OutputBuffer {
    public:
-    Output(DetachedDevice& device, int64_t bytes) : device_(device), copied_(static_cast<size_t>(bytes)) {}
+    Output(DetachedDevice& device, int64_t bytes) : device_(device), bytes_(bytes) {}
     void begin(const void* memory) override {
-      device_.copy_to_host(copied_.data(), memory, static_cast<int64_t>(copied_.size()));
+      copied_ = device_.allocate(bytes_);
+      device_.copy_to_host(copied_.get(), memory, bytes_);
     }
-    const void* finish() override { return copied_.data(); }
+    std::shared_ptr<void> finish() override { return std::move(copied_); }
 
    private:
     DetachedDevice& device_;
-    std::vector<char> copied_;
+    int64_t bytes_;
+    std::shared_ptr<void> copied_;
   };
 };
 

@@ -57,8 +57,9 @@ class OutputBuffer {
   virtual ~OutputBuffer() = default;
   // Enqueues the copy of a value as it is after the work enqueued so far.
   virtual void begin(const void* device) = 0;
-  // Waits for that copy alone; its memory is valid until the next begin().
-  virtual const void* finish() = 0;
+  // Waits for that copy alone. The memory is the caller's as long as he holds it; no later copy goes there
+  // before.
+  virtual std::shared_ptr<void> finish() = 0;
 };
 
 // A device does the work of one queue in the order in which it was enqueued; work of different queues may

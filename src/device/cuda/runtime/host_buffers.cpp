@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -89,38 +93,59 @@ class PinnedInput : public InputBuffer {
   size_t latest_ = 0;
 };
 
+// Each copy goes to a block of its own until whoever took it lets go of it. Pinned memory is scarce: who
+// holds many gets copies of them.
 class PinnedOutput : public OutputBuffer {
  public:
   PinnedOutput(CudaQueue& queue, int64_t bytes)
-      : queue_(queue),
-        size_(static_cast<size_t>(bytes)),
-        memory_(queue.context().allocate_pinned(bytes)),
-        arrived_(untimed_event()) {}
+      : queue_(queue), size_(static_cast<size_t>(bytes)), blocks_{allocate()}, arrived_(untimed_event()) {}
 
   ~PinnedOutput() override {
     driver().cuCtxSetCurrent_(queue_.context().handle());
-    driver().cuEventSynchronize_(arrived_.get());  // the copy writes into what is freed here
+    driver().cuEventSynchronize_(arrived_.get());  // the copy writes into what may be freed here
   }
 
   void begin(const void* device) override {
     queue_.context().enter();
+    if (find_free() == blocks_.end()) blocks_.push_back(allocate());
+    latest_ = *find_free();
     if (size_ > 0) {
-      check(driver().cuMemcpyDtoHAsync_(memory_.get(), address(device), size_, queue_.stream()),
+      check(driver().cuMemcpyDtoHAsync_(latest_.get(), address(device), size_, queue_.stream()),
             "copying from the GPU");
     }
     record_event(arrived_, queue_.stream());
   }
 
-  const void* finish() override {
+  std::shared_ptr<void> finish() override {
     queue_.context().enter();
     wait_on_host(arrived_);
-    return memory_.get();
+    std::shared_ptr<void> block = std::move(latest_);
+    if (blocks_.size() < kMostBlocks || find_free() != blocks_.end()) return block;
+    const std::shared_ptr<std::byte[]> copy(new std::byte[size_]);
+    std::memcpy(copy.get(), block.get(), size_);
+    return {copy, copy.get()};
   }
 
  private:
+  static constexpr size_t kMostBlocks = 4;
+
+  // The context goes after what it has pinned.
+  std::shared_ptr<void> allocate() const {
+    std::shared_ptr<void> block = queue_.context().allocate_pinned(static_cast<int64_t>(size_));
+    void* memory = block.get();
+    return {memory,
+            [context = queue_.shared_context(), block = std::move(block)](void*) mutable { block.reset(); }};
+  }
+
+  std::vector<std::shared_ptr<void>>::iterator find_free() {
+    return std::find_if(blocks_.begin(), blocks_.end(),
+                        [](const auto& block) { return block.use_count() == 1; });
+  }
+
   CudaQueue& queue_;
   size_t size_;
-  std::shared_ptr<void> memory_;
+  std::vector<std::shared_ptr<void>> blocks_;
+  std::shared_ptr<void> latest_;  // where the copy that was begun goes
   StreamEvent arrived_;
 };
 

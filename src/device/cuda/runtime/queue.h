@@ -32,6 +32,7 @@ class CudaQueue : public Queue {
   std::unique_ptr<DeviceTimer> timer(size_t marks) override;
 
   Context& context() const { return *context_; }
+  const std::shared_ptr<Context>& shared_context() const { return context_; }
   CUstream stream() const { return stream_; }
   // For copies from the host that overlap the rest; made at the first call.
   CUstream copy_stream();
