@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "tessera/base/order_labels.h"
 #include "tessera/graph/operator.h"
@@ -19,6 +20,16 @@ bool is_free(const Node& node) {
   return node.operator_name() == "broadcast_to" ||
          (node.operator_name() == "constant" && node.attributes().tensor("value").size() == 1);
 }
+
+namespace {
+
+// A cluster has a copy of its own.
+bool is_number(const Value& value) {
+  return value.producer() != nullptr && value.producer()->operator_name() == "constant" &&
+         is_free(*value.producer());
+}
+
+}  // namespace
 
 bool is_elementwise(const Node& node) {
   return node.schema().operator_class == OperatorClass::elementwise ||
@@ -42,6 +53,7 @@ ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& cont
     next_.push_back(kNone);
     parent_.push_back(index);
     Group own{.last = index};
+    for (const Value* input : node->inputs()) own.reads += is_number(*input) ? 0 : 1;
     if (ends_cluster(*node)) {
       own.shape = &node->input(0)->shape();
       own.reductions = {node.get()};
@@ -145,6 +157,19 @@ size_t ElementwiseGroups::count_values(Index group) const {
   return values.size();
 }
 
+// How often members of one read values of the other.
+size_t ElementwiseGroups::reads_between(Index a, Index b) const {
+  if (groups_[a].members > groups_[b].members) std::swap(a, b);
+  size_t count = 0;
+  for_each_member(a, [&](Index member) {
+    for (const Value* input : nodes_[member]->inputs())
+      count += input->producer() != nullptr && group_of(input->producer()) == b ? 1 : 0;
+    count += static_cast<size_t>(std::count_if(readers_[member].begin(), readers_[member].end(),
+                                               [&](Index reader) { return group_of(reader) == b; }));
+  });
+  return count;
+}
+
 // Whether one loop can make both groups' reductions.
 bool ElementwiseGroups::reduce_alike(const Group& a, const Group& b) const {
   if (a.reductions.empty() || b.reductions.empty()) return true;
@@ -175,12 +200,16 @@ bool ElementwiseGroups::join(Index earlier, Index later) {
   Group& b = groups_[later];
   if (a.shape == nullptr || b.shape == nullptr || *a.shape != *b.shape) return false;
   if (!reduce_alike(a, b)) return false;
+  const size_t reads = a.reads + b.reads - reads_between(earlier, later);
+  if (reads > kMostReads) return false;
   if (reads_reduction(later, a) || reads_reduction(earlier, b)) return false;
   if (!reorder(earlier, later)) return false;
   parent_[later] = earlier;
   next_[a.last] = later;
   a.last = b.last;
   a.reductions.insert(a.reductions.end(), b.reductions.begin(), b.reductions.end());
+  a.members += b.members;
+  a.reads = reads;
   b.joined = true;
   return true;
 }

@@ -28,11 +28,15 @@ class ElementwiseGroups {
  private:
   using Index = size_t;  // of a node, and of the group that it is the first member of
   static constexpr Index kNone = static_cast<Index>(-1);
+  // A kernel for a GPU takes some thousands of pointers, and one of hundreds takes seconds to compile.
+  static constexpr size_t kMostReads = 256;
 
   struct Group {
     Index last = kNone;                    // member; the others follow each other from the first by next_
     const SymbolicShape* shape = nullptr;  // of the iteration; null where nothing fuses
     std::vector<const Node*> reductions;
+    size_t members = 1;
+    size_t reads = 0;  // of values from outside but numbers, each as often as a member reads it
     std::list<Index>::iterator position;
     int64_t label = 0;    // grows along order_
     size_t visit = 0;     // the latest one
@@ -46,6 +50,7 @@ class ElementwiseGroups {
   void for_each_member(Index group, Use&& use) const;  // with its index
   bool is_small(Index group) const;
   size_t count_values(Index group) const;
+  size_t reads_between(Index a, Index b) const;
   bool reduce_alike(const Group& a, const Group& b) const;
   bool reads_reduction(Index reader, const Group& maker) const;
   bool find_dependents(Index earlier, Index later, std::vector<Index>& dependents);

@@ -261,5 +261,21 @@ TEST(FuseElementwise, LeavesWorkOnNumbersAlone) {
   })) << print(*graph);
 }
 
+// Windows that an exporter writes out, each a slice: as one cluster it had more operands than a kernel takes.
+TEST(FuseElementwise, ChainsOfManyOperandsAreSeveralClusters) {
+  constexpr int kOperands = 5000;
+  std::string text = "graph g(";
+  for (int i = 0; i < kOperands; ++i) text += fmt::format("{}input %x{}: fp32[3]", i == 0 ? "" : ", ", i);
+  text += ") {\n  %m0 = relu(%x0)\n";
+  for (int i = 1; i < kOperands; ++i) text += fmt::format("  %m{} = maximum(%m{}, %x{})\n", i, i - 1, i);
+  text += fmt::format("  output y = %m{}\n}}", kOperands - 1);
+  const auto graph = fused(text);
+  EXPECT_LE(graph->nodes().size(), 25U);
+  for (const auto& node : graph->nodes()) {
+    ASSERT_EQ(node->operator_name(), "fused");
+    EXPECT_LE(node->inputs().size(), 256U);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing
