@@ -1,6 +1,7 @@
 #include "program/island_builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/ops/functions.h"
@@ -241,8 +242,19 @@ std::vector<Slot> IslandBuilder::inline_body(const Block& body, const std::vecto
 
 void IslandBuilder::export_results() {
   const auto& last_read = frame_.block().last_read;
+  // The block's outputs come first and in their order, which whoever takes the graph alone knows.
+  const auto& slots = scopes_.front().slots;
+  std::vector<std::string> names;
+  std::set<std::string> listed;
+  for (const Declaration& output : frame_.block().outputs) {
+    if (slots.count(output.name) != 0 && listed.insert(output.name).second) names.push_back(output.name);
+  }
+  for (const auto& [name, slot] : slots) {
+    if (listed.count(name) == 0) names.push_back(name);
+  }
   std::map<const Value*, std::string> outputs;
-  for (const auto& [name, slot] : scopes_.front().slots) {
+  for (const std::string& name : names) {
+    const Slot& slot = slots.at(name);
     const auto read = last_read.find(name);
     const bool made_here = slot.source != name && !slot.is_constant;
     if (!made_here || read == last_read.end() || read->second < island_.end) continue;

@@ -43,6 +43,23 @@ TEST(Runner, InstantiateGivesTheGraphThatTrains) {
   EXPECT_EQ(instance.graph->outputs()[0].name, "y");
 }
 
+TEST(Runner, InstantiateKeepsTheOrderOfOutputsAndNumbersAsTheyAre) {
+  Block block = block_of({declare("x", vector_type())}, "z",
+                         {instruction("add", {"x", "w"}, {"b"}), instruction("add", {"b", "number"}, {"z"}),
+                          instruction("add", {"b", "z"}, {"a"})});
+  block.outputs = {{"z", "", {}}, {"b", "", {}}, {"a", "", {}}};
+  block.constants["w"] = numbers({1, 2});
+  block.constants["number"] = Tensor::full(DataType::fp32, {}, 8);
+  const Runner runner(module_of(std::move(block)), reference_options());
+  const Instance instance = runner.instantiate({{"x", {DataType::fp32, {2}}}});
+  verify(*instance.graph);
+  std::vector<std::string> names;
+  for (const Graph::Output& output : instance.graph->outputs()) names.push_back(output.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"z", "b", "a"}));
+  EXPECT_EQ(instance.graph->find_input("number"), nullptr);  // passes look for it
+  EXPECT_EQ(instance.weights.size(), 1u);
+}
+
 TEST(Runner, InstantiateNamesWhatNeedsContents) {
   Block block = block_of({declare("x", vector_type())}, "z",
                          {instruction("sum", {"x"}, {"y"}), instruction("take", {"x", "y"}, {"z"})});
