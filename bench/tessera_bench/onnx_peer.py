@@ -10,6 +10,7 @@ from . import data, onnx_files  # data also makes tests/golden importable
 
 import formula
 
+
 def versions():
     return {"onnxruntime": onnxruntime.__version__}
 

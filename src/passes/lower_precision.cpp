@@ -164,17 +164,22 @@ class PrecisionLowering {
 
 }  // namespace
 
-bool lower_precision(Graph& graph, const PassContext& context) {
-  switch (context.options.precision) {
+std::optional<DataType> lowered_type(Precision precision) {
+  switch (precision) {
     case Precision::fp16:
-      return PrecisionLowering(graph, DataType::fp16).run();
+      return DataType::fp16;
     case Precision::bf16:
-      return PrecisionLowering(graph, DataType::bf16).run();
+      return DataType::bf16;
     case Precision::fp32:
     case Precision::tf32:
-      break;  // a property of the kernels, not of the graph
+      break;
   }
-  return false;
+  return std::nullopt;
+}
+
+bool lower_precision(Graph& graph, const PassContext& context) {
+  const std::optional<DataType> type = lowered_type(context.options.precision);
+  return type.has_value() && PrecisionLowering(graph, *type).run();
 }
 
 }  // namespace tessera::passes

@@ -1,7 +1,6 @@
 // Attention that was written out, as exporters of other frameworks do, becomes the operator: one kernel that
 // keeps the scores to itself, where written out they are two products and a softmax that go through memory.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "tessera/graph/operator.h"
@@ -46,10 +45,11 @@ bool is_plain_product(const Node& matmul) {
          !matmul.attributes().boolean("transpose_b");
 }
 
-// What is added to the scores: a value, or nothing where a condition does not hold.
+// Scores, and the node that masks them: it adds to them, or selects between them and a number.
 struct Masked {
   Value* scores = nullptr;
-  Value* bias = nullptr;
+  const Node* mask = nullptr;
+  size_t side = 0;  // the mask's operand that the scores are
 };
 
 // Whether an operand of the node is a product of the node's shape, multiplied by a number perhaps.
@@ -58,51 +58,43 @@ bool are_scores(Value* operand, const Node& node) {
          producer_of(without_scale(operand, &node).value, "matmul") != nullptr;
 }
 
-std::optional<Masked> addition_in(const Node& node) {
-  for (const size_t side : {size_t{0}, size_t{1}}) {
-    if (are_scores(node.input(side), node)) return Masked{node.input(side), node.input(1 - side)};
-  }
-  return std::nullopt;
-}
-
-// Scores where a condition holds (or does not), a number in place of the others, which no softmax tells from
-// the number added to them: it hides them.
-std::optional<Masked> selection_in(const Node& node) {
-  constexpr double kHides = -1e4;
-  for (const size_t side : {size_t{1}, size_t{2}}) {
-    Value* scores = node.input(side);
-    const std::optional<double> number = scalar_constant(node.input(3 - side));
-    if (!are_scores(scores, node) || !number.has_value() || *number > kHides) continue;
-    Graph& graph = scores->graph();
-    Value* nothing = ops::constant(graph, Tensor::full(scores->data_type(), {}, 0));
-    Value* hidden = ops::constant(graph, Tensor::full(scores->data_type(), {}, *number));
-    return Masked{scores, side == 1 ? ops::select(node.input(0), nothing, hidden)
-                                    : ops::select(node.input(0), hidden, nothing)};
-  }
-  return std::nullopt;
+// So far below all scores that what is added to it does not change it: a query from which all keys are hidden
+// has equal weights either way.
+bool hides(const Value* value) {
+  constexpr double kHides = -1e30;
+  const std::optional<double> number = scalar_constant(value);
+  return number.has_value() && *number <= kHides;
 }
 
 Masked without_mask(Value* scores, const Node* reader) {
-  const Node* node = scores->producer();
-  if (node != nullptr && sole_reader(scores) == reader) {
-    const bool adds = node->operator_name() == "add";
-    const bool selects = node->operator_name() == "select";
-    const std::optional<Masked> masked = adds      ? addition_in(*node)
-                                         : selects ? selection_in(*node)
-                                                   : std::nullopt;
-    if (masked.has_value()) return *masked;
+  const Node* node = sole_reader(scores) == reader ? scores->producer() : nullptr;
+  const bool adds = node != nullptr && node->operator_name() == "add";
+  if (!adds && (node == nullptr || node->operator_name() != "select")) return {scores};
+  const size_t first = adds ? 0 : 1;  // of two sides
+  for (const size_t side : {first, first + 1}) {
+    const size_t other = 2 * first + 1 - side;
+    if (are_scores(node->input(side), *node) && (adds || hides(node->input(other))))
+      return {node->input(side), node, side};
   }
   return {scores};
 }
 
-// [batch or 1, heads or 1, queries, keys]. A number that hides a key must stay one: a query from which all
-// are hidden has equal weights, and minus infinity would leave it none.
-Value* bias_of(Value* bias, const Value& scores, Precision precision) {
-  const DataType type = precision == Precision::fp16   ? DataType::fp16
-                        : precision == Precision::bf16 ? DataType::bf16
-                                                       : scores.data_type();
-  if (type != scores.data_type()) {
-    const double least = type == DataType::fp16 ? -65504 : -std::ldexp(255.0, 120);
+// What the mask adds to the scores.
+Value* addend_of(const Masked& masked) {
+  const Node& mask = *masked.mask;
+  if (mask.operator_name() == "add") return mask.input(1 - masked.side);
+  Value* nothing = ops::constant(masked.scores->graph(), Tensor::full(masked.scores->data_type(), {}, 0));
+  return masked.side == 1 ? ops::select(mask.input(0), nothing, mask.input(2))
+                          : ops::select(mask.input(0), mask.input(1), nothing);
+}
+
+// [batch or 1, heads or 1, queries, keys]. In 16 bits a number that hides a key must stay one: minus infinity
+// would leave a query from which all are hidden no weights.
+Value* bias_of(const Masked& masked, Precision precision) {
+  Value* bias = addend_of(masked);
+  const Value& scores = *masked.scores;
+  if (const std::optional<DataType> type = lowered_type(precision); type.has_value()) {
+    const double least = traits_of(*type).lowest;
     bias = ops::maximum(bias, ops::constant(bias->graph(), Tensor::full(bias->data_type(), {}, least)));
   }
   SymbolicShape shape(kRank - bias->shape().size(), Dimension(1));
@@ -140,8 +132,7 @@ Value* attention_of(const Node& product, Precision precision) {
   if (!is_floating(v->data_type()) || !is_of_rank(v, weights) || (axis != -1 && axis != int64_t{kRank} - 1))
     return nullptr;
   const Masked masked = without_mask(softmax->input(0), softmax);
-  const Node* before = masked.bias == nullptr ? softmax : sole_reader(masked.scores);
-  const Scaled scores = without_scale(masked.scores, before);
+  const Scaled scores = without_scale(masked.scores, masked.mask == nullptr ? softmax : masked.mask);
   const Node* first = producer_of(scores.value, "matmul");
   if (first == nullptr || sole_reader(scores.value) == nullptr || first->inputs().size() != 2 ||
       first->attributes().boolean("transpose_a") || scores.value->shape() != weights->shape()) {
@@ -152,7 +143,7 @@ Value* attention_of(const Node& product, Precision precision) {
   const Scaled k = first->attributes().boolean("transpose_b") ? without_scale(first->input(1), first)
                                                               : keys_of(first->input(1), first);
   ops::AttentionOptions options{.scale = scores.number * q.number * k.number};
-  if (masked.bias != nullptr) options.bias = bias_of(masked.bias, *weights, precision);
+  if (masked.mask != nullptr) options.bias = bias_of(masked, precision);
   return ops::attention(q.value, k.value, v, options).y;
 }
 

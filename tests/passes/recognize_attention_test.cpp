@@ -14,7 +14,8 @@ std::string graph_of(const std::string& lines) {
          "input %b: fp32[2, 1, 1, 5], input %wide: fp32[2, 2, 3, 5], input %m: bool[3, 5]) {\n"
          "  %t = transpose(%k) {permutation = [0, 1, 3, 2]}\n"
          "  %root = constant() {value = fp32[] (2.828427)} %fifth = constant() {value = fp32[1] (0.2)}\n"
-         "  %least = constant() {value = fp32[] (-3e38)} %few = constant() {value = fp32[] (-10)}\n" +
+         "  %least = constant() {value = fp32[] (-3e38)} %few = constant() {value = fp32[] (-10)} %much = "
+         "constant() {value = fp32[] (-10000)}\n" +
          lines + "\n  output y = %y\n}";
 }
 
@@ -112,6 +113,7 @@ TEST(RecognizeAttention, OthersStay) {
   const auto kept = [](const std::string& lines) { expect_no_change(kPass, graph_of(lines)); };
   kept("%s = matmul(%q, %t) %p = softmax(%s) {axis = 2} %y = matmul(%p, %v)");
   kept("%s = matmul(%q, %t) %z = select(%m, %s, %few) %p = softmax(%z) {axis = 3} %y = matmul(%p, %v)");
+  kept("%s = matmul(%q, %t) %z = select(%m, %s, %much) %p = softmax(%z) {axis = 3} %y = matmul(%p, %v)");
   kept("%s = matmul(%q, %t) %z = multiply(%s, %wide) %p = softmax(%z) {axis = 3} %y = matmul(%p, %v)");
   kept(
       "%s = matmul(%q, %t) %p = softmax(%s) {axis = 3} %o = matmul(%p, %v) %y = reduce_sum(%o) {axes = [3]} "

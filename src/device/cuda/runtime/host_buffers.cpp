@@ -107,8 +107,8 @@ class PinnedOutput : public OutputBuffer {
 
   void begin(const void* device) override {
     queue_.context().enter();
-    if (find_free() == blocks_.end()) blocks_.push_back(allocate());
-    latest_ = *find_free();
+    const auto free = find_free();
+    latest_ = free != blocks_.end() ? *free : blocks_.emplace_back(allocate());
     if (size_ > 0) {
       check(driver().cuMemcpyDtoHAsync_(latest_.get(), address(device), size_, queue_.stream()),
             "copying from the GPU");
