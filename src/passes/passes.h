@@ -22,6 +22,9 @@ std::optional<DataType> lowered_type(Precision precision);
 // Products whose columns only losses read give as many as the device likes, and the losses say how many
 // count.
 bool pad_classes(Graph& graph, const PassContext& context);
+// Products of one value whose results one node of attention reads, by weights that never change, where the
+// device's attention reads parts of a value.
+bool join_products(Graph& graph, const PassContext& context);
 // Composite elementwise operators, and what the device says that it expands (PassTarget::expansion).
 bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).

@@ -39,6 +39,13 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      .run = passes::pad_classes,
                      .after = {"lower_precision"},
                      .before = {"fuse_patterns", "fuse_elementwise"}};
+  // A device whose attention reads parts of a value has it as a pattern, and patterns have a product's
+  // epilogue.
+  const Pass products{.name = "join_products",
+                      .documentation = "queries, keys and values are one product of a value",
+                      .run = passes::join_products,
+                      .after = {"recognize_attention", "lower_precision"},
+                      .before = {"fuse_patterns"}};
   // common_subexpressions would merge the copies with what they are copies of; of casts there are copies,
   // too.
   const Pass recompute{.name = "recompute_activations",
@@ -93,8 +100,8 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.
   if (options.fuse)
-    passes.insert(passes.end(),
-                  {recompute, patterns, statistics, dead, input_casts, expand, dead, clusters, groups});
+    passes.insert(passes.end(), {recompute, products, dead, patterns, statistics, dead, input_casts, expand,
+                                 dead, clusters, groups});
   passes.push_back(joins);
   check_order(passes);
   return passes;

@@ -52,25 +52,6 @@ class TidyTest(TreeTest):
         self.write("src/base/b.cpp", "int Two() { return 2; }\n")
         self.assert_fails("check_tidy", "src/base/b.cpp:1:5: error: invalid case style for function 'Two'")
 
-    def test_a_file_that_needs_what_another_includes(self):
-        self.build_of("src/base/a.cpp", "src/base/b.cpp")
-        self.write("src/base/a.cpp", "#include <vector>\nstd::vector<int> numbers() { return {1, 2}; }\n")
-        self.write("src/base/b.cpp", "std::vector<int> others() { return {1, 2}; }\n")
-        self.assert_fails("check_tidy", "src/base/b.cpp:1:1: error: use of undeclared identifier 'std'")
-
-    def test_precompiled_headers_are_to_be_included_if_they_are_ours(self):
-        self.write("include/tessera/base/one.h", "#pragma once\nint one();\n")
-        self.write("build/cmake_pch.hxx", "#pragma GCC system_header\n#include <vector>\n#include <tessera/base/one.h>\n")
-        words = ["c++", "-std=c++20", f"-I{self.root}/include", "-include", f"{self.root}/build/cmake_pch.hxx", "-c"]
-        names = "src/base/a.cpp", "src/base/b.cpp"
-        entries = [{"directory": str(self.root), "file": str(self.root / name), "arguments": [*words, name]} for name in names]
-        self.write("build/dev/compile_commands.json", json.dumps(entries))
-        self.write(names[0], '#include "tessera/base/one.h"\n#include <vector>\nstd::vector<int> numbers() { return {one()}; }\n')
-        self.write(names[1], '#include "tessera/base/one.h"\nstd::vector<int> others() { return {one()}; }\n')
-        self.assert_passes("check_tidy")
-        self.write(names[1], "std::vector<int> others() { return {one()}; }\n")
-        self.assert_fails("check_tidy", "src/base/b.cpp:1:37: error: use of undeclared identifier 'one'")
-
     def test_files_that_are_compiled_as_one(self):
         self.write("build/dev/Unity/unity_0.cpp", "")
         self.build_of("build/dev/Unity/unity_0.cpp")
