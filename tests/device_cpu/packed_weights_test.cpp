@@ -4,6 +4,7 @@
 #include "tessera/compile/executable.h"
 
 #include "device/cpu/device.h"
+#include "support/compare.h"
 #include "support/random_tensor.h"
 
 namespace tessera::testing {
@@ -70,6 +71,33 @@ class PackedWeights : public ::testing::Test {
   std::shared_ptr<CountingCpu> device_ = std::make_shared<CountingCpu>();
   std::shared_ptr<Variables> variables_ = std::make_shared<Variables>(device_);
 };
+
+// A square matrix has as many rows as columns: a layer and its gradient read it both ways.
+TEST(PackedMatrix, IsNotThatOfItsTransposition) {
+  const std::unique_ptr<Graph> graph =
+      parse_graph(R"(graph g(input %x: fp32[2, 64], parameter %w: fp32[64, 64]) {
+  %a = matmul(%x, %w)
+  %b = matmul(%x, %w) {transpose_b = true}
+  output a = %a
+  output b = %b
+})");
+  const std::map<std::string, Tensor> inputs = {{"x", random_tensor(DataType::fp32, {2, 64}, -1, 1, 1)}};
+  const Tensor w = random_tensor(DataType::fp32, {64, 64}, -1, 1, 2);
+  const auto run = [&](const std::shared_ptr<Device>& device) {
+    CompileOptions options;
+    options.passes.frozen = true;
+    const auto executable = compile(*graph, device, options);
+    const auto variables = std::make_shared<Variables>(device);
+    variables->set("w", w);
+    executable->bind(variables);
+    return executable->run(inputs);
+  };
+  const auto expected = run(Device::reference());
+  const auto actual = run(Device::cpu());
+  // Sums of 64 products of numbers within 1, each addition rounded by 2^-24 of at most 64.
+  const Tolerance tolerance{.absolute = 64 * 64 * 6e-8, .relative = 0};
+  for (const char* name : {"a", "b"}) expect_close(actual.at(name), expected.at(name), tolerance, name);
+}
 
 TEST_F(PackedWeights, AreOneForSeveralBatches) {
   const auto two = compile_batch(2);

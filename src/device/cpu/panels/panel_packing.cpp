@@ -22,9 +22,10 @@ PanelPacking::PanelPacking(int64_t depth, int64_t columns, bool transposed)
                     panels_.size)) {}
 
 Packing PanelPacking::of_input(size_t input) const {
-  return {.input = input,
-          .layout = fmt::format("panels of {}, {}x{}", panels_.size, depth_, columns_),
-          .bytes = elements() * static_cast<int64_t>(sizeof(float))};
+  return {
+      .input = input,
+      .layout = fmt::format("panels of {}, {}x{}, columns {} apart", panels_.size, depth_, columns_, column_),
+      .bytes = elements() * static_cast<int64_t>(sizeof(float))};
 }
 
 void PanelPacking::pack_panel(const float* weight, float* packed, int64_t panel) const {
