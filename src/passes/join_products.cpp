@@ -127,10 +127,13 @@ void join(Graph& graph, Node* attention, const std::vector<Projection>& projecti
 }  // namespace
 
 bool join_products(Graph& graph, const PassContext& context) {
+  std::vector<Node*> attentions = nodes_of(graph, "attention");
+  std::erase_if(attentions,
+                [&](Node* node) { return !reads_moved_operands(*node, context.target.patterns); });
+  if (attentions.empty()) return false;
   const Settled settled = settled_values(graph, context.options.frozen);
   bool changed = false;
-  for (Node* attention : nodes_of(graph, "attention")) {
-    if (!reads_moved_operands(*attention, context.target.patterns)) continue;
+  for (Node* attention : attentions) {
     const std::vector<Projection> projections = projections_of(*attention, settled);
     if (projections.size() < 2) continue;
     join(graph, attention, projections);
