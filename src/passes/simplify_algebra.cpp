@@ -1,11 +1,13 @@
 // Identities that cost nothing to see: x + 0, x * 1, reshape of reshape, transpose of transpose, broadcasts
-// that the reader makes anyway, reductions over axes of extent 1, casts of what was joined.
+// that the reader makes anyway, reductions over axes of extent 1, casts of what was joined, activations
+// between reshapes.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
+#include "tessera/passes/fuse.h"
 
 #include "passes/passes.h"
 #include "passes/permutation.h"
@@ -108,6 +110,21 @@ Value* trivial_reduction(const Node& node) {
   return ops::reshape(node.input(0), node.output()->shape());
 }
 
+// An activation between two reshapes goes before both, where the product that makes its operand may end with
+// it.
+Value* activation_before_reshape(Graph& graph, const Node& node) {
+  if (!node.schema().traits.activation || node.output()->is_output_or_update()) return nullptr;
+  const Node* reshape = producer_of(node.input(0), "reshape");
+  if (reshape == nullptr || sole_reader(reshape->output()) != &node) return nullptr;
+  const std::vector<Node*> readers = readers_of(node.output());
+  const bool is_reshaped =
+      std::ranges::all_of(readers, [](const Node* reader) { return is(reader, "reshape"); });
+  if (readers.empty() || !is_reshaped) return nullptr;
+  const Node* active =
+      graph.add_node(node.operator_name(), {reshape->input(0)}, node.attributes(), node.name());
+  return ops::reshape(active->output(), node.output()->shape());
+}
+
 // What broadcasts by itself needs no operand that was broadcast before.
 bool drop_broadcasts(Graph& graph, Node& node) {
   if (!node.schema().broadcasts) return false;
@@ -146,6 +163,7 @@ bool simplify_algebra(Graph& graph, const PassContext&) {
       if (simpler == nullptr) simpler = merge_movement(*node);
       if (simpler == nullptr) simpler = narrowed_before_join(*node);
       if (simpler == nullptr) simpler = trivial_reduction(*node);
+      if (simpler == nullptr) simpler = activation_before_reshape(graph, *node);
       if (simpler != nullptr) {
         graph.replace_all_uses(node->output(), simpler);
         graph.erase(node);

@@ -8,6 +8,7 @@
 #include "passes/run_pass.h"
 #include "support/contraction_chains.h"
 #include "support/every_kernel.h"
+#include "support/first_willing.h"
 #include "support/fusions.h"
 
 namespace tessera::testing {
@@ -195,6 +196,19 @@ TEST(LoopConvolutions, FewPixelsAreForFrozenWeights) {
     EXPECT_EQ(candidate.refusal({node, {false, true}}), "");
   }
   const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 32});
+  expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, true});
+}
+
+// Also where oneDNN takes what follows.
+TEST(LoopConvolutions, OfASinglePixelAreTheirs) {
+  Graph graph;
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {3, 1, 1, 20}});
+  Value* w = graph.add_input(InputRole::parameter, "w", {DataType::fp32, {48, 1, 1, 20}});
+  graph.add_output("y", ops::sigmoid(ops::convolution(x, w)));
+  ASSERT_TRUE(run_pass(graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
+  const Node& node = *graph.nodes().front();
+  EXPECT_EQ(first_willing(node, {false, true}), "loops.pointwise");
+  const Tolerance tolerance = tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 22});
   expect_every_kernel(node, random_inputs(node, -1, 1), {tolerance}, {false, true});
 }
 

@@ -110,6 +110,12 @@ TEST_P(PanelMatmul, EndsWithHardSwish) {
   expect_right();
 }
 
+TEST_P(PanelMatmul, EndsWithSigmoid) {
+  add_bias();
+  y_ = ops::sigmoid(y_);
+  expect_right();
+}
+
 INSTANTIATE_TEST_SUITE_P(DeviceCpu, PanelMatmul, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 

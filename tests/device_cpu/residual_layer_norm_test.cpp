@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tessera/compile/executable.h"
+
+#include "support/every_kernel.h"
+#include "support/operator_tolerance.h"
 #include "support/residual_layer_norm_case.h"
 
 namespace tessera::testing {
@@ -23,6 +27,31 @@ INSTANTIATE_TEST_SUITE_P(DeviceCpu, ResidualLayerNorm,
                          [](const auto& test) {
                            return name_of(std::get<0>(test.param), std::get<1>(test.param));
                          });
+
+// Rows shorter than a vector, of odd lengths, of several partial sums; few, and more than a block of them.
+TEST(LayerNormAlone, EveryKernel) {
+  for (const NormAlone& own : {NormAlone{9, 3}, {7, 33}, {5, 768}, {2, 1003}, {500, 40}}) {
+    for (const std::string type : {"fp32", "fp16", "bf16", "fp64"}) {
+      const std::unique_ptr<Graph> graph = norm_alone(own, type);
+      const Node& node = *graph->nodes().front();
+      const std::vector<Tensor> inputs = random_inputs(node, 0.5, 2);
+      const std::vector<std::string> names = expect_every_kernel(
+          node, inputs, tolerances_of(node, inputs), std::vector<bool>(inputs.size(), false), Device::cpu());
+      const bool has_rows = std::find(names.begin(), names.end(), "loops.layer_norm_rows") != names.end();
+      EXPECT_EQ(has_rows, type != "fp64") << "fp64 is left to clusters";
+    }
+  }
+}
+
+TEST(LayerNormAlone, IsOneKernelOverTheLastAxisAlone) {
+  const std::unique_ptr<Executable> rows = compile(*norm_alone({64, 768}, "fp32"), Device::cpu());
+  ASSERT_EQ(rows->nodes().size(), 1U);
+  EXPECT_EQ(rows->nodes().front().kernel, "loops.layer_norm_rows");
+  const std::unique_ptr<Graph> planes = parse_graph(
+      "graph g(input %x: fp32[8, 3, 4], input %scale: fp32[3, 4], input %bias: fp32[3, 4]) {\n"
+      "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias) {axes = 2}\n  output y = %y\n}");
+  EXPECT_GT(compile(*planes, Device::cpu())->nodes().size(), 1U) << "clusters";
+}
 
 // The body is what was there.
 TEST(ResidualLayerNormPattern, ComputesTheSame) {

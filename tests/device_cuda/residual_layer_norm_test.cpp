@@ -46,19 +46,6 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaResidualLayerNorm,
 
 // Rows of fewer elements than an access, of odd lengths and of whole accesses; for each number of threads and
 // of accesses of a thread; a last group of rows that is not full; longer than a block takes.
-struct NormAlone {
-  int64_t rows = 0;
-  int64_t channels = 0;
-};
-
-std::unique_ptr<Graph> norm_alone(const NormAlone& own, const std::string& type) {
-  return parse_graph(
-      fmt::format("graph g(input %x: {0}[{1}, {2}], input %scale: {3}[{2}], input %bias: {3}[{2}]) {{\n"
-                  "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n"
-                  "  output y = %y\n  output mean = %mean\n  output inverse = %inverse\n}}",
-                  type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32"));
-}
-
 class CudaLayerNormAlone : public ::testing::TestWithParam<NormAlone> {};
 
 TEST_P(CudaLayerNormAlone, CudaEveryKernel) {

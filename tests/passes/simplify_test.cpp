@@ -206,5 +206,30 @@ TEST(SimplifyAlgebra, KeepsTheBroadcastBeforeWhatDoesNotBroadcast) {
 })");
 }
 
+// As channels of a single pixel are, which a product makes last and another reads last.
+TEST(SimplifyAlgebra, AppliesActivationsBeforeWhatIsReshapedAgain) {
+  expect_rewrite("simplify_algebra", R"(graph g(input %x: fp32[2, 1, 1, 8]) {
+  %first = reshape(%x) {shape = [2, 8, 1, 1]}
+  %y = leaky_relu(%first) {slope = 0.25}
+  %last = reshape(%y) {shape = [2, 1, 1, 8]}
+  output y = %last
+})",
+                 R"(graph g(input %x: fp32[2, 1, 1, 8]) {
+  %first = reshape(%x) {shape = [2, 8, 1, 1]}
+  %y_1 = leaky_relu(%x) {slope = 0.25}
+  %reshape = reshape(%y_1) {shape = [2, 8, 1, 1]}
+  output y = %y_1
+})");
+  const std::string start = R"(graph g(input %x: fp32[2, 1, 1, 8], input %b: fp32[2, 8, 1, 1]) {
+  %first = reshape(%x) {shape = [2, 8, 1, 1]}
+  %y = relu(%first)
+  %last = reshape(%y) {shape = [2, 1, 1, 8]}
+  output last = %last
+)";
+  for (const char* reader : {"  output y = %y\n}", "  %sum = add(%y, %b)\n  output sum = %sum\n}",
+                             "  %sum = add(%first, %b)\n  output sum = %sum\n}"})
+    expect_untouched("simplify_algebra", (start + reader).c_str());
+}
+
 }  // namespace
 }  // namespace tessera

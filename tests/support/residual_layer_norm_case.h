@@ -197,4 +197,18 @@ inline std::vector<std::string> expect_every_residual_norm(const ResidualNormTex
                              device);
 }
 
+// A norm with nothing before it.
+struct NormAlone {
+  int64_t rows = 0;
+  int64_t channels = 0;
+};
+
+inline std::unique_ptr<Graph> norm_alone(const NormAlone& own, const std::string& type) {
+  return parse_graph(
+      fmt::format("graph g(input %x: {0}[{1}, {2}], input %scale: {3}[{2}], input %bias: {3}[{2}]) {{\n"
+                  "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n"
+                  "  output y = %y\n  output mean = %mean\n  output inverse = %inverse\n}}",
+                  type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32"));
+}
+
 }  // namespace tessera::testing

@@ -9,6 +9,8 @@
 namespace tessera::cpu {
 namespace {
 
+constexpr int64_t kFewRows = 16;
+
 Shape shape_of(const Value* value) {
   return value->type().static_shape();
 }
@@ -31,8 +33,10 @@ std::pair<PanelProblem, ConvolutionProblem> read_convolution(const KernelRequest
   product.data = input_index(node, main.input(0));
   product.weight = input_index(node, main.input(1));
   product.frozen = is_frozen_input(request, product.weight);
-  // Where oneDNN takes it, it is as fast with a weight of its own layout, and with an epilogue.
-  refuse_unless(needs_loops(chain) || (!product.frozen && product.epilogue.is_empty()),
+  // Where oneDNN takes it, it is as fast with a weight of its own layout, and with an epilogue; but of a few
+  // rows its calls take longer than the products.
+  const bool is_small = product.frozen && product.rows <= kFewRows;
+  refuse_unless(needs_loops(chain) || is_small || (!product.frozen && product.epilogue.is_empty()),
                 "the weight is frozen, or there is an epilogue that oneDNN takes");
   return {product, problem};
 }

@@ -18,29 +18,31 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// The operators' formulas, in their order of steps.
+// The operators' formulas.
 struct Gelu {
   template <class D, class V>
   V operator()(D d, V x) const {
     const V part = erf_float(d, hn::Mul(x, hn::Set(d, static_cast<float>(1 / std::numbers::sqrt2))));
-    return hn::Mul(hn::Mul(x, hn::Set(d, 0.5F)), hn::Add(part, hn::Set(d, 1.0F)));
+    const V half = hn::Mul(x, hn::Set(d, 0.5F));
+    return hn::MulAdd(half, part, half);
   }
 };
 
+// (1 + tanh(t)) / 2 is 1 / (1 + e^-2t).
 struct GeluTanh {
   template <class D, class V>
   V operator()(D d, V x) const {
     const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715F), hn::Set(d, 1.0F));
-    const auto scale = static_cast<float>(std::numbers::inv_sqrtpi * std::numbers::sqrt2);
-    const V part = tanh_anywhere(d, hn::Mul(hn::Mul(x, cubic), hn::Set(d, scale)));
-    return hn::Mul(hn::Mul(x, hn::Set(d, 0.5F)), hn::Add(part, hn::Set(d, 1.0F)));
+    const auto scale = static_cast<float>(2 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
+    const V twice = hn::Mul(hn::Mul(x, cubic), hn::Set(d, scale));
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_minus_float(d, twice)));
   }
 };
 
 struct Silu {
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_float(d, hn::Neg(x))));
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_minus_float(d, x)));
   }
 };
 
@@ -49,6 +51,14 @@ struct HardSwish {
   V operator()(D d, V x) const {
     const V shifted = hn::MulAdd(x, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F));
     return hn::Mul(x, minimum_or_nan(maximum_or_nan(shifted, hn::Zero(d)), hn::Set(d, 1.0F)));
+  }
+};
+
+struct Sigmoid {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V one = hn::Set(d, 1.0F);
+    return hn::Div(one, hn::Add(one, exp_minus_float(d, x)));
   }
 };
 
@@ -72,6 +82,8 @@ void apply(LoopActivation activation, float* y, int64_t row, int64_t rows, int64
       return over_rows<Silu>(y, row, rows, width);
     case LoopActivation::hard_swish:
       return over_rows<HardSwish>(y, row, rows, width);
+    case LoopActivation::sigmoid:
+      return over_rows<Sigmoid>(y, row, rows, width);
   }
 }
 

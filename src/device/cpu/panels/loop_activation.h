@@ -5,7 +5,7 @@
 
 namespace tessera::cpu {
 
-enum class LoopActivation : uint8_t { none, gelu, gelu_tanh, silu, hard_swish };
+enum class LoopActivation : uint8_t { none, gelu, gelu_tanh, silu, hard_swish, sigmoid };
 
 // y[rows, width] in place; a row is `row` elements after the one before. fp32.
 void activate(LoopActivation activation, float* y, int64_t row, int64_t rows, int64_t width);

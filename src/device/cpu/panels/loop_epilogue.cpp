@@ -1,7 +1,6 @@
 #include "device/cpu/panels/loop_epilogue.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tessera/device/common/refusal.h"
 
@@ -10,13 +9,14 @@ namespace {
 
 using backend::refuse_unless;
 
-const std::initializer_list<std::string_view> kActivations = {"relu", "relu6",      "clip",
-                                                              "gelu", "hard_swish", "silu"};
+const std::initializer_list<std::string_view> kActivations = {"relu",       "relu6", "clip",   "gelu",
+                                                              "hard_swish", "silu",  "sigmoid"};
 
 LoopActivation activation_of(const Node& node) {
   const std::string& name = node.operator_name();
   if (name == "silu") return LoopActivation::silu;
   if (name == "hard_swish") return LoopActivation::hard_swish;
+  if (name == "sigmoid") return LoopActivation::sigmoid;
   if (name != "gelu") return LoopActivation::none;
   return node.attributes().boolean("approximate") ? LoopActivation::gelu_tanh : LoopActivation::gelu;
 }
@@ -48,7 +48,7 @@ LoopEpilogue LoopEpilogue::from(int64_t element, int64_t channel) const {
 }
 
 bool EpilogueRequest::is_empty() const {
-  return !bias.has_value() && !residual.has_value() && std::isinf(limits.low) && std::isinf(limits.high) &&
+  return !bias.has_value() && !residual.has_value() && !limits.is_limited() &&
          limits.activation == LoopActivation::none;
 }
 

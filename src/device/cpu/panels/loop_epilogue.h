@@ -21,6 +21,10 @@ struct LoopEpilogue {
   float high = std::numeric_limits<float>::infinity();
   LoopActivation activation = LoopActivation::none;
 
+  bool is_limited() const {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return low != -kInfinity || high != kInfinity;
+  }
   // For a part of the result that begins at an element, and at a channel.
   LoopEpilogue from(int64_t element, int64_t channel) const;
 };

@@ -18,26 +18,34 @@ namespace {
 
 using Tag = hn::ScalableTag<float>;
 
+// Sums stay in registers only if all loops over them are unrolled.
 template <int kRows, int kWidth>
 HWY_INLINE void end_with(const LoopEpilogue& epilogue, const float* residual, int64_t residual_row,
                          hn::Vec<Tag> (&sums)[kRows][kWidth]) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (epilogue.bias != nullptr) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) {
       const auto bias = hn::LoadU(d, epilogue.bias + j * lanes);
+#pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) sums[i][j] = hn::Add(sums[i][j], bias);
     }
   }
   if (residual != nullptr) {
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
       for (int j = 0; j < kWidth; ++j)
         sums[i][j] = hn::Add(sums[i][j], hn::LoadU(d, residual + i * residual_row + j * lanes));
     }
   }
+  if (!epilogue.is_limited()) return;
   const auto low = hn::Set(d, epilogue.low);
   const auto high = hn::Set(d, epilogue.high);
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) sums[i][j] = within_limits(sums[i][j], low, high);
   }
 }
@@ -45,22 +53,31 @@ HWY_INLINE void end_with(const LoopEpilogue& epilogue, const float* residual, in
 // `row`: the first of the rows.
 template <int kRows, int kWidth>
 void block(const PanelProduct& p, int64_t row) {
-  const float* a = p.a + row * p.a_row;
-  float* c = p.c + row * p.c_row;
+  // Read once: what is stored might be these, for all that a compiler knows.
+  const int64_t a_row = p.a_row;
+  const int64_t c_row = p.c_row;
+  const bool stream = p.stream;
+  const float* a = p.a + row * a_row;
+  float* c = p.c + row * c_row;
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hn::Vec<Tag> sums[kRows][kWidth];
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) {
-      sums[i][j] = p.accumulate ? hn::LoadU(d, c + i * p.c_row + j * lanes) : hn::Zero(d);
+      sums[i][j] = p.accumulate ? hn::LoadU(d, c + i * c_row + j * lanes) : hn::Zero(d);
     }
   }
   const float* b = p.b;
   for (int64_t t = 0; t < p.depth; ++t) {
     hn::Vec<Tag> columns[kWidth];
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) columns[j] = hn::LoadU(d, b + j * lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      const auto element = hn::Set(d, a[i * p.a_row]);
+      const auto element = hn::Set(d, a[i * a_row]);
+#pragma GCC unroll 8
       for (int j = 0; j < kWidth; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
     }
     a += p.a_depth;
@@ -68,12 +85,14 @@ void block(const PanelProduct& p, int64_t row) {
   }
   if (p.epilogue != nullptr) {
     const float* residual = p.epilogue->residual;
-    end_with(*p.epilogue, residual == nullptr ? nullptr : residual + row * p.c_row, p.c_row, sums);
+    end_with(*p.epilogue, residual == nullptr ? nullptr : residual + row * c_row, c_row, sums);
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) {
-      float* to = c + i * p.c_row + j * lanes;
-      p.stream ? hn::Stream(sums[i][j], d, to) : hn::StoreU(sums[i][j], d, to);
+      float* to = c + i * c_row + j * lanes;
+      stream ? hn::Stream(sums[i][j], d, to) : hn::StoreU(sums[i][j], d, to);
     }
   }
 }
