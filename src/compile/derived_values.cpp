@@ -1,5 +1,7 @@
 #include "compile/derived_values.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "compile/tuner.h"
@@ -22,12 +24,49 @@ DerivedValues::DerivedValues(const Schedule& schedule, const StoragePlan& plan, 
     for (const auto& output : node->outputs())
       keys_[output.get()] = fmt::format("{} -> {}", text, output->index());
   }
+  std::unordered_map<size_t, const Node*> last;
+  const auto note = [&](const Value* value, const Node* node) {
+    const Placement& placement = plan.placements.at(value);
+    if (placement.kind == StorageKind::persistent && plan.passing.contains(placement.index))
+      last[placement.index] = node;
+  };
+  for (const Node* node : schedule.once) {
+    for (const Value* input : node->inputs()) note(input, node);
+    for (const auto& output : node->outputs()) note(output.get(), node);
+  }
+  for (const auto& [index, node] : last) last_reads_.emplace(node, index);
 }
 
 std::string DerivedValues::key_of(const Value* value) const {
   if (value->producer() == nullptr) return fmt::format("%{} {}", value->name(), to_string(value->type()));
   const auto known = keys_.find(value);
   return known == keys_.end() ? "" : known->second;
+}
+
+// From the last to the first, so that nothing is computed for what is there.
+std::unordered_set<const Node*> DerivedValues::take(const std::vector<const Node*>& nodes,
+                                                    const RunVariables& variables) {
+  std::unordered_set<const Node*> missing;
+  const auto is_wanted = [&](const auto& output) {
+    return std::any_of(output->uses().begin(), output->uses().end(),
+                       [&](const Use& use) { return missing.contains(use.node); });
+  };
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const auto& outputs = (*node)->outputs();
+    const bool is_there =
+        is_kept(**node) ? take(**node, variables) : std::none_of(outputs.begin(), outputs.end(), is_wanted);
+    if (!is_there) missing.insert(*node);
+  }
+  return missing;
+}
+
+bool DerivedValues::is_kept(const Node& node) const {
+  return std::any_of(node.outputs().begin(), node.outputs().end(), [&](const auto& output) {
+    const size_t index = plan_.placements.at(output.get()).index;
+    const bool is_own = plan_.placements.at(output.get()).kind == StorageKind::persistent &&
+                        plan_.persistent[index] == output.get();
+    return is_own && !plan_.passing.contains(index);
+  });
 }
 
 bool DerivedValues::take(const Node& node, const RunVariables& variables) {
@@ -50,10 +89,15 @@ void DerivedValues::allocate(const Node& node) {
   }
 }
 
+void DerivedValues::release_after(const Node& node) {
+  const auto [begin, end] = last_reads_.equal_range(&node);
+  for (auto read = begin; read != end; ++read) memory_[read->second].reset();
+}
+
 void DerivedValues::keep(RunVariables& variables) const {
   for (size_t index = 0; index < memory_.size(); ++index) {
     const auto key = keys_.find(plan_.persistent[index]);
-    if (key != keys_.end()) variables.keep_derived(key->second, memory_[index]);
+    if (key != keys_.end() && memory_[index] != nullptr) variables.keep_derived(key->second, memory_[index]);
   }
 }
 

@@ -210,9 +210,11 @@ class PlannedExecutable : public Executable {
 
   void run_once() {
     variables_->order();
+    const std::unordered_set<const Node*> missing = derived_->take(compiled_.schedule.once, *variables_);
     for (Step& step : compiled_.once) {
+      if (!missing.contains(step.node)) continue;
       variables_->before_once(*step.node);
-      if (step.kernel != nullptr && !derived_->take(*step.node, *variables_)) {
+      if (step.kernel != nullptr) {
         derived_->allocate(*step.node);
         resolve(step);
         std::shared_ptr<void> workspace;
@@ -222,6 +224,7 @@ class PlannedExecutable : public Executable {
         step.run(*queue_, waits_for_each_);
       }
       variables_->after_once(*step.node);
+      derived_->release_after(*step.node);
     }
     queue_->synchronize();
     derived_->keep(*variables_);

@@ -42,7 +42,7 @@ class StoragePlanner {
     for (size_t step = 0; step < schedule_.every_run.size(); ++step) place_step(step);
     for (const auto& output : graph_.outputs()) keep_to_the_end(output.value);
     for (size_t index : plan_.copied_updates) keep_to_the_end(graph_.updates()[index].next);
-    count_variables();
+    count_what_runs_read();
     if (!options_.reuse) {
       for (MemoryBlock& block : plan_.memory.blocks) {
         block.first = 0;
@@ -77,8 +77,6 @@ class StoragePlanner {
         }
         plan_.placements[output.get()] = {StorageKind::persistent, plan_.persistent.size(), ""};
         plan_.persistent.push_back(output.get());
-        plan_.memory.persistent_bytes += output->type().bytes();
-        plan_.memory.derived.push_back({output->name(), to_string(output->type()), output->type().bytes()});
       }
     }
   }
@@ -107,11 +105,13 @@ class StoragePlanner {
     }
   }
 
-  void count_variables() {
+  void count_what_runs_read() {
     std::set<std::string> used;
+    std::set<size_t> derived;
     const auto use = [&](const Value* value) {
       const Placement& placement = plan_.placements.at(value);
       if (placement.kind == StorageKind::variable) used.insert(placement.variable);
+      if (placement.kind == StorageKind::persistent) derived.insert(placement.index);
     };
     for (const Node* node : schedule_.every_run) {
       for (const Value* input : node->inputs()) use(input);
@@ -126,6 +126,15 @@ class StoragePlanner {
       const bool runs = used.contains(input->name());
       (runs ? plan_.memory.variable_bytes : plan_.memory.settled_variable_bytes) += input->type().bytes();
       if (!runs) plan_.settled_variables.insert(input->name());
+    }
+    for (size_t index = 0; index < plan_.persistent.size(); ++index) {
+      const Value& value = *plan_.persistent[index];
+      if (!derived.contains(index)) {
+        plan_.passing.insert(index);
+        continue;
+      }
+      plan_.memory.persistent_bytes += value.type().bytes();
+      plan_.memory.derived.push_back({value.name(), to_string(value.type()), value.type().bytes()});
     }
   }
 

@@ -30,6 +30,7 @@ struct Placement {
 struct StoragePlan {
   std::unordered_map<const Value*, Placement> placements;
   std::vector<const Value*> persistent;     // computed once, when the variables are bound
+  std::set<size_t> passing;                 // of these, that only what is computed once reads
   std::set<std::string> settled_variables;  // that only what is computed once reads
   std::vector<size_t> workspace_blocks;     // per step of every_run: the block, or kNone
   MemoryPlan memory;

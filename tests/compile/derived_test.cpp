@@ -130,6 +130,48 @@ TEST(DerivedValues, GoWithTheLastExecutable) {
   EXPECT_EQ(bound.derived_bytes({}), 0);
 }
 
+TEST(DerivedValues, ThatOnlyOthersAreMadeOfDoNotStay) {
+  const auto device = std::make_shared<CountingDevice>();
+  const auto variables = std::make_shared<Variables>(device);
+  variables->set("w", weights(1));
+  const auto bind = [&](int64_t rows) {
+    CompileOptions options;
+    options.passes = {.frozen = true, .fuse = false};
+    auto executable =
+        compile(*parse_graph(fmt::format(R"(graph g(input %x: fp32[{}, 64], parameter %w: fp32[64, 64]) {{
+  %e = exp(%w)
+  %f = sqrt(%e)
+  %y = matmul(%x, %f)
+  output y = %y
+}})",
+                                         rows)),
+                device, options);
+    executable->bind(variables);
+    return executable;
+  };
+  const auto four = bind(4);
+  const auto eight = bind(8);
+  EXPECT_EQ(four->memory_plan().persistent_bytes, kWeightBytes);
+  ASSERT_EQ(four->memory_plan().derived.size(), 1U);
+  EXPECT_EQ(four->memory_plan().derived[0].name, "f");
+  const int64_t runs = four->memory_plan().peak_bytes + eight->memory_plan().peak_bytes;
+  EXPECT_EQ(device->live_bytes() - kWeightBytes - runs, kWeightBytes);
+  const Tensor before = run(*four, 4);
+  variables->set("w", weights(2));
+  four->bind(variables);
+  EXPECT_FALSE(run(*four, 4).identical(before));
+  variables->set("w", weights(1));
+  four->bind(variables);
+  EXPECT_TRUE(run(*four, 4).identical(before));
+  // By itself it computes the same.
+  const auto others = std::make_shared<Variables>(device);
+  others->set("w", weights(1));
+  eight->bind(others);
+  const Tensor rows = run(*eight, 8);
+  eight->bind(variables);
+  EXPECT_TRUE(run(*eight, 8).identical(rows));
+}
+
 class Checks : public ::testing::TestWithParam<const char*> {
  protected:
   static std::shared_ptr<Device> device() {
