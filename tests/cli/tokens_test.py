@@ -163,6 +163,16 @@ class TokensTest(ProgramTest):
         self.assertEqual(*tensors)
         self.assertRegex((straight / "report.html").read_text(), "From step 5 on data.tokens is 40; before it was 16")
         self.assertRegex(self.call("predict", straight, "--count", 1), r"gaps filled with what was there\n$")
+        # The same on two ranks, stopped in the second stage, whose loader is another.
+        of_ranks = ["launch", "--ranks", 2, "--"]
+        both, stopped = self.root / "stages-of-two", self.root / "stopped-stages-of-two"
+        words += ["--set", "train.batch=4"]
+        self.call(*of_ranks, *words, "--out", both)
+        self.call(*of_ranks, *words, "--out", stopped, "--max-steps", 7)
+        self.call(*of_ranks, "train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+        tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, both)]
+        self.assertEqual(*tensors)
+        self.assertRegex((both / "report.html").read_text(), "From step 5 on data.tokens is 40; before it was 16")
         for stage, tokens in ((1, 16), (2, 40)):
             told = self.call("explain", straight / "recipe.toml", "--train", "--stage", stage, "--device", "null")
             self.assertIn(f"fp32[8, {tokens}, 32]", told)
