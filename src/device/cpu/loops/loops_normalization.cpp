@@ -8,22 +8,17 @@
 namespace tessera::cpu {
 namespace {
 
-std::vector<KernelCandidate> candidates(const std::string& key, const GraphRule& rule) {
-  std::vector<KernelCandidate> result{backend::rule_candidate("loops." + key, rule, cpu_candidates)};
-  if (key == "layer_norm") result.insert(result.begin(), layer_norm_candidate("loops.layer_norm_rows"));
-  return result;
-}
-
 bool register_rules() {
   for (const auto& [key, rule] : backend::normalization_rules()) {
-    CpuKernelRegistration(
-        {.key = key,
-         .candidates = [key = key, rule = rule](const Node&) { return candidates(key, rule); },
-         .expansion =
-             [key = key, rule = rule](const Node& node) {
-               const bool has_kernel = key == "layer_norm" && has_layer_norm_kernel(node);
-               return has_kernel ? GraphRule() : rule;
-             }});
+    std::vector<KernelCandidate> candidates{backend::rule_candidate("loops." + key, rule, cpu_candidates)};
+    const bool has_kernel = key == "layer_norm";
+    if (has_kernel) candidates.insert(candidates.begin(), layer_norm_candidate("loops.layer_norm_rows"));
+    CpuKernelRegistration({.key = key,
+                           .candidates = [candidates](const Node&) { return candidates; },
+                           .expansion =
+                               [has_kernel, rule = rule](const Node& node) {
+                                 return has_kernel && has_layer_norm_kernel(node) ? GraphRule() : rule;
+                               }});
   }
   return true;
 }

@@ -28,21 +28,27 @@ struct Gelu {
   }
 };
 
-// (1 + tanh(t)) / 2 is 1 / (1 + e^-2t).
+// 1 / sigmoid(x)
+template <class D, class V>
+HWY_INLINE V sigmoid_divisor(D d, V x) {
+  return hn::Add(hn::Set(d, 1.0F), exp_minus_float(d, x));
+}
+
+// (1 + tanh(t)) / 2 is sigmoid(2 t).
 struct GeluTanh {
   template <class D, class V>
   V operator()(D d, V x) const {
     const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715F), hn::Set(d, 1.0F));
     const auto scale = static_cast<float>(2 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
     const V twice = hn::Mul(hn::Mul(x, cubic), hn::Set(d, scale));
-    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_minus_float(d, twice)));
+    return hn::Div(x, sigmoid_divisor(d, twice));
   }
 };
 
 struct Silu {
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::Div(x, hn::Add(hn::Set(d, 1.0F), exp_minus_float(d, x)));
+    return hn::Div(x, sigmoid_divisor(d, x));
   }
 };
 
@@ -57,8 +63,7 @@ struct HardSwish {
 struct Sigmoid {
   template <class D, class V>
   V operator()(D d, V x) const {
-    const V one = hn::Set(d, 1.0F);
-    return hn::Div(one, hn::Add(one, exp_minus_float(d, x)));
+    return hn::Div(hn::Set(d, 1.0F), sigmoid_divisor(d, x));
   }
 };
 
