@@ -16,7 +16,7 @@
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cpu/cluster/cluster_kernel.h"
-#include "device/cpu/convolution/expanded_depthwise.h"
+#include "device/cpu/convolution/depthwise_block_pattern.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/onednn/post_operations.h"
 #include "device/cpu/panels/loop_epilogue.h"
@@ -75,7 +75,7 @@ PassTarget CpuDevice::pass_target(const PassOptions& options) const {
   target.patterns = {backend::batch_norm_gradient_pattern(), backend::recomputed_batch_norm_pattern(),
                      backend::batch_norm_pattern(), backend::residual_layer_norm_gradient_pattern(),
                      backend::residual_layer_norm_pattern()};
-  if (options.frozen) target.patterns.push_back(expanded_depthwise_pattern());
+  if (options.frozen) target.patterns.push_back(depthwise_block_pattern());
   target.patterns.push_back(
       backend::contraction_pattern("convolution", {.takes_activation = ends_convolution}));
   target.patterns.push_back(backend::contraction_pattern("matmul", {.takes_activation = takes_activation}));

@@ -19,12 +19,9 @@ struct ByteConvolutionRequest {
 ByteConvolutionRequest read_request(const KernelRequest& request) {
   const Node& node = request.node;
   refuse_unless(node.output()->data_type() == DataType::int32, "not bytes");
-  const auto shape = [](const Value* value) { return value->type().static_shape(); };
-  const Shape weight = shape(node.input(1));
-  ByteConvolutionRequest result{.problem = make_convolution_problem(shape(node.input(0)), weight,
-                                                                    shape(node.output()), node.attributes()),
-                                .source = node.input(0)->data_type(),
-                                .bytes = {}};
+  const Shape weight = node.input(1)->type().static_shape();
+  ByteConvolutionRequest result{
+      .problem = problem_of(node), .source = node.input(0)->data_type(), .bytes = {}};
   const int64_t depth = element_count(weight) / weight[0];
   const int64_t groups = result.problem.groups;
   result.bytes = {.product = {.depth = depth, .columns = weight[0] / groups},

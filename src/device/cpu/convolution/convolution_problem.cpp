@@ -126,4 +126,10 @@ ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& we
   return problem;
 }
 
+ConvolutionProblem problem_of(const Node& convolution) {
+  const auto shape = [](const Value* value) { return value->type().static_shape(); };
+  return make_convolution_problem(shape(convolution.input(0)), shape(convolution.input(1)),
+                                  shape(convolution.output()), convolution.attributes());
+}
+
 }  // namespace tessera::cpu

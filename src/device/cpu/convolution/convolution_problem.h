@@ -33,6 +33,8 @@ struct ConvolutionProblem {
 // describe.
 ConvolutionProblem make_convolution_problem(const Shape& source, const Shape& weight,
                                             const Shape& destination, const Attributes& attributes);
+// The same of a convolution's own operands and result.
+ConvolutionProblem problem_of(const Node& convolution);
 
 // Of a convolution or its data gradient by oneDNN, which ends the program: refuses windows in bf16 that miss
 // the image. tests/device_cpu/onednn_amx_faults_test.cpp tells when the installed version does so no more.

@@ -33,10 +33,8 @@ Request read_request(const KernelRequest& kernel) {
   const Node& node = kernel.node;
   const FusedChain chain = read_chain(node);
   const Node& main = *chain.main;
-  const auto shape = [](const Value* value) { return value->type().static_shape(); };
   Request request;
-  request.problem = make_convolution_problem(shape(main.input(0)), shape(main.input(1)), shape(main.output()),
-                                             main.attributes());
+  request.problem = problem_of(main);
   refuse_unless(request.problem.is_depthwise(), "channels are not each by itself");
   request.epilogue = read_loop_epilogue(node, chain);
   request.data = input_index(node, main.input(0));

@@ -26,8 +26,7 @@ std::pair<PanelProblem, ConvolutionProblem> read_convolution(const KernelRequest
   const FusedChain chain = read_chain(node);
   const Node& main = *chain.main;
   PanelProblem product{.transposed = true, .epilogue = read_loop_epilogue(node, chain)};
-  const ConvolutionProblem problem = make_convolution_problem(
-      shape_of(main.input(0)), shape_of(main.input(1)), shape_of(main.output()), main.attributes());
+  const ConvolutionProblem problem = problem_of(main);
   product.rows = problem.pixels();
   product.columns = problem.output_channels();
   product.data = input_index(node, main.input(0));

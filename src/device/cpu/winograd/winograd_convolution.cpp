@@ -40,8 +40,7 @@ Request read_forward(const Node& node) {
   const FusedChain chain = read_chain(node);
   const Node& main = *chain.main;
   Request request;
-  request.problem = make_convolution_problem(shape_of(main.input(0)), shape_of(main.input(1)),
-                                             shape_of(main.output()), main.attributes());
+  request.problem = problem_of(main);
   refuse_unless_winograd(request.problem, main.input(0)->data_type());
   request.data = input_index(node, main.input(0));
   request.weight = input_index(node, main.input(1));

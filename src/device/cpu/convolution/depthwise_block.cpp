@@ -1,0 +1,307 @@
+#include "device/cpu/convolution/depthwise_block.h"
+
+#include <algorithm>
+
+#include "tessera/device/common/roles.h"
+
+#include "device/cpu/convolution/depthwise_block_pattern.h"
+#include "device/cpu/convolution/depthwise_line.h"
+#include "device/cpu/kernel_registry.h"
+#include "device/cpu/onednn/onednn.h"
+#include "device/cpu/onednn/post_operations.h"
+#include "device/cpu/panels/panel_product.h"
+#include "device/cpu/runtime/parallel.h"
+
+namespace tessera::cpu {
+namespace {
+
+// Of one buffer and of two: they leave room in the cache for what else is read.
+constexpr int64_t kBufferElements = int64_t{48} << 10;
+constexpr int64_t kBuffersElements = int64_t{64} << 10;
+constexpr int64_t kLeastPanels = 2;     // of a group: lines of the result are written in pieces of them
+constexpr int64_t kLargestDepth = 384;  // of a product after it: such a panel stays in the first-level cache
+constexpr int64_t kTilesOfThread = 3;   // or more, so that nobody waits long for the last
+constexpr int64_t kBlockRows = 8 * kPanelRows;  // that stay in the first-level cache
+
+BlockStage read_stage(const KernelRequest& request, const std::string& prefix) {
+  const Node& node = request.node;
+  const FusedChain chain = read_chain(node, prefix);
+  const BlockStage stage{.problem = problem_of(*chain.main),
+                         .epilogue = read_loop_epilogue(node, chain),
+                         .weight = input_index(node, chain.main->input(1))};
+  refuse_unless(is_frozen_input(request, stage.weight), "a weight is not frozen");
+  return stage;
+}
+
+std::optional<BlockStage> read_pointwise(const KernelRequest& request, const std::string& prefix) {
+  if (!backend::has_role(request.node, prefix + "y")) return std::nullopt;
+  BlockStage stage = read_stage(request, prefix);
+  refuse_unless_pointwise(stage.problem);
+  return stage;
+}
+
+DepthwiseBlockRequest read_request(const KernelRequest& kernel) {
+  DepthwiseBlockRequest request{.expand = read_pointwise(kernel, kExpand),
+                                .depthwise = read_stage(kernel, kDepthwise),
+                                .project = read_pointwise(kernel, kProject)};
+  const std::string first = request.expand.has_value() ? kExpand : kDepthwise;
+  request.data = backend::input_in_role(kernel.node, first + "x");
+  refuse_unless_depthwise(request.depthwise.problem);
+  const auto adds = [](const BlockStage& stage) { return stage.epilogue.residual.has_value(); };
+  refuse_unless(!request.expand.has_value() || !adds(*request.expand), "a residual before the window");
+  refuse_unless(!request.project.has_value() || !adds(request.depthwise), "a residual before the product");
+  return request;
+}
+
+std::optional<PanelPacking> packing_of(const std::optional<BlockStage>& stage) {
+  if (!stage.has_value()) return std::nullopt;
+  return PanelPacking(stage->problem.input_channels(), stage->problem.output_channels(), /*transposed=*/true);
+}
+
+int64_t lines_under(const WindowAxis& axis, int64_t lines) {
+  return std::min(axis.source, (lines - 1) * axis.stride + (axis.window - 1) * axis.dilation + 1);
+}
+
+// Rows that are multiplied by a panel before the next one is: of about kBlockRows, none of them few.
+Blocks rows_of(int64_t pixels) {
+  const int64_t blocks = std::max<int64_t>((pixels + kBlockRows / 2) / kBlockRows, 1);
+  const int64_t even = quotient_rounded_up(pixels, blocks);
+  return cut_into_panels(pixels, blocks == 1 ? even : round_up(even, kPanelRows));
+}
+
+}  // namespace
+
+struct DepthwiseBlock::Run {
+  const float* x = nullptr;
+  const float* expand_weight = nullptr;
+  const float* depthwise_weight = nullptr;
+  const float* project_weight = nullptr;
+  float* y = nullptr;
+  LoopEpilogue of_expand;
+  LoopEpilogue of_depthwise;
+  LoopEpilogue of_project;
+  // A thread's own.
+  WindowLine* found = nullptr;
+  float* expanded = nullptr;
+  float* middle = nullptr;
+};
+
+struct DepthwiseBlock::Tile {
+  int64_t image = 0;
+  Range lines;  // of the depthwise result
+  Range read;   // lines of its operand
+};
+
+struct DepthwiseBlock::Group {
+  Range panels;
+  Range channels;
+};
+
+DepthwiseBlock::DepthwiseBlock(const DepthwiseBlockRequest& request)
+    : request_(request),
+      axes_(window_axes(request.depthwise.problem)),
+      images_(request.depthwise.problem.source[0]),
+      channels_(request.depthwise.problem.output_channels()),
+      taps_(axes_[1].window * axes_[2].window),
+      expand_(packing_of(request.expand)),
+      project_(packing_of(request.project)),
+      turn_weight_({taps_, channels_}, {0, {1, taps_}}, {0, {channels_, 1}}, int64_t{sizeof(float)}),
+      panels_(cut_into_panels(channels_, panel_width())) {
+  cut_into_tiles();
+  found_ = workspace_.own.book<WindowLine>(axes_[1].window);
+  const int64_t channels = groups_.size * panels_.size;
+  if (expand_.has_value())
+    expanded_ = workspace_.own.book<float>(lines_under(axes_[1], lines_.size) * axes_[2].source * channels);
+  if (project_.has_value())
+    middle_ = workspace_.own.book<float>(lines_.size * axes_[2].destination * channels);
+}
+
+int64_t DepthwiseBlock::group_elements(int64_t lines) const {
+  int64_t pixels = 0;
+  if (expand_.has_value()) pixels += lines_under(axes_[1], lines) * axes_[2].source;
+  if (project_.has_value()) pixels += lines * axes_[2].destination;
+  return pixels * panels_.size;
+}
+
+void DepthwiseBlock::cut_into_tiles() {
+  const int64_t all_lines = axes_[1].destination;
+  const int64_t room = expand_.has_value() && project_.has_value() ? kBuffersElements : kBufferElements;
+  const int64_t panels = panels_.count();
+  const int64_t most = project_.has_value() ? std::max<int64_t>(kLargestDepth / panels_.size, 1) : panels;
+  const int64_t wanted = kTilesOfThread * omp_get_max_threads();
+  int64_t group = std::clamp<int64_t>(room / group_elements(all_lines), std::min(kLeastPanels, panels),
+                                      std::min(most, panels));
+  while (!project_.has_value() && group > 1 && images_ * quotient_rounded_up(panels, group) < wanted) --group;
+  int64_t lines = all_lines;
+  while (lines > 1 && group_elements(lines) * group > room) --lines;
+  int64_t strips = quotient_rounded_up(all_lines, lines);
+  if (project_.has_value() && images_ * strips < wanted) {
+    strips = quotient_rounded_up(round_up(images_ * strips, int64_t{omp_get_max_threads()}), images_);
+    strips = std::min(strips, all_lines);
+  }
+  lines_ = cut_into_panels(all_lines, quotient_rounded_up(all_lines, strips));
+  groups_ = cut_evenly(panels, group, 1);
+  tasks_ = images_ * lines_.count() * (project_.has_value() ? 1 : groups_.count());
+  threads_ = std::min<int64_t>(omp_get_max_threads(), tasks_);
+}
+
+std::vector<Packing> DepthwiseBlock::packings() const {
+  std::vector<Packing> result;
+  if (expand_.has_value()) result.push_back(expand_->of_input(request_.expand->weight));
+  if (project_.has_value()) result.push_back(project_->of_input(request_.project->weight));
+  result.push_back({.input = request_.depthwise.weight,
+                    .layout = fmt::format("depthwise {}x{}", taps_, channels_),
+                    .bytes = taps_ * channels_ * static_cast<int64_t>(sizeof(float))});
+  return result;
+}
+
+void DepthwiseBlock::pack(size_t index, const void* memory, void* packed) const {
+  if (expand_.has_value() && index == 0) return expand_->pack(memory, packed);
+  if (project_.has_value() && index == (expand_.has_value() ? 1 : 0)) return project_->pack(memory, packed);
+  turn_weight_.run(memory, packed);
+}
+
+void DepthwiseBlock::run(const KernelArguments& arguments) {
+  size_t packed = 0;
+  const auto next = [&] { return static_cast<const float*>(arguments.packed[packed++]); };
+  Run common{.x = static_cast<const float*>(arguments.inputs[request_.data]),
+             .y = static_cast<float*>(arguments.outputs[0]),
+             .of_depthwise = request_.depthwise.epilogue.of(arguments)};
+  if (expand_.has_value()) {
+    common.expand_weight = next();
+    common.of_expand = request_.expand->epilogue.of(arguments);
+  }
+  if (project_.has_value()) {
+    common.project_weight = next();
+    common.of_project = request_.project->epilogue.of(arguments);
+  }
+  common.depthwise_weight = next();
+  const int64_t shares = project_.has_value() ? 1 : groups_.count();
+  const int64_t groups = groups_.count() / shares;  // of a task
+  for_each_block(threads_, tasks_, Order::forwards, [&](int64_t thread, int64_t task) {
+    void* own = workspace_.own_of(arguments.workspace, thread);
+    Run run = common;
+    run.found = found_.in(own);
+    run.expanded = expanded_.in(own);
+    run.middle = middle_.in(own);
+    // Tiles that read the same lines follow each other.
+    const Tile tile = tile_at(task / shares);
+    for (int64_t i = 0; i < groups; ++i) {
+      const Group group = group_at(task % shares * groups + i);
+      if (expand_.has_value()) expand(run, tile, group);
+      depthwise(run, tile, group);
+      if (project_.has_value()) project(run, tile, group);
+    }
+  });
+}
+
+DepthwiseBlock::Tile DepthwiseBlock::tile_at(int64_t index) const {
+  const WindowAxis& rows = axes_[1];
+  Tile tile{.image = index / lines_.count(), .lines = lines_.block(index % lines_.count()), .read = {}};
+  tile.read = {std::clamp<int64_t>(rows.position(tile.lines.begin, 0), 0, rows.source),
+               std::clamp<int64_t>(rows.position(tile.lines.end - 1, rows.window - 1) + 1, 0, rows.source)};
+  return tile;
+}
+
+DepthwiseBlock::Group DepthwiseBlock::group_at(int64_t index) const {
+  const Range panels = groups_.block(index);
+  return {.panels = panels,
+          .channels = {panels.begin * panels_.size, std::min(panels.end * panels_.size, channels_)}};
+}
+
+void DepthwiseBlock::expand(const Run& run, const Tile& tile, const Group& group) const {
+  const WindowAxis& line = axes_[2];
+  const int64_t depth = request_.expand->problem.input_channels();
+  const float* x = run.x + (tile.image * axes_[1].source + tile.read.begin) * line.source * depth;
+  const Blocks rows = rows_of(tile.read.size() * line.source);
+  for (int64_t block = 0; block < rows.count(); ++block) {
+    const Range pixels = rows.block(block);
+    for (int64_t panel = group.panels.begin; panel < group.panels.end; ++panel) {
+      const Range columns = panels_.block(panel);
+      const LoopEpilogue epilogue = run.of_expand.from(/*element=*/0, columns.begin);
+      multiply_panel(
+          {.a = x + pixels.begin * depth,
+           .a_row = depth,
+           .a_depth = 1,
+           .b = run.expand_weight + panel * expand_->panel_elements(),
+           .b_row = panels_.size,
+           .c = run.expanded + pixels.begin * group.channels.size() + columns.begin - group.channels.begin,
+           .c_row = group.channels.size(),
+           .rows = pixels.size(),
+           .depth = depth,
+           .width = columns.size(),
+           .epilogue = &epilogue});
+    }
+  }
+}
+
+void DepthwiseBlock::depthwise(const Run& run, const Tile& tile, const Group& group) const {
+  const auto& [outer, rows, line] = axes_;
+  const int64_t channels = group.channels.size();
+  const int64_t x_pixel = expand_.has_value() ? channels : channels_;
+  const float* x = run.expanded;
+  if (!expand_.has_value())
+    x = run.x + (tile.image * rows.source + tile.read.begin) * line.source * channels_ + group.channels.begin;
+  for (int64_t y = tile.lines.begin; y < tile.lines.end; ++y) {
+    size_t count = 0;
+    for (int64_t element = 0; element < rows.window; ++element) {
+      const int64_t position = rows.position(y, element);
+      if (!rows.holds(position)) continue;
+      run.found[count++] = {x + (position - tile.read.begin) * line.source * x_pixel, element};
+    }
+    const int64_t place =
+        (tile.image * rows.destination + y) * line.destination * channels_ + group.channels.begin;
+    const bool last = !project_.has_value();
+    depthwise_line(
+        {.lines = {run.found, count},
+         .axis = line,
+         .channels = channels,
+         .x_pixel = x_pixel,
+         .weight = run.depthwise_weight + group.channels.begin,
+         .weight_element = channels_,
+         .epilogue = run.of_depthwise.from(place, group.channels.begin),
+         .y = last ? run.y + place : run.middle + (y - tile.lines.begin) * line.destination * channels,
+         .y_pixel = last ? channels_ : channels});
+  }
+}
+
+void DepthwiseBlock::project(const Run& run, const Tile& tile, const Group& group) const {
+  const auto& [outer, lines, line] = axes_;
+  const Blocks& panels = project_->panels();
+  const int64_t channels = group.channels.size();
+  const int64_t first = (tile.image * lines.destination + tile.lines.begin) * line.destination;
+  const Blocks rows = rows_of(tile.lines.size() * line.destination);
+  for (int64_t block = 0; block < rows.count(); ++block) {
+    const Range pixels = rows.block(block);
+    for (int64_t panel = 0; panel < panels.count(); ++panel) {
+      const Range columns = panels.block(panel);
+      const int64_t place = (first + pixels.begin) * panels.total + columns.begin;
+      const LoopEpilogue epilogue = run.of_project.from(place, columns.begin);
+      multiply_panel(
+          {.a = run.middle + pixels.begin * channels,
+           .a_row = channels,
+           .a_depth = 1,
+           .b = run.project_weight + panel * project_->panel_elements() + group.channels.begin * panels.size,
+           .b_row = panels.size,
+           .c = run.y + place,
+           .c_row = panels.total,
+           .rows = pixels.size(),
+           .depth = channels,
+           .width = columns.size(),
+           .accumulate = group.panels.begin > 0,
+           .epilogue = group.channels.end == channels_ ? &epilogue : nullptr});
+    }
+  }
+}
+
+namespace {
+
+const CpuKernelRegistration kDepthwiseBlock({"fused:depthwise_block", [](const Node&) {
+                                               return std::vector<KernelCandidate>{
+                                                   backend::candidate_of<DepthwiseBlock>(
+                                                       "loops.depthwise_block", read_request)};
+                                             }});
+
+}  // namespace
+
+}  // namespace tessera::cpu
