@@ -11,6 +11,8 @@ namespace {
 
 // Larger results stay nodes: the device computes them once, in its own memory.
 constexpr int64_t kMaximumElements = 4096;
+// But of whole numbers, such as the places that a gather reads, which other passes look at.
+constexpr int64_t kMaximumIndices = 65536;
 
 bool is_constant(const Value* value) {
   return value->producer() != nullptr && value->producer()->operator_name() == "constant";
@@ -22,7 +24,9 @@ bool can_fold(const Node& node) {
   if (node.inputs().empty() || !std::all_of(node.inputs().begin(), node.inputs().end(), is_constant))
     return false;
   return std::all_of(node.outputs().begin(), node.outputs().end(), [](const auto& output) {
-    return output->type().is_static() && output->type().element_count() <= kMaximumElements;
+    const TensorType& type = output->type();
+    return type.is_static() &&
+           type.element_count() <= (is_floating(type.data_type) ? kMaximumElements : kMaximumIndices);
   });
 }
 

@@ -15,7 +15,16 @@ namespace tessera::passes {
 
 namespace {
 
-// Gives the members free nodes of their own, and puts those among the members.
+// A cast that loses nothing: what is read before it is half as large.
+bool widens(const Node& node) {
+  if (node.operator_name() != "cast") return false;
+  const DataType from = node.input(0)->data_type();
+  const DataType to = node.output()->data_type();
+  return is_half(from) && to == DataType::fp32;
+}
+
+// Gives the members free nodes of their own, and puts those among the members. Of casts that widen, too, each
+// cluster makes its own, which the others then need not store.
 class FreeNodes {
  public:
   FreeNodes(Graph& graph, std::vector<Node*>& members)
@@ -27,7 +36,9 @@ class FreeNodes {
   void take_inputs(Node* node) {
     for (size_t i = 0; i < node->inputs().size(); ++i) {
       Node* producer = node->input(i)->producer();
-      if (producer == nullptr || !is_free(*producer) || set_.contains(producer)) continue;
+      if (producer == nullptr || set_.contains(producer)) continue;
+      if (widens(*producer)) graph_.set_input(node, i, own_copy(producer)->output());
+      if (!is_free(*producer)) continue;
       if (is_read_here_only(producer)) {
         set_.insert(producer);
         members_.push_back(producer);
@@ -85,28 +96,35 @@ bool reads_broadcast(const std::vector<Node*>& members) {
   });
 }
 
-void erase_unread(Graph& graph) {
+// Free nodes, and casts of which all readers made their own.
+void erase_unread(Graph& graph, std::vector<std::vector<Node*>>& groups) {
+  NodeSet erased;
   for (auto position = graph.nodes().end(); position != graph.nodes().begin();) {
     Node* node = (--position)->get();
-    if (!is_free(*node) || graph.is_used(node->output())) continue;
+    if (!(is_free(*node) || widens(*node)) || graph.is_used(node->output())) continue;
     ++position;
+    erased.insert(node);
     graph.erase(node);
   }
+  for (std::vector<Node*>& members : groups)
+    std::erase_if(members, [&](const Node* node) { return erased.contains(node); });
 }
 
 }  // namespace
 
 bool fuse_elementwise(Graph& graph, const PassContext& context) {
-  bool changed = false;
-  for (std::vector<Node*> members : ElementwiseGroups(graph, context).members()) {
-    if ((members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty()) continue;
-    if (!reads_data(members)) continue;
-    FreeNodes(graph, members);
-    fuse_nodes(graph, kClusterKind, members, visible_values(members));
-    changed = true;
+  std::vector<std::vector<Node*>> groups = ElementwiseGroups(graph, context).members();
+  std::erase_if(groups, [](const std::vector<Node*>& members) {
+    return (members.size() < 2 && !reads_broadcast(members)) || visible_values(members).empty() ||
+           !reads_data(members);
+  });
+  if (groups.empty()) return false;
+  for (std::vector<Node*>& members : groups) FreeNodes(graph, members);
+  erase_unread(graph, groups);
+  for (const std::vector<Node*>& members : groups) {
+    if (!members.empty()) fuse_nodes(graph, kClusterKind, members, visible_values(members));
   }
-  if (changed) erase_unread(graph);
-  return changed;
+  return true;
 }
 
 }  // namespace tessera::passes

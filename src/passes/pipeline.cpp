@@ -91,10 +91,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                    .run = passes::join_reductions,
                    .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,        algebra,   constants, common,  // what the model's code and the gradients left
-      activations, attention, dead,               // and what exporters wrote out
-      layout,      constants,                     // channels-first code, its constants in the new order
-      fold,        precision, algebra,   constants, common, dead,  // casts that met, and those of constants
+      dead,        constants, algebra, constants, common,  // what the model's code and the gradients left
+      activations, attention, dead,                        // and what exporters wrote out
+      layout,      constants,                 // channels-first code, its constants in the new order
+      fold,        precision, dead,           // and the wide ones that nothing reads now
+      algebra,     constants, common,  dead,  // casts that met, and those of constants
       classes,     buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which

@@ -1,6 +1,6 @@
 // Identities that cost nothing to see: x + 0, x * 1, reshape of reshape, transpose of transpose, broadcasts
-// that the reader makes anyway, reductions over axes of extent 1, casts of what was joined, activations
-// between reshapes.
+// that the reader makes anyway, gathers of all there is, reductions over axes of extent 1, casts of what was
+// joined, activations between reshapes.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -100,6 +100,24 @@ Value* narrowed_before_join(const Node& node) {
   return ops::concat(parts, joined.producer()->attributes().integer("axis"));
 }
 
+// Whether the tensor counts from 0 on.
+bool counts(const Tensor& indices) {
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    if (indices.at(i) != static_cast<double>(i)) return false;
+  }
+  return true;
+}
+
+// A gather of all there is in its order, as exporters write a tensor that is looked at in another shape.
+Value* gather_of_all(const Node& node) {
+  if (!is(&node, "gather") || !is(node.input(1)->producer(), "constant")) return nullptr;
+  const Tensor& indices = node.input(1)->producer()->attributes().tensor("value");
+  const auto axis = static_cast<size_t>(node.attributes().integer("axis"));
+  const SymbolicShape& shape = node.input(0)->shape();
+  if (shape[axis] != Dimension(indices.size()) || !counts(indices)) return nullptr;
+  return ops::reshape(node.input(0), node.output()->shape());
+}
+
 // A reduction over axes of extent 1 only moves nothing: a reshape.
 Value* trivial_reduction(const Node& node) {
   if (node.schema().traits.reduction == ReductionKind::none) return nullptr;
@@ -162,6 +180,7 @@ bool simplify_algebra(Graph& graph, const PassContext&) {
       Value* simpler = neutral_operand(*node);
       if (simpler == nullptr) simpler = merge_movement(*node);
       if (simpler == nullptr) simpler = narrowed_before_join(*node);
+      if (simpler == nullptr) simpler = gather_of_all(*node);
       if (simpler == nullptr) simpler = trivial_reduction(*node);
       if (simpler == nullptr) simpler = activation_before_reshape(graph, *node);
       if (simpler != nullptr) {

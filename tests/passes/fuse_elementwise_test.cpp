@@ -224,6 +224,35 @@ TEST(FuseElementwise, NotWithTheReaderOfItsReduction) {
   EXPECT_EQ(graph->find("y")->producer()->operator_name(), "divide");
 }
 
+// What a product made in 16 bits is read as such by both, and nobody stores it in 32.
+TEST(FuseElementwise, EachClusterWidensByItself) {
+  expect_text(R"(graph g(input %x: fp16[8, 4], input %gate: fp32[8, 1]) {
+  %wide = cast(%x) {type = fp32}
+  %mean = reduce_mean(%wide) {axes = [1], keep_dimensions = true}
+  %scale = matmul(%mean, %gate) {transpose_a = true}
+  %y = multiply(%wide, %scale)
+  %narrow = cast(%y) {type = fp16}
+  output y = %narrow
+})",
+              R"(graph g(input %x: fp16[8, 4], input %gate: fp32[8, 1]) {
+  %mean: fp32[8, 1] = fused(%x) {kind = "cluster"} body graph cluster(input %x: fp16[8, 4]) {
+    %wide: fp32[8, 4] = cast(%x) {type = fp32}
+    %mean: fp32[8, 1] = reduce_mean(%wide) {axes = [1], keep_dimensions = true}
+    output y0 = %mean
+  }
+  %scale: fp32[1, 1] = matmul(%mean, %gate) {transpose_a = true}
+  %narrow: fp16[8, 4] = fused(%x, %scale) {kind = "cluster"} body graph cluster(
+    input %x: fp16[8, 4],
+    input %scale: fp32[1, 1]) {
+    %wide_1: fp32[8, 4] = cast(%x) {type = fp32}
+    %y: fp32[8, 4] = multiply(%wide_1, %scale)
+    %narrow: fp16[8, 4] = cast(%y) {type = fp16}
+    output y0 = %narrow
+  }
+  output y = %narrow
+})");
+}
+
 TEST(FuseElementwise, NotASingleNode) {
   expect_unchanged("graph g(input %x: fp32[4]) { %y = exp(%x) output y = %y }");
 }

@@ -41,6 +41,33 @@ TEST(Pipeline, LeavesNothingThatNothingReads) {
   expect_same_results(*before, *after, kReordered);
 }
 
+// What lower_precision leaves in 32 bits is dead, and must not count as a reader.
+TEST(Pipeline, PutsActivationsBeforeReshapesInAnyPrecision) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    const auto graph = parse_graph(R"(
+      graph g(input %x: fp32[3, 8], parameter %first: fp32[8, 4], parameter %bias: fp32[4],
+              parameter %second: fp32[4, 8]) {
+        %product = matmul(%x, %first)
+        %sum = add(%product, %bias)
+        %pixels = reshape(%sum) {shape = [3, 4, 1, 1]}
+        %active = silu(%pixels)
+        %rows = reshape(%active) {shape = [3, 4]}
+        %y = matmul(%rows, %second)
+        output y = %y
+      })");
+    PassContext context;
+    context.options.precision = precision;
+    context.options.fuse = false;
+    run_pipeline(*graph, pipeline(context.options), context, {.disabled = {}, .verify = true, .dump = {}});
+    int found = 0;
+    for (const auto& node : graph->nodes()) {
+      EXPECT_NE(node->operator_name(), "reshape") << print(*graph);
+      found += node->operator_name() == "silu" ? 1 : 0;
+    }
+    EXPECT_EQ(found, 1);
+  }
+}
+
 size_t position(const std::vector<Pass>& passes, const std::string& name) {
   const auto at =
       std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });

@@ -48,6 +48,17 @@ TEST(FoldConstants, LeavesLargeResultsToTheDevice) {
 })");
 }
 
+// Other passes look at places, which are large where large tensors are gathered from.
+TEST(FoldConstants, ComputesManyPlaces) {
+  const std::unique_ptr<Graph> graph = parse_graph(R"(graph g() {
+  %one = constant() {value = int64[] (1)}
+  %places = broadcast_to(%one) {shape = [8192]}
+  output places = %places
+})");
+  EXPECT_TRUE(testing::run_pass("fold_constants", *graph, {}));
+  EXPECT_EQ(graph->nodes().back()->operator_name(), "constant");
+}
+
 TEST(CommonSubexpressions, MergesEqualWorkOnEqualInputs) {
   expect_rewrite("common_subexpressions", R"(graph g(input %x: fp32[2]) {
   %a = exp(%x)
@@ -207,6 +218,31 @@ TEST(SimplifyAlgebra, KeepsTheBroadcastBeforeWhatDoesNotBroadcast) {
 }
 
 // As channels of a single pixel are, which a product makes last and another reads last.
+TEST(SimplifyAlgebra, LooksAtTheWholeInPlaceOfGatheringAllOfIt) {
+  expect_rewrite("simplify_algebra", R"(graph g(input %x: fp32[2, 4]) {
+  %places = constant() {value = int64[2, 2] (0, 1, 2, 3)}
+  %y = gather(%x, %places) {axis = 1}
+  output y = %y
+})",
+                 R"(graph g(input %x: fp32[2, 4]) {
+  %places = constant() {value = int64[2, 2] (0, 1, 2, 3)}
+  %reshape = reshape(%x) {shape = [2, 2, 2]}
+  output y = %reshape
+})");
+}
+
+TEST(SimplifyAlgebra, GathersWhatIsInAnotherOrderOrNotAll) {
+  for (const char* places : {"int64[2, 2] (0, 1, 3, 2)", "int64[3] (0, 1, 2)", "int64[4] (1, 2, 3, 0)"}) {
+    const std::string text = fmt::format(R"(graph g(input %x: fp32[2, 4]) {{
+  %places = constant() {{value = {}}}
+  %y = gather(%x, %places) {{axis = 1}}
+  output y = %y
+}})",
+                                         places);
+    expect_untouched("simplify_algebra", text.c_str());
+  }
+}
+
 TEST(SimplifyAlgebra, AppliesActivationsBeforeWhatIsReshapedAgain) {
   expect_rewrite("simplify_algebra", R"(graph g(input %x: fp32[2, 1, 1, 8]) {
   %first = reshape(%x) {shape = [2, 8, 1, 1]}
