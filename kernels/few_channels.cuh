@@ -114,7 +114,8 @@ __device__ void round_rows(typename P::Element* rows) {
 }
 
 // P, beside: tile_pixels (of a warp at a time), statistics (also sums of the result and of its squares), bias
-// and relu (before the result is stored). A warp makes tile_pixels pixels by 32 outputs at a time.
+// and the activation before the result is stored: float end(float). A warp makes tile_pixels pixels by 32
+// outputs at a time.
 template <typename P>
 class FewChannelConvolution {
  public:
@@ -222,8 +223,7 @@ class FewChannelConvolution {
     for (int v = 0; v < F::vector; ++v) {
       float sum = Product::sum_of(sums, result, v);
       if constexpr (P::bias) sum += widen(bias_.at[v]);
-      if constexpr (P::relu) sum = op_relu(sum);
-      const T value = narrow<T>(sum);
+      const T value = narrow<T>(P::end(sum));
       outputs.at[v] = value;
       if constexpr (P::statistics) {
         total_[v] += widen(value);

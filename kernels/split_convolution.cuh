@@ -7,7 +7,8 @@
 // P: Element (16 bits, or float, with products in TF32), height, width, channels (of x), out_height,
 // out_width, outputs, images, window_rows, window_columns, stride_y, stride_x, dilation_y, dilation_x,
 // padding_top, padding_left, splits (blocks of a cluster), stages (in shared memory), ahead (the entry
-// begins so, and weights never change), bias, residual, relu.
+// begins so, and weights never change), bias, residual, and the activation:
+// float end(float).
 #pragma once
 
 #include "block_sizes.h"
@@ -205,7 +206,7 @@ class SplitConvolution {
       Pack<T, 4> result;
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
-        if constexpr (P::relu) values[v] = op_relu(values[v]);
+        values[v] = P::end(values[v]);
         result.at[v] = narrow<T>(values[v]);
       }
       store<Memory::global>(pointers_.result + place, result);

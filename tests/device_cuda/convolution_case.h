@@ -1,6 +1,7 @@
 // Convolutions of two spatial axes, of any type, as cases of tests.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,32 +20,40 @@ struct ConvolutionCase {
   std::string name;
   std::string x, weight, y;
   int64_t stride, low, high;  // padding
+  int64_t groups = 1;
 };
 
-inline std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const std::string& type) {
-  return parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n  %y: {0}{3} = convolution(%x, %weight) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
-      "  output y = %y\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+inline std::string window_of(const ConvolutionCase& own) {
+  return fmt::format(
+      "dilations = [1, 1], groups = {3}, padding_high = [{2}, {2}], padding_low = [{1}, {1}], "
+      "strides = [{0}, {0}]",
+      own.stride, own.low, own.high, own.groups);
 }
 
-// As fuse_patterns makes them: a bias, perhaps a residual, perhaps a relu.
+inline std::unique_ptr<Graph> convolution_of(const ConvolutionCase& own, const std::string& type) {
+  return parse_graph(
+      fmt::format("graph g(input %x: {0}{1}, input %weight: {0}{2}) {{\n"
+                  "  %y: {0}{3} = convolution(%x, %weight) {{{4}}}\n  output y = %y\n}}",
+                  type, own.x, own.weight, own.y, window_of(own)));
+}
+
+// As fuse_patterns makes them: a bias, perhaps a residual, perhaps an activation, such as "relu" or
+// "clip {high = 2.0, low = 0.0}".
 inline std::unique_ptr<Graph> fused_of(const ConvolutionCase& own, const std::string& type, bool residual,
-                                       bool relu) {
+                                       const std::string& activation) {
   const std::string channels = own.weight.substr(1, own.weight.find(',') - 1);
+  const std::string sum = residual ? "%s" : "%b";
+  const size_t name = std::min(activation.find(' '), activation.size());
   const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
-      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{7}]{8}) {{\n"
-      "  %c: {0}{3} = convolution(%x, %weight) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}]}}\n"
-      "  %b = add(%c, %bias)\n{9}{10}  output y = {11}\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride, channels,
+      "graph g(input %x: {0}{1}, input %weight: {0}{2}, input %bias: {0}[{5}]{6}) {{\n"
+      "  %c: {0}{3} = convolution(%x, %weight) {{{4}}}\n  %b = add(%c, %bias)\n{7}{8}  output y = {9}\n}}",
+      type, own.x, own.weight, own.y, window_of(own), channels,
       residual ? fmt::format(", input %residual: {}{}", type, own.y) : "",
       residual ? "  %s = add(%b, %residual)\n" : "",
-      relu ? fmt::format("  %r = relu({})\n", residual ? "%s" : "%b") : "",
-      relu       ? "%r"
-      : residual ? "%s"
-                 : "%b"));
+      activation.empty()
+          ? ""
+          : fmt::format("  %r = {}({}){}\n", activation.substr(0, name), sum, activation.substr(name)),
+      activation.empty() ? sum : "%r"));
   EXPECT_TRUE(run_pass(*graph, "fuse_patterns", brings({backend::contraction_pattern("convolution")})));
   return parse_graph(print(*graph));
 }
@@ -52,9 +61,8 @@ inline std::unique_ptr<Graph> fused_of(const ConvolutionCase& own, const std::st
 inline std::unique_ptr<Graph> gradient_of(const ConvolutionCase& own, const std::string& type) {
   return parse_graph(fmt::format(
       "graph g(input %x: {0}{1}, input %dy: {0}{3}) {{\n  %dw: {0}{2} = convolution_weight_gradient(%x, %dy) "
-      "{{dilations = [1, 1], padding_high = [{5}, {5}], padding_low = [{4}, {4}], strides = [{6}, {6}], "
-      "weight_shape = {2}}}\n  output dw = %dw\n}}",
-      type, own.x, own.weight, own.y, own.low, own.high, own.stride));
+      "{{{4}, weight_shape = {2}}}\n  output dw = %dw\n}}",
+      type, own.x, own.weight, own.y, window_of(own)));
 }
 
 // Weights whose last bits a device rounds away are off by the same in each term of what it sums over pixels.

@@ -15,6 +15,7 @@ namespace tessera::testing {
 namespace {
 
 using cuda::CacheFiles;
+using cuda::ConvolutionActivation;
 using cuda::ConvolutionKind;
 using cuda::ConvolutionProblem;
 using cuda::CudnnPlan;
@@ -46,7 +47,15 @@ std::vector<ConvolutionProblem> problems() {
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp32));
   result.back().tf32 = true;
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp16));
-  result.back().bias = result.back().residual = result.back().relu = true;
+  result.back().bias = result.back().residual = true;
+  result.back().activation = ConvolutionActivation::relu;
+  for (const ConvolutionActivation activation :
+       {ConvolutionActivation::relu, ConvolutionActivation::silu, ConvolutionActivation::sigmoid}) {
+    result.push_back(make_problem(ConvolutionKind::forward, DataType::fp16));
+    result.back().bias = true;
+    result.back().activation = activation;
+    result.back().relu_limit = 6;
+  }
   result.push_back(make_problem(ConvolutionKind::data_gradient, DataType::fp16));
   result.back().residual = result.back().mask = true;
   result.push_back(make_problem(ConvolutionKind::forward, DataType::fp16));

@@ -61,7 +61,11 @@ std::unique_ptr<Graph> statistics_of(const ConvolutionCase& own, const std::stri
 }
 
 std::unique_ptr<Graph> biased_of(const ConvolutionCase& own, const std::string& type) {
-  return fused_of(own, type, false, true);
+  return fused_of(own, type, false, "relu");
+}
+
+std::unique_ptr<Graph> limited_of(const ConvolutionCase& own, const std::string& type) {
+  return fused_of(own, type, false, "relu6");
 }
 
 using MakeGraph = std::unique_ptr<Graph> (*)(const ConvolutionCase& own, const std::string& type);
@@ -87,7 +91,7 @@ class FewChannels : public ::testing::TestWithParam<std::tuple<ConvolutionCase, 
 TEST_P(FewChannels, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   const auto& [own, type] = GetParam();
-  std::vector<MakeGraph> all{convolution_of, biased_of, statistics_of};
+  std::vector<MakeGraph> all{convolution_of, biased_of, limited_of, statistics_of};
   if (!in_tf32(type))
     all.insert(all.end(),
                {of_wide_image<convolution_of>, of_wide_image<biased_of>, of_wide_image<statistics_of>});

@@ -109,7 +109,7 @@ ConvolutionProblem rectified(int64_t channels, int64_t window) {
           .padding_high = {padding, padding},
           .dilations = {1, 1},
           .bias = true,
-          .relu = true};
+          .activation = cuda::ConvolutionActivation::relu};
 }
 
 // Of what plan `choice` makes of NaN, in fp32 and in TF32; 0 where there is no such plan.

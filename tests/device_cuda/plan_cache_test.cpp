@@ -274,11 +274,14 @@ TEST_F(PlanCacheTest, TellsAllProblemsApart) {
   add([](auto& problem) { problem.padding_high = {0, 1}; });
   add([](auto& problem) { problem.dilations = {1, 2}; });
   add([](auto& problem) { problem.groups = 2; });
-  for (const auto flag : {&ConvolutionProblem::tf32, &ConvolutionProblem::deterministic,
-                          &ConvolutionProblem::bias, &ConvolutionProblem::residual, &ConvolutionProblem::relu,
-                          &ConvolutionProblem::mask, &ConvolutionProblem::statistics}) {
+  for (const auto flag :
+       {&ConvolutionProblem::tf32, &ConvolutionProblem::deterministic, &ConvolutionProblem::bias,
+        &ConvolutionProblem::residual, &ConvolutionProblem::mask, &ConvolutionProblem::statistics}) {
     add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
   }
+  add([](auto& problem) { problem.activation = ConvolutionActivation::relu; });
+  add([](auto& problem) { problem.activation = ConvolutionActivation::silu; });
+  add([](auto& problem) { problem.relu_limit = 6; });
   std::set<std::string> paths;
   for (const ConvolutionProblem& problem : problems)
     paths.insert(new_cache()->path(problem.plan_problem(), 0));

@@ -29,8 +29,9 @@ std::vector<std::unique_ptr<Graph>> graphs_of(const ConvolutionCase& own, const 
   std::vector<std::unique_ptr<Graph>> all;
   all.push_back(convolution_of(own, type));
   for (const bool residual : {false, true}) {
-    for (const bool relu : {false, true}) all.push_back(fused_of(own, type, residual, relu));
+    for (const char* activation : {"", "relu"}) all.push_back(fused_of(own, type, residual, activation));
   }
+  if (type != "fp32") all.push_back(fused_of(own, type, false, "silu"));
   return all;
 }
 

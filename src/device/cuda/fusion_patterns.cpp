@@ -8,6 +8,7 @@
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include "device/cuda/attention/cudnn_attention.h"
+#include "device/cuda/convolution/epilogue_activation.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
 #include "device/cuda/convolution/pointwise_gradients.h"
@@ -57,27 +58,27 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
     return (tf32 || !by_cudnn) && (takes_few_channels(convolution, tf32) ||
                                    takes_pointwise_statistics(convolution, tf32, !by_cudnn, gpu));
   };
-  const auto relu = [](const Node& activation) { return activation.operator_name() == "relu"; };
   const auto attention = [=](const Node& node) { return is_attention_of_cudnn(node, gpu); };
-  return {backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
-          alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
-          backend::normalized_gradients_pattern(normalized),
-          backend::masked_data_gradient_pattern(),
-          backend::pooled_batch_norm_gradient_pattern(),
-          backend::pooled_batch_norm_pattern(),
-          backend::batch_norm_gradient_pattern(),
-          backend::recomputed_batch_norm_pattern(),
-          backend::normalized_convolution_pattern(input),
-          alternative(backend::convolution_statistics_pattern(statistics)),
-          backend::batch_norm_pattern(),
-          backend::attention_gradient_pattern(attention),
-          backend::attention_pattern(attention),
-          backend::residual_layer_norm_gradient_pattern(),
-          backend::residual_layer_norm_pattern(),
-          backend::cross_entropy_pattern(),
-          backend::evaluated_cross_entropy_pattern(),
-          backend::contraction_pattern("convolution", {.takes_activation = relu, .ordered = true}),
-          matmul_pattern()};
+  return {
+      backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
+      alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
+      backend::normalized_gradients_pattern(normalized),
+      backend::masked_data_gradient_pattern(),
+      backend::pooled_batch_norm_gradient_pattern(),
+      backend::pooled_batch_norm_pattern(),
+      backend::batch_norm_gradient_pattern(),
+      backend::recomputed_batch_norm_pattern(),
+      backend::normalized_convolution_pattern(input),
+      alternative(backend::convolution_statistics_pattern(statistics)),
+      backend::batch_norm_pattern(),
+      backend::attention_gradient_pattern(attention),
+      backend::attention_pattern(attention),
+      backend::residual_layer_norm_gradient_pattern(),
+      backend::residual_layer_norm_pattern(),
+      backend::cross_entropy_pattern(),
+      backend::evaluated_cross_entropy_pattern(),
+      backend::contraction_pattern("convolution", {.takes_activation = ends_convolutions, .ordered = true}),
+      matmul_pattern()};
 }
 
 bool recomputes_activation(const Node& weight_gradient, const PassOptions& options, const GpuTraits& gpu) {

@@ -5,6 +5,7 @@
 #include "tessera/device/common/kernel_table.h"
 
 #include "device/cuda/codegen/generated_kernel.h"
+#include "device/cuda/convolution/depthwise_convolution.h"
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
 #include "device/cuda/convolution/split_convolution.h"
@@ -33,8 +34,10 @@ Candidates and_plain_loops(Candidates candidates, Context& context) {
 }
 
 Candidates forward(const Node&, Context& context) {
-  return and_plain_loops(
-      and_cudnn({few_channel_candidate(context), split_convolution_candidate(context)}, context), context);
+  return and_plain_loops(and_cudnn({few_channel_candidate(context), split_convolution_candidate(context),
+                                    depthwise_convolution_candidate(context)},
+                                   context),
+                         context);
 }
 Candidates data_gradient(const Node&, Context& context) {
   return and_plain_loops(and_cudnn({}, context), context);
@@ -46,7 +49,7 @@ Candidates weight_gradient(const Node&, Context& context) {
 
 Candidates with_epilogue(const Node&, Context& context) {
   return and_cudnn({residual_convolution_candidate(context), few_channel_candidate(context),
-                    split_convolution_candidate(context)},
+                    split_convolution_candidate(context), depthwise_convolution_candidate(context)},
                    context);
 }
 Candidates with_statistics(const Node&, Context& context) {

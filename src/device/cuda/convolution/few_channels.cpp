@@ -14,6 +14,7 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
+#include "device/cuda/convolution/epilogue_activation.h"
 #include "kernels/few_channel_layout.h"
 
 namespace tessera::cuda {
@@ -136,7 +137,7 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
   const Value* image = image_of(node, main);
   backend::Epilogue epilogue;
   if (!statistics) {
-    epilogue = backend::read_epilogue(node, backend::read_chain(node), {"relu"});
+    epilogue = backend::read_epilogue(node, backend::read_chain(node), kConvolutionActivations);
     refuse_unless(!epilogue.residual.has_value(), "a residual");
   }
   FewChannelProblem problem = read_problem(main, image->data_type(), request.tf32);
@@ -159,11 +160,10 @@ GeneratedProgram print_forward(const KernelRequest& request, const GpuTraits& gp
   run.arguments = pointers.arguments();
   GeneratedProgram program;
   program.source =
-      problem.print(
-          "few_channels.cuh",
-          fmt::format("  static constexpr int tile_pixels = {};\n"
-                      "  static constexpr bool statistics = {}, bias = {}, relu = {};\n",
-                      tile_pixels, statistics, epilogue.bias.has_value(), epilogue.activation != nullptr)) +
+      problem.print("few_channels.cuh", fmt::format("  static constexpr int tile_pixels = {};\n"
+                                                    "  static constexpr bool statistics = {}, bias = {};\n{}",
+                                                    tile_pixels, statistics, epilogue.bias.has_value(),
+                                                    ending_text(epilogue.activation))) +
       calling_entry("run", run.threads, pointers, "FewChannelPointers<Problem>", "few_channel_convolution",
                     static_cast<int>(problem.blocks));
   program.launches = {run};

@@ -11,6 +11,7 @@
 #include "tessera/passes/fuse.h"
 
 #include "device/cuda/codegen/partial_sums.h"
+#include "device/cuda/convolution/epilogue_activation.h"
 #include "kernels/block_sizes.h"
 #include "kernels/split_layout.h"
 
@@ -82,17 +83,17 @@ struct SplitProblem {
         "  static constexpr int window_rows = {}, window_columns = {};\n"
         "  static constexpr int stride_y = {}, stride_x = {}, dilation_y = {}, dilation_x = {};\n"
         "  static constexpr int padding_top = {}, padding_left = {}, splits = {}, stages = {};\n"
-        "  static constexpr bool ahead = {}, bias = {}, residual = {}, relu = {};\n}};\n",
+        "  static constexpr bool ahead = {}, bias = {}, residual = {};\n{}}};\n",
         device_type(type), x[0], x[1], x[2], x[3], y[1], y[2], y[3], weight[1], weight[2], strides[0],
         strides[1], dilations[0], dilations[1], padding[0], padding[1], splits, stages, ahead,
-        epilogue.bias.has_value(), epilogue.residual.has_value(), epilogue.activation != nullptr);
+        epilogue.bias.has_value(), epilogue.residual.has_value(), ending_text(epilogue.activation));
   }
 };
 
 GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gpu) {
   const Node& node = request.node;
   const backend::FusedChain chain = backend::read_chain(node);
-  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, kConvolutionActivations);
   const size_t weight = backend::input_index(node, chain.main->input(1));
   const SplitProblem problem(*chain.main, request.tf32, request.frozen_inputs[weight], gpu);
   PointerList pointers(node);

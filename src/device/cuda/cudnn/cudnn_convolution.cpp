@@ -11,6 +11,7 @@
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
 
+#include "device/cuda/convolution/epilogue_activation.h"
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
 
@@ -63,13 +64,24 @@ void set_shapes(ConvolutionProblem& problem, const Node& main) {
   }
 }
 
+void set_activation(ConvolutionProblem& problem, const Node& activation) {
+  const std::string& name = activation.operator_name();
+  problem.activation = name == "silu"      ? ConvolutionActivation::silu
+                       : name == "sigmoid" ? ConvolutionActivation::sigmoid
+                                           : ConvolutionActivation::relu;
+  if (name == "relu6") problem.relu_limit = 6;
+  if (name != "clip") return;
+  refuse_unless(activation.attributes().real("low") == 0, "a lower limit that is not 0");
+  problem.relu_limit = activation.attributes().real("high");
+}
+
 void set_chain(ConvolutionCall& call, const Node& node, const backend::FusedChain& chain) {
-  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, {"relu"});
+  const backend::Epilogue epilogue = backend::read_epilogue(node, chain, kConvolutionActivations);
   call.bias = epilogue.bias;
   call.residual = epilogue.residual;
   call.problem.bias = epilogue.bias.has_value();
   call.problem.residual = epilogue.residual.has_value();
-  call.problem.relu = epilogue.activation != nullptr;
+  if (epilogue.activation != nullptr) set_activation(call.problem, *epilogue.activation);
 }
 
 // What convolution_statistics_pattern makes: the result, its sum and that of its squares.
@@ -88,14 +100,16 @@ void refuse_what_is_wrong(const ConvolutionProblem& problem) {
                 "cuDNN 9.14 computes other gradients where padding is uneven");
   const Shape& weight = problem.weight;
   const bool pointwise = std::all_of(weight.begin() + 1, weight.end() - 1, [](int64_t w) { return w == 1; });
-  refuse_unless(!problem.relu || !pointwise || problem.type != DataType::fp32,
+  const bool relu = problem.activation == ConvolutionActivation::relu;
+  refuse_unless(!relu || !pointwise || problem.type != DataType::fp32,
                 "the ReLU of cuDNN 9.14 makes 0 of NaN after windows of one element in fp32");
 }
 
 // As above, of the plans beside the first: of four channels, on an H100 in TF32.
 void refuse_other_plans(const ConvolutionProblem& problem) {
   constexpr int64_t kFewChannels = 32;
-  refuse_unless(!problem.relu || problem.type != DataType::fp32 || problem.weight.back() >= kFewChannels,
+  const bool relu = problem.activation == ConvolutionActivation::relu;
+  refuse_unless(!relu || problem.type != DataType::fp32 || problem.weight.back() >= kFewChannels,
                 "the ReLU of some plans of cuDNN 9.14 makes 0 of NaN for few channels in fp32");
 }
 

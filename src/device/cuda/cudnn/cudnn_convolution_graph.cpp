@@ -1,5 +1,7 @@
 #include "device/cuda/cudnn/cudnn_convolution_graph.h"
 
+#include <cmath>
+
 #include "tessera/base/error.h"
 #include "tessera/device/common/channel_order.h"
 
@@ -82,11 +84,24 @@ class ConvolutionGraph {
       y = add(input(ConvolutionOperand::bias, shape));
     }
     if (problem.residual) y = add(input(ConvolutionOperand::residual, problem.y));
-    if (problem.relu) {
-      y = graph_.pointwise(y, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
-    }
+    if (problem.activation != ConvolutionActivation::none) y = graph_.pointwise(y, activation_of(problem));
     finish(y, problem.y);
     if (problem.statistics) add_statistics(problem, y);
+  }
+
+  static fe::graph::Pointwise_attributes activation_of(const ConvolutionProblem& problem) {
+    fe::graph::Pointwise_attributes attributes;
+    switch (problem.activation) {
+      case ConvolutionActivation::silu:
+        return attributes.set_mode(fe::PointwiseMode_t::SWISH_FWD);
+      case ConvolutionActivation::sigmoid:
+        return attributes.set_mode(fe::PointwiseMode_t::SIGMOID_FWD);
+      default:
+        break;
+    }
+    if (!std::isinf(problem.relu_limit))
+      attributes.set_relu_upper_clip(static_cast<float>(problem.relu_limit));
+    return attributes.set_mode(fe::PointwiseMode_t::RELU_FWD);
   }
 
   void add_statistics(const ConvolutionProblem& problem, const GraphTensor& y) {
@@ -126,10 +141,11 @@ class ConvolutionGraph {
 }  // namespace
 
 std::string ConvolutionProblem::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}{}{}{}{}{}{}", static_cast<int>(kind), to_string(type),
-                     fmt::join(x, ","), fmt::join(weight, ","), fmt::join(y, ","), fmt::join(strides, ","),
-                     fmt::join(padding_low, ","), fmt::join(padding_high, ","), fmt::join(dilations, ","),
-                     groups, tf32, deterministic, bias, residual, relu, mask, statistics);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}{}{}{}{} {} {}{}", static_cast<int>(kind),
+                     to_string(type), fmt::join(x, ","), fmt::join(weight, ","), fmt::join(y, ","),
+                     fmt::join(strides, ","), fmt::join(padding_low, ","), fmt::join(padding_high, ","),
+                     fmt::join(dilations, ","), groups, tf32, deterministic, bias, residual,
+                     static_cast<int>(activation), relu_limit, mask, statistics);
 }
 
 PlanProblem ConvolutionProblem::plan_problem() const {

@@ -1,6 +1,7 @@
 // Convolutions and their gradients as graphs of cuDNN's.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace tessera::cuda {
 
 enum class ConvolutionKind { forward, data_gradient, weight_gradient };
+enum class ConvolutionActivation { none, relu, silu, sigmoid };
 
 // What is computed, in the graph's own order of axes: x [N, spatial..., C], weight [K, spatial..., C/groups],
 // y [N, spatial..., K].
@@ -30,7 +32,8 @@ struct ConvolutionProblem {
   // What follows, in this order; each in the type of the result.
   bool bias = false;      // [K]; of forward
   bool residual = false;  // as the result; of forward and the data gradient
-  bool relu = false;      // of forward
+  ConvolutionActivation activation = ConvolutionActivation::none;  // of forward
+  double relu_limit = std::numeric_limits<double>::infinity();     // relu's from above
   bool mask = false;  // of the data gradient: zero where this tensor, of the result's shape, is not above 0
   bool statistics = false;  // of forward: sums of the result and of its squares, fp32 [K]
 
