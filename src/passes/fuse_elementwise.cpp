@@ -122,7 +122,9 @@ bool fuse_elementwise(Graph& graph, const PassContext& context) {
   for (std::vector<Node*>& members : groups) FreeNodes(graph, members);
   erase_unread(graph, groups);
   for (const std::vector<Node*>& members : groups) {
-    if (!members.empty()) fuse_nodes(graph, kClusterKind, members, visible_values(members));
+    // None where others read nothing of it but a cast.
+    const std::vector<Value*> visible = visible_values(members);
+    if (!visible.empty()) fuse_nodes(graph, kClusterKind, members, visible);
   }
   return true;
 }

@@ -112,9 +112,10 @@ bool counts(const Tensor& indices) {
 Value* gather_of_all(const Node& node) {
   if (!is(&node, "gather") || !is(node.input(1)->producer(), "constant")) return nullptr;
   const Tensor& indices = node.input(1)->producer()->attributes().tensor("value");
-  const auto axis = static_cast<size_t>(node.attributes().integer("axis"));
   const SymbolicShape& shape = node.input(0)->shape();
-  if (shape[axis] != Dimension(indices.size()) || !counts(indices)) return nullptr;
+  const int64_t axis = node.attributes().integer("axis");
+  const int64_t from_start = axis < 0 ? axis + std::ssize(shape) : axis;
+  if (shape[static_cast<size_t>(from_start)] != Dimension(indices.size()) || !counts(indices)) return nullptr;
   return ops::reshape(node.input(0), node.output()->shape());
 }
 

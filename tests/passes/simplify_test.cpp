@@ -221,7 +221,7 @@ TEST(SimplifyAlgebra, KeepsTheBroadcastBeforeWhatDoesNotBroadcast) {
 TEST(SimplifyAlgebra, LooksAtTheWholeInPlaceOfGatheringAllOfIt) {
   expect_rewrite("simplify_algebra", R"(graph g(input %x: fp32[2, 4]) {
   %places = constant() {value = int64[2, 2] (0, 1, 2, 3)}
-  %y = gather(%x, %places) {axis = 1}
+  %y = gather(%x, %places) {axis = -1}
   output y = %y
 })",
                  R"(graph g(input %x: fp32[2, 4]) {
