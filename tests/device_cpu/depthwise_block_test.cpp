@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include <omp.h>
+
 #include "tessera/ops/functions.h"
 
 #include "device/cpu/convolution/depthwise_block_pattern.h"
@@ -70,6 +72,11 @@ Value* end_with(Ending ending, Value* y) {
   return y;
 }
 
+// However few tiles they have.
+FusionPattern whole_blocks() {
+  return cpu::depthwise_block_pattern([](const cpu::ConvolutionProblem&, bool) { return true; });
+}
+
 class Block {
  public:
   explicit Block(const BlockCase& sizes, Links links = {}) : sizes_(sizes), links_(links) {
@@ -105,7 +112,7 @@ class Block {
 
   const Node& fused() {
     graph_->add_output("y", y_);
-    EXPECT_TRUE(run_pass(*graph_, "fuse_patterns", brings({cpu::depthwise_block_pattern()})));
+    EXPECT_TRUE(run_pass(*graph_, "fuse_patterns", brings({whole_blocks()})));
     EXPECT_EQ(graph_->nodes().size(), 1);
     return *graph_->nodes().front();
   }
@@ -209,7 +216,7 @@ TEST(DepthwiseBlocks, KeepNaN) {
 
 bool joins(Block& block) {
   block.graph().add_output("y", block.result());
-  return run_pass(block.graph(), "fuse_patterns", brings({cpu::depthwise_block_pattern()}));
+  return run_pass(block.graph(), "fuse_patterns", brings({whole_blocks()}));
 }
 
 // Of the links that a block could have.
@@ -217,15 +224,35 @@ bool ends_with_convolution(Block& block) {
   return block.graph().nodes().back()->operator_name() == "convolution";
 }
 
+// Of so many images that all threads have some.
+BlockCase of_many_images() {
+  BlockCase sizes = cases().front();
+  sizes.x.front() = omp_get_max_threads();
+  return sizes;
+}
+
 TEST(DepthwiseBlocks, AreOfFrozenWeights) {
   for (const bool frozen : {true, false}) {
-    Block block = whole_block(cases().front(), {.results = 16});
+    Block block = whole_block(of_many_images(), {.results = 16});
     block.graph().add_output("y", block.result());
     PassContext context;
     context.options.frozen = frozen;
     context.target = Device::cpu()->pass_target(context.options);
     run_pass(block.graph(), "fuse_patterns", context);
     EXPECT_EQ(block.graph().nodes().size() == 1, frozen);
+  }
+}
+
+// An image that the cache holds whole would be cut for them, and its lines made twice.
+TEST(DepthwiseBlocks, LeaveTheProductAfterThemWhereTilesAreFew) {
+  BlockCase sizes = of_many_images();
+  for (const int64_t less : {0, 1}) {
+    sizes.x.front() -= less;
+    if (sizes.x.front() == 0) continue;  // of one thread
+    Block block = whole_block(sizes, {.results = 16});
+    block.graph().add_output("y", block.result());
+    EXPECT_TRUE(run_pass(block.graph(), "fuse_patterns", brings({cpu::depthwise_block_pattern()})));
+    EXPECT_EQ(ends_with_convolution(block), less == 1);
   }
 }
 

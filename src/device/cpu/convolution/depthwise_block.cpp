@@ -62,6 +62,15 @@ int64_t lines_under(const WindowAxis& axis, int64_t lines) {
   return std::min(axis.source, (lines - 1) * axis.stride + (axis.window - 1) * axis.dilation + 1);
 }
 
+// Of both buffers, for lines of the result and so many channels.
+int64_t buffer_elements(const WindowAxes& axes, int64_t lines, int64_t channels, bool expands,
+                        bool projects) {
+  int64_t pixels = 0;
+  if (expands) pixels += lines_under(axes[1], lines) * axes[2].source;
+  if (projects) pixels += lines * axes[2].destination;
+  return pixels * channels;
+}
+
 // Rows that are multiplied by a panel before the next one is: of about kBlockRows, none of them few.
 Blocks rows_of(int64_t pixels) {
   const int64_t blocks = std::max<int64_t>((pixels + kBlockRows / 2) / kBlockRows, 1);
@@ -70,6 +79,33 @@ Blocks rows_of(int64_t pixels) {
 }
 
 }  // namespace
+
+DepthwiseTiling depthwise_tiling(const ConvolutionProblem& depthwise, bool expands, bool projects) {
+  const WindowAxes axes = window_axes(depthwise);
+  const int64_t images = depthwise.source[0];
+  const int64_t all_lines = axes[1].destination;
+  const int64_t threads = omp_get_max_threads();
+  DepthwiseTiling tiling{.panels = cut_into_panels(depthwise.output_channels(), panel_width())};
+  const auto elements = [&](int64_t lines, int64_t group) {
+    return buffer_elements(axes, lines, group * tiling.panels.size, expands, projects);
+  };
+  const int64_t room = expands && projects ? kBuffersElements : kBufferElements;
+  const int64_t panels = tiling.panels.count();
+  const int64_t most = projects ? std::max<int64_t>(kLargestDepth / tiling.panels.size, 1) : panels;
+  int64_t group = std::clamp<int64_t>(room / elements(all_lines, 1), std::min(kLeastPanels, panels),
+                                      std::min(most, panels));
+  const int64_t wanted = kTilesOfThread * threads;
+  while (!projects && group > 1 && images * quotient_rounded_up(panels, group) < wanted) --group;
+  int64_t lines = all_lines;
+  while (lines > 1 && elements(lines, group) > room) --lines;
+  int64_t strips = quotient_rounded_up(all_lines, lines);
+  tiling.fills_threads = !projects || images * strips >= threads;
+  if (projects && images * strips < wanted)
+    strips = std::min(quotient_rounded_up(round_up(images * strips, threads), images), all_lines);
+  tiling.lines = cut_into_panels(all_lines, quotient_rounded_up(all_lines, strips));
+  tiling.groups = cut_evenly(panels, group, 1);
+  return tiling;
+}
 
 struct DepthwiseBlock::Run {
   const float* x = nullptr;
@@ -106,43 +142,16 @@ DepthwiseBlock::DepthwiseBlock(const DepthwiseBlockRequest& request)
       expand_(packing_of(request.expand)),
       project_(packing_of(request.project)),
       turn_weight_({taps_, channels_}, {0, {1, taps_}}, {0, {channels_, 1}}, int64_t{sizeof(float)}),
-      panels_(cut_into_panels(channels_, panel_width())) {
-  cut_into_tiles();
+      tiling_(depthwise_tiling(request.depthwise.problem, expand_.has_value(), project_.has_value())),
+      tasks_(images_ * tiling_.lines.count() * (project_.has_value() ? 1 : tiling_.groups.count())),
+      threads_(std::min<int64_t>(omp_get_max_threads(), tasks_)) {
   found_ = workspace_.own.book<WindowLine>(axes_[1].window);
-  const int64_t channels = groups_.size * panels_.size;
+  const int64_t channels = tiling_.groups.size * tiling_.panels.size;
   if (expand_.has_value())
-    expanded_ = workspace_.own.book<float>(lines_under(axes_[1], lines_.size) * axes_[2].source * channels);
+    expanded_ =
+        workspace_.own.book<float>(lines_under(axes_[1], tiling_.lines.size) * axes_[2].source * channels);
   if (project_.has_value())
-    middle_ = workspace_.own.book<float>(lines_.size * axes_[2].destination * channels);
-}
-
-int64_t DepthwiseBlock::group_elements(int64_t lines) const {
-  int64_t pixels = 0;
-  if (expand_.has_value()) pixels += lines_under(axes_[1], lines) * axes_[2].source;
-  if (project_.has_value()) pixels += lines * axes_[2].destination;
-  return pixels * panels_.size;
-}
-
-void DepthwiseBlock::cut_into_tiles() {
-  const int64_t all_lines = axes_[1].destination;
-  const int64_t room = expand_.has_value() && project_.has_value() ? kBuffersElements : kBufferElements;
-  const int64_t panels = panels_.count();
-  const int64_t most = project_.has_value() ? std::max<int64_t>(kLargestDepth / panels_.size, 1) : panels;
-  const int64_t wanted = kTilesOfThread * omp_get_max_threads();
-  int64_t group = std::clamp<int64_t>(room / group_elements(all_lines), std::min(kLeastPanels, panels),
-                                      std::min(most, panels));
-  while (!project_.has_value() && group > 1 && images_ * quotient_rounded_up(panels, group) < wanted) --group;
-  int64_t lines = all_lines;
-  while (lines > 1 && group_elements(lines) * group > room) --lines;
-  int64_t strips = quotient_rounded_up(all_lines, lines);
-  if (project_.has_value() && images_ * strips < wanted) {
-    strips = quotient_rounded_up(round_up(images_ * strips, int64_t{omp_get_max_threads()}), images_);
-    strips = std::min(strips, all_lines);
-  }
-  lines_ = cut_into_panels(all_lines, quotient_rounded_up(all_lines, strips));
-  groups_ = cut_evenly(panels, group, 1);
-  tasks_ = images_ * lines_.count() * (project_.has_value() ? 1 : groups_.count());
-  threads_ = std::min<int64_t>(omp_get_max_threads(), tasks_);
+    middle_ = workspace_.own.book<float>(tiling_.lines.size * axes_[2].destination * channels);
 }
 
 std::vector<Packing> DepthwiseBlock::packings() const {
@@ -176,8 +185,8 @@ void DepthwiseBlock::run(const KernelArguments& arguments) {
     common.of_project = request_.project->epilogue.of(arguments);
   }
   common.depthwise_weight = next();
-  const int64_t shares = project_.has_value() ? 1 : groups_.count();
-  const int64_t groups = groups_.count() / shares;  // of a task
+  const int64_t shares = project_.has_value() ? 1 : tiling_.groups.count();
+  const int64_t groups = tiling_.groups.count() / shares;  // of a task
   for_each_block(threads_, tasks_, Order::forwards, [&](int64_t thread, int64_t task) {
     void* own = workspace_.own_of(arguments.workspace, thread);
     Run run = common;
@@ -197,16 +206,19 @@ void DepthwiseBlock::run(const KernelArguments& arguments) {
 
 DepthwiseBlock::Tile DepthwiseBlock::tile_at(int64_t index) const {
   const WindowAxis& rows = axes_[1];
-  Tile tile{.image = index / lines_.count(), .lines = lines_.block(index % lines_.count()), .read = {}};
+  Tile tile{.image = index / tiling_.lines.count(),
+            .lines = tiling_.lines.block(index % tiling_.lines.count()),
+            .read = {}};
   tile.read = {std::clamp<int64_t>(rows.position(tile.lines.begin, 0), 0, rows.source),
                std::clamp<int64_t>(rows.position(tile.lines.end - 1, rows.window - 1) + 1, 0, rows.source)};
   return tile;
 }
 
 DepthwiseBlock::Group DepthwiseBlock::group_at(int64_t index) const {
-  const Range panels = groups_.block(index);
+  const Range panels = tiling_.groups.block(index);
   return {.panels = panels,
-          .channels = {panels.begin * panels_.size, std::min(panels.end * panels_.size, channels_)}};
+          .channels = {panels.begin * tiling_.panels.size,
+                       std::min(panels.end * tiling_.panels.size, channels_)}};
 }
 
 void DepthwiseBlock::expand(const Run& run, const Tile& tile, const Group& group) const {
@@ -217,14 +229,14 @@ void DepthwiseBlock::expand(const Run& run, const Tile& tile, const Group& group
   for (int64_t block = 0; block < rows.count(); ++block) {
     const Range pixels = rows.block(block);
     for (int64_t panel = group.panels.begin; panel < group.panels.end; ++panel) {
-      const Range columns = panels_.block(panel);
+      const Range columns = tiling_.panels.block(panel);
       const LoopEpilogue epilogue = run.of_expand.from(/*element=*/0, columns.begin);
       multiply_panel(
           {.a = x + pixels.begin * depth,
            .a_row = depth,
            .a_depth = 1,
            .b = run.expand_weight + panel * expand_->panel_elements(),
-           .b_row = panels_.size,
+           .b_row = tiling_.panels.size,
            .c = run.expanded + pixels.begin * group.channels.size() + columns.begin - group.channels.begin,
            .c_row = group.channels.size(),
            .rows = pixels.size(),

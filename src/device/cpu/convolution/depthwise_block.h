@@ -35,6 +35,16 @@ struct DepthwiseBlockRequest {
   std::optional<BlockStage> project;
 };
 
+struct DepthwiseTiling {
+  Blocks panels;  // of channels
+  Blocks groups;  // of panels: what is in the cache at a time
+  Blocks lines;   // of an image of the depthwise result
+  // Whether there are tiles for all threads as the cache holds them. Otherwise products after the depthwise
+  // convolution cut them smaller, and more of them is made twice.
+  bool fills_threads = false;
+};
+DepthwiseTiling depthwise_tiling(const ConvolutionProblem& depthwise, bool expands, bool projects);
+
 class DepthwiseBlock : public Kernel {
  public:
   explicit DepthwiseBlock(const DepthwiseBlockRequest& request);
@@ -49,8 +59,6 @@ class DepthwiseBlock : public Kernel {
   struct Tile;
   struct Group;
 
-  void cut_into_tiles();
-  int64_t group_elements(int64_t lines) const;  // of both buffers, of one panel of channels
   Tile tile_at(int64_t index) const;
   Group group_at(int64_t index) const;
   void expand(const Run& run, const Tile& tile, const Group& group) const;
@@ -65,11 +73,9 @@ class DepthwiseBlock : public Kernel {
   std::optional<PanelPacking> expand_;
   std::optional<PanelPacking> project_;
   StridedCopy turn_weight_;  // [channels, taps] to [taps, channels]
-  Blocks panels_;            // of channels
-  Blocks groups_;            // of panels
-  Blocks lines_;             // of an image of the depthwise result
-  int64_t tasks_ = 0;
-  int64_t threads_ = 1;
+  DepthwiseTiling tiling_;
+  int64_t tasks_;
+  int64_t threads_;
   ThreadWorkspace workspace_;
   backend::WorkspaceArray<WindowLine> found_;  // of the window
   backend::WorkspaceArray<float> expanded_;    // [lines, pixels, channels] of a tile and a group

@@ -7,6 +7,7 @@
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/settled_values.h"
 
+#include "device/cpu/convolution/depthwise_block.h"
 #include "device/cpu/onednn/onednn.h"
 #include "device/cpu/panels/loop_epilogue.h"
 #include "device/cpu/panels/panel_product.h"
@@ -56,7 +57,7 @@ struct Links {
   std::optional<FusionMatch> project;
 };
 
-Links find_links(Node& anchor) {
+Links find_links(Node& anchor, const JoinsProduct& joins_product) {
   Links links;
   Node* depthwise = &anchor;
   if (is_taken(anchor, refuse_unless_pointwise)) {
@@ -67,14 +68,16 @@ Links find_links(Node& anchor) {
     return {};
   }
   links.depthwise = chain_of(*depthwise);
-  if (Node* project = next_of(*links.depthwise, refuse_unless_pointwise)) links.project = chain_of(*project);
+  Node* project = next_of(*links.depthwise, refuse_unless_pointwise);
+  if (project != nullptr && joins_product(problem_of(*depthwise), links.expand.has_value()))
+    links.project = chain_of(*project);
   return links;
 }
 
-std::optional<FusionMatch> match(Node& anchor) {
+std::optional<FusionMatch> find_block(Node& anchor, const JoinsProduct& joins_product) {
   if (anchor.output()->data_type() != DataType::fp32 || !anchor.output()->type().is_static())
     return std::nullopt;
-  const Links links = find_links(anchor);
+  const Links links = find_links(anchor, joins_product);
   if (!links.expand.has_value() && !links.project.has_value()) return std::nullopt;
   FusionMatch result;
   const auto append = [&](const std::optional<FusionMatch>& chain, const char* prefix) {
@@ -104,8 +107,13 @@ void refuse_unless_depthwise(const ConvolutionProblem& problem) {
                 problem.output_channels(), vector_width());
 }
 
-FusionPattern depthwise_block_pattern() {
-  FusionPattern pattern{.kind = "depthwise_block", .anchor = "convolution", .match = match};
+bool fills_threads(const ConvolutionProblem& depthwise, bool expands) {
+  return depthwise_tiling(depthwise, expands, /*projects=*/true).fills_threads;
+}
+
+FusionPattern depthwise_block_pattern(const JoinsProduct& joins_product) {
+  FusionPattern pattern{.kind = "depthwise_block", .anchor = "convolution"};
+  pattern.match = [joins_product](Node& anchor) { return find_block(anchor, joins_product); };
   for (const std::string prefix : {kExpand, kDepthwise, kProject}) {
     for (const char* role : {"x", "weight", "y", "bias", "biased", "step"})
       pattern.roles.push_back(prefix + role);
