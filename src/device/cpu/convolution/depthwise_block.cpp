@@ -78,6 +78,32 @@ Blocks rows_of(int64_t pixels) {
   return cut_into_panels(pixels, blocks == 1 ? even : round_up(even, kPanelRows));
 }
 
+// All rows by some panels of a packed weight: `whole` has the weight, and c begins with the first panel's
+// columns.
+void multiply(const PanelProduct& whole, const PanelPacking& packing, Range panels) {
+  const Blocks rows = rows_of(whole.rows);
+  for (int64_t block = 0; block < rows.count(); ++block) {
+    const Range own = rows.block(block);
+    for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+      const Range columns = packing.panels().block(panel);
+      const int64_t place = own.begin * whole.c_row + (panel - panels.begin) * packing.panels().size;
+      PanelProduct part = whole;
+      part.a += own.begin * whole.a_row;
+      part.b += panel * packing.panel_elements();
+      part.b_row = packing.panels().size;
+      part.c += place;
+      part.rows = own.size();
+      part.width = columns.size();
+      LoopEpilogue epilogue;
+      if (whole.epilogue != nullptr) {
+        epilogue = whole.epilogue->from(place, columns.begin);
+        part.epilogue = &epilogue;
+      }
+      multiply_panel(part);
+    }
+  }
+}
+
 }  // namespace
 
 DepthwiseTiling depthwise_tiling(const ConvolutionProblem& depthwise, bool expands, bool projects) {
@@ -224,27 +250,17 @@ DepthwiseBlock::Group DepthwiseBlock::group_at(int64_t index) const {
 void DepthwiseBlock::expand(const Run& run, const Tile& tile, const Group& group) const {
   const WindowAxis& line = axes_[2];
   const int64_t depth = request_.expand->problem.input_channels();
-  const float* x = run.x + (tile.image * axes_[1].source + tile.read.begin) * line.source * depth;
-  const Blocks rows = rows_of(tile.read.size() * line.source);
-  for (int64_t block = 0; block < rows.count(); ++block) {
-    const Range pixels = rows.block(block);
-    for (int64_t panel = group.panels.begin; panel < group.panels.end; ++panel) {
-      const Range columns = tiling_.panels.block(panel);
-      const LoopEpilogue epilogue = run.of_expand.from(/*element=*/0, columns.begin);
-      multiply_panel(
-          {.a = x + pixels.begin * depth,
-           .a_row = depth,
-           .a_depth = 1,
-           .b = run.expand_weight + panel * expand_->panel_elements(),
-           .b_row = tiling_.panels.size,
-           .c = run.expanded + pixels.begin * group.channels.size() + columns.begin - group.channels.begin,
-           .c_row = group.channels.size(),
-           .rows = pixels.size(),
-           .depth = depth,
-           .width = columns.size(),
-           .epilogue = &epilogue});
-    }
-  }
+  const int64_t first = (tile.image * axes_[1].source + tile.read.begin) * line.source;
+  multiply({.a = run.x + first * depth,
+            .a_row = depth,
+            .a_depth = 1,
+            .b = run.expand_weight,
+            .c = run.expanded,
+            .c_row = group.channels.size(),
+            .rows = tile.read.size() * line.source,
+            .depth = depth,
+            .epilogue = &run.of_expand},
+           *expand_, group.panels);
 }
 
 void DepthwiseBlock::depthwise(const Run& run, const Tile& tile, const Group& group) const {
@@ -281,29 +297,19 @@ void DepthwiseBlock::project(const Run& run, const Tile& tile, const Group& grou
   const auto& [outer, lines, line] = axes_;
   const Blocks& panels = project_->panels();
   const int64_t channels = group.channels.size();
-  const int64_t first = (tile.image * lines.destination + tile.lines.begin) * line.destination;
-  const Blocks rows = rows_of(tile.lines.size() * line.destination);
-  for (int64_t block = 0; block < rows.count(); ++block) {
-    const Range pixels = rows.block(block);
-    for (int64_t panel = 0; panel < panels.count(); ++panel) {
-      const Range columns = panels.block(panel);
-      const int64_t place = (first + pixels.begin) * panels.total + columns.begin;
-      const LoopEpilogue epilogue = run.of_project.from(place, columns.begin);
-      multiply_panel(
-          {.a = run.middle + pixels.begin * channels,
-           .a_row = channels,
-           .a_depth = 1,
-           .b = run.project_weight + panel * project_->panel_elements() + group.channels.begin * panels.size,
-           .b_row = panels.size,
-           .c = run.y + place,
-           .c_row = panels.total,
-           .rows = pixels.size(),
-           .depth = channels,
-           .width = columns.size(),
-           .accumulate = group.panels.begin > 0,
-           .epilogue = group.channels.end == channels_ ? &epilogue : nullptr});
-    }
-  }
+  const int64_t first = (tile.image * lines.destination + tile.lines.begin) * line.destination * panels.total;
+  const LoopEpilogue epilogue = run.of_project.from(first, /*channel=*/0);
+  multiply({.a = run.middle,
+            .a_row = channels,
+            .a_depth = 1,
+            .b = run.project_weight + group.channels.begin * panels.size,
+            .c = run.y + first,
+            .c_row = panels.total,
+            .rows = tile.lines.size() * line.destination,
+            .depth = channels,
+            .accumulate = group.panels.begin > 0,
+            .epilogue = group.channels.end == channels_ ? &epilogue : nullptr},
+           *project_, {0, panels.count()});
 }
 
 namespace {

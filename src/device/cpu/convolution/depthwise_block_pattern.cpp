@@ -15,6 +15,11 @@
 namespace tessera::cpu {
 namespace {
 
+void refuse_unless_whole_vectors(const ConvolutionProblem& problem) {
+  refuse_unless(problem.output_channels() % vector_width() == 0, "{} channels are no whole vectors of {}",
+                problem.output_channels(), vector_width());
+}
+
 // With what follows it, or alone.
 FusionMatch chain_of(Node& convolution) {
   static const FusionPattern kChain =
@@ -96,15 +101,13 @@ std::optional<FusionMatch> find_block(Node& anchor, const JoinsProduct& joins_pr
 
 void refuse_unless_pointwise(const ConvolutionProblem& problem) {
   refuse_unless(problem.is_pointwise(), "a window is not one element");
-  refuse_unless(problem.output_channels() % vector_width() == 0, "{} channels are no whole vectors of {}",
-                problem.output_channels(), vector_width());
+  refuse_unless_whole_vectors(problem);
 }
 
 void refuse_unless_depthwise(const ConvolutionProblem& problem) {
   refuse_unless(problem.is_depthwise(), "channels are not each by itself");
   refuse_unless(problem.source.size() == 4, "{} spatial axes", problem.source.size() - 2);
-  refuse_unless(problem.output_channels() % vector_width() == 0, "{} channels are no whole vectors of {}",
-                problem.output_channels(), vector_width());
+  refuse_unless_whole_vectors(problem);
 }
 
 bool fills_threads(const ConvolutionProblem& depthwise, bool expands) {
