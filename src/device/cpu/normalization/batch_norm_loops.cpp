@@ -5,6 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/normalization/batch_norm_loops.cpp"
 #include <algorithm>
+#include <type_traits>
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -216,6 +217,15 @@ HWY_INLINE void with_source(const GradientSource& source, Function&& function) {
                                : with_mask.template operator()<false>();
 }
 
+// Calls function<kStream>(). Only floats are ever stored past the caches (vector_memory-inl.h).
+template <typename T, class Function>
+HWY_INLINE void with_stream(bool stream, Function&& function) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (stream) return function.template operator()<true>();
+  }
+  function.template operator()<false>();
+}
+
 void statistics_any(const StatisticsPass& pass) {
   with_element_type(pass.rows.type, [&]<typename T>() { statistics<T>(pass); });
 }
@@ -223,7 +233,7 @@ void statistics_any(const StatisticsPass& pass) {
 void normalize_any(const NormalizePass& pass) {
   with_element_type(pass.rows.type, [&]<typename T>() {
     const auto with_relu = [&]<bool kResidual, bool kRelu>() {
-      pass.stream ? normalize<T, kResidual, kRelu, true>(pass) : normalize<T, kResidual, kRelu, false>(pass);
+      with_stream<T>(pass.stream, [&]<bool kStream>() { normalize<T, kResidual, kRelu, kStream>(pass); });
     };
     if (pass.residual != nullptr) {
       pass.relu ? with_relu.template operator()<true, true>() : with_relu.template operator()<true, false>();
@@ -243,7 +253,7 @@ void gradient_sums_any(const GradientSumsPass& pass) {
 void input_gradient_any(const InputGradientPass& pass) {
   with_element_type(pass.rows.type, [&]<typename T>() {
     with_source(pass.source, [&]<bool kSum, Mask kMask>() {
-      pass.stream ? input_gradient<T, kSum, kMask, true>(pass) : input_gradient<T, kSum, kMask, false>(pass);
+      with_stream<T>(pass.stream, [&]<bool kStream>() { input_gradient<T, kSum, kMask, kStream>(pass); });
     });
   });
 }

@@ -11,12 +11,13 @@
 namespace tessera::cuda {
 namespace {
 
+// Of 16 bits, but for relu.
 std::string expression_of(const Node& activation) {
   const std::string& name = activation.operator_name();
   if (name == "relu") return "op_relu(x)";
   if (name == "relu6") return "op_minimum(op_relu(x), 6.0f)";
-  if (name == "silu") return "x * op_sigmoid(x)";
-  if (name == "sigmoid") return "op_sigmoid(x)";
+  if (name == "silu") return "x * sigmoid_in_half(x)";
+  if (name == "sigmoid") return "sigmoid_in_half(x)";
   backend::refuse_unless(name == "clip", "the activation {}", name);
   return fmt::format("op_minimum(op_maximum(x, {}), {})", float_literal(activation.attributes().real("low")),
                      float_literal(activation.attributes().real("high")));
