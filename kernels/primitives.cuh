@@ -225,8 +225,8 @@ template <typename T>
 __device__ inline T op_sigmoid(T x) {
   return 1 / (1 + op_exp(-x));
 }
-// Within 1e-5 of itself, which rounds to 16 bits as the exact one does but for ties: one instruction each for the power
-// and the quotient.
+// Within 1e-5 of itself, which rounds to 16 bits as the exact one does but for ties: one instruction each for
+// the power and the quotient.
 __device__ inline float sigmoid_in_half(float x) {
   return __fdividef(1.0f, 1.0f + __expf(-x));
 }
