@@ -7,12 +7,26 @@
 #include "compile/tuner.h"
 
 namespace tessera {
+namespace {
+
+constexpr size_t kLongest = size_t{1} << 14;  // text of a node
+
+// Whether its text is longer for a constant alone, which would be printed number by number to find that out.
+bool is_long(const Node& node) {
+  constexpr size_t kLeast = 3;  // characters of a number and of what is between two
+  return std::ranges::any_of(node.attributes().entries(), [](const auto& entry) {
+    const auto* constant = std::get_if<Tensor>(&entry.second.variant());
+    return constant != nullptr && static_cast<size_t>(constant->size()) > kLongest / kLeast;
+  });
+}
+
+}  // namespace
 
 DerivedValues::DerivedValues(const Schedule& schedule, const StoragePlan& plan, Device& device,
                              const std::function<KernelRequest(const Node& node)>& request_for)
     : plan_(plan), device_(device), memory_(plan.persistent.size()) {
-  constexpr size_t kLongest = size_t{1} << 14;
   for (const Node* node : schedule.once) {
+    if (is_long(*node)) continue;
     std::string text = Tuner::key_of(request_for(*node));
     bool is_described = true;
     for (const Value* input : node->inputs()) {

@@ -177,6 +177,7 @@ std::shared_ptr<const program::Module> Importer::import(const std::string& name)
   const Context context{versions_, none, names};
   auto module = std::make_shared<program::Module>();
   module->name = name;
+  for (const auto& entry : model_.metadata_props()) module->metadata[entry.key()] = entry.value();
   module->main = std::make_shared<const program::Block>(import_block(model_.graph(), context, true));
   return module;
 }

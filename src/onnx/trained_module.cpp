@@ -101,6 +101,7 @@ std::shared_ptr<const program::Module> ready_for_training(const program::Module&
   prepare(block);
   auto ready = std::make_shared<program::Module>();
   ready->name = module.name;
+  ready->metadata = module.metadata;
   ready->main = std::make_shared<const Block>(std::move(block));
   return ready;
 }

@@ -60,6 +60,8 @@ void prepare(Block& block, const Block* outer = nullptr);
 
 struct Module {
   std::string name;
+  std::map<std::string, std::string> metadata =
+      {};  // what its maker says beside it, such as names of classes
   std::shared_ptr<const Block> main;
 };
 
