@@ -1,4 +1,4 @@
-# Which headers are whose. tools/interfaces holds the lists against what the headers include; only the first two are
+# Which headers are whose. tools/interfaces holds the lists against what the headers include; those for backends are not
 # installed, and what is in none is this tree's own. Of a folder with a star all headers are meant.
 
 # For those who write operators, kernels, fusion patterns and backends: what tessera/extend.h reaches.
@@ -142,6 +142,16 @@ set(TESSERA_USER_HEADERS
     tessera/train/trainer.h
     tessera/train/workload.h)
 
+# For users of networks in files, where their reader is built: what tessera/onnx.h reaches beside those.
+set(TESSERA_ONNX_HEADERS
+    tessera/onnx.h
+    tessera/onnx/onnx.h
+    tessera/onnx/save.h
+    tessera/program/graph_owner.h
+    tessera/program/item.h
+    tessera/program/module.h
+    tessera/program/runner.h)
+
 # What the plug-ins of this tree include beside the extension's.
 set(TESSERA_BACKEND_HEADERS
     tessera/base/background_work.h
@@ -191,7 +201,11 @@ endfunction()
 
 # tessera_install_headers(): those of the interfaces, in the folders that they have here.
 function(tessera_install_headers)
-  foreach(HEADERS IN LISTS TESSERA_USER_HEADERS TESSERA_EXTENSION_HEADERS)
+  set(INSTALLED ${TESSERA_USER_HEADERS} ${TESSERA_EXTENSION_HEADERS})
+  if(TARGET tessera_onnx)
+    list(APPEND INSTALLED ${TESSERA_ONNX_HEADERS})
+  endif()
+  foreach(HEADERS IN LISTS INSTALLED)
     get_filename_component(FOLDER "${HEADERS}" DIRECTORY)
     file(GLOB FILES CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/include/${HEADERS}")
     install(FILES ${FILES} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${FOLDER}")

@@ -7,8 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <tessera/onnx/onnx.h>
-#include <tessera/program/runner.h>
+#include <tessera/onnx.h>
 #include <tessera/tessera.h>
 namespace ts = tessera;
 

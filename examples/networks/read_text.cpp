@@ -6,8 +6,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include <tessera/onnx/onnx.h>
-#include <tessera/program/runner.h>
+#include <tessera/onnx.h>
 #include <tessera/tessera.h>
 namespace ts = tessera;
 

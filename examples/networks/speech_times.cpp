@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <tessera/onnx/onnx.h>
-#include <tessera/program/runner.h>
+#include <tessera/onnx.h>
 #include <tessera/tessera.h>
 namespace ts = tessera;
 

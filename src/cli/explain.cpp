@@ -6,8 +6,8 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/dot.h"
 
+#include "cli/data_inputs.h"
 #include "cli/explanation.h"
-#include "cli/given_inputs.h"
 #include "cli/network_file.h"
 #include "cli/subject.h"
 
@@ -32,7 +32,7 @@ std::vector<NetworkPart> parts_of(const ExplainArguments& arguments) {
           "--input is of a network in a file, NAME.onnx, and '{}' is none", model.model);
   if (!may_have_parts || model.train) return {};
   return format->parts(model.model, {.batch = model.batch, .others = model.sizes},
-                       read_inputs(arguments.inputs));
+                       read_arrays(arguments.inputs));
 }
 
 // Each compiled by itself for the device; which they are was found on the processor.

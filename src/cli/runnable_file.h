@@ -23,10 +23,14 @@ class RunnableFile {
   virtual void explain() const = 0;
 };
 
+struct RunnableOptions {
+  std::string device = {};     // "": the format's own choice
+  std::string precision = {};  // "": the file's own types
+};
+
 struct RunnableFormat {
   std::string name;  // what its files end with: ".onnx"
-  // On the device of that name; "": the format's own choice.
-  std::function<std::unique_ptr<RunnableFile>(const std::string& path, const std::string& device)> open;
+  std::function<std::unique_ptr<RunnableFile>(const std::string& path, const RunnableOptions& options)> open;
 };
 
 Registry<RunnableFormat>& runnable_formats();

@@ -12,10 +12,16 @@ namespace {
 
 using program::Item;
 
+program::RunnerOptions runner_options(const RunnableOptions& options) {
+  program::RunnerOptions result{.devices = {Device::open(options.device.empty() ? "cpu" : options.device)}};
+  if (!options.precision.empty()) result.compile.passes.precision = parse_precision(options.precision);
+  return result;
+}
+
 class OnnxFile : public RunnableFile {
  public:
-  OnnxFile(const std::string& path, const std::string& device)
-      : runner_(onnx::load(path), {.devices = {Device::open(device.empty() ? "cpu" : device)}}) {}
+  OnnxFile(const std::string& path, const RunnableOptions& options)
+      : runner_(onnx::load(path), runner_options(options)) {}
 
   std::vector<program::Declaration> inputs() const override { return runner_.module().main->inputs; }
   std::vector<program::Declaration> outputs() const override { return runner_.module().main->outputs; }
@@ -39,8 +45,8 @@ class OnnxFile : public RunnableFile {
 };
 
 const RunnableFormatRegistration kOnnx({.name = ".onnx",
-                                        .open = [](const std::string& path, const std::string& device) {
-                                          return std::make_unique<OnnxFile>(path, device);
+                                        .open = [](const std::string& path, const RunnableOptions& options) {
+                                          return std::make_unique<OnnxFile>(path, options);
                                         }});
 
 }  // namespace

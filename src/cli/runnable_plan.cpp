@@ -60,10 +60,12 @@ class PlanFile : public RunnableFile {
   std::unique_ptr<infer::Context> context_;
 };
 
-const RunnableFormatRegistration kPlan({.name = ".plan",
-                                        .open = [](const std::string& path, const std::string& device) {
-                                          return std::make_unique<PlanFile>(path, device);
-                                        }});
+const RunnableFormatRegistration kPlan(
+    {.name = ".plan", .open = [](const std::string& path, const RunnableOptions& options) {
+       require(options.precision.empty(), ErrorCode::invalid_argument,
+               "'{}' is a plan, whose precision was chosen when it was built", path);
+       return std::make_unique<PlanFile>(path, options.device);
+     }});
 
 }  // namespace
 }  // namespace tessera::cli

@@ -9,7 +9,7 @@ import struct
 import unittest
 import zipfile
 
-from program import RECIPE, ProgramTest, checkpoint, idx, npy
+from program import RECIPE, ProgramTest, checkpoint, idx, npy, png
 
 NODES = pathlib.Path(os.environ["TESSERA_ONNX_TESTS"])
 
@@ -53,6 +53,45 @@ class OnnxTest(ProgramTest):
         self.refuses(["run", model, "--input", f"x={self.root / 'nowhere.npy'}"], 5, "nowhere.npy")
         self.refuses(["run", x], 4, "x.npy", "no onnx.ModelProto")
         self.refuses(["run", NODES / "test_image_decoder_decode_png_rgb" / "model.onnx"], 7, "ImageDecoder")
+
+    def test_takes_images_and_json(self):
+        pixels = [random.Random(7).randrange(256) if i % 3 else i % 251 for i in range(784)]
+        real = [(pixel / 255 - 0.25) / 0.5 for pixel in pixels]
+        image = self.root / "image.png"
+        image.write_bytes(png(28, 28, bytes(pixels)))
+        array = self.write("image.npy", (1, 28, 28, 1), real)
+        listed = self.root / "image.json"
+        listed.write_text(json.dumps([[[[real[28 * y + x]] for x in range(28)] for y in range(28)]]))
+        self.call("export", "lenet", "--output", self.root / "lenet.onnx")
+        words = ["run", self.root / "lenet.onnx", "--mean", 0.25, "--deviation", 0.5, "--output-folder", self.root / "out"]
+        logits = {}
+        for name, path, more in (("image", image, []), ("array", array, []), ("listed", listed, []),
+                                 ("half", image, ["--precision", "fp16"])):
+            output = self.call(*words, "--input", f"images={path}", *more)
+            logits[name] = struct.unpack("<10f", (self.root / "out" / "logits.npy").read_bytes()[-40:])
+            self.assertIn(f"{logits[name][0]:.6g}, {logits[name][1]:.6g}", output)
+        self.assertEqual(logits["image"], logits["array"])
+        self.assertEqual(logits["listed"], logits["array"])
+        largest = max(logits["array"])
+        difference = max(abs(a - b) for a, b in zip(logits["array"], logits["half"]))
+        self.assertTrue(0 < difference < 2e-3 * max(map(abs, logits["array"])))  # some roundings of 11 digits in five layers
+        self.assertIn(f"  {logits['array'].index(largest)}: {largest:.6g}, ", self.call(*words, "--input", f"images={image}", "--top", 2))
+
+    def test_bad_images_and_json(self):
+        model = NODES / "test_add" / "model.onnx"
+        broken = self.root / "broken.png"
+        broken.write_bytes(png(28, 28, bytes(784))[:60])
+        self.call("export", "lenet", "--output", self.root / "lenet.onnx")
+        self.refuses(["run", self.root / "lenet.onnx", "--input", f"images={broken}"], 4, "broken.png")
+        self.refuses(["run", self.root / "lenet.onnx", "--input", f"image={broken}"], 2, "no input 'image'")
+        self.refuses(["run", self.root / "lenet.onnx", "--mean", "0.1,0.2", "--input", f"images={broken}"], 2, "2 numbers for the 1 channels")
+        self.refuses(["run", model, "--input", f"x={broken}"], 2, "is not one image")
+        self.refuses(["run", model, "--precision", "fp12", "--input", f"x={broken}"], 2, "fp12")
+        for text, words in (("[1, [2]]", "nested evenly"), ("[[1, 2], [3]]", "nested evenly"), ("[1", "is no JSON"),
+                            ('[1, "a"]', "no number"), ('["a", 1]', "texts and others"), ("[" * 99 + "]" * 99, "nested more than")):
+            path = self.root / "x.json"
+            path.write_text(text)
+            self.refuses(["run", model, "--input", f"x={path}"], 4, "x.json", words)
 
     def serve(self, model):
         """The logits that a model gives for the test images, through the program."""

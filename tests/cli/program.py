@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import zlib
 from pathlib import Path
 
 PROGRAM = os.environ["TESSERA_PROGRAM"]
@@ -68,6 +69,16 @@ def npy(shape, content, kind):
     """An array of such elements as NumPy writes it."""
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
+
+
+def png(height, width, pixels):
+    """A gray image, a byte for each pixel."""
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    rows = b"".join(b"\0" + pixels[row * width:(row + 1) * width] for row in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def checkpoint(path):

@@ -12,8 +12,9 @@ class InterfacesTest(TreeTest):
         self.list("extend.h graph.h", "task.h tessera.h", "pattern.h")
         self.write("include/tessera/tessera.h", '#include "tessera/task.h"\n')
         self.write("include/tessera/extend.h", '#include "tessera/graph.h"\n')
+        self.write("include/tessera/onnx.h", '#include "tessera/file.h"\n#include "tessera/task.h"\n')
         self.write("include/tessera/task.h", '#include "tessera/graph.h"\n')
-        for name in ("graph", "pattern", "internal"):
+        for name in ("file", "graph", "pattern", "internal"):
             self.write(f"include/tessera/{name}.h", "")
         self.write("src/cpu/CMakeLists.txt", "tessera_plugin(cpu USES common)\n")
         self.write("src/cpu/device.cpp", '#include "tessera/pattern.h"\n#include "tessera/graph.h"\n')
@@ -21,14 +22,14 @@ class InterfacesTest(TreeTest):
         self.write("src/train/trainer.cpp", '#include "tessera/internal.h"\n')
         self.write("examples/train.cpp", "#include <tessera/tessera.h>\n#include <tessera/interface_version.h>\n")
 
-    def list(self, extension, user, backend):
-        lists = {"EXTENSION": extension, "USER": user, "BACKEND": backend}
+    def list(self, extension, user, backend, onnx="file.h onnx.h"):
+        lists = {"EXTENSION": extension, "USER": user, "ONNX": onnx, "BACKEND": backend}
         text = [f"set(TESSERA_{name}_HEADERS\n    " + "\n    ".join(f"tessera/{one}" for one in headers.split()) + ")\n"
                 for name, headers in lists.items()]
         self.write("cmake/TesseraInterfaces.cmake", "".join(text))
 
     def test_as_listed(self):
-        self.assertIn("6 headers, 1 of them internal", self.assert_passes("interfaces"))
+        self.assertIn("8 headers, 1 of them internal", self.assert_passes("interfaces"))
         listed = self.assert_passes("interfaces", "--list").split("\n")
         self.assertIn("backend    tessera/pattern.h", listed)
         self.assertIn("internal   tessera/internal.h", listed)
@@ -46,6 +47,13 @@ class InterfacesTest(TreeTest):
         self.list("extend.h graph.h", "task.h tessera.h", "internal.h pattern.h")
         self.assert_fails("interfaces", "tessera/internal.h is listed, and the backends does not reach it")
 
+    def test_networks_in_files(self):
+        self.write("examples/run.cpp", "#include <tessera/onnx.h>\n#include <tessera/file.h>\n")
+        self.assert_passes("interfaces")
+        self.write("include/tessera/onnx.h", '#include "tessera/internal.h"\n')
+        self.assert_fails("interfaces", "tessera/internal.h is of the interface of networks in files")
+        self.assert_fails("interfaces", "tessera/file.h is listed, and the interface of networks in files")
+
     def test_a_plug_in_that_reads_more(self):
         self.write("src/cpu/device.cpp", '#include "tessera/pattern.h"\n#include "tessera/internal.h"\n')
         self.assert_fails("interfaces", "src/cpu/device.cpp: tessera/internal.h is neither of the extension interface")
@@ -59,7 +67,7 @@ class InterfacesTest(TreeTest):
         self.assert_fails("interfaces", "tessera/tasks/one.h is listed, and the users' interface")
         self.write("include/tessera/tessera.h", '#include "tessera/task.h"\n#include "tessera/tasks/one.h"\n')
         self.write("tests/consumer/main.cpp", "#include <tessera/tasks/one.h>\n")
-        self.assertIn("7 headers, 1 of them internal", self.assert_passes("interfaces"))
+        self.assertIn("9 headers, 1 of them internal", self.assert_passes("interfaces"))
 
     def test_what_users_cannot_include(self):
         self.write("tests/consumer/main.cpp", "#include <tessera/internal.h>\n")
