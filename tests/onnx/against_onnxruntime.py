@@ -6,6 +6,9 @@ packages `onnxruntime` and `numpy`:
 
     python3 -m venv venv && venv/bin/pip install onnxruntime numpy
     venv/bin/python tests/onnx/against_onnxruntime.py --program build/release/bin/tessera model.onnx
+
+With --weights SEED weights are drawn as well, in copies of the models, and what a last softmax reads is compared too; that
+needs the package `onnx`.
 """
 
 import argparse
@@ -46,7 +49,7 @@ def compare(arguments, model):
     expected = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs)))
     with tempfile.TemporaryDirectory() as folder:
         actual = here(arguments.program, model, inputs, Path(folder))
-    worst = 0.0
+    apart = {}
     for name, array in expected.items():
         own = actual[name.replace("/", "_")]
         if own.shape != array.shape or own.dtype != array.dtype:
@@ -55,8 +58,18 @@ def compare(arguments, model):
             sys.exit(f"{model}: '{name}' is not finite there: draw other inputs")
         difference = numpy.abs(own.astype("f8") - array.astype("f8")).max(initial=0)
         scale = max(numpy.abs(array.astype("f8")).max(initial=0), 1e-30)
-        worst = max(worst, difference / scale if numpy.isfinite(difference) else numpy.inf)
-    return worst
+        apart[name] = difference / scale if numpy.isfinite(difference) else numpy.inf
+    return apart
+
+
+def compare_seeded(arguments, model):
+    import seeded_weights
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "model.onnx"
+        if seeded_weights.write(model, copy, arguments.weights) == 0:
+            sys.exit(f"{model}: no weights that could be drawn")
+        return compare(arguments, copy)
 
 
 def main():
@@ -65,13 +78,16 @@ def main():
     parser.add_argument("--size", type=int, default=3, help="of symbolic extents")
     parser.add_argument("--below", type=int, default=100, help="integers are drawn below")
     parser.add_argument("--most", type=float, default=1e-4, help="largest difference / largest output that passes")
+    parser.add_argument("--weights", type=int, metavar="SEED", help="draw the weights, in copies of the models")
     parser.add_argument("models", nargs="+")
     arguments = parser.parse_args()
     failed = 0
     for model in arguments.models:
-        worst = compare(arguments, model)
+        apart = compare(arguments, model) if arguments.weights is None else compare_seeded(arguments, model)
+        worst = max(apart.values(), default=0)
         failed += worst > arguments.most
-        print(f"{model}: {worst:.2g}{'  TOO FAR' if worst > arguments.most else ''}", flush=True)
+        each = "".join(f", {name} {own:.2g}" for name, own in apart.items()) if len(apart) > 1 else ""
+        print(f"{model}: {worst:.2g}{each}{'  TOO FAR' if worst > arguments.most else ''}", flush=True)
     return 1 if failed else 0
 
 
