@@ -12,7 +12,7 @@ int main(int count, char** arguments) {
   const auto path = std::filesystem::temp_directory_path() / "own_file.onnx";
   ts::Graph graph("twice");
   ts::Value* x = graph.add_input(ts::InputRole::input, "x", {ts::DataType::fp32, {2, 3}});
-  graph.add_output("y", x + x);
+  graph.add_output("y", ts::ops::add(x, x));
   ts::onnx::save(graph, {}, path);
 
   ts::program::Runner runner(ts::onnx::load(path),
