@@ -26,8 +26,8 @@ constexpr float kSounding = 0.3F;
 constexpr int64_t kShortest = 11;  // frames
 
 std::string name_of(int64_t key) {
-  constexpr std::array names{"A", "A#", "B", "C", "C#", "D", "D#", "E", "F", "F#", "G", "G#"};
-  return names[static_cast<size_t>(key) % names.size()] + std::to_string((key + 9) / 12);
+  constexpr std::array kNames{"A", "A#", "B", "C", "C#", "D", "D#", "E", "F", "F#", "G", "G#"};
+  return kNames[static_cast<size_t>(key) % kNames.size()] + std::to_string((key + 9) / 12);
 }
 
 // Frames by keys, one part of the sound after the other.

@@ -3,6 +3,7 @@
 // FOLDER holds ch_PP-OCRv4_det_infer.onnx, which says where text is, and ch_PP-OCRv4_rec_infer.onnx, which
 // reads a line (https://github.com/PaddlePaddle/PaddleOCR; Chinese and Latin letters).
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 
@@ -93,7 +94,7 @@ int main(int argc, char** argv) try {
   const double scale =
       std::min(1.0, static_cast<double>(kLongest) / static_cast<double>(std::max(info.height, info.width)));
   const auto side = [&](int64_t pixels) {
-    const auto multiples = static_cast<int64_t>(static_cast<double>(pixels) * scale / kMultiple + 0.5);
+    const auto multiples = std::lround(static_cast<double>(pixels) * scale / kMultiple);
     return std::max<int64_t>(multiples, 1) * kMultiple;
   };
   const int64_t height = side(info.height), width = side(info.width);
