@@ -34,6 +34,8 @@ class Case:
     tokens: int = 0  # of a row
     vocabulary: int = 0
     parallel: bool = False  # rows have a translation beside them
+    packed: int = 0  # texts of all lengths, so many of them in a row of ours and one in a row of the peer's; 0: rows are full
+    counted: str = ""  # the measure of ours whose weight is how many samples a batch has; "": its rows
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
@@ -116,6 +118,16 @@ def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False,
         vocabulary=vocabulary,
         parallel=parallel,
         summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, {precision}, rows/s",
+    )
+
+
+def packed_language(name, recipe, batch, tokens, vocabulary, precision, packed, counted, **goals):
+    """The same of texts whose lengths fill half of the peer's rows; samples are texts."""
+    return dataclasses.replace(
+        language(name, recipe, batch, tokens, vocabulary, precision, **goals),
+        packed=packed,
+        counted=counted,
+        summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, half of which are padding in the peer's, {precision}, texts/s",
     )
 
 
@@ -202,7 +214,9 @@ CASES = (
     loaded("resnet50", 32, "cpu", "fp32"),
     language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", torch=1.2),
     language("bert-large-train-b32-s512", "bert_large", 32, 512, 30522, "bf16", torch=1.4),
+    packed_language("bert-large-train-packed", "bert_large", 32, 512, 30522, "bf16", packed=8, counted="next_sentence", torch=2.0),
     language("transformer-big-train-t16k", "transformer_big", 512, 32, 32768, "bf16", parallel=True, torch=1.4),
+    language("transformer-xl-base-train", "transformer_xl_base", 32, 192, 32768, "bf16", torch=1.4),
     language("decoder-350m-train", "decoder_350m", 8, 1024, 50257, "bf16", torch=1.3),
     pipeline(1, torchvision=1.6, dali=1.2),
     pipeline(2, torchvision=1.6, dali=1.2),

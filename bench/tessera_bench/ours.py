@@ -108,8 +108,11 @@ class Ours:
         if not self.case.recipe:
             return self.case.model
         recipe = machine.ROOT / "bench" / "networks" / f"{self.case.recipe}.toml"
-        length = f"data.lengths=[{self.case.tokens}]" if self.case.parallel else f"data.tokens={self.case.tokens}"
-        return shlex.join([str(recipe), "--set", f"data.path={token_shards.path_of(self.case)}", "--set", length])
+        settings = [f"data.path={token_shards.path_of(self.case)}"]
+        settings.append(f"data.lengths=[{self.case.tokens}]" if self.case.parallel else f"data.tokens={self.case.tokens}")
+        if self.case.packed:
+            settings.append(f"data.packed={self.case.packed}")
+        return shlex.join([str(recipe), *(word for setting in settings for word in ("--set", setting))])
 
     def loader(self):
         if not self.case.loader:
@@ -142,6 +145,10 @@ class Ours:
             return dict(json.loads(text))
         except (OursError, OSError, ValueError, TypeError) as error:
             return {"error": str(error)}
+
+    def samples(self):
+        """Of a batch: its rows, or the texts that they hold."""
+        return self.last["weights"][self.case.counted] if self.case.counted else self.case.batch
 
     def memory(self):
         return {

@@ -76,6 +76,7 @@ def throughput(case, options):
                 results[name]["milliseconds"].append(sample)
         for name, runner in runners.items():
             memory, error = attempt(runner.memory, *errors_of(name))
+            results[name]["samples"] = runner.samples() if hasattr(runner, "samples") else case.batch
             results[name]["memory"] = memory if error is None else {"error": error}
             results[name]["compile_seconds"] = runner.ready.get("compile_seconds", getattr(runner, "last", {}).get("compile_seconds"))
     finally:
@@ -83,7 +84,7 @@ def throughput(case, options):
             runner.close()
     for result in results.values():
         if "error" not in result:
-            result["value"] = case.batch * 1e3 / statistics.median(ms for turn in result["milliseconds"] for ms in turn)
+            result["value"] = result["samples"] * 1e3 / statistics.median(ms for turn in result["milliseconds"] for ms in turn)
     return results
 
 

@@ -115,6 +115,20 @@ class CompareTest(unittest.TestCase):
         asked = (folder.parent / "tessera.asked").read_text()
         self.assertIn(f"bench/networks/transformer_big.toml --set data.path={made}/shards --set data.lengths=[32] --batch 512 --train", asked)
 
+    def test_packed_rows_count_their_texts(self):
+        told = "  *tokenize*) shift $(($# - 2)); mkdir \"$1\" ;;\n  *iterations*) echo \"$*\" > \"$0.asked\"; echo '{\"milliseconds\": [2.0], \"weights\": {\"masked\": 9, \"next_sentence\": 70}}' ;;\n"
+        folder = pathlib.Path(self.folder.name) / "tokens"
+        with unittest.mock.patch.object(token_shards, "FOLDER", folder):
+            status, out, _ = self.compare(PROGRAM.replace("  *--batch*", told + "  *--batch*"), "cuda/bert-large-train-packed-bf16")
+        self.assertEqual(status, 0)
+        self.assertEqual(out, "cuda/bert-large-train-packed-bf16 ratio - ours 35000 peer - -\n")  # 70 in 2 ms
+        self.assertIn("--set data.tokens=512 --set data.packed=8 --batch 32", (folder.parent / "tessera.asked").read_text())
+        lengths = [len(line.split()) + token_shards.MARKS for line in (folder / "bert_large-b32-s512-packed" / "text0.txt").read_text().splitlines()]
+        self.assertEqual(len(lengths), 384)
+        self.assertTrue(token_shards.SHORTEST <= min(lengths) and max(lengths) == 512)
+        # Half of a row on average; the mean of so many varies by a fiftieth of it.
+        self.assertAlmostEqual(sum(lengths) / len(lengths), 256, delta=26)
+
     def test_compile_time_is_read_from_the_program(self):
         _, out, (record,) = self.compare(PROGRAM, "cpu/resnet50-compile")
         self.assertIn("ours 0.5 ", out)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/progress.h"
+#include "tessera/train/step.h"
 
 #include "cli/formula_check.h"
 #include "cli/json.h"
@@ -46,11 +48,27 @@ bool computes_anything(const Executable& executable) {
   return std::ranges::any_of(executable.nodes(), [](const NodeReport& node) { return !node.once; });
 }
 
+// What was timed, and what the last run gave.
+struct TimedRuns {
+  std::vector<double> milliseconds;
+  std::map<std::string, Tensor> outputs;
+};
+
+// How much each measure of a training step counts in the batch: gaps, texts of packed rows.
+nlohmann::json weights_of(const std::map<std::string, Tensor>& outputs) {
+  const std::string ending = train::weight_output("");
+  nlohmann::json weights = nlohmann::json::object();
+  for (const auto& [name, value] : outputs) {
+    if (name.ends_with(ending)) weights[name.substr(0, name.size() - ending.size())] = value.at(0);
+  }
+  return weights;
+}
+
 // A training step's loss is read while the next step is under way, as a training loop reads it; a result of
 // inference is waited for. Of a cycle of steps each time is the mean of one cycle: its last step alone
 // exchanges.
-std::vector<double> time_runs(const BenchArguments& arguments, const StepCycle& cycle,
-                              const std::function<RunFeeds()>& next) {
+TimedRuns time_runs(const BenchArguments& arguments, const StepCycle& cycle,
+                    const std::function<RunFeeds()>& next) {
   int64_t submitted = 0;
   int64_t received = 0;
   const auto submit = [&](int64_t step) {
@@ -62,17 +80,17 @@ std::vector<double> time_runs(const BenchArguments& arguments, const StepCycle& 
     cycle.at(i).receive();
   }
   if (arguments.model.train) submit(submitted++);
-  std::vector<double> milliseconds;
+  TimedRuns timed;
   for (int64_t i = 0; i < arguments.iterations; ++i) {
     const auto start = Clock::now();
     for (int64_t step = 0; step < cycle.steps(); ++step) {
       submit(submitted++);
-      cycle.at(received++).receive();
+      timed.outputs = cycle.at(received++).receive();
     }
-    milliseconds.push_back(seconds_since(start) * 1e3 / static_cast<double>(cycle.steps()));
+    timed.milliseconds.push_back(seconds_since(start) * 1e3 / static_cast<double>(cycle.steps()));
   }
   cycle.discard();
-  return milliseconds;
+  return timed;
 }
 
 void run_bench(const BenchArguments& arguments) {
@@ -96,7 +114,8 @@ void run_bench(const BenchArguments& arguments) {
   if (arguments.model.loader_workers > 0) next = subject->loader(compiled);
   preparing.reset();
   const double ready_seconds = seconds_since(begin) - compiled.opening_seconds;
-  const std::vector<double> milliseconds = time_runs(arguments, cycle, next);
+  const TimedRuns timed = time_runs(arguments, cycle, next);
+  const std::vector<double>& milliseconds = timed.milliseconds;
   std::vector<double> rates;
   for (double time : milliseconds) rates.push_back(static_cast<double>(ranks * compiled.batch) / time * 1e3);
   if (arguments.json) {
@@ -118,6 +137,7 @@ void run_bench(const BenchArguments& arguments) {
                            {"local_steps", cycle.averaged()},
                            {"compile_seconds", cycle.compile_seconds()},
                            {"ready_seconds", ready_seconds}};
+    if (arguments.model.train) json["weights"] = weights_of(timed.outputs);
     if (!compiled.fallback.empty()) json["device_fallback"] = compiled.fallback;
     if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;
     fmt::print("{}\n", dump_json(json));

@@ -44,6 +44,7 @@ class BenchTest(ProgramTest):
             self.assertEqual((timed["model"], timed["batch"], timed["train"]), (str(self.recipe), 16, bool(words)))
             self.assertEqual(self.bench(self.recipe, *words, "--batch", 4)["batch"], 4)
             self.assertEqual(self.bench(self.recipe, *words, "--set", "train.batch=8")["batch"], 8)
+            self.assertEqual(timed.get("weights"), {"loss": 16, "accuracy": 16} if words else None)
             for rate, milliseconds in zip(timed["samples_per_second"], timed["milliseconds"]):
                 self.assertAlmostEqual(rate, 16 / milliseconds * 1e3, delta=1e-3 * rate)
         averaged = self.bench(self.recipe, "--train", "--set", "train.ema_decay=0.9")
