@@ -34,31 +34,42 @@ void multiply(const BytePanel& p) {
 using Sums = hn::ScalableTag<int32_t>;
 using Factors = hn::Repartition<int16_t, Sums>;
 
+// Sums stay in registers only if all loops over them are unrolled.
 template <int kRows, int kWidth>
 void multiply_block(const BytePanel& p, const int16_t* left, int32_t* to) {
   const Sums d;
   const Factors pairs;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Read once: what is stored might be these, for all that a compiler knows.
+  const int64_t row = p.row;
+  const int64_t panel = p.panel;
   hn::Vec<Sums> sums[kRows][kWidth];
   hn::Vec<Sums> more[kRows][kWidth];  // of the odd places, where the instruction keeps them apart
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) sums[i][j] = more[i][j] = hn::Zero(d);
   }
   const int16_t* right = p.packed;
-  for (int64_t t = 0; t < p.row; t += 2, right += 2 * p.panel) {
+  for (int64_t t = 0; t < row; t += 2, right += 2 * panel) {
     hn::Vec<Factors> columns[kWidth];
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j) columns[j] = hn::LoadU(pairs, right + 2 * j * lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       int32_t both = 0;
-      std::memcpy(&both, left + i * p.row + t, sizeof(both));
+      std::memcpy(&both, left + i * row + t, sizeof(both));
       const auto factors = hn::BitCast(pairs, hn::Set(d, both));
+#pragma GCC unroll 8
       for (int j = 0; j < kWidth; ++j)
         sums[i][j] = hn::ReorderWidenMulAccumulate(d, factors, columns[j], sums[i][j], more[i][j]);
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < kWidth; ++j)
-      hn::StoreU(hn::RearrangeToOddPlusEven(sums[i][j], more[i][j]), d, to + i * p.panel + j * lanes);
+      hn::StoreU(hn::RearrangeToOddPlusEven(sums[i][j], more[i][j]), d, to + i * panel + j * lanes);
   }
 }
 

@@ -122,34 +122,41 @@ void PanelKernel::multiply(const Run& run, int64_t block, Range panels, float* p
   }
 }
 
-// The next rows are fetched to the second-level cache while these are multiplied.
+// The next rows and the next panel are fetched to the second-level cache while these are multiplied: a weight
+// that is larger than the caches comes from memory, and the first rows would wait for it line by line.
 void PanelKernel::multiply_part(const Run& run, const Part& part) const {
   const bool last = part.depth.end == problem_.depth;
-  const int64_t steps = part.panels.size() * quotient_rounded_up(part.rows.size(), kRowsBetween);
+  const int64_t width = packing_.panels().size;
+  const int64_t pieces = quotient_rounded_up(part.rows.size(), kRowsBetween);
+  const int64_t steps = part.panels.size() * pieces;
   int64_t step = 0;
   for (int64_t panel = part.panels.begin; panel < part.panels.end; ++panel) {
     const Range columns = packing_.panels().block(panel);
-    for (int64_t row = 0; row < part.rows.size(); row += kRowsBetween, ++step) {
+    const float* weight = run.packed + panel * packing_.panel_elements() + part.depth.begin * width;
+    const int64_t following = panel + 1 < part.panels.end ? part.depth.size() * width : 0;
+    for (int64_t row = 0, piece = 0; row < part.rows.size(); row += kRowsBetween, ++piece, ++step) {
       const int64_t begin = part.next.size() * problem_.depth * step / steps;
       fetch(run.x + part.next.begin * problem_.depth + begin,
             part.next.size() * problem_.depth * (step + 1) / steps - begin);
+      const int64_t first = following * piece / pieces;
       const int64_t place = (part.rows.begin + row) * problem_.columns + columns.begin;
       const LoopEpilogue epilogue =
           run.epilogue == nullptr ? LoopEpilogue{} : run.epilogue->from(place, columns.begin);
-      multiply_panel(
-          {.a = part.x + row * problem_.depth + part.depth.begin,
-           .a_row = problem_.depth,
-           .a_depth = 1,
-           .b = run.packed + panel * packing_.panel_elements() + part.depth.begin * packing_.panels().size,
-           .b_row = packing_.panels().size,
-           .c = run.y + place,
-           .c_row = problem_.columns,
-           .rows = std::min(kRowsBetween, part.rows.size() - row),
-           .depth = part.depth.size(),
-           .width = columns.size(),
-           .accumulate = part.depth.begin > 0,
-           .stream = stream_,
-           .epilogue = run.epilogue == nullptr || !last ? nullptr : &epilogue});
+      multiply_panel({.a = part.x + row * problem_.depth + part.depth.begin,
+                      .a_row = problem_.depth,
+                      .a_depth = 1,
+                      .b = weight,
+                      .b_row = width,
+                      .c = run.y + place,
+                      .c_row = problem_.columns,
+                      .rows = std::min(kRowsBetween, part.rows.size() - row),
+                      .depth = part.depth.size(),
+                      .width = columns.size(),
+                      .accumulate = part.depth.begin > 0,
+                      .stream = stream_,
+                      .epilogue = run.epilogue == nullptr || !last ? nullptr : &epilogue,
+                      .following = weight + packing_.panel_elements() + first,
+                      .following_elements = following * (piece + 1) / pieces - first});
     }
   }
 }

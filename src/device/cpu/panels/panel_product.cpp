@@ -1,5 +1,7 @@
 #include "device/cpu/panels/panel_product.h"
 
+#include <algorithm>
+
 #include "device/cpu/runtime/highway_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -50,6 +52,32 @@ HWY_INLINE void end_with(const LoopEpilogue& epilogue, const float* residual, in
   }
 }
 
+// The cache lines of what is multiplied next that some rows fetch: one every few steps, for more at once
+// would stand in the way of what these rows read. Without any, the weight that is there already stands for
+// them.
+class FollowingLines {
+ public:
+  HWY_INLINE FollowingLines(const PanelProduct& p, int64_t row, int64_t rows) {
+    const int64_t first = p.following_elements * row / p.rows;
+    const int64_t lines = (p.following_elements * (row + rows) / p.rows - first) / kLine;
+    next_ = lines > 0 ? p.following + first : p.b;
+    stride_ = lines > 0 ? kLine : 0;
+    steps_ = lines > 0 ? (p.depth + lines - 1) / lines : p.depth;
+  }
+  HWY_INLINE void fetch_one() {
+    __builtin_prefetch(next_, /*for writing=*/0, /*locality=*/2);
+    next_ += stride_;
+  }
+  // Between one and the next.
+  HWY_INLINE int64_t steps() const { return steps_; }
+
+ private:
+  static constexpr int64_t kLine = 16;  // floats
+  const float* next_;
+  int64_t stride_;
+  int64_t steps_;
+};
+
 // `row`: the first of the rows.
 template <int kRows, int kWidth>
 void block(const PanelProduct& p, int64_t row) {
@@ -70,18 +98,24 @@ void block(const PanelProduct& p, int64_t row) {
     }
   }
   const float* b = p.b;
-  for (int64_t t = 0; t < p.depth; ++t) {
-    hn::Vec<Tag> columns[kWidth];
+  FollowingLines following(p, row, kRows);
+  for (int64_t left = p.depth; left > 0;) {
+    following.fetch_one();
+    const int64_t steps = std::min(left, following.steps());
+    left -= steps;
+    for (int64_t t = 0; t < steps; ++t) {
+      hn::Vec<Tag> columns[kWidth];
 #pragma GCC unroll 8
-    for (int j = 0; j < kWidth; ++j) columns[j] = hn::LoadU(d, b + j * lanes);
+      for (int j = 0; j < kWidth; ++j) columns[j] = hn::LoadU(d, b + j * lanes);
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const auto element = hn::Set(d, a[i * a_row]);
+      for (int i = 0; i < kRows; ++i) {
+        const auto element = hn::Set(d, a[i * a_row]);
 #pragma GCC unroll 8
-      for (int j = 0; j < kWidth; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
+        for (int j = 0; j < kWidth; ++j) sums[i][j] = hn::MulAdd(element, columns[j], sums[i][j]);
+      }
+      a += p.a_depth;
+      b += p.b_row;
     }
-    a += p.a_depth;
-    b += p.b_row;
   }
   if (p.epilogue != nullptr) {
     const float* residual = p.epilogue->residual;

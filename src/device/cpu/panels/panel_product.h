@@ -25,6 +25,9 @@ struct PanelProduct {
       false;  // write past the caches; rows of c are aligned to vectors then, and no activation follows
   // Of the columns, and a residual whose rows lie as those of c do; null for none.
   const LoopEpilogue* epilogue = nullptr;
+  // What is multiplied after this, and fetched to the second-level cache meanwhile.
+  const float* following = nullptr;
+  int64_t following_elements = 0;
 };
 void multiply_panel(const PanelProduct& product);
 
