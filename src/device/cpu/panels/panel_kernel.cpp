@@ -133,7 +133,8 @@ void PanelKernel::multiply_part(const Run& run, const Part& part) const {
   for (int64_t panel = part.panels.begin; panel < part.panels.end; ++panel) {
     const Range columns = packing_.panels().block(panel);
     const float* weight = run.packed + panel * packing_.panel_elements() + part.depth.begin * width;
-    const int64_t following = panel + 1 < part.panels.end ? part.depth.size() * width : 0;
+    const bool follows = panel + 1 < part.panels.end;
+    const int64_t following = follows ? part.depth.size() * width : 0;
     for (int64_t row = 0, piece = 0; row < part.rows.size(); row += kRowsBetween, ++piece, ++step) {
       const int64_t begin = part.next.size() * problem_.depth * step / steps;
       fetch(run.x + part.next.begin * problem_.depth + begin,
@@ -155,7 +156,7 @@ void PanelKernel::multiply_part(const Run& run, const Part& part) const {
                       .accumulate = part.depth.begin > 0,
                       .stream = stream_,
                       .epilogue = run.epilogue == nullptr || !last ? nullptr : &epilogue,
-                      .following = weight + packing_.panel_elements() + first,
+                      .following = follows ? weight + packing_.panel_elements() + first : nullptr,
                       .following_elements = following * (piece + 1) / pieces - first});
     }
   }
