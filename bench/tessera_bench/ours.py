@@ -148,7 +148,12 @@ class Ours:
 
     def samples(self):
         """Of a batch: its rows, or the texts that they hold."""
-        return self.last["weights"][self.case.counted] if self.case.counted else self.case.batch
+        if not self.case.counted:
+            return self.case.batch
+        try:
+            return self.last["weights"][self.case.counted]
+        except KeyError as error:
+            raise OursError(f"the program does not tell how much '{self.case.counted}' counts") from error
 
     def memory(self):
         return {

@@ -24,6 +24,7 @@ def ensure_environment(python):
 class Peer:
     def __init__(self, name, case, threads, warmup, python=PYTHON):
         self.name = name
+        self.batch = case.batch
         self.log = tempfile.TemporaryFile("w+")
         request_read, self.requests = os.pipe()
         self.answers, answer_write = os.pipe()
@@ -67,6 +68,10 @@ class Peer:
     def run(self, iterations):
         """Milliseconds of each iteration."""
         return self.ask({"run": iterations})["milliseconds"]
+
+    def samples(self):
+        """Of a batch."""
+        return self.batch
 
     def memory(self):
         return self.ask({"memory": True})

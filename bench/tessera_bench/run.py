@@ -76,7 +76,8 @@ def throughput(case, options):
                 results[name]["milliseconds"].append(sample)
         for name, runner in runners.items():
             memory, error = attempt(runner.memory, *errors_of(name))
-            results[name]["samples"] = runner.samples() if hasattr(runner, "samples") else case.batch
+            samples, lacking = attempt(runner.samples, *errors_of(name))
+            results[name] |= {"error": lacking} if lacking else {"samples": samples}
             results[name]["memory"] = memory if error is None else {"error": error}
             results[name]["compile_seconds"] = runner.ready.get("compile_seconds", getattr(runner, "last", {}).get("compile_seconds"))
     finally:

@@ -1,7 +1,7 @@
 """Training steps of language networks in PyTorch: transformers' BERT and GPT-2, torch's own Transformer, and Transformer-XL.
 
-Rows are full but in the case of packed rows, so that nobody else needs a mask of attention, whose fastest kernels are taken. Dropout is where our networks have it:
-not of attention's weights. Tokens are drawn anew; what a step takes does not depend on them.
+Rows are full but in the case of packed rows, so that nobody else needs a mask of attention, whose fastest kernels are taken.
+Dropout is where our networks have it: not of attention's weights. Tokens are drawn anew; what a step takes does not depend on them.
 """
 
 import functools

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
@@ -19,12 +18,6 @@ namespace {
 using program::Declaration;
 using program::Item;
 using Json = nlohmann::json;
-
-const std::vector<std::string> kImages = {".jpg", ".jpeg", ".png", ".webp"};
-
-bool ends_with_one_of(const std::string& path, const std::vector<std::string>& endings) {
-  return std::ranges::any_of(endings, [&](const std::string& ending) { return path.ends_with(ending); });
-}
 
 // Calls take(name, path) for each that is named, and give(name, tensor) for each array of the others.
 void for_each_input(const std::vector<std::string>& given,
@@ -185,7 +178,7 @@ std::map<std::string, Item> read_inputs(const GivenInputs& given, const std::vec
     const auto found = std::ranges::find(declared, name, &Declaration::name);
     const Declaration* declaration = found == declared.end() ? nullptr : &*found;
     if (path.ends_with(".json")) return read_json(path, declaration);
-    if (!ends_with_one_of(path, kImages)) return data::read_npy(path);
+    if (!data::has_image_ending(path)) return data::read_npy(path);
     require(declaration != nullptr, ErrorCode::invalid_argument, "there is no input '{}' for '{}'", name,
             path);
     require(declaration->tensor.has_value(), ErrorCode::invalid_argument, "'{}' is an image, and '{}' is {}",

@@ -5,6 +5,7 @@
 
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
+#include "tessera/data/image.h"
 
 namespace tessera::data {
 namespace {
@@ -30,6 +31,10 @@ bool SampleKind::has_ending(const fs::path& path) const {
   std::ranges::transform(ending, ending.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return std::ranges::find(endings, ending) != endings.end();
+}
+
+bool has_image_ending(const fs::path& path) {
+  return image_samples().has_ending(path);
 }
 
 bool stays_below(const std::string& name) {

@@ -57,7 +57,7 @@ class OnnxTest(ProgramTest):
     def test_takes_images_and_json(self):
         pixels = [random.Random(7).randrange(256) if i % 3 else i % 251 for i in range(784)]
         real = [(pixel / 255 - 0.25) / 0.5 for pixel in pixels]
-        image = self.root / "image.png"
+        image = self.root / "image.PNG"
         image.write_bytes(png(28, 28, bytes(pixels)))
         array = self.write("image.npy", (1, 28, 28, 1), real)
         listed = self.root / "image.json"

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,9 @@ namespace tessera::data {
 
 enum class ImageFormat : uint8_t { jpeg, png, webp };
 std::string_view format_name(ImageFormat format);
+
+// Whether the name ends as that of an image does: .jpg, .jpeg, .png or .webp, in any case.
+bool has_image_ending(const std::filesystem::path& path);
 
 // How pixels of one size are made of those of another. All but `nearest` widen their support when they
 // shrink, which is what Pillow does and torchvision calls antialias.
