@@ -122,10 +122,12 @@ def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False,
 
 
 def packed_language(name, recipe, batch, tokens, vocabulary, precision, packed, counted, **goals):
-    """The same of texts whose lengths fill half of the peer's rows; samples are texts."""
+    """The same of texts whose lengths fill half of the peer's rows; samples are texts, of which packed rows hold more or fewer: each
+    step takes rows of its own."""
     return dataclasses.replace(
         language(name, recipe, batch, tokens, vocabulary, precision, **goals),
         packed=packed,
+        loader=2,
         counted=counted,
         summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, half of which are padding in the peer's, {precision}, texts/s",
     )

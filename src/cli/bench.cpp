@@ -48,20 +48,17 @@ bool computes_anything(const Executable& executable) {
   return std::ranges::any_of(executable.nodes(), [](const NodeReport& node) { return !node.once; });
 }
 
-// What was timed, and what the last run gave.
 struct TimedRuns {
   std::vector<double> milliseconds;
-  std::map<std::string, Tensor> outputs;
+  // How much each measure of a training step counts in a batch, on average: gaps, texts of packed rows.
+  std::map<std::string, double> weights;
 };
 
-// How much each measure of a training step counts in the batch: gaps, texts of packed rows.
-nlohmann::json weights_of(const std::map<std::string, Tensor>& outputs) {
+void add_weights(const std::map<std::string, Tensor>& outputs, std::map<std::string, double>& sums) {
   const std::string ending = train::weight_output("");
-  nlohmann::json weights = nlohmann::json::object();
   for (const auto& [name, value] : outputs) {
-    if (name.ends_with(ending)) weights[name.substr(0, name.size() - ending.size())] = value.at(0);
+    if (name.ends_with(ending)) sums[name.substr(0, name.size() - ending.size())] += value.at(0);
   }
-  return weights;
 }
 
 // A training step's loss is read while the next step is under way, as a training loop reads it; a result of
@@ -85,11 +82,12 @@ TimedRuns time_runs(const BenchArguments& arguments, const StepCycle& cycle,
     const auto start = Clock::now();
     for (int64_t step = 0; step < cycle.steps(); ++step) {
       submit(submitted++);
-      timed.outputs = cycle.at(received++).receive();
+      add_weights(cycle.at(received++).receive(), timed.weights);
     }
     timed.milliseconds.push_back(seconds_since(start) * 1e3 / static_cast<double>(cycle.steps()));
   }
   cycle.discard();
+  for (auto& [name, weight] : timed.weights) weight /= static_cast<double>(received);
   return timed;
 }
 
@@ -137,7 +135,7 @@ void run_bench(const BenchArguments& arguments) {
                            {"local_steps", cycle.averaged()},
                            {"compile_seconds", cycle.compile_seconds()},
                            {"ready_seconds", ready_seconds}};
-    if (arguments.model.train) json["weights"] = weights_of(timed.outputs);
+    if (arguments.model.train) json["weights"] = timed.weights;
     if (!compiled.fallback.empty()) json["device_fallback"] = compiled.fallback;
     if (const std::optional<int64_t> peak = compiled.device->peak_bytes()) json["device_peak_bytes"] = *peak;
     fmt::print("{}\n", dump_json(json));

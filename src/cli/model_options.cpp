@@ -112,7 +112,8 @@ CLI::Option* add_loader_arguments(CLI::App& command, ModelArguments& arguments) 
           .add_option(
               "--loader", arguments.loader_workers,
               "Feed each training step a batch of its own, as a training reads it, by a loader with so many "
-              "threads (of a recipe `data.workers`); otherwise one batch lies on the device")
+              "threads (of a recipe `data.workers`, where its data has that); otherwise one batch lies on "
+              "the device")
           ->check(CLI::Range(1, 256))
           ->needs("--train");
   command

@@ -22,7 +22,6 @@ std::vector<std::string> changes_of(const ModelArguments& arguments) {
     changes.push_back(fmt::format("{}={}", key, value));
   };
   if (arguments.batch_given) set("train.batch", arguments.batch);
-  if (arguments.loader_workers > 0) set("data.workers", arguments.loader_workers);
   if (arguments.recompute.has_value()) set("train.recompute", *arguments.recompute);
   if (arguments.bucket_mib.has_value()) set("train.bucket_mib", *arguments.bucket_mib);
   if (arguments.shard_optimizer) set("train.shard_optimizer", true);
@@ -45,8 +44,14 @@ size_t phase_of(const std::vector<train::Phase>& phases, const std::string& name
 }
 
 recipe::Recipe recipe_of(const ModelArguments& arguments) {
-  const recipe::Recipe recipe =
-      recipe::parse_recipe(read_text_file(arguments.model), arguments.model, changes_of(arguments));
+  const std::string text = read_text_file(arguments.model);
+  std::vector<std::string> changes = changes_of(arguments);
+  recipe::Recipe recipe = recipe::parse_recipe(text, arguments.model, changes);
+  // Data that is read without work, such as tokens, has no threads to count.
+  if (arguments.loader_workers > 0 && recipe::has_key(recipe.task(), "data", "workers")) {
+    changes.push_back(fmt::format("data.workers={}", arguments.loader_workers));
+    recipe = recipe::parse_recipe(text, arguments.model, changes);
+  }
   const int64_t stage = arguments.recipe.stage;
   require(stage <= recipe.stage_count(), ErrorCode::invalid_argument,
           "--stage: there is no stage {} in {}, which has {}", stage, arguments.model, recipe.stage_count());

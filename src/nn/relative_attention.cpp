@@ -5,6 +5,18 @@
 #include "tessera/base/error.h"
 
 namespace tessera::nn {
+namespace {
+
+// q + bias meets the positions, which are the same for all texts: one product a head over the queries of all
+// of them. [heads, N, queries, keys]
+Value* by_distance(Value* q, Value* bias, Value* positions) {
+  const SymbolicShape& s = q->shape();
+  Value* rows = ops::reshape(ops::transpose(ops::add(q, bias), {1, 0, 2, 3}), {s[1], s[0] * s[2], s[3]});
+  return ops::reshape(ops::matmul(rows, positions, {.transpose_b = true}),
+                      {s[1], s[0], s[2], positions->shape()[1]});
+}
+
+}  // namespace
 
 ops::Expression relative_positions(Graph& graph, int64_t keys, int64_t width, int64_t farthest) {
   require(width >= 2 && width % 2 == 0, ErrorCode::invalid_argument,
@@ -36,14 +48,14 @@ ops::Expression relative_shift(Value* x) {
 ops::Expression relative_attention(const RelativeAttentionOperands& operands) {
   const SymbolicShape& s = operands.q->shape();
   const double scale = 1 / std::sqrt(static_cast<double>(s[3].value()));
-  const auto biased = [&](Value* bias) {
-    return ops::multiply(ops::add(operands.q, ops::reshape(bias, {s[1], 1, s[3]})), scale);
-  };
-  const ops::Expression content =
-      ops::matmul(biased(operands.content_bias), operands.k, {.transpose_b = true});
-  Value* by_distance = ops::matmul(biased(operands.position_bias), operands.positions, {.transpose_b = true});
-  Value* weights = ops::softmax(content + relative_shift(by_distance) + operands.hidden);
-  return ops::matmul(weights, operands.v);
+  const auto of_head = [&](Value* bias) { return ops::reshape(bias, {s[1], 1, s[3]}); };
+  Value* places =
+      by_distance(operands.q, of_head(operands.position_bias), ops::multiply(operands.positions, scale));
+  const auto exchanged = [](Value* x) { return ops::transpose(x, {1, 0, 2, 3}); };
+  Value* bias = ops::add(relative_shift(places), exchanged(operands.hidden));
+  return ops::attention(ops::add(operands.q, of_head(operands.content_bias)), operands.k, operands.v,
+                        {.scale = scale, .bias = exchanged(bias)})
+      .y;
 }
 
 }  // namespace tessera::nn

@@ -84,12 +84,17 @@ class PrecisionLowering {
     });
   }
 
-  // What was given to the network, in an order of its own perhaps: it may have any range.
-  static bool is_given(const Value* value) {
+  // What was given to the network, in an order of its own perhaps: it may have any range. Of what is joined,
+  // all parts or at least one.
+  enum class Parts { all, one };
+  static bool is_given(const Value* value, Parts parts) {
     const Node* producer = value->producer();
     if (producer == nullptr) return true;
     const bool moves = producer->schema().operator_class == OperatorClass::movement;
-    return (moves || producer->operator_name() == "cast") && is_given(producer->input(0));
+    if (!moves && producer->operator_name() != "cast") return false;
+    const auto given = [&](const Value* part) { return is_given(part, parts); };
+    return parts == Parts::all ? std::ranges::all_of(producer->inputs(), given)
+                               : std::ranges::any_of(producer->inputs(), given);
   }
 
   static int64_t data_of(const Node& node) {
@@ -102,7 +107,7 @@ class PrecisionLowering {
   // the first normalization reads them, so that all that is added to them later is in 16 bits too.
   static bool normalizes_for_products(const Node& node) {
     return node.schema().operator_class == OperatorClass::normalization && data_of(node) == 1 &&
-           !is_given(node.input(0)) && feeds_product(node.output());
+           !is_given(node.input(0), Parts::one) && feeds_product(node.output());
   }
 
   // What a norm made in 16 bits has a gradient in 16 bits, whatever that is summed from: rows that a loss
@@ -123,7 +128,7 @@ class PrecisionLowering {
     const auto known = low_.find(value);
     if (known != low_.end()) return known->second;
     const Node* producer = value->producer();
-    const bool views = producer != nullptr && producer->schema().traits.view && !is_given(value);
+    const bool views = producer != nullptr && producer->schema().traits.view && !is_given(value, Parts::all);
     Value* low = views ? graph_
                              .add_node(producer->operator_name(), {lowered(producer->input(0))},
                                        producer->attributes(), producer->name())

@@ -1,6 +1,6 @@
 // Identities that cost nothing to see: x + 0, x * 1, reshape of reshape, transpose of transpose, broadcasts
-// that the reader makes anyway, gathers of all there is, reductions over axes of extent 1, casts of what was
-// joined, activations between reshapes.
+// that the reader makes anyway, gathers and slices of all there is, reductions over axes of extent 1, casts
+// and slices of what was joined, activations between reshapes.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -70,7 +70,7 @@ Value* neutral_operand(const Node& node) {
 Value* merge_movement(const Node& node) {
   Node* before = node.input(0)->producer();
   const std::string& name = node.operator_name();
-  if (name == "reshape" || name == "broadcast_to" || name == "cast") {
+  if (name == "reshape" || name == "broadcast_to" || name == "cast" || name == "slice") {
     if (node.input(0)->type() == node.output()->type()) return node.input(0);
   }
   if (name == "reshape" && is(before, "reshape"))
@@ -98,6 +98,31 @@ Value* narrowed_before_join(const Node& node) {
   std::vector<Value*> parts;
   for (Value* part : joined.producer()->inputs()) parts.push_back(ops::cast(part, type));
   return ops::concat(parts, joined.producer()->attributes().integer("axis"));
+}
+
+// A slice of what was joined that lies within one part, as what a memory keeps of itself and a longer text
+// does.
+Value* slice_of_part(const Node& node) {
+  const Node* join = is(&node, "slice") ? producer_of(node.input(0), "concat") : nullptr;
+  if (join == nullptr || !node.input(0)->type().is_static()) return nullptr;
+  const int64_t named = join->attributes().integer("axis");
+  const auto axis = static_cast<size_t>(named < 0 ? named + node.output()->type().rank() : named);
+  std::vector<int64_t> starts = node.attributes().integers("starts");
+  std::vector<int64_t> limits = node.attributes().integers("limits");
+  const std::vector<int64_t>& strides = node.attributes().integers("strides");
+  const int64_t start = starts[axis] < 0 ? starts[axis] + node.input(0)->shape()[axis].value() : starts[axis];
+  const int64_t end = start + (node.output()->shape()[axis].value() - 1) * strides[axis] + 1;
+  int64_t first = 0;
+  for (Value* part : join->inputs()) {
+    const int64_t next = first + part->shape()[axis].value();
+    if (start >= first && start < end && end <= next) {
+      starts[axis] = start - first;
+      limits[axis] = end - first;
+      return ops::slice(part, std::move(starts), std::move(limits), strides);
+    }
+    first = next;
+  }
+  return nullptr;
 }
 
 // Whether the tensor counts from 0 on.
@@ -181,6 +206,7 @@ bool simplify_algebra(Graph& graph, const PassContext&) {
       Value* simpler = neutral_operand(*node);
       if (simpler == nullptr) simpler = merge_movement(*node);
       if (simpler == nullptr) simpler = narrowed_before_join(*node);
+      if (simpler == nullptr) simpler = slice_of_part(*node);
       if (simpler == nullptr) simpler = gather_of_all(*node);
       if (simpler == nullptr) simpler = trivial_reduction(*node);
       if (simpler == nullptr) simpler = activation_before_reshape(graph, *node);

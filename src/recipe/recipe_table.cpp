@@ -334,4 +334,8 @@ const RecipeTable& recipe_table(const std::string& task) {
   return tables.try_emplace(known, known).first->second;
 }
 
+bool has_key(const std::string& task, std::string_view section, std::string_view key) {
+  return recipe_table(task).find(section, key) != nullptr;
+}
+
 }  // namespace tessera::recipe

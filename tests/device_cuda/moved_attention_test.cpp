@@ -1,4 +1,6 @@
 // Attention that reads and writes heads where products have them, in strides of their own.
+#include <span>
+
 #include "tessera/passes/fuse.h"
 
 #include "device_cuda/attention_case.h"
@@ -13,6 +15,8 @@ struct MovedCase {
   std::string before;  // makes %q, %k and %v
   std::string after;   // moves %dq, %dk and %dv
   AttentionCase own = {};
+  // The bias has a number for each score, with the heads before the batch, and a gradient.
+  bool bias_gradient = false;
 };
 
 constexpr std::string_view kSelfInputs = "input %x: $T[$B, $Q, $3W]";
@@ -82,13 +86,22 @@ std::unique_ptr<Graph> layer_of(const MovedCase& moved) {
   const std::string bias = moved.own.bias ? ", %bias" : "";
   const std::string options = fmt::format("{{scale = 0.125, causal = {}}}", moved.own.causal);
   std::string text = "graph g(" + moved.inputs + ", input %dj: $T[$B, $Q, $W]";
-  if (moved.own.bias) text += ", input %bias: $T[1, 1, $Q, $K]";
-  text += ") {" + moved.before + "\n  %y, %log_sum = attention(%q, %k, %v" + bias + ") " + options + R"(
+  if (moved.bias_gradient)
+    text += ", input %moved_bias: $T[$H, $B, $Q, $K]";
+  else if (moved.own.bias)
+    text += ", input %bias: $T[1, 1, $Q, $K]";
+  text += ") {" + moved.before;
+  if (moved.bias_gradient) text += "\n  %bias = transpose(%moved_bias) {permutation = [1, 0, 2, 3]}";
+  text += "\n  %y, %log_sum = attention(%q, %k, %v" + bias + ") " + options + R"(
   %z = transpose(%y) {permutation = [0, 2, 1, 3]}
   %rdj = reshape(%dj) {shape = [$B, $Q, $H, $D]}
   %dy = transpose(%rdj) {permutation = [0, 2, 1, 3]}
   %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %v, %y, %log_sum)" +
-          bias + ") " + options + moved.after + "\n  output z = %z\n}";
+          bias + ") " + options + moved.after;
+  if (moved.bias_gradient)
+    text += "\n  %db = attention_bias_gradient(%dy, %q, %k, %v, %y, %log_sum, %bias) " + options +
+            "\n  output dbias = %db";
+  text += "\n  output z = %z\n}";
   return parse_graph(written(text, moved.own));
 }
 
@@ -113,6 +126,11 @@ std::vector<MovedCase> moved_cases() {
       {.batch = 3, .heads = 2, .queries = 77, .keys = 77, .width = 40});
   add("SelfWithBias", kSelfInputs, kSelfBefore, kSelfAfter,
       {.batch = 2, .heads = 2, .queries = 96, .keys = 96, .width = 64, .bias = true});
+  for (const int64_t keys : {192, 200}) {
+    add(keys == 200 ? "BrokenCrossWithGradientOfBias" : "CrossWithGradientOfBias", kCrossInputs, kCrossBefore,
+        kCrossAfter, {.batch = 3, .heads = 2, .queries = 96, .keys = keys, .width = 64, .bias = true});
+    for (MovedCase& added : std::span(result).last(4)) added.bias_gradient = true;
+  }
   add("SelfOfShortTexts", kSelfInputs, kSelfBefore, kSelfAfter,
       {.batch = 5, .heads = 3, .queries = 32, .keys = 32, .width = 64, .bias = true});
   add("CrossOfShortTexts", kCrossInputs, kCrossBefore, kCrossAfter,
@@ -193,7 +211,7 @@ TEST_P(CudaMovedAttention, EveryKernel) {
     for (const bool deterministic : {true, false}) {
       SCOPED_TRACE(kind + (deterministic ? ", deterministic" : ", in any order"));
       expect_every_kernel(*node, operands, tolerances, frozen, gpu_or_null(), deterministic);
-      if (!moved.own.bias) {
+      if (!moved.own.bias || moved.bias_gradient) {
         EXPECT_EQ(refusal_of("cudnn." + kind, *node, deterministic), "");
       }
       if (is_short(moved.own)) {

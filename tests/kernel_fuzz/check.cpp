@@ -41,8 +41,9 @@ bool holds_convolution(const Node& node) {
 }
 
 bool hides_keys(const Node& node) {
-  const bool gradient = node.operator_name().ends_with("attention_gradient");
-  if (!gradient && !node.operator_name().ends_with("attention")) return false;
+  const std::string& name = node.operator_name();
+  if (name.find("attention") == std::string::npos) return false;
+  const bool gradient = name.ends_with("gradient");
   const size_t others = (gradient ? 6 : 3) + (node.attributes().contains("rate") ? 1 : 0);
   return node.attributes().boolean("causal") || node.inputs().size() > others;  // with a bias
 }

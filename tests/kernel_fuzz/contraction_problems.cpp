@@ -209,7 +209,9 @@ void make_attention(ProblemMaker& maker, bool drops) {
   ops::dropout_attention(q, k, v, dropout, options);
 }
 
-void make_attention_gradient(ProblemMaker& maker, bool drops) {
+enum class GradientOf { operands, dropped_operands, bias };
+
+void make_attention_gradient(ProblemMaker& maker, GradientOf wanted) {
   Draw& draw = maker.draw();
   const AttentionShapes shapes = attention_shapes(draw);
   const DataType type = maker.floating();
@@ -217,8 +219,9 @@ void make_attention_gradient(ProblemMaker& maker, bool drops) {
   std::vector<Value*> inputs{maker.finite_input(type, shapes.q, -2, 2),
                              maker.finite_input(type, shapes.k, -2, 2),
                              maker.finite_input(type, shapes.v, -2, 2)};
-  const ops::AttentionDropout dropout = random_dropout(maker, drops);
-  if (draw.chance(35)) options.bias = maker.finite_input(type, shapes.bias, -2, 2);
+  const ops::AttentionDropout dropout = random_dropout(maker, wanted == GradientOf::dropped_operands);
+  if (wanted == GradientOf::bias || draw.chance(35))
+    options.bias = maker.finite_input(type, shapes.bias, -2, 2);
   // What the forward half made, as inputs.
   const ops::Attention forward = ops::dropout_attention(inputs[0], inputs[1], inputs[2], dropout, options);
   std::vector<const Tensor*> contents;
@@ -227,7 +230,11 @@ void make_attention_gradient(ProblemMaker& maker, bool drops) {
   Value* dy = maker.input(type, forward.y->type().static_shape());
   Value* y = maker.input(made[0]);
   Value* log_sum = maker.input(made[1]);
-  ops::dropout_attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, dropout, options);
+  const ops::AttentionGradients gradients =
+      ops::dropout_attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, dropout, options);
+  if (wanted != GradientOf::bias) return;
+  const Node& node = *gradients.q->producer();
+  ops::apply("attention_bias_gradient", node.inputs(), node.attributes());
 }
 
 }  // namespace
@@ -245,9 +252,13 @@ NodeMakers contraction_makers() {
           {"convolution_weight_gradient", make_weight_gradient},
           {"transposed_convolution", make_transposed},
           {"attention", [](ProblemMaker& maker) { make_attention(maker, false); }},
-          {"attention_gradient", [](ProblemMaker& maker) { make_attention_gradient(maker, false); }},
+          {"attention_gradient",
+           [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::operands); }},
+          {"attention_bias_gradient",
+           [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::bias); }},
           {"dropout_attention", [](ProblemMaker& maker) { make_attention(maker, true); }},
-          {"dropout_attention_gradient", [](ProblemMaker& maker) { make_attention_gradient(maker, true); }}};
+          {"dropout_attention_gradient",
+           [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::dropped_operands); }}};
 }
 
 }  // namespace tessera::testing

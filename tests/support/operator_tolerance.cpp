@@ -54,13 +54,17 @@ double dropout_growth(const Node& node) {
   return node.attributes().contains("rate") ? 1 / (1 - node.attributes().real("rate")) : 1;
 }
 
+bool is_attention_gradient(const std::string& name) {
+  return name.ends_with("attention_gradient") || name == "attention_bias_gradient";
+}
+
 // m of tolerance.h.
 double magnitude_of(const Node& node, const std::vector<Tensor>& inputs, double largest_result) {
   const std::string& name = node.operator_name();
   switch (node.schema().operator_class) {
     case OperatorClass::contraction:
-      // The gradient of attention multiplies three of its operands; what comes out is of their size.
-      if (name.ends_with("attention_gradient"))
+      // The gradients of attention multiply three of its operands; what comes out is of their size.
+      if (is_attention_gradient(name))
         return dropout_growth(node) * std::max(1.0, largest_of(inputs[0])) *
                std::max(1.0, largest_of(inputs[3])) * std::max(largest_of(inputs[1]), largest_of(inputs[2]));
       if (name.ends_with("attention"))
@@ -115,7 +119,7 @@ int64_t summed_terms(const Node& node) {
   if (name == "convolution_weight_gradient")
     return elements_of(node.input(1)) / shape_of(node.input(1)).back();
   if (name.ends_with("attention")) return shape_of(node.input(1))[x.size() - 2] + x.back();
-  if (name.ends_with("attention_gradient")) {
+  if (is_attention_gradient(name)) {
     const Shape q = shape_of(node.input(1));
     const Shape k = shape_of(node.input(2));
     return std::max(q[q.size() - 2], k[k.size() - 2]) + q.back() + x.back();

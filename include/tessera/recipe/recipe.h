@@ -42,6 +42,9 @@ Recipe parse_recipe(std::string_view text, std::string_view name,
                     const std::vector<std::string>& overrides = {},
                     std::vector<std::string>* warnings = nullptr);
 
+// Whether recipes of the task have the key, "data" and "workers".
+bool has_key(const std::string& task, std::string_view section, std::string_view key);
+
 // parse_recipe() of a file; logs the warnings. Also throws when the recipe, the data folder or the weights
 // that it names are not there: Error(io) with the nearest file name that is.
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});

@@ -14,8 +14,9 @@ bool is_one_of(const Node& node, std::initializer_list<std::string_view> names) 
   return std::find(names.begin(), names.end(), node.operator_name()) != names.end();
 }
 
-// Which input of the gradient is the forward half's result.
+// Which operands of the gradient are the forward half's result and the bias.
 constexpr size_t kY = 4;
+constexpr size_t kBiasOfGradient = 6;
 
 bool is_transpose(const Node* node) {
   return node->operator_name() == "transpose";
@@ -105,7 +106,9 @@ std::vector<Node*> moves_after_y(const Node& gradient) {
   const Node* forward = producer_of(&y, "attention");
   if (forward == nullptr || y.is_output_or_update()) return {};
   std::vector<Node*> others = readers_of(&y);
-  std::erase_if(others, [](const Node* reader) { return reader->operator_name() == "attention_gradient"; });
+  std::erase_if(others, [](const Node* reader) {
+    return is_one_of(*reader, {"attention_gradient", "attention_bias_gradient"});
+  });
   if (others.size() != 1 || !is_one_of(*others.front(), {"transpose", "reshape"})) return {};
   Node* first = others.front();
   MovesAfter found = moves_after({first->output()});
@@ -117,11 +120,27 @@ std::vector<Node*> moves_after_y(const Node& gradient) {
   return found.moves;
 }
 
+// That of the bias, of the same operands, where each score has a number of its own: kernels that make the
+// scores' gradient write it on the way. Null where there is none.
+Node* bias_gradient_beside(const Node& gradient) {
+  const Value* bias = gradient.operand(kBiasOfGradient);
+  if (bias == nullptr) return nullptr;
+  const SymbolicShape& q = gradient.input(1)->shape();
+  if (!std::equal(q.begin(), q.begin() + 2, bias->shape().begin())) return nullptr;
+  const std::vector<Node*> readers = readers_of(bias);
+  const auto found = std::find_if(readers.begin(), readers.end(), [&](const Node* reader) {
+    return reader->operator_name() == "attention_bias_gradient" && reader->inputs() == gradient.inputs() &&
+           reader->attributes() == gradient.attributes() && gradient.stands_before(*reader);
+  });
+  return found == readers.end() ? nullptr : *found;
+}
+
 // What the node computes of operands that may lie anywhere, and of its results.
 struct Surroundings {
   std::vector<Node*> before;  // the last first
   std::vector<Node*> after_y;
   MovesAfter after;
+  Node* bias_gradient = nullptr;
 
   bool transposes() const {
     const auto has_any = [](const std::vector<Node*>& moves) {
@@ -135,36 +154,58 @@ bool is_gradient(const Node& node) {
   return node.operator_name() == "attention_gradient";
 }
 
+// All but the sums.
+std::vector<const Value*> placed_operands(const Node& attention) {
+  const size_t count = is_gradient(attention) ? kY + 1 : 3;
+  std::vector<const Value*> result(attention.inputs().begin(),
+                                   attention.inputs().begin() + static_cast<std::ptrdiff_t>(count));
+  const Value* bias = attention.operand(is_gradient(attention) ? kBiasOfGradient : 3);
+  if (bias != nullptr) result.push_back(bias);
+  return result;
+}
+
 Surroundings surroundings_of(const Node& attention) {
   Surroundings found;
-  const size_t operands = is_gradient(attention) ? kY + 1 : 3;
-  for (size_t i = 0; i < operands; ++i) {
-    for (Node* move : moves_before(*attention.input(i))) {
+  for (const Value* operand : placed_operands(attention)) {
+    for (Node* move : moves_before(*operand)) {
       if (std::find(found.before.begin(), found.before.end(), move) == found.before.end())
         found.before.push_back(move);
     }
   }
   std::sort(found.before.begin(), found.before.end(),
             [](const Node* a, const Node* b) { return b->stands_before(*a); });
-  if (is_gradient(attention)) found.after_y = moves_after_y(attention);
+  if (is_gradient(attention)) {
+    found.after_y = moves_after_y(attention);
+    found.bias_gradient = bias_gradient_beside(attention);
+  }
   std::vector<Value*> results;
   for (size_t i = 0; i < (is_gradient(attention) ? 3 : 1); ++i) results.push_back(attention.output(i));
   found.after = moves_after(results);
   return found;
 }
 
+void add_roles(FusionMatch& match, const Node& attention, const Surroundings& found) {
+  match.add_roles_of(attention);
+  if (found.bias_gradient != nullptr) match.add_role("bias_gradient", found.bias_gradient->output());
+}
+
 std::optional<FusionMatch> match(Node& attention) {
   if (!is_read(attention)) return std::nullopt;
   const Surroundings found = surroundings_of(attention);
-  if (!found.transposes()) return std::nullopt;
+  if (!found.transposes() && found.bias_gradient == nullptr) return std::nullopt;
   FusionMatch result{.members = found.after.moves, .outputs = {}, .roles = {}};
   result.members.push_back(&attention);
-  result.add_roles_of(attention);
+  add_roles(result, attention, found);
   for (Value* end : found.after.ends) {
     if (std::find(result.outputs.begin(), result.outputs.end(), end) == result.outputs.end())
       result.outputs.push_back(end);
   }
   if (!is_gradient(attention)) result.outputs.push_back(attention.output(1));
+  // cuDNN writes this in row-major order only.
+  if (found.bias_gradient != nullptr) {
+    result.members.push_back(found.bias_gradient);
+    result.outputs.push_back(found.bias_gradient->output());
+  }
   return result;
 }
 
@@ -176,10 +217,10 @@ bool is_read_only_by(const Node& node, const NodeSet& readers) {
   });
 }
 
-// What others read as well stays, and the node has copies.
-void take_in_before(Node& attention, const std::vector<Node*>& moves, FusionMatch& match) {
-  Graph& graph = attention.graph();
-  NodeSet own{&attention};
+// What others read as well stays, and the readers, which are the node and what is beside it, have copies.
+void take_in_before(const std::vector<Node*>& readers, const std::vector<Node*>& moves, FusionMatch& match) {
+  Graph& graph = readers.front()->graph();
+  NodeSet own(readers.begin(), readers.end());
   for (const Node* move : moves) {
     if (is_read_only_by(*move, own)) own.insert(move);
   }
@@ -200,29 +241,32 @@ void take_in_before(Node& attention, const std::vector<Node*>& moves, FusionMatc
     copies.try_emplace((*move)->input(0), (*move)->input(0));
     match.members.push_back(copy_node(**move, graph, copies));
   }
-  read_copies(attention);
+  for (Node* reader : readers) read_copies(*reader);
 }
 
-// y again, from where it is moved to.
-void take_in_after_y(Node& gradient, const std::vector<Node*>& moves, FusionMatch& match) {
+// y again, from where it is moved to, for readers of which the gradient is the first.
+void take_in_after_y(const std::vector<Node*>& readers, const std::vector<Node*>& moves, FusionMatch& match) {
   if (moves.empty()) return;
-  const InsertionPoint here(gradient.graph(), &gradient);
+  Graph& graph = readers.front()->graph();
+  const InsertionPoint here(graph, readers.front());
   Value* y = moves.back()->output();
   for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
     y = is_transpose(*move) ? ops::transpose(y, inverse_of((*move)->attributes().integers("permutation")))
                             : ops::reshape(y, (*move)->input(0)->shape());
     match.members.push_back(y->producer());
   }
-  gradient.graph().set_input(&gradient, kY, y);
+  for (Node* reader : readers) graph.set_input(reader, kY, y);
 }
 
 void complete(FusionMatch& match) {
   Node& attention = *match.anchor;
   const Surroundings found = surroundings_of(attention);
-  take_in_before(attention, found.before, match);
-  take_in_after_y(attention, found.after_y, match);
+  std::vector<Node*> readers{&attention};
+  if (found.bias_gradient != nullptr) readers.push_back(found.bias_gradient);
+  take_in_before(readers, found.before, match);
+  take_in_after_y(readers, found.after_y, match);
   match.roles.clear();
-  match.add_roles_of(attention);
+  add_roles(match, attention, found);
 }
 
 FusionPattern pattern(const std::string& name, std::vector<std::string> roles, const std::string& result,
@@ -239,10 +283,10 @@ FusionPattern pattern(const std::string& name, std::vector<std::string> roles, c
 }  // namespace
 
 FusionPattern attention_gradient_pattern(TakesAttention takes) {
-  return pattern(
-      "attention_gradient",
-      {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient", "v_gradient"},
-      "q_gradient", std::move(takes));
+  return pattern("attention_gradient",
+                 {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient",
+                  "v_gradient", "bias_gradient"},
+                 "q_gradient", std::move(takes));
 }
 
 FusionPattern attention_pattern(TakesAttention takes) {

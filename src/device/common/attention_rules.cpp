@@ -46,11 +46,17 @@ std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs
           narrow(ops::matmul(dropped, wide(0), {.transpose_a = true}))};
 }
 
+// As the operator's own formula.
+std::vector<Value*> bias_gradient(const Node& node, const std::vector<Value*>& inputs) {
+  return node.schema().decompose(node, inputs);
+}
+
 }  // namespace
 
 const std::map<std::string, GraphRule>& attention_rules() {
   static const std::map<std::string, GraphRule> rules{{"attention", forward},
                                                       {"attention_gradient", backward},
+                                                      {"attention_bias_gradient", bias_gradient},
                                                       {"dropout_attention", forward},
                                                       {"dropout_attention_gradient", backward}};
   return rules;

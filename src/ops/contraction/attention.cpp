@@ -10,13 +10,6 @@
 namespace tessera::ops {
 namespace {
 
-// One number for each query, to be multiplied by what each has for its keys or its width.
-Value* as_column(Value* rows) {
-  SymbolicShape shape = rows->shape();
-  shape.emplace_back(1);
-  return reshape(rows, std::move(shape));
-}
-
 struct QueryAndKey {
   Value* q = nullptr;
   Value* k = nullptr;
@@ -37,23 +30,19 @@ QueryAndKey through_log_sum(const GradientCall& call, const AttentionOptions& op
   return {weighted(mean_key), attention_gradient(weighted(q), q, k, k, mean_key, call.output(1), options).v};
 }
 
-// What follows a mask alone has no use for this, and it is removed: only here the weights are written to
-// memory.
+// What follows a mask alone has no use for this, and it is removed.
 Value* bias_gradient(const GradientCall& call, const AttentionOptions& options,
                      const AttentionDropout& dropout) {
-  const DataType type = call.output(1)->data_type();
-  Value* weights =
-      attention_weights(attention_products(call.input(0), call.input(1)), call.output(1), options);
-  Value* score_gradient = nullptr;
-  if (call.gradient() != nullptr) {
-    Value* dy = cast(call.gradient(), type);
-    Value* mean = reduce_sum(multiply(dy, cast(call.output(), type)), {.axes = {3}, .keep_dimensions = true});
-    Value* products = matmul(dy, cast(call.input(2), type), {.transpose_b = true});
-    score_gradient = subtract(attention_dropped(products, dropout), mean);
-  }
-  if (call.gradient(1) != nullptr) score_gradient = sum_of(score_gradient, as_column(call.gradient(1)));
-  Value* bias = options.bias;
-  return cast(reduce_to_shape(multiply(weights, score_gradient), bias->shape()), bias->data_type());
+  const AttentionRun run{.q = call.input(0),
+                         .k = call.input(1),
+                         .v = call.input(2),
+                         .y = call.output(0),
+                         .log_sum = call.output(1),
+                         .options = options,
+                         .dropout = dropout};
+  const bool is_plain = call.gradient() != nullptr && call.gradient(1) == nullptr && dropout.rate == 0;
+  return is_plain ? attention_bias_gradient(call.gradient(), run)
+                  : written_bias_gradient(run, call.gradient(), call.gradient(1));
 }
 
 }  // namespace

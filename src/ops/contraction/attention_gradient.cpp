@@ -5,12 +5,7 @@
 namespace tessera::ops {
 
 std::vector<TensorType> infer_attention_gradient(const InferenceCall& call) {
-  const AttentionInputs inputs = attention_inputs(call, 1, 6);
-  check_attention(call, inputs);
-  const TensorType y = attention_result(inputs);
-  const TensorType log_sum = attention_log_sum(inputs);
-  call.require(call.input(0) == y && call.input(4) == y, "output_gradient and y must be " + to_string(y));
-  call.require(call.input(5) == log_sum, "log_sum must be " + to_string(log_sum));
+  const AttentionInputs inputs = attention_gradient_inputs(call);
   return {inputs.q, inputs.k, inputs.v};
 }
 

@@ -62,6 +62,16 @@ TensorType attention_log_sum(const AttentionInputs& inputs) {
   return {statistics_type(inputs.q.data_type), {q[0], q[1], q[2]}};
 }
 
+AttentionInputs attention_gradient_inputs(const InferenceCall& call) {
+  const AttentionInputs inputs = attention_inputs(call, 1, 6);
+  check_attention(call, inputs);
+  const TensorType y = attention_result(inputs);
+  const TensorType log_sum = attention_log_sum(inputs);
+  call.require(call.input(0) == y && call.input(4) == y, "output_gradient and y must be " + to_string(y));
+  call.require(call.input(5) == log_sum, "log_sum must be " + to_string(log_sum));
+  return inputs;
+}
+
 double attention_flops(const Node& node, size_t q, size_t k, double width) {
   const Shape queries = node.input(q)->type().static_shape();
   const int64_t keys = node.input(k)->type().static_shape()[2];

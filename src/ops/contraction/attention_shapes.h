@@ -7,6 +7,7 @@
 
 #include "tessera/base/random.h"
 #include "tessera/graph/operator.h"
+#include "tessera/ops/dropout_attention.h"
 #include "tessera/ops/functions.h"
 
 namespace tessera::ops {
@@ -38,6 +39,25 @@ AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t res
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
 TensorType attention_result(const AttentionInputs& inputs);
 TensorType attention_log_sum(const AttentionInputs& inputs);
+// Of a gradient, whose inputs are that of y, what attention read and, from 4 on, what it made. Checks all.
+AttentionInputs attention_gradient_inputs(const InferenceCall& call);
+
+// Of attention that ran: what a gradient of its bias reads.
+struct AttentionRun {
+  Value* q;
+  Value* k;
+  Value* v;
+  Value* y;
+  Value* log_sum;
+  AttentionOptions options;
+  AttentionDropout dropout;
+};
+// The gradient of the bias from that of y, of attention without dropout: the operator of that name.
+Value* attention_bias_gradient(Value* output_gradient, const AttentionRun& run);
+// The same written out, and with dropout, from the gradients of y and of log_sum, of which one may be null.
+Value* written_bias_gradient(const AttentionRun& run, Value* output_gradient, Value* log_sum_gradient);
+// One number for each query, to be multiplied by what each has for its keys or its width.
+Value* as_column(Value* rows);
 
 // FLOPs of products over `width` elements for each pair of a query and a key that it sees, and of the
 // exponential of each.

@@ -20,7 +20,8 @@ inline constexpr int64_t kAttentionRowAlignment = 16;
 // reshapes and splits before the operands, whoever else reads them, and with transposes, reshapes and
 // concatenations that alone read the results. All that moves stays in the body; kernels read where things lie
 // by view_in_input() and view_in_output() (moved_view.h). Where the result of the forward half is transposed,
-// its gradient reads that.
+// its gradient reads that. The gradient takes in attention_bias_gradient of the same operands too, where the
+// bias has a number for each score.
 FusionPattern attention_gradient_pattern(TakesAttention takes);
 FusionPattern attention_pattern(TakesAttention takes);
 

@@ -29,6 +29,9 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   }
   refuse_unless(!problem.gradient || problem.queries > 1 || problem.keys > 1,
                 "the gradient of one query and key");
+  refuse_unless(!problem.bias_gradient ||
+                    (problem.bias->batch == problem.batch && problem.bias->heads == problem.heads),
+                "the gradient of a bias that is added to several scores");
 }
 
 class CudnnAttention : public Kernel {

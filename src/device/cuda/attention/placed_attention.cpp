@@ -19,7 +19,7 @@ struct Role {
   std::string_view name;
 };
 
-// The roles of the inputs and outputs; the bias may be missing.
+// The roles of the inputs and outputs; the bias and its gradient may be missing.
 struct Signature {
   std::vector<Role> inputs;
   std::vector<Role> outputs;
@@ -28,15 +28,17 @@ const Signature& signature_of(bool gradient) {
   static const Signature forward{
       {{Operand::q, "q"}, {Operand::k, "k"}, {Operand::v, "v"}, {Operand::bias, "bias"}},
       {{Operand::y, "y"}, {Operand::log_sum, "log_sum"}}};
-  static const Signature backward{
-      {{Operand::dy, "output_gradient"},
-       {Operand::q, "q"},
-       {Operand::k, "k"},
-       {Operand::v, "v"},
-       {Operand::y, "y"},
-       {Operand::log_sum, "log_sum"},
-       {Operand::bias, "bias"}},
-      {{Operand::dq, "q_gradient"}, {Operand::dk, "k_gradient"}, {Operand::dv, "v_gradient"}}};
+  static const Signature backward{{{Operand::dy, "output_gradient"},
+                                   {Operand::q, "q"},
+                                   {Operand::k, "k"},
+                                   {Operand::v, "v"},
+                                   {Operand::y, "y"},
+                                   {Operand::log_sum, "log_sum"},
+                                   {Operand::bias, "bias"}},
+                                  {{Operand::dq, "q_gradient"},
+                                   {Operand::dk, "k_gradient"},
+                                   {Operand::dv, "v_gradient"},
+                                   {Operand::dbias, "bias_gradient"}}};
   return gradient ? backward : forward;
 }
 
@@ -67,7 +69,10 @@ AttentionProblem attention_problem_of(const Node& attention) {
 
 AttentionProblem attention_problem_in(const Node& node) {
   const Signature& signature = signature_of(backend::has_role(node, "output_gradient"));
-  return attention_problem_of(backend::maker_of_role(node, signature.outputs.front().name));
+  AttentionProblem problem =
+      attention_problem_of(backend::maker_of_role(node, signature.outputs.front().name));
+  problem.bias_gradient = backend::has_role(node, "bias_gradient");
+  return problem;
 }
 
 PlacedAttention read_attention(const KernelRequest& request) {
@@ -91,8 +96,10 @@ PlacedAttention read_attention(const KernelRequest& request) {
     if (backend::has_role(node, role.name))
       found.inputs.push_back(placed(role, backend::view_in_input(node, role.name)));
   }
-  for (const Role& role : signature.outputs)
-    found.outputs.push_back(placed(role, backend::view_in_output(node, role.name)));
+  for (const Role& role : signature.outputs) {
+    if (backend::has_role(node, role.name))
+      found.outputs.push_back(placed(role, backend::view_in_output(node, role.name)));
+  }
   return found;
 }
 

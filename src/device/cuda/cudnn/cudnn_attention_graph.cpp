@@ -42,6 +42,7 @@ class AttentionGraph {
   Shape v() const { return rows(problem_.keys, problem_.value_width); }
   Shape y() const { return rows(problem_.queries, problem_.value_width); }
   Shape log_sum() const { return rows(problem_.queries, 1); }
+  Shape bias() const { return {problem_.bias->batch, problem_.bias->heads, problem_.queries, problem_.keys}; }
 
   GraphTensor input(Operand operand, const Shape& shape) {
     Tensor tensor;
@@ -57,10 +58,7 @@ class AttentionGraph {
     if (problem_.causal) {
       attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
     }
-    if (problem_.bias.has_value()) {
-      attributes.set_bias(input(
-          Operand::bias, {problem_.bias->batch, problem_.bias->heads, problem_.queries, problem_.keys}));
-    }
+    if (problem_.bias.has_value()) attributes.set_bias(input(Operand::bias, bias()));
   }
 
   void forward() {
@@ -81,6 +79,11 @@ class AttentionGraph {
                           .set_name("attention_gradient")
                           .set_deterministic_algorithm(problem_.deterministic);
     set_scores(attributes);
+    if (problem_.bias_gradient) {
+      Tensor dbias;
+      set(dbias, Operand::dbias, bias()).set_output(true);
+      attributes.set_dbias(graph_.tensor(dbias));
+    }
     const GraphTensor statistics = input(Operand::log_sum, log_sum());
     statistics->set_data_type(fe::DataType_t::FLOAT);
     auto [dq, dk, dv] = graph_.sdpa_backward(input(Operand::q, q()), input(Operand::k, k()),
@@ -101,7 +104,9 @@ std::string AttentionProblem::key() const {
   std::string result =
       fmt::format("attention{} {} {} {} {} {} {} {} {:a} {}{}", gradient ? " gradient" : "", to_string(type),
                   batch, heads, queries, keys, width, value_width, scale, causal, deterministic);
-  if (bias.has_value()) result += fmt::format(" bias {} {}", bias->batch, bias->heads);
+  if (bias.has_value())
+    result +=
+        fmt::format(" bias {} {}{}", bias->batch, bias->heads, bias_gradient ? " with its gradient" : "");
   for (const auto& [operand, own] : strides)
     result += fmt::format(" {} in {}", static_cast<int64_t>(operand), fmt::join(own, " "));
   return result;

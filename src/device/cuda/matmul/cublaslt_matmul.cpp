@@ -10,6 +10,7 @@
 #include "device/cuda/kernel_registry.h"
 #include "device/cuda/matmul/lt_product.h"
 #include "device/cuda/matmul/padded_matmul.h"
+#include "device/cuda/matmul/regrouped_matmul.h"
 
 namespace tessera::cuda {
 namespace {
@@ -79,6 +80,7 @@ std::vector<KernelCandidate> single(const Node& node, Context& context) {
     return make_generated_kernel(context, plain_matmul(request.node, context.traits()));
   };
   std::vector<KernelCandidate> candidates = fused(node, context);
+  candidates.push_back(regrouped_candidate(context));
   candidates.push_back(backend::fallback_candidate("generated.matmul", plain));
   return candidates;
 }
