@@ -248,12 +248,16 @@ bool Dimension::operator==(const Dimension& other) const {
 Dimension Dimension::floor_divide(int64_t divisor) const {
   if (is_static()) return {floor_quotient(constant_, divisor)};
   if (divisor == 1) return *this;
-  // Terms that divide leave the floor; what remains is opaque.
+  // Terms that divide leave the floor, and of the number all that divides, so that equal extents look alike
+  // whichever way they came to be; what remains is opaque.
   Polynomial whole;
   Polynomial rest;
   for (const auto& [monomial, coefficient] : *polynomial_) {
     if (coefficient % divisor == 0) {
       whole[monomial] = coefficient / divisor;
+    } else if (monomial.empty()) {
+      whole[monomial] = floor_quotient(coefficient, divisor);
+      rest[monomial] = coefficient - whole[monomial] * divisor;
     } else {
       rest[monomial] = coefficient;
     }

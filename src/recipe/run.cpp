@@ -371,7 +371,7 @@ FinishedRun open_run(const std::filesystem::path& folder, const std::vector<std:
   if (checkpoint.empty()) {
     trainer.load_weights(folder / "model.safetensors");
   } else {
-    trainer.restore(load_checkpoint(checkpoint), checkpoint.string());
+    trainer.restore_to_read(load_checkpoint(checkpoint), checkpoint.string());
   }
   require_same_state(communicator.get(), trainer);
   return {std::move(workload), std::move(trainer)};

@@ -252,6 +252,15 @@ void Trainer::restore(const Checkpoint& state, const std::string& source) {
   restore(state, source, state.tensors);
 }
 
+// How many rows a batch of that training had nobody says here.
+void Trainer::restore_to_read(const Checkpoint& state, const std::string& source) {
+  std::map<std::string, Tensor> tensors = state.tensors;
+  for (const nn::Variable& variable : variables_list_) {
+    if (variable.of_rows) tensors.insert_or_assign(variable.name, starting_value(variable, options_.seed));
+  }
+  restore(state, source, std::move(tensors));
+}
+
 // What depends on the data, or on which batches make a step, starts as in a new training.
 void Trainer::begin_stage(const Checkpoint& state, const std::string& source, Carried carried) {
   std::map<std::string, Tensor> tensors = state.tensors;

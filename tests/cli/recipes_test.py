@@ -78,7 +78,13 @@ class RecipesTest(ProgramTest):
         told = self.call("train", file, "--out", out, "--quiet", "--max-steps", STEPS,
                          *words_of(values))
         self.assertIn(f"stopped after step {STEPS} ", told)
-        self.assertTrue((out / "checkpoints/last.safetensors").exists())
+        last = out / "checkpoints/last.safetensors"
+        self.assertTrue(last.exists())
+        if "export" in self.call("--help"):  # not without the room of ONNX
+            for precision in ("fp32", "fp16"):
+                model = self.root / f"{precision}.onnx"
+                self.call("export", out, "--checkpoint", last, "--output", model, "--precision", precision)
+                self.assertIn("output", self.call("run", model))
 
     def time_steps(self, file):
         """What each trains, and what it serves unless that is the same at every run."""

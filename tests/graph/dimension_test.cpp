@@ -81,6 +81,16 @@ TEST(Dimension, FloorDivisionKeepsWhatDivides) {
   EXPECT_EQ(Dimension(-3).floor_divide(2), Dimension(-2));
 }
 
+// A window of 3 with strides of 2 and one element of padding, and every second element.
+TEST(Dimension, FloorDivisionIsOneFormWhicheverWayItCameToBe) {
+  EXPECT_EQ((kTokens - 1).floor_divide(2) + 1, (kTokens + 1).floor_divide(2));
+  EXPECT_EQ((kTokens + 7).floor_divide(3).to_string(), "floor(tokens + 1, 3) + 2");
+  for (const int64_t tokens : {1, 2, 7}) {
+    const Dimension extent = (kTokens - 5).floor_divide(4);
+    EXPECT_EQ(extent.substitute({{"tokens", tokens}}), Dimension(tokens - 5).floor_divide(4));
+  }
+}
+
 TEST(Dimension, DividesExactlyOrNotAtAll) {
   EXPECT_EQ((kBatch * kTokens * 6).divide_exactly(kTokens * 2), kBatch * 3);
   EXPECT_FALSE((kBatch * 6 + 1).divide_exactly(2).has_value());

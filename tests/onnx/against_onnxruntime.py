@@ -21,14 +21,17 @@ import numpy
 import onnxruntime
 
 TYPES = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2", "tensor(bool)": "?",
-         "tensor(uint8)": "u1", "tensor(int8)": "i1", "tensor(int32)": "i4", "tensor(int64)": "i8"}
+         "tensor(uint8)": "u1", "tensor(int8)": "i1", "tensor(int16)": "i2", "tensor(int32)": "i4", "tensor(int64)": "i8"}
 
 
 def draw(generator, declared, size, below):
-    shape = [extent if isinstance(extent, int) else size for extent in declared.shape]
+    """Of the first symbolic extent, the batch, few; of 16 bits samples of sound."""
+    shape = [extent if isinstance(extent, int) else 3 if axis == 0 else size for axis, extent in enumerate(declared.shape)]
     kind = numpy.dtype(TYPES[declared.type])
     if kind.kind == "f":
         return generator.standard_normal(shape).astype(kind)
+    if kind == numpy.int16:
+        return generator.normal(0, 3000, shape).astype(kind)
     return generator.integers(0, 2 if kind.kind == "b" else below, shape).astype(kind)
 
 
@@ -75,7 +78,7 @@ def compare_seeded(arguments, model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default="tessera")
-    parser.add_argument("--size", type=int, default=3, help="of symbolic extents")
+    parser.add_argument("--size", type=int, default=3, help="of symbolic extents but the first axis', which are 3")
     parser.add_argument("--below", type=int, default=100, help="integers are drawn below")
     parser.add_argument("--most", type=float, default=1e-4, help="largest difference / largest output that passes")
     parser.add_argument("--weights", type=int, metavar="SEED", help="draw the weights, in copies of the models")

@@ -189,6 +189,8 @@ class Trainer {
   Checkpoint training_state() const { return read(training_state_source()); }
   CheckpointSource training_state_source() const;  // as checkpoint_source()
   void restore(const Checkpoint& state, const std::string& source);
+  // The same for what does not train on: what the network remembered of its batch's rows begins anew.
+  void restore_to_read(const Checkpoint& state, const std::string& source);
   // Goes on as the next stage of a training that is not this trainer's, by the state with which that ended:
   // with other data, sizes, rates or number of accumulated batches. Weights, averages and what the optimizer
   // keeps are taken over, what is remembered of the data is not; schedules and the search for the best

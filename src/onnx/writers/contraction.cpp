@@ -74,21 +74,37 @@ Tensor causal_mask(int64_t queries, int64_t keys) {
   return mask;
 }
 
+// int64 0, 1, ..., as many as the scores [batch, heads, queries, keys] have along the axis, in that shape.
+std::string places(WriteCall& call, const std::string& scores, int64_t axis,
+                   const std::vector<int64_t>& shape) {
+  const auto number = [&](double value) { return call.constant(Tensor::scalar(DataType::int64, value)); };
+  const std::string count = call.add("Shape", {scores}, {{"start", axis}, {"end", axis + 1}});
+  const std::string counted = call.add("Range", {number(0), call.add("Squeeze", {count}), number(1)});
+  return call.add("Reshape", {counted, call.integers(shape)});
+}
+
+// Scores of keys that stand after their query become minus infinity.
+std::string hide_later_keys(WriteCall& call, const std::string& scores) {
+  const Value* q = call.node().operand(0);
+  const DataType type = q->data_type();
+  const Dimension& queries = q->shape()[2];
+  const Dimension& keys = call.node().operand(1)->shape()[2];
+  if (queries.is_static() && keys.is_static())
+    return call.add("Add", {scores, call.constant(causal_mask(queries.value(), keys.value()).cast(type))});
+  const std::string later =
+      call.add("Greater", {places(call, scores, 3, {1, -1}), places(call, scores, 2, {-1, 1})});
+  const double infinity = std::numeric_limits<double>::infinity();
+  return call.add("Where", {later, call.constant(Tensor::scalar(type, -infinity)), scores});
+}
+
 // Before opset 23 the format has none of its own.
 void write_attention(WriteCall& call) {
-  const Value* q = call.node().operand(0);
-  const Value* k = call.node().operand(1);
-  const DataType type = q->data_type();
+  const DataType type = call.node().operand(0)->data_type();
   const std::string scaled = call.add(
       "Mul", {call.operand(0), call.constant(Tensor::scalar(type, call.attributes().real("scale")))});
   std::string scores = call.add("MatMul", {scaled, exchanged(call, 1)});
   if (call.node().operand(3) != nullptr) scores = call.add("Add", {scores, call.operand(3)});
-  if (call.attributes().boolean("causal")) {
-    const Dimension& queries = q->shape()[2];
-    const Dimension& keys = k->shape()[2];
-    call.require(queries.is_static() && keys.is_static(), "its causal mask would have a symbolic shape");
-    scores = call.add("Add", {scores, call.constant(causal_mask(queries.value(), keys.value()).cast(type))});
-  }
+  if (call.attributes().boolean("causal")) scores = hide_later_keys(call, scores);
   call.result("MatMul", {call.add("Softmax", {scores}, {{"axis", -1}}), call.operand(2)});
 }
 

@@ -96,6 +96,23 @@ void write_one_hot(WriteCall& call) {
               {{"to", call.attributes().data_type("type")}});
 }
 
+// 0, 1, ... along one axis, as many as it has.
+void write_iota(WriteCall& call) {
+  const SymbolicShape& shape = call.node().output()->shape();
+  const int64_t rank = std::ssize(shape);
+  const int64_t axis = WriteCall::from_start(call.attributes().integer("axis"), rank);
+  const auto number = [&](double value) { return call.constant(Tensor::scalar(DataType::int64, value)); };
+  const std::string extent = call.writer().add_shape(call.node(), {shape[static_cast<size_t>(axis)]});
+  std::string counted = call.add("Range", {number(0), call.add("Squeeze", {extent}), number(1)});
+  counted = call.add("Cast", {counted}, {{"to", call.node().output()->data_type()}});
+  std::vector<int64_t> column(static_cast<size_t>(rank), 1);
+  column[static_cast<size_t>(axis)] = -1;
+  counted = call.add("Reshape", {counted, call.integers(column)});
+  SymbolicShape others = shape;
+  others[static_cast<size_t>(axis)] = 1;
+  call.result("Expand", {counted, call.writer().add_shape(call.node(), others)});
+}
+
 // Whoever runs the model draws them: the format's own operators draw others in each program.
 NodeWriter drawn(const std::string& name, const std::string& input, const std::string& meaning) {
   return {name, [=](WriteCall& call) {
@@ -115,6 +132,7 @@ const WriterRegistrations kRegistration{
     {"pad", write_pad},
     {"gather", write_gather},
     {"one_hot", write_one_hot},
+    {"iota", write_iota},
     drawn("random_normal", "noise", "numbers of the standard normal distribution"),
     drawn("random_uniform", "uniform", "numbers that are uniform in [0, 1)"),
 };

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Exports what every recipe's task serves, in fp32 and fp16, and holds it beside ONNX Runtime on the same inputs.
+
+Each recipe trains three steps on small data of its kind, as cli.recipes has them, so that no two weights of a kind are
+alike. Needs what against_onnxruntime.py needs:
+
+    venv/bin/python tests/onnx/recipes_against_onnxruntime.py --program build/release/bin/tessera [RECIPE...]
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = {"voices": 60}  # of 80 samples each
+BELOW = {"flights": 1, "voices": 4800}  # a row of a table, samples of a sound
+MOST = {"fp32": 1e-5, "fp16": 2e-3}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/release/bin/tessera")
+    parser.add_argument("recipes", nargs="*", help="names; all of them unless said")
+    arguments = parser.parse_args()
+    os.environ["TESSERA_PROGRAM"] = str(Path(arguments.program).resolve())
+    sys.path.insert(0, str(ROOT / "tests/cli"))
+    import against_onnxruntime
+    import recipes_test
+
+    failed = 0
+    for file in sorted((ROOT / "recipes").glob("*.toml")):
+        if arguments.recipes and file.stem not in arguments.recipes:
+            continue
+        test = recipes_test.RecipesTest(f"test_{file.stem}")
+        recipes_test.RecipesTest.setUpClass()
+        test.setUp()
+        recipes_test.STEPS = 3
+        test.run_steps(file)
+        for precision, most in MOST.items():
+            model = test.root / f"{file.stem}-{precision}.onnx"
+            test.call("export", test.root / "run", "--checkpoint", test.root / "run/checkpoints/last.safetensors", "--output", model,
+                      "--precision", precision)
+            # Of the smallest vocabulary, that of kinds of text.
+            options = argparse.Namespace(program=arguments.program, size=SIZES.get(file.stem, 7), below=BELOW.get(file.stem, 2))
+            apart = against_onnxruntime.compare(options, str(model))
+            worst = max(apart.values())
+            failed += worst > most
+            print(f"{file.stem} {precision}: {worst:.2g}{'  TOO FAR' if worst > most else ''}", flush=True)
+        test.doCleanups()
+        recipes_test.RecipesTest.doClassCleanups()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
