@@ -235,5 +235,40 @@ TEST(AttentionPatterns, LeaveResultsThatAreJoinedWithOthers) {
 })");
 }
 
+// A bias whose heads stand before the batch, as scores by distance do, and its gradient.
+const std::string kBiased = R"(graph g(input %q: fp32[2, 3, 4, 8], input %dy: fp32[2, 3, 4, 8],
+    input %b: fp32[3, 2, 4, 4], input %y: fp32[2, 3, 4, 8], input %log_sum: fp32[2, 3, 4]) {
+  %bias = transpose(%b) {permutation = [1, 0, 2, 3]}
+  %dq, %dk, %dv = attention_gradient(%dy, %q, %q, %q, %y, %log_sum, %bias) {scale = 0.5}
+  %db = attention_bias_gradient(%dy, %q, %q, %q, %y, %log_sum, %bias) {scale = 0.5}
+  output dq = %dq
+  output dk = %dk
+  output dv = %dv
+  output db = %db
+})";
+
+// How many nodes there are after the pass, and how many of them are fused.
+std::pair<size_t, size_t> nodes_after(const std::string& text, const FusionPattern& pattern) {
+  const std::unique_ptr<Graph> graph = parse_graph(text);
+  run_pass(*graph, "fuse_patterns", brings({pattern}));
+  verify(*graph);
+  return {graph->nodes().size(), nodes_of(*graph, "fused").size()};
+}
+
+TEST(AttentionPatterns, GradientTakesInThatOfTheBias) {
+  using Nodes = std::pair<size_t, size_t>;
+  const auto all = [](const Node&) { return true; };
+  EXPECT_EQ(nodes_after(kBiased, backend::attention_gradient_pattern(all, all)), Nodes(1, 1));
+  // Kernels that make no gradient of a bias still read it where it lies; the other then reads a transpose.
+  EXPECT_EQ(nodes_after(kBiased, backend::attention_gradient_pattern(all)), Nodes(3, 1));
+  // Of one number for several scores, of other operands, and of a mask it is no part of the kernel.
+  std::string text = kBiased;
+  text.replace(text.find("%db = attention_bias_gradient(%dy"), 33, "%db = attention_bias_gradient(%y ");
+  EXPECT_EQ(nodes_after(text, backend::attention_gradient_pattern(all, all)), Nodes(3, 1));
+  text = kBiased;
+  text.replace(text.find("[3, 2, 4, 4]"), 12, "[3, 1, 4, 4]");
+  EXPECT_EQ(nodes_after(text, backend::attention_gradient_pattern(all, all)), Nodes(3, 1));
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -24,12 +24,12 @@ TYPES = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2",
          "tensor(uint8)": "u1", "tensor(int8)": "i1", "tensor(int16)": "i2", "tensor(int32)": "i4", "tensor(int64)": "i8"}
 
 
-def draw(generator, declared, size, below):
+def draw(generator, declared, size, below, deviation=1.0):
     """Of the first symbolic extent, the batch, few; of 16 bits samples of sound."""
     shape = [extent if isinstance(extent, int) else 3 if axis == 0 else size for axis, extent in enumerate(declared.shape)]
     kind = numpy.dtype(TYPES[declared.type])
     if kind.kind == "f":
-        return generator.standard_normal(shape).astype(kind)
+        return generator.normal(0, deviation, shape).astype(kind)
     if kind == numpy.int16:
         return generator.normal(0, 3000, shape).astype(kind)
     return generator.integers(0, 2 if kind.kind == "b" else below, shape).astype(kind)
@@ -48,7 +48,7 @@ def here(program, model, inputs, folder):
 def compare(arguments, model):
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     generator = numpy.random.default_rng(1)
-    inputs = {one.name: draw(generator, one, arguments.size, arguments.below) for one in session.get_inputs()}
+    inputs = {one.name: draw(generator, one, arguments.size, arguments.below, arguments.deviation) for one in session.get_inputs()}
     expected = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs)))
     with tempfile.TemporaryDirectory() as folder:
         actual = here(arguments.program, model, inputs, Path(folder))
@@ -80,6 +80,7 @@ def main():
     parser.add_argument("--program", default="tessera")
     parser.add_argument("--size", type=int, default=3, help="of symbolic extents but the first axis', which are 3")
     parser.add_argument("--below", type=int, default=100, help="integers are drawn below")
+    parser.add_argument("--deviation", type=float, default=1, help="of real numbers; what was never trained may overflow fp16 beyond some")
     parser.add_argument("--most", type=float, default=1e-4, help="largest difference / largest output that passes")
     parser.add_argument("--weights", type=int, metavar="SEED", help="draw the weights, in copies of the models")
     parser.add_argument("models", nargs="+")

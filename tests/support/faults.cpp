@@ -102,9 +102,9 @@ std::vector<Row> rows_of(const Node& node) {
   if (name == "convolution_weight_gradient")
     return {{1, first_axes(rank - 1), 0, false, Place::middle}};  // at the border all may be padding
   if (name == "attention" || name == "dropout_attention")
-    return {{2, {rank_of(node, 2) - 2}, 0, false, Place::first}};  // none may see the last
-  if (name.find("attention") != std::string::npos && name.ends_with("gradient"))
-    return {{0, {rank - 2}, 0, true}};
+    return {{2, {rank_of(node, 2) - 2}, 0, false, Place::first}};   // none may see the last
+  if (name == "attention_bias_gradient") return {{0, {rank - 1}}};  // sums over widths alone
+  if (name == "attention_gradient" || name == "dropout_attention_gradient") return {{0, {rank - 2}, 0, true}};
   if (node.schema().traits.reduction != ReductionKind::none) {
     const std::vector<int64_t>& axes = node.attributes().integers("axes");
     if (rank == 0) return {};

@@ -122,9 +122,9 @@ std::vector<Node*> moves_after_y(const Node& gradient) {
 
 // That of the bias, of the same operands, where each score has a number of its own: kernels that make the
 // scores' gradient write it on the way. Null where there is none.
-Node* bias_gradient_beside(const Node& gradient) {
+Node* bias_gradient_beside(const Node& gradient, const TakesAttention& takes) {
   const Value* bias = gradient.operand(kBiasOfGradient);
-  if (bias == nullptr) return nullptr;
+  if (bias == nullptr || !takes || !takes(gradient)) return nullptr;
   const SymbolicShape& q = gradient.input(1)->shape();
   if (!std::equal(q.begin(), q.begin() + 2, bias->shape().begin())) return nullptr;
   const std::vector<Node*> readers = readers_of(bias);
@@ -164,7 +164,7 @@ std::vector<const Value*> placed_operands(const Node& attention) {
   return result;
 }
 
-Surroundings surroundings_of(const Node& attention) {
+Surroundings surroundings_of(const Node& attention, const TakesAttention& takes_bias_gradient) {
   Surroundings found;
   for (const Value* operand : placed_operands(attention)) {
     for (Node* move : moves_before(*operand)) {
@@ -176,7 +176,7 @@ Surroundings surroundings_of(const Node& attention) {
             [](const Node* a, const Node* b) { return b->stands_before(*a); });
   if (is_gradient(attention)) {
     found.after_y = moves_after_y(attention);
-    found.bias_gradient = bias_gradient_beside(attention);
+    found.bias_gradient = bias_gradient_beside(attention, takes_bias_gradient);
   }
   std::vector<Value*> results;
   for (size_t i = 0; i < (is_gradient(attention) ? 3 : 1); ++i) results.push_back(attention.output(i));
@@ -189,9 +189,9 @@ void add_roles(FusionMatch& match, const Node& attention, const Surroundings& fo
   if (found.bias_gradient != nullptr) match.add_role("bias_gradient", found.bias_gradient->output());
 }
 
-std::optional<FusionMatch> match(Node& attention) {
+std::optional<FusionMatch> match(Node& attention, const TakesAttention& takes_bias_gradient) {
   if (!is_read(attention)) return std::nullopt;
-  const Surroundings found = surroundings_of(attention);
+  const Surroundings found = surroundings_of(attention, takes_bias_gradient);
   if (!found.transposes() && found.bias_gradient == nullptr) return std::nullopt;
   FusionMatch result{.members = found.after.moves, .outputs = {}, .roles = {}};
   result.members.push_back(&attention);
@@ -258,9 +258,9 @@ void take_in_after_y(const std::vector<Node*>& readers, const std::vector<Node*>
   for (Node* reader : readers) graph.set_input(reader, kY, y);
 }
 
-void complete(FusionMatch& match) {
+void complete(FusionMatch& match, const TakesAttention& takes_bias_gradient) {
   Node& attention = *match.anchor;
-  const Surroundings found = surroundings_of(attention);
+  const Surroundings found = surroundings_of(attention, takes_bias_gradient);
   std::vector<Node*> readers{&attention};
   if (found.bias_gradient != nullptr) readers.push_back(found.bias_gradient);
   take_in_before(readers, found.before, match);
@@ -270,23 +270,23 @@ void complete(FusionMatch& match) {
 }
 
 FusionPattern pattern(const std::string& name, std::vector<std::string> roles, const std::string& result,
-                      TakesAttention takes) {
+                      TakesAttention takes, const TakesAttention& takes_bias_gradient = {}) {
   return {.kind = name,
           .anchor = name,
           .roles = std::move(roles),
-          .match = match,
+          .match = [=](Node& attention) { return match(attention, takes_bias_gradient); },
           .worth = [result, takes = std::move(takes)](
                        const FusionMatch& found) { return takes(found.maker(result)); },
-          .complete = complete};
+          .complete = [=](FusionMatch& found) { complete(found, takes_bias_gradient); }};
 }
 
 }  // namespace
 
-FusionPattern attention_gradient_pattern(TakesAttention takes) {
+FusionPattern attention_gradient_pattern(TakesAttention takes, const TakesAttention& takes_bias_gradient) {
   return pattern("attention_gradient",
                  {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient",
                   "v_gradient", "bias_gradient"},
-                 "q_gradient", std::move(takes));
+                 "q_gradient", std::move(takes), takes_bias_gradient);
 }
 
 FusionPattern attention_pattern(TakesAttention takes) {

@@ -71,7 +71,8 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::normalized_convolution_pattern(input),
       alternative(backend::convolution_statistics_pattern(statistics)),
       backend::batch_norm_pattern(),
-      backend::attention_gradient_pattern(attention),
+      backend::attention_gradient_pattern(
+          attention, [=](const Node& node) { return makes_bias_gradient_by_cudnn(node, gpu); }),
       backend::attention_pattern(attention),
       backend::residual_layer_norm_gradient_pattern(),
       backend::residual_layer_norm_pattern(),

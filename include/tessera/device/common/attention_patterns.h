@@ -21,8 +21,10 @@ inline constexpr int64_t kAttentionRowAlignment = 16;
 // concatenations that alone read the results. All that moves stays in the body; kernels read where things lie
 // by view_in_input() and view_in_output() (moved_view.h). Where the result of the forward half is transposed,
 // its gradient reads that. The gradient takes in attention_bias_gradient of the same operands too, where the
-// bias has a number for each score.
-FusionPattern attention_gradient_pattern(TakesAttention takes);
+// bias has a number for each score and the kernel makes that as well (`takes_bias_gradient`; empty: none
+// does).
+FusionPattern attention_gradient_pattern(TakesAttention takes,
+                                         const TakesAttention& takes_bias_gradient = {});
 FusionPattern attention_pattern(TakesAttention takes);
 
 }  // namespace tessera::backend

@@ -29,9 +29,13 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   }
   refuse_unless(!problem.gradient || problem.queries > 1 || problem.keys > 1,
                 "the gradient of one query and key");
-  refuse_unless(!problem.bias_gradient ||
-                    (problem.bias->batch == problem.batch && problem.bias->heads == problem.heads),
+  if (!problem.bias_gradient) return;
+  refuse_unless(problem.bias->batch == problem.batch && problem.bias->heads == problem.heads,
                 "the gradient of a bias that is added to several scores");
+  // Before 9.5 it took multiples of 64 alone; of others than these nothing was measured.
+  refuse_unless(problem.queries % 32 == 0 && problem.keys % 8 == 0,
+                "the gradient of a bias of {} queries and {} keys, where multiples of 32 and 8 are taken",
+                problem.queries, problem.keys);
 }
 
 class CudnnAttention : public Kernel {
@@ -86,12 +90,26 @@ std::vector<KernelCandidate> cudnn_attention_candidates(const Node& node, Contex
   return result;
 }
 
-bool is_attention_of_cudnn(const Node& attention, const GpuTraits& gpu) {
+namespace {
+
+bool is_taken(const AttentionProblem& problem, const GpuTraits& gpu) {
   return backend::unless_refused([&] {
-           check(attention_problem_of(attention), gpu);
+           check(problem, gpu);
            return true;
          })
       .has_value();
+}
+
+}  // namespace
+
+bool is_attention_of_cudnn(const Node& attention, const GpuTraits& gpu) {
+  return is_taken(attention_problem_of(attention), gpu);
+}
+
+bool makes_bias_gradient_by_cudnn(const Node& gradient, const GpuTraits& gpu) {
+  AttentionProblem problem = attention_problem_of(gradient);
+  problem.bias_gradient = true;
+  return is_taken(problem, gpu);
 }
 
 }  // namespace tessera::cuda

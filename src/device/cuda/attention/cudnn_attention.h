@@ -13,6 +13,9 @@ namespace tessera::cuda {
 // heads wherever they lie.
 bool is_attention_of_cudnn(const Node& attention, const GpuTraits& gpu);
 
+// Whether its gradient makes that of the bias as well.
+bool makes_bias_gradient_by_cudnn(const Node& gradient, const GpuTraits& gpu);
+
 // "cudnn.attention" and "cudnn.attention_gradient": its own choice, and what the tuner may take in its place.
 std::vector<KernelCandidate> cudnn_attention_candidates(const Node& node, Context& context);
 
