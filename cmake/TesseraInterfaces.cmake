@@ -157,6 +157,7 @@ set(TESSERA_BACKEND_HEADERS
     tessera/base/background_work.h
     tessera/base/made_once.h
     tessera/base/option.h
+    tessera/base/permutation.h
     tessera/base/progress.h
     tessera/base/registry.h
     tessera/compile/device_collectives.h

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/permutation.h"
 #include "tessera/base/random.h"
 #include "tessera/ops/functions.h"
 
@@ -54,12 +55,10 @@ Tensor from_file_layout(const Variable& variable, const Tensor& stored) {
 Tensor to_file_layout(const Variable& variable, const Tensor& value) {
   if (variable.permutation.empty()) return value.clone();
   Shape permuted;
-  std::vector<int64_t> inverse(variable.permutation.size());
-  for (size_t axis = 0; axis < variable.permutation.size(); ++axis) {
-    permuted.push_back(variable.file_view[static_cast<size_t>(variable.permutation[axis])]);
-    inverse[static_cast<size_t>(variable.permutation[axis])] = static_cast<int64_t>(axis);
-  }
-  return permute(value.reshape(permuted), inverse).reshape(variable.file_shape);
+  for (const int64_t axis : variable.permutation)
+    permuted.push_back(variable.file_view[static_cast<size_t>(axis)]);
+  return permute(value.reshape(permuted), inverse_permutation(variable.permutation))
+      .reshape(variable.file_shape);
 }
 
 Context::Scope::Scope(Context& context, std::string_view name)

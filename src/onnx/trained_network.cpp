@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tessera/base/error.h"
+#include "tessera/base/permutation.h"
 #include "tessera/models/network_file.h"
 #include "tessera/nn/layers.h"
 #include "tessera/onnx/onnx.h"
@@ -18,13 +19,6 @@ namespace {
 // Of weights that are read transposed alone, as those of convolutions are: how. Kept in that order, a step
 // transposes neither them nor their gradients.
 using Orders = std::map<std::string, std::vector<int64_t>>;
-
-std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
-  std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i)
-    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  return inverse;
-}
 
 // Other than biases and scales, which exporters may give axes of extent 1.
 bool is_matrix(const Shape& shape) {
@@ -61,7 +55,7 @@ class ContextOwner : public program::GraphOwner {
       return state;
     }
     Value* value = context_.variable(std::move(variable));
-    return order == orders_.end() ? value : ops::transpose(value, inverse_of(order->second));
+    return order == orders_.end() ? value : ops::transpose(value, inverse_permutation(order->second));
   }
 
   Value* batch_norm(const std::string& name, Value* x, const BatchNorm& norm) override {

@@ -66,14 +66,16 @@ bool follows_order(const Node& node, size_t input, size_t rank) {
 
 bool operand_moves(const Node& node, size_t input, const Permutation& order) {
   return treats_axes_alike(node) &&
-         !moves_nothing(with_leading_ones(node.input(input)->shape(), order.size()), inverse(order));
+         !moves_nothing(with_leading_ones(node.input(input)->shape(), order.size()),
+                        inverse_permutation(order));
 }
 
 Value* reordered_operand(const Node& node, size_t input, const Permutation& order) {
   Value* operand = node.input(input);
   if (!treats_axes_alike(node)) return operand;
   SymbolicShape shape = with_leading_ones(operand->shape(), order.size());
-  if (operand_moves(node, input, order)) return permuted(ops::reshape(operand, shape), inverse(order));
+  if (operand_moves(node, input, order))
+    return permuted(ops::reshape(operand, shape), inverse_permutation(order));
   shape = without_leading_ones(reordered(shape, order));
   return shape == without_leading_ones(operand->shape()) ? operand : ops::reshape(operand, shape);
 }

@@ -7,14 +7,6 @@
 
 namespace tessera::passes {
 
-Permutation inverse(const Permutation& permutation) {
-  Permutation result(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  }
-  return result;
-}
-
 bool moves_nothing(const SymbolicShape& shape, const Permutation& permutation) {
   Permutation wide;
   for (int64_t axis : permutation) {

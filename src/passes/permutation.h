@@ -3,13 +3,12 @@
 
 #include <vector>
 
+#include "tessera/base/permutation.h"
 #include "tessera/graph/graph.h"
 
 namespace tessera::passes {
 
 using Permutation = std::vector<int64_t>;
-
-Permutation inverse(const Permutation& permutation);
 
 // True when transposing a value of this shape moves axes of extent 1 only, so that a reshape does the same.
 bool moves_nothing(const SymbolicShape& shape, const Permutation& permutation);

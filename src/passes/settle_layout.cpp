@@ -31,7 +31,10 @@ bool is_transpose(const Node* node, const Permutation& permutation) {
 class OrderChoice {
  public:
   OrderChoice(const Graph& graph, const Permutation& order, bool frozen)
-      : graph_(graph), order_(order), inverse_(inverse(order)), settled_(settled_values(graph, frozen)) {}
+      : graph_(graph),
+        order_(order),
+        inverse_(inverse_permutation(order)),
+        settled_(settled_values(graph, frozen)) {}
 
   // In graph order; empty when the graph cannot be made cheaper.
   std::vector<Node*> choose() {
@@ -130,7 +133,7 @@ class OrderChoice {
     }
     const Value& output = *node.output();
     if (output.shape().size() != order_.size() &&
-        !moves_nothing(output.shape(), inverse(result_order(node, order_)))) {
+        !moves_nothing(output.shape(), inverse_permutation(result_order(node, order_)))) {
       cost += bytes(output);
     }
     if (cost > 0) cut_.add_edge(MinimumCut::kSource, vertex, cost);
@@ -178,7 +181,7 @@ class Reordering {
   Value* stored(Value* value) {
     if (is_transpose(value->producer(), order_)) return value->producer()->input(0);
     Value*& result = stored_[value];
-    if (result == nullptr) result = permuted(value, inverse(order_));
+    if (result == nullptr) result = permuted(value, inverse_permutation(order_));
     return result;
   }
 

@@ -98,7 +98,9 @@ class GenerateTest(ProgramTest):
         texts = self.texts() / "numbers"
         self.call("data", "tokenize", "--train", "bpe", "--vocabulary", 270, texts, "-o", self.root / "tokenizer")
         self.call("data", "tokenize", "--tokenizer", self.root / "tokenizer", texts, "-o", self.root / "shards", "--quiet")
-        run = self.train_on(self.root / "shards", "tokens", "transformer_xl", changes=["model.cutoffs=[128,256]"])
+        # At the others' rate the loss of these narrow clusters jumps back now and then, and what is said is luck.
+        run = self.train_on(self.root / "shards", "tokens", "transformer_xl",
+                            changes=["model.cutoffs=[128,256]", "optimizer.learning_rate=0.003"])
         told = self.call("generate", run, "--prompt", "one two", "--temperature", 0, "--tokens", 20)
         measured = json.loads((run / "summary.json").read_text())
         # A token stands for several characters.

@@ -45,8 +45,13 @@ def here(program, model, inputs, folder):
     return {path.stem: numpy.load(path) for path in folder.glob("*.npy")}
 
 
-def compare(arguments, model):
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+def session_of(model):
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def compare(arguments, model, session=None):
+    """By another session than ONNX Runtime's, such as that of `onnx.reference`, if one is given."""
+    session = session or session_of(model)
     generator = numpy.random.default_rng(1)
     inputs = {one.name: draw(generator, one, arguments.size, arguments.below, arguments.deviation) for one in session.get_inputs()}
     expected = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs)))

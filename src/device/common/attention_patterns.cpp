@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/permutation.h"
 #include "tessera/device/common/moved_view.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
@@ -20,13 +21,6 @@ constexpr size_t kBiasOfGradient = 6;
 
 bool is_transpose(const Node* node) {
   return node->operator_name() == "transpose";
-}
-
-std::vector<int64_t> inverse_of(const std::vector<int64_t>& permutation) {
-  std::vector<int64_t> result(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i)
-    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  return result;
 }
 
 bool is_readable(const std::optional<MovedView>& view, const Value& value) {
@@ -251,8 +245,9 @@ void take_in_after_y(const std::vector<Node*>& readers, const std::vector<Node*>
   const InsertionPoint here(graph, readers.front());
   Value* y = moves.back()->output();
   for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
-    y = is_transpose(*move) ? ops::transpose(y, inverse_of((*move)->attributes().integers("permutation")))
-                            : ops::reshape(y, (*move)->input(0)->shape());
+    y = is_transpose(*move)
+            ? ops::transpose(y, inverse_permutation((*move)->attributes().integers("permutation")))
+            : ops::reshape(y, (*move)->input(0)->shape());
     match.members.push_back(y->producer());
   }
   for (Node* reader : readers) graph.set_input(reader, kY, y);

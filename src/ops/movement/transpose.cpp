@@ -1,3 +1,4 @@
+#include "tessera/base/permutation.h"
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
 
@@ -33,12 +34,7 @@ void reference_transpose(const ReferenceCall& call) {
 }
 
 std::vector<Value*> gradient_transpose(const GradientCall& call) {
-  const std::vector<int64_t>& permutation = call.node.attributes().integers("permutation");
-  std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  }
-  return {transpose(call.gradient(), inverse)};
+  return {transpose(call.gradient(), inverse_permutation(call.node.attributes().integers("permutation")))};
 }
 
 OperatorExample example_transpose(Shape shape, std::initializer_list<int64_t> permutation,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tessera/base/permutation.h"
 #include "tessera/device/common/refusal.h"
 #include "tessera/device/common/subgraph_kernel.h"
 #include "tessera/graph/operator.h"
@@ -71,13 +72,6 @@ struct Grouping {
   }
 };
 
-std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
-  std::vector<int64_t> result(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i)
-    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  return result;
-}
-
 Value* regrouped(const Node& product, Value* a, Value* b) {
   const Shape y = product.output()->type().static_shape();
   const Shape all = leading(*product.output());
@@ -94,7 +88,8 @@ Value* regrouped(const Node& product, Value* a, Value* b) {
   Value* made = ops::matmul(side_by_side, weights, {.transpose_b = transpose_b});
   Shape apart = grouping.kept;
   apart.insert(apart.end(), grouping.repeated.begin(), grouping.repeated.end());
-  return ops::transpose(reshaped(made, apart, rows, y.back()), inverse(grouping.permutation(false)));
+  return ops::transpose(reshaped(made, apart, rows, y.back()),
+                        inverse_permutation(grouping.permutation(false)));
 }
 
 std::vector<Value*> expand(const Node& product, const std::vector<Value*>& inputs) {
