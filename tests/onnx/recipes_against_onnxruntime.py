@@ -20,7 +20,7 @@ MOST = {"fp32": 1e-5, "fp16": 2e-3, "bf16": 2e-2}
 
 
 class ReferenceSession:
-    """The reference of the format behind ONNX Runtime's interface."""
+    """The reference of the format by ONNX Runtime's interface."""
 
     def __init__(self, model):
         import onnx
