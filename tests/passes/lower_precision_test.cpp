@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "tessera/passes/fuse.h"
 
 #include "passes/pass_case.h"
 
@@ -294,6 +297,28 @@ TEST(LowerPrecision, JoinsSixteenBitsWithARepeatedNumber) {
   EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::bf16)));
   verify(*graph);
   EXPECT_EQ(graph->find("y_1")->data_type(), DataType::bf16);
+}
+
+// What was given and what was computed, joined, is rounded once for those who read it as it is and through a
+// view.
+TEST(LowerPrecision, RoundsAJoinOnceForAViewToo) {
+  const std::unique_ptr<Graph> graph = parse_graph(
+      R"(graph g(input %kept: fp32[2, 3, 4], input %x: fp32[2, 3, 4], parameter %w: fp32[4, 5]) {
+  %y = exp(%x)
+  %both = concat(%kept, %y) {axis = 1}
+  %h = matmul(%both, %w)
+  %rows = reshape(%both) {shape = [12, 4]}
+  %g = matmul(%rows, %w)
+  output h = %h
+  output g = %g
+})");
+  EXPECT_TRUE(testing::run_pass("lower_precision", *graph, in(Precision::bf16)));
+  verify(*graph);
+  const std::vector<Node*> casts = nodes_of(*graph, "cast");
+  const auto of_join = std::ranges::count_if(casts, [](const Node* cast) {
+    return cast->input(0)->producer() != nullptr && cast->input(0)->producer()->operator_name() != "matmul";
+  });
+  EXPECT_EQ(of_join, 1) << print(*graph);
 }
 
 // Where what computes a gradient in fp32 can round it as it writes it.

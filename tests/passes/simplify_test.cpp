@@ -243,6 +243,35 @@ TEST(SimplifyAlgebra, GathersWhatIsInAnotherOrderOrNotAll) {
   }
 }
 
+TEST(SimplifyAlgebra, SlicesThePartInPlaceOfTheJoin) {
+  // The whole of the second part, by limits beyond it and from the end; a piece of the first; every second
+  // row.
+  expect_rewrite("simplify_algebra", R"(graph g(input %a: fp32[4, 3], input %b: fp32[2, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %whole = slice(%joined) {starts = [4, 0], limits = [9, 3], strides = [1, 1]}
+  %last = slice(%joined) {starts = [-2, 1], limits = [6, 3], strides = [1, 1]}
+  %some = slice(%joined) {starts = [0, 0], limits = [4, 3], strides = [2, 1]}
+  output whole = %whole
+  output last = %last
+  output some = %some
+})",
+                 R"(graph g(input %a: fp32[4, 3], input %b: fp32[2, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %slice_1 = slice(%b) {limits = [2, 3], starts = [0, 1], strides = [1, 1]}
+  %slice_2 = slice(%a) {limits = [3, 3], starts = [0, 0], strides = [2, 1]}
+  output whole = %b
+  output last = %slice_1
+  output some = %slice_2
+})");
+  expect_untouched("simplify_algebra", R"(graph g(input %a: fp32[4, 3], input %b: fp32[2, 3]) {
+  %joined = concat(%a, %b) {axis = 0}
+  %both = slice(%joined) {limits = [5, 3], starts = [3, 0], strides = [1, 1]}
+  %none = slice(%joined) {limits = [2, 3], starts = [2, 0], strides = [1, 1]}
+  output both = %both
+  output none = %none
+})");
+}
+
 TEST(SimplifyAlgebra, AppliesActivationsBeforeWhatIsReshapedAgain) {
   expect_rewrite("simplify_algebra", R"(graph g(input %x: fp32[2, 1, 1, 8]) {
   %first = reshape(%x) {shape = [2, 8, 1, 1]}
