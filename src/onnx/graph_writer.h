@@ -94,6 +94,7 @@ class WriteCall {
 
   std::string constant(const Tensor& tensor);
   std::string integers(const std::vector<int64_t>& values);  // int64 [n]
+  std::string counted(const std::string& extent);  // int64 [n]: 0, 1, ..., where an int64 [1] holds n
   // The attributes of these names, one after the other: the format's pads.
   std::vector<int64_t> both(const std::string& low, const std::string& high) const;
   // An axis from the start, of one that may count from the end.

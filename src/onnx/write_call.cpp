@@ -27,6 +27,11 @@ std::string WriteCall::integers(const std::vector<int64_t>& values) {
   return constant(Tensor::from<int64_t>({std::ssize(values)}, values));
 }
 
+std::string WriteCall::counted(const std::string& extent) {
+  const auto number = [&](double value) { return constant(Tensor::scalar(DataType::int64, value)); };
+  return add("Range", {number(0), add("Squeeze", {extent}), number(1)});
+}
+
 std::vector<int64_t> WriteCall::both(const std::string& low, const std::string& high) const {
   std::vector<int64_t> values = attributes().integers(low);
   const std::vector<int64_t>& after = attributes().integers(high);

@@ -77,10 +77,8 @@ Tensor causal_mask(int64_t queries, int64_t keys) {
 // int64 0, 1, ..., as many as the scores [batch, heads, queries, keys] have along the axis, in that shape.
 std::string places(WriteCall& call, const std::string& scores, int64_t axis,
                    const std::vector<int64_t>& shape) {
-  const auto number = [&](double value) { return call.constant(Tensor::scalar(DataType::int64, value)); };
   const std::string count = call.add("Shape", {scores}, {{"start", axis}, {"end", axis + 1}});
-  const std::string counted = call.add("Range", {number(0), call.add("Squeeze", {count}), number(1)});
-  return call.add("Reshape", {counted, call.integers(shape)});
+  return call.add("Reshape", {call.counted(count), call.integers(shape)});
 }
 
 // Scores of keys that stand after their query become minus infinity.

@@ -101,10 +101,8 @@ void write_iota(WriteCall& call) {
   const SymbolicShape& shape = call.node().output()->shape();
   const int64_t rank = std::ssize(shape);
   const int64_t axis = WriteCall::from_start(call.attributes().integer("axis"), rank);
-  const auto number = [&](double value) { return call.constant(Tensor::scalar(DataType::int64, value)); };
   const std::string extent = call.writer().add_shape(call.node(), {shape[static_cast<size_t>(axis)]});
-  std::string counted = call.add("Range", {number(0), call.add("Squeeze", {extent}), number(1)});
-  counted = call.add("Cast", {counted}, {{"to", call.node().output()->data_type()}});
+  std::string counted = call.add("Cast", {call.counted(extent)}, {{"to", call.node().output()->data_type()}});
   std::vector<int64_t> column(static_cast<size_t>(rank), 1);
   column[static_cast<size_t>(axis)] = -1;
   counted = call.add("Reshape", {counted, call.integers(column)});

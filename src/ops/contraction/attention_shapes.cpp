@@ -22,6 +22,18 @@ InputSpecification dropout_counter() {
   return {.name = "counter", .types = {DataType::int64}, .type_variable = ""};
 }
 
+std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last) {
+  std::vector<InputSpecification> all{
+      {.name = "output_gradient"},
+      {.name = "q"},
+      {.name = "k"},
+      {.name = "v"},
+      {.name = "y"},
+      {.name = "log_sum", .types = {DataType::fp32, DataType::fp64}, .type_variable = "S"}};
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
+}
+
 AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t rest) {
   const bool drops = drops_weights(call.attributes);
   if (drops) {

@@ -19,6 +19,8 @@ inline bool drops_weights(const Attributes& attributes) {
   return attributes.contains("rate");
 }
 InputSpecification dropout_counter();
+// What gradients read: that of y, what attention read and made, and then `last`: counter and bias.
+std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last);
 // Attention and its gradient: rules and loops. With dropout the counter stands before the bias.
 std::vector<TensorType> infer_attention(const InferenceCall& call);
 std::vector<Value*> gradient_attention(const GradientCall& call);

@@ -39,9 +39,7 @@ Value* attention_scores(Value* products, const AttentionOptions& options) {
 }
 
 Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options) {
-  SymbolicShape column = log_sum->shape();
-  column.emplace_back(1);
-  return exp(subtract(attention_scores(products, options), reshape(log_sum, std::move(column))));
+  return exp(subtract(attention_scores(products, options), as_column(log_sum)));
 }
 
 Value* attention_dropped(Value* x, const AttentionDropout& dropout) {
