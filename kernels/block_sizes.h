@@ -8,6 +8,8 @@ constexpr int kWeightGradientThreads = 128;  // convolution.cuh
 constexpr int kScatterThreads = 256;         // scatter.cuh: targets of a block
 constexpr int kGroupThreads = 256;           // grouped.cuh
 constexpr int kSplitThreads = 256;           // split_convolution.cuh
+constexpr int kFewRowThreads = 256;          // few_row_product.cuh
+constexpr int kFewQueryThreads = 128;        // few_query_attention.cuh
 constexpr int kPointwiseThreads = 256;       // pointwise_convolution.cuh, and the gradients of such
 
 // scatter.cuh: updates that a block looks at together, and those of one target that it adds up.

@@ -54,7 +54,6 @@ __device__ void combine_rows(const I* indices, const T* rows, I* first, T* y, in
 // Nothing to do where y is the table.
 template <typename T>
 __device__ void copy_table(const T* table, T* y, int64 count) {
-  if (table == y) return;
   for_each_element(count, [&](int64 element) { y[element] = table[element]; });
 }
 

@@ -231,6 +231,12 @@ __device__ inline float sigmoid_in_half(float x) {
   return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
+// gelu with approximate = true: Hendrycks and Gimpel 2016.
+__device__ inline float gelu_by_tanh(float x) {
+  constexpr float kRootOfTwoByPi = 0.797884583f;
+  return 0.5f * x * (1.0f + tanhf(kRootOfTwoByPi * (x + 0.044715f * x * x * x)));
+}
+
 // An integer within the limits of T.
 template <typename T>
 struct Saturated {

@@ -7,18 +7,13 @@
 #pragma once
 
 #include "copies.cuh"
+#include "head_places.cuh"
 #include "matrix_products.cuh"
 #include "pairs.cuh"
 #include "reduce.cuh"
 #include "short_attention_layout.h"
 
 namespace tessera {
-
-// Of [batch, heads, rows, width], in elements; what is in a row lies side by side.
-struct HeadPlaces {
-  int64 offset;            // of the first
-  int64 batch, head, row;  // from one to the next
-};
 
 // What both halves read; the bias where there is one.
 template <typename P>

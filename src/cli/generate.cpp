@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,8 @@
 #include "tessera/recipe/run.h"
 #include "tessera/tasks/decoder_folder.h"
 
+#include "cli/explanation.h"
+#include "cli/median.h"
 #include "cli/run_options.h"
 
 namespace tessera::cli {
@@ -18,6 +21,7 @@ struct GenerateArguments {
   RunArguments run;
   std::string prompt;
   train::GenerationOptions options;
+  bool explain = false;
 };
 
 // What a training left has a recipe; what transformers left has none.
@@ -44,8 +48,35 @@ tasks::TextNetwork open_network(const RunArguments& arguments) {
           .serve = [run](const nn::Task& task) { return run->trainer.serve(task); }};
 }
 
+// The pass over a token that stands in the middle of as much text as there would be.
+void explain_pass(const tasks::TextNetwork& network, const GenerateArguments& arguments) {
+  const int64_t capacity = std::min(network.continuation.window, arguments.options.tokens);
+  ExecutableFamily passes = network.serve(network.continuation.passes(capacity));
+  const std::shared_ptr<Executable> pass = passes.at({{"tokens", 1}});
+  Explanation explained{.executable = *pass,
+                        .device = pass->workspace()->device()->description(),
+                        .fallback = {},
+                        .times = {},
+                        .batches = {1}};
+  const auto number = [](const Shape& shape, int64_t value) {
+    return Tensor::full(DataType::int32, shape, static_cast<double>(value));
+  };
+  const Feeds inputs{
+      {"tokens", number({1, 1}, 0)}, {"places", number({1}, capacity / 2)}, {"last", number({1}, 0)}};
+  explained.times = pass->profile(inputs);
+  print_text(explained);
+  // Without what measuring each node adds.
+  constexpr size_t kRuns = 20;
+  std::vector<double> seconds;
+  for (const RunTimes& run : pass->trace(inputs, kRuns)) {
+    if (run.device.has_value()) seconds.push_back(run.device->seconds());
+  }
+  if (!seconds.empty()) fmt::print("A pass takes {:.0f} us on the device\n", 1e6 * median(seconds));
+}
+
 void run_generate(const GenerateArguments& arguments) {
   const tasks::TextNetwork network = open_network(arguments.run);
+  if (arguments.explain) return explain_pass(network, arguments);
   // As it comes: a text is read while the rest of it is made.
   const auto print = [](std::string_view piece) {
     fmt::print("{}", piece);
@@ -86,6 +117,8 @@ void add_generate(CLI::App* command) {
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--seed", options.sampling.seed, "Of what is drawn")->capture_default_str();
   command->add_option("--stop", options.stops, "End before this text (may be repeated)");
+  command->add_flag("--explain", arguments->explain,
+                    "Print no text, but what the pass over each token is compiled to, and its nodes' times");
   command->callback([arguments] { run_generate(*arguments); });
 }
 

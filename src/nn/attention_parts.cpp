@@ -77,8 +77,11 @@ AttentionCache::AttentionCache(Value* places, int64_t capacity) : places_(places
 // It lies head by head, so that attention reads it where it lies.
 Value* AttentionCache::keep(Context& context, const std::string& name, Value* x) const {
   const int64_t heads = x->shape()[1].value(), tokens = x->shape()[2].value(), width = x->shape()[3].value();
-  Value* state = context.state(
-      {.name = name, .shape = {heads * capacity_, width}, .initializer = zeros(), .advances = true});
+  Value* state = context.state({.name = name,
+                                .shape = {heads * capacity_, width},
+                                .initializer = zeros(),
+                                .data_type = context.kept_type(),
+                                .advances = true});
   Value* first_rows = ops::multiply(
       ops::iota(context.graph(), {heads, 1}, 0, DataType::int32),
       ops::constant(context.graph(), Tensor::from<int32_t>({}, {static_cast<int32_t>(capacity_)})));
@@ -86,10 +89,10 @@ Value* AttentionCache::keep(Context& context, const std::string& name, Value* x)
   Value* rows = ops::add(first_rows, places);
   Value* kept =
       ops::select(ops::less(places, ops::constant_like(places, 0)), ops::constant_like(rows, -1), rows);
-  Value* next =
-      ops::set_rows(state, ops::reshape(kept, {heads * tokens}), ops::reshape(x, {heads * tokens, width}));
+  Value* added = ops::cast(ops::reshape(x, {heads * tokens, width}), context.kept_type());
+  Value* next = ops::set_rows(state, ops::reshape(kept, {heads * tokens}), added);
   context.update(state, next);
-  return ops::reshape(next, {1, heads, capacity_, width});
+  return ops::reshape(ops::cast(next, x->data_type()), {1, heads, capacity_, width});
 }
 
 ops::Expression AttentionCache::attend(Context& context, Value* q, Value* k, Value* v) const {

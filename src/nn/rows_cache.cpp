@@ -14,10 +14,14 @@ RowsCache::RowsCache(Value* place, Value* parents, int64_t capacity)
 Value* RowsCache::keep(Context& context, const std::string& name, Value* x) const {
   const SymbolicShape& s = x->shape();
   const Shape shape{s[0].value(), s[1].value(), capacity_, s[3].value()};
-  Value* state = context.state({.name = name, .shape = shape, .initializer = zeros(), .advances = true});
-  Value* next = ops::select(here_, ops::cast(x, DataType::fp32), ops::gather(state, parents_));
+  Value* state = context.state({.name = name,
+                                .shape = shape,
+                                .initializer = zeros(),
+                                .data_type = context.kept_type(),
+                                .advances = true});
+  Value* next = ops::select(here_, ops::cast(x, context.kept_type()), ops::gather(state, parents_));
   context.update(state, next);
-  return next;
+  return ops::cast(next, x->data_type());
 }
 
 ops::Expression RowsCache::attend(Context& context, Value* q, Value* k, Value* v) const {

@@ -169,19 +169,6 @@ class PrecisionLowering {
 
 }  // namespace
 
-std::optional<DataType> lowered_type(Precision precision) {
-  switch (precision) {
-    case Precision::fp16:
-      return DataType::fp16;
-    case Precision::bf16:
-      return DataType::bf16;
-    case Precision::fp32:
-    case Precision::tf32:
-      break;
-  }
-  return std::nullopt;
-}
-
 bool lower_precision(Graph& graph, const PassContext& context) {
   const std::optional<DataType> type = lowered_type(context.options.precision);
   return type.has_value() && PrecisionLowering(graph, *type).run();

@@ -30,6 +30,19 @@ Precision parse_precision(std::string_view text) {
   fail(ErrorCode::invalid_argument, "'{}' is not a precision (fp32, tf32, fp16, bf16)", text);
 }
 
+std::optional<DataType> lowered_type(Precision precision) {
+  switch (precision) {
+    case Precision::fp16:
+      return DataType::fp16;
+    case Precision::bf16:
+      return DataType::bf16;
+    case Precision::fp32:
+    case Precision::tf32:
+      break;
+  }
+  return std::nullopt;
+}
+
 bool tf32_allowed() {
   const char* override = std::getenv("NVIDIA_TF32_OVERRIDE");
   return override == nullptr || std::string_view(override) != "0";

@@ -17,8 +17,6 @@ bool recognize_attention(Graph& graph, const PassContext& context);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassContext& context);
 bool lower_precision(Graph& graph, const PassContext& context);
-// What lower_precision rounds to; none where the precision is a property of the kernels, not of the graph.
-std::optional<DataType> lowered_type(Precision precision);
 // Products whose columns only losses read give as many as the device likes, and the losses say how many
 // count.
 bool pad_classes(Graph& graph, const PassContext& context);

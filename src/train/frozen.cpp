@@ -13,7 +13,7 @@ namespace {
 
 using InputMaker = std::function<nn::Values(Graph& graph)>;
 
-StepGraph build_reading(const nn::Task& task, Reading reading, const nn::Ranks& ranks,
+StepGraph build_reading(const nn::Task& task, Reading reading, const nn::Ranks& ranks, DataType kept,
                         const InputMaker& add_inputs) {
   const bool evaluates = reading == Reading::evaluation;
   const auto& build = evaluates && task.evaluation ? task.evaluation : task.inference;
@@ -21,6 +21,7 @@ StepGraph build_reading(const nn::Task& task, Reading reading, const nn::Ranks& 
           evaluates ? "evaluate" : "serve");
   auto graph = std::make_unique<Graph>(task.network + (evaluates ? "_evaluation" : "_inference"));
   nn::Context context(*graph, nn::Mode::inference, {}, ranks);
+  context.keep_in(kept);
   const nn::Values inputs = add_inputs(*graph);
   for (const auto& [name, value] : build(context, inputs)) graph->add_output(name, value);
   for (const auto& [name, value] : inputs) {
@@ -32,9 +33,10 @@ StepGraph build_reading(const nn::Task& task, Reading reading, const nn::Ranks& 
 }  // namespace
 
 StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
-                       const std::function<bool(const nn::Variable&)>& averaged, const nn::Ranks& ranks) {
-  StepGraph frozen =
-      build_reading(task, reading, ranks, [&](Graph& graph) { return nn::add_inputs(graph, task, sizes); });
+                       const std::function<bool(const nn::Variable&)>& averaged, const nn::Ranks& ranks,
+                       DataType kept) {
+  StepGraph frozen = build_reading(task, reading, ranks, kept,
+                                   [&](Graph& graph) { return nn::add_inputs(graph, task, sizes); });
   for (nn::Variable& variable : frozen.variables) {
     if (!averaged || !averaged(variable)) continue;
     Value* input = frozen.graph->find_input(variable.name);
@@ -58,7 +60,9 @@ bool begin_states(Variables& variables, const std::vector<nn::Variable>& list) {
   for (const nn::Variable& variable : list) {
     if (variable.role != InputRole::state) continue;
     if (variables.contains(variable.name)) {
-      if (variables.shape(variable.name) == variable.shape) continue;
+      if (variables.shape(variable.name) == variable.shape &&
+          variables.data_type(variable.name) == variable.data_type)
+        continue;
       variables.erase(variable.name);
     }
     variables.set(variable.name, starting_value(variable, 0));
@@ -69,18 +73,20 @@ bool begin_states(Variables& variables, const std::vector<nn::Variable>& list) {
 
 ExecutableFamily serve(const nn::Task& task, const std::shared_ptr<Variables>& variables,
                        CompileOptions options, const std::function<bool(const nn::Variable&)>& averaged) {
-  begin_states(*variables, build_frozen(task, Reading::inference, all_sizes(task), averaged).variables);
-  options.passes.frozen = true;
-  const auto build = [task, averaged](const SymbolBindings& sizes) {
-    return build_frozen(task, Reading::inference, sizes, averaged).graph;
+  const DataType kept = lowered_type(options.passes.precision).value_or(DataType::fp32);
+  const auto frozen = [task, averaged, kept](const SymbolBindings& sizes) {
+    return build_frozen(task, Reading::inference, sizes, averaged, {}, kept);
   };
+  begin_states(*variables, frozen(all_sizes(task)).variables);
+  options.passes.frozen = true;
+  const auto build = [frozen](const SymbolBindings& sizes) { return frozen(sizes).graph; };
   ExecutableFamily family(variables->shared_device(), build, std::move(options));
   family.bind(variables);
   return family;
 }
 
 StepGraph build_served(const nn::Task& task) {
-  return build_reading(task, Reading::inference, {},
+  return build_reading(task, Reading::inference, {}, DataType::fp32,
                        [&](Graph& graph) { return nn::add_inputs(graph, task); });
 }
 

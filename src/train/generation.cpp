@@ -130,24 +130,30 @@ int64_t continue_text(const Serving& serve, const TextContinuation& continuation
   const int64_t window = continuation.window;
   require(window > 0, ErrorCode::invalid_argument, "a network that sees {} tokens goes on with none", window);
   const auto before = std::ssize(tokens);
+  if (options.tokens <= 0) return 0;
   // The token that is drawn last is not read.
   TextReader reader(continuation, serve, std::min(window, before + options.tokens - 1));
   Told told(continuation, options);
-  int64_t unread = std::min(before, window), drawn = 0;
-  while (drawn < options.tokens) {
-    const Tensor logits = reader.read(std::span(tokens).last(static_cast<size_t>(unread)));
+  const auto last = [&](int64_t count) { return std::span(tokens).last(static_cast<size_t>(count)); };
+  int64_t drawn = 0;
+  reader.begin(last(std::min(before, window)));
+  while (true) {
+    const Tensor logits = reader.finish();
     const auto token = static_cast<int32_t>(draw_token(logits.data<float>(), options.sampling, drawn));
-    const bool ends = std::ranges::find(continuation.ends, token) != continuation.ends.end();
+    bool ends = std::ranges::find(continuation.ends, token) != continuation.ends.end();
     if (!ends) {
       tokens.push_back(token);
-      ++drawn;
+      ends = ++drawn == options.tokens;
     }
-    unread = 1;
+    // While the device reads it, the text is told.
+    if (!ends && reader.size() < window) {
+      reader.begin(last(1));
+    } else if (!ends) {
+      reader.forget();
+      reader.begin(last(window - window / 2));
+    }
     const std::span<const int32_t> after = std::span(tokens).subspan(static_cast<size_t>(before));
-    if (!told.tell(after, ends || drawn == options.tokens, receive) || ends) break;
-    if (reader.size() < window) continue;
-    reader.forget();
-    unread = window - window / 2;
+    if (!told.tell(after, ends, receive) || ends) break;
   }
   return drawn;
 }

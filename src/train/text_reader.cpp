@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/progress.h"
@@ -25,21 +26,36 @@ TextReader::TextReader(const TextContinuation& continuation, const Serving& serv
       block_(std::min(kBlock, capacity)),
       passes_(compiled(continuation.passes(capacity), serve, block_)) {}
 
+TextReader::~TextReader() {
+  if (under_way_ != nullptr) under_way_->discard();
+}
+
 Tensor TextReader::read(std::span<const int32_t> tokens) {
+  begin(tokens);
+  return finish();
+}
+
+void TextReader::begin(std::span<const int32_t> tokens) {
+  require(under_way_ == nullptr, ErrorCode::invalid_argument, "tokens are being read already");
   require(!tokens.empty(), ErrorCode::invalid_argument, "a pass over no tokens");
   require(size_ + std::ssize(tokens) <= capacity_, ErrorCode::invalid_argument,
           "no room for {} tokens after {}: there is room for {}", tokens.size(), size_, capacity_);
-  Tensor logits;
-  while (!tokens.empty()) {
+  while (true) {
     const size_t count = std::min(static_cast<size_t>(block_), tokens.size());
-    logits = pass(tokens.first(count));
+    submit(tokens.first(count));
     tokens = tokens.subspan(count);
+    if (tokens.empty()) return;
+    finish();  // what comes after a block in the middle is known
   }
-  return logits;
+}
+
+Tensor TextReader::finish() {
+  require(under_way_ != nullptr, ErrorCode::invalid_argument, "no tokens are being read");
+  return std::exchange(under_way_, nullptr)->receive().at("logits");
 }
 
 // At most a block of them.
-Tensor TextReader::pass(std::span<const int32_t> tokens) {
+void TextReader::submit(std::span<const int32_t> tokens) {
   const auto count = std::ssize(tokens);
   const int64_t extent = count == 1 ? 1 : block_;
   Tensor given(DataType::int32, {1, extent});
@@ -47,10 +63,10 @@ Tensor TextReader::pass(std::span<const int32_t> tokens) {
   Tensor places = Tensor::full(DataType::int32, {extent}, -1);
   for (int64_t i = 0; i < count; ++i) places.set(i, static_cast<double>(size_ + i));
   const Tensor last = Tensor::from<int32_t>({1}, {static_cast<int32_t>(count - 1)});
+  const std::shared_ptr<Executable> pass = passes_.at({{"tokens", extent}});
+  pass->submit({{"tokens", given}, {"places", places}, {"last", last}});
+  under_way_ = pass;
   size_ += count;
-  return passes_.at({{"tokens", extent}})
-      ->run({{"tokens", given}, {"places", places}, {"last", last}})
-      .at("logits");
 }
 
 }  // namespace tessera::train

@@ -1,5 +1,6 @@
 // Attention and its gradient: cuDNN's kernels and the graphs of products and clusters beside the reference.
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <set>
 
@@ -38,6 +39,10 @@ std::vector<AttentionCase> attention_cases() {
       add({.heads = 7, .queries = 16, .keys = 9, .width = 16, .value_width = 16, .bias = true});
       add({.queries = 20, .keys = 100, .width = 48, .value_width = 48});
       add({.queries = 77, .keys = 50, .width = 128, .value_width = 128});
+      // A few queries: blocks that share a head's keys, also with fewer for the last, and one by itself.
+      add({.batch = 1, .heads = 4, .queries = 1, .keys = 415, .bias = true});
+      add({.heads = 2, .queries = 3, .keys = 1000, .width = 16, .value_width = 16});
+      add({.queries = 8, .keys = 5, .width = 32, .value_width = 32, .bias = true});
     }
   }
   return result;
@@ -52,6 +57,12 @@ std::string name_of(const AttentionCase& own) {
 // Cases for which the kernel after cuDNN's would be a surprise.
 bool is_of_cudnn(const AttentionCase& own) {
   return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias;
+}
+
+bool has_few_queries(const AttentionCase& own) {
+  const auto lanes = static_cast<uint64_t>(own.width * static_cast<int64_t>(size_of(own.type)) / 16);
+  return own.queries <= 8 && !own.causal && own.width == own.value_width && own.width % 8 == 0 &&
+         std::has_single_bit(lanes);
 }
 
 // y and log_sum, then the gradients.
@@ -121,6 +132,9 @@ TEST_P(CudaAttention, EveryKernel) {
   }
   if (is_short(GetParam())) {
     EXPECT_EQ(refusal_of("generated.short_attention", own.attention(), true), "");
+  }
+  if (has_few_queries(GetParam())) {
+    EXPECT_EQ(refusal_of("generated.few_query_attention", own.attention(), true), "");
   }
 }
 

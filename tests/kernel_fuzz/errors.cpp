@@ -133,8 +133,16 @@ double largest_term(const Node& node, const Inputs& inputs) {
 // What an operand of a product may lose where that is in TF32.
 const double kTf32Rounding = std::ldexp(1.0, -10);
 
-// What sums over rows, channels or keys: as if each input were off by the sums' rounding, and in products of
-// what is made inside (attention's weights) by what these lose in TF32.
+// What products of what is made inside, such as attention's weights, lose of it: kernels hand it to the
+// Tensor Cores in the node's own 16 bits, or in TF32.
+double rounding_inside(const Node& node, DataType type, bool tf32) {
+  if (node.schema().operator_class != OperatorClass::contraction) return 0;
+  if (is_half(type)) return unit_roundoff(type);
+  return tf32 && type == DataType::fp32 ? kTf32Rounding : 0;
+}
+
+// What sums over rows, channels or keys: as if each input were off by the sums' rounding, and by that of what
+// products take from inside.
 std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
                                      const std::vector<Tensor>& outputs, bool tf32) {
   WideNode wide;
@@ -152,11 +160,9 @@ std::vector<Errors> errors_by_inputs(const Node& node, const Inputs& inputs,
     terms = std::max(shape.back(), inputs[0]->size() / std::max<int64_t>(shape.back(), 1));
   }
   const DataType type = outputs[0].data_type() == DataType::fp64 ? DataType::fp64 : DataType::fp32;
-  const bool loses_digits =
-      tf32 && type == DataType::fp32 && node.schema().operator_class == OperatorClass::contraction;
   const double relative =
       std::max(tolerance_for(OperatorClass::normalization, type, {.terms = terms}).relative,
-               loses_digits ? kTf32Rounding : 0);
+               rounding_inside(node, outputs[0].data_type(), tf32));
   const std::vector<Tensor> exact = run(wide.inputs);
   std::vector<Spread> spreads;
   for (const Tensor& tensor : exact) spreads.emplace_back(tensor);

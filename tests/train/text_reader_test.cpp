@@ -32,8 +32,10 @@ class Network {
         variables_(formula_variables(device, models::decoder_variables(config))),
         whole_(serve()(tasks::language_model({.network = config, .tokens = config.positions}))) {}
 
-  train::Serving serve() const {
-    return [variables = variables_](const nn::Task& task) { return train::serve(task, variables, {}); };
+  train::Serving serve(Precision precision = Precision::fp32) const {
+    return [variables = variables_, precision](const nn::Task& task) {
+      return train::serve(task, variables, {.passes = {.precision = precision}});
+    };
   }
   train::TextContinuation continuation(int64_t window) const {
     return {.window = window,
@@ -92,6 +94,39 @@ TEST(TextReader, SaysWhatPassesOverWholeRowsSay) {
       }
     }
   }
+}
+
+// Of the 9 bits of bf16 a few layers lose one or two.
+TEST(TextReader, KeepsTokensInThePrecisionsType) {
+  const Tensor labels = models::formula::labels("text", kPositions, 29);
+  const std::span<const int32_t> tokens = std::as_const(labels).data<int32_t>();
+  constexpr Tolerance kRounded{.absolute = 4 * 0x1p-9, .relative = 4 * 0x1p-9};
+  for (const auto& [name, config] : small_decoders()) {
+    SCOPED_TRACE(name);
+    const train::StepGraph pass =
+        train::build_frozen(tasks::language_model_passes(with_positions(config), 8), train::Reading::inference,
+                            {{"tokens", 1}}, {}, {}, DataType::bf16);
+    const auto is_kept = [](const nn::Variable& variable) { return variable.advances; };
+    EXPECT_EQ(std::ranges::count_if(pass.variables, is_kept), 2 * config.layers);
+    for (const nn::Variable& variable : pass.variables) {
+      if (is_kept(variable)) EXPECT_EQ(variable.data_type, DataType::bf16) << variable.name;
+    }
+    Network network(with_positions(config), Device::cpu());
+    train::TextReader reader(network.continuation(kPositions), network.serve(Precision::bf16), kPositions);
+    reader.read(tokens.first(20));
+    expect_close(reader.read(tokens.subspan(20, 1)), network.logits_after(tokens.first(21)), kRounded, "bf16");
+  }
+}
+
+TEST(TextReader, ReadsOneThingAtATime) {
+  Network network(with_positions(small_decoders().front().config), Device::cpu());
+  train::TextReader reader(network.continuation(8), network.serve(), 8);
+  const std::vector<int32_t> tokens(2, 1);
+  EXPECT_ERROR(reader.finish(), ErrorCode::invalid_argument, "no tokens are being read");
+  reader.begin(tokens);
+  EXPECT_ERROR(reader.begin(tokens), ErrorCode::invalid_argument, "tokens are being read already");
+  EXPECT_EQ(reader.finish().shape(), (Shape{1, 29}));
+  reader.begin(tokens);  // and is not finished
 }
 
 TEST(TextReader, RefusesMoreThanThereIsRoomFor) {

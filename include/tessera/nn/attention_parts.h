@@ -50,7 +50,7 @@ class AttentionCache {
   Value* places() const { return places_; }
   int64_t capacity() const { return capacity_; }
   // As causal_attention(), of N = 1, with the keys and values of all places so far. They are two states that
-  // advance, "keys" and "values" in the present scope, fp32 [key heads * capacity, width].
+  // advance, "keys" and "values" in the present scope, of Context::kept_type() [key heads * capacity, width].
   ops::Expression attend(Context& context, Value* q, Value* k, Value* v) const;
 
  private:
@@ -71,8 +71,8 @@ class RowsCache {
 
   Value* place() const { return place_; }
   // q, k, v: [rows, heads, 1, width] -> the same, each query attending to its row so far and itself. Keys and
-  // values are two states that advance, "keys" and "values" in the present scope, fp32 [rows, heads,
-  // capacity, width].
+  // values are two states that advance, "keys" and "values" in the present scope, of Context::kept_type()
+  // [rows, heads, capacity, width].
   ops::Expression attend(Context& context, Value* q, Value* k, Value* v) const;
 
  private:

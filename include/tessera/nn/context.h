@@ -108,6 +108,10 @@ class Context {
   // of what is frozen, but for states that advance.
   void update(Value* state, Value* next);
 
+  // In which type later passes over a text find what this one keeps of its tokens: AttentionCache, RowsCache.
+  void keep_in(DataType type) { kept_type_ = type; }
+  DataType kept_type() const { return kept_type_; }
+
   // int64[2] = {seed, step}, for random operators; a state named "random_counter", made at first use. The
   // trainer advances it.
   Value* random_counter();
@@ -130,6 +134,7 @@ class Context {
   Mode mode_;
   std::string objective_;
   Ranks ranks_;
+  DataType kept_type_ = DataType::fp32;
   std::string scope_;  // "encoder.layer3."
   std::vector<Variable> variables_;
   std::vector<std::string> frozen_;  // what names begin with

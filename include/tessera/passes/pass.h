@@ -22,6 +22,9 @@ enum class Precision { fp32, tf32, fp16, bf16 };
 std::string_view to_string(Precision precision);
 // Throws Error(invalid_argument) that lists the legal names.
 Precision parse_precision(std::string_view text);
+// What values between contractions are rounded to; none where the precision is a property of the kernels, not
+// of the graph.
+std::optional<DataType> lowered_type(Precision precision);
 // Whether tf32 is what it says where it is asked for. False, and tf32 is fp32, when NVIDIA_TF32_OVERRIDE is
 // 0: NVIDIA's own switch in every library.
 bool tf32_allowed();

@@ -48,21 +48,30 @@ class TextReader {
  public:
   // Compiles a pass over a block of tokens and one over a single token. Throws as compile().
   TextReader(const TextContinuation& continuation, const Serving& serve, int64_t capacity);
+  ~TextReader();
+  TextReader(const TextReader&) = delete;
+  TextReader& operator=(const TextReader&) = delete;
 
   // fp32 [1, vocabulary]: logits of the token after these, which stand after all that was read before. Throws
   // Error(invalid_argument) for none, or where there is no room for them.
   Tensor read(std::span<const int32_t> tokens);
+  // read() in two halves, so that the host does other things while a device works. Throws as read(), and
+  // begin() Error(invalid_argument) while a reading is under way, finish() where none is. A reading that is
+  // not finished is forgotten with the reader.
+  void begin(std::span<const int32_t> tokens);
+  Tensor finish();
   // What is read next begins a row.
   void forget() { size_ = 0; }
   int64_t size() const { return size_; }  // tokens that were read
   int64_t capacity() const { return capacity_; }
 
  private:
-  Tensor pass(std::span<const int32_t> tokens);
+  void submit(std::span<const int32_t> tokens);
 
   int64_t capacity_;
   int64_t block_;
   ExecutableFamily passes_;
+  std::shared_ptr<Executable> under_way_;
   int64_t size_ = 0;
 };
 

@@ -125,15 +125,15 @@ enum class Reading { evaluation, inference };
 
 // inputs:  those of the task that are read
 // outputs: what its `evaluation`, or else its `inference`, gives; the latter alone where that is asked for
-// Parameters that are `averaged` are their moving averages, named "ema/<parameter>". Throws
-// Error(invalid_argument) when the task has neither.
+// Parameters that are `averaged` are their moving averages, named "ema/<parameter>". `kept`:
+// nn::Context::keep_in(). Throws Error(invalid_argument) when the task has neither.
 StepGraph build_frozen(const nn::Task& task, Reading reading, const SymbolBindings& sizes,
                        const std::function<bool(const nn::Variable&)>& averaged = {},
-                       const nn::Ranks& ranks = {});
+                       const nn::Ranks& ranks = {}, DataType kept = DataType::fp32);
 
 // What computes the inference of a task at any sizes, on variables that hold its parameters, with
-// PassOptions::frozen. Its states are made, or made anew where they have another shape: what was compiled for
-// them before must not run any more.
+// PassOptions::frozen. What its passes keep of tokens is in the precision's type. Its states are made, or
+// made anew where they have another shape or type: what was compiled for them before must not run any more.
 ExecutableFamily serve(const nn::Task& task, const std::shared_ptr<Variables>& variables,
                        CompileOptions options = {},
                        const std::function<bool(const nn::Variable&)>& averaged = {});

@@ -56,10 +56,13 @@ class ChainMatch {
     Value& other = *next.input(next.input(0) == result() ? 1 : 0);
     if (is_per_channel(other, result()->shape())) {
       const bool bias = name == "add" && first && match_.value("bias") == nullptr;
-      if (limits_.ordered && (!bias || other.data_type() != result()->data_type())) return false;
-      if (bias) match_.add_role("bias", &other);
-      match_.add_role(bias ? "biased" : "step", next.output());
-      return true;
+      const bool fits = bias && other.data_type() == result()->data_type();
+      if (fits || !limits_.ordered) {
+        if (bias) match_.add_role("bias", &other);
+        match_.add_role(bias ? "biased" : "step", next.output());
+        return true;
+      }
+      // Of a single row a whole tensor has one number per channel, too.
     }
     if (name != "add" || has_residual_ || other.type() != result()->type()) return false;
     if (belongs_to_cluster(other, next)) return false;

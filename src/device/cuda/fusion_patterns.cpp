@@ -12,6 +12,7 @@
 #include "device/cuda/convolution/few_channels.h"
 #include "device/cuda/convolution/pointwise_convolution.h"
 #include "device/cuda/convolution/pointwise_gradients.h"
+#include "device/cuda/matmul/few_row_matmul.h"
 #include "device/cuda/matmul/matmul_problem.h"
 
 namespace tessera::cuda {
@@ -79,6 +80,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::cross_entropy_pattern(),
       backend::evaluated_cross_entropy_pattern(),
       backend::contraction_pattern("convolution", {.takes_activation = ends_convolutions, .ordered = true}),
+      normalized_matmul_pattern(tf32),
       matmul_pattern()};
 }
 

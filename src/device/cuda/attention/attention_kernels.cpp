@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/cuda/attention/cudnn_attention.h"
+#include "device/cuda/attention/few_query_attention.h"
 #include "device/cuda/attention/placed_attention.h"
 #include "device/cuda/attention/short_attention.h"
 #include "device/cuda/kernel_registry.h"
@@ -21,6 +22,8 @@ bool is_faster_short(const Node& node) {
 std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
   std::vector<KernelCandidate> result = cudnn_attention_candidates(node, context);
   result.insert(is_faster_short(node) ? result.begin() : result.end(), short_attention_candidate(context));
+  const bool few = attention_problem_in(node).queries <= kFewQueries;
+  result.insert(few ? result.begin() : result.end(), few_query_candidate(context));
   return result;
 }
 

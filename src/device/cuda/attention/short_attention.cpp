@@ -1,7 +1,6 @@
 #include "device/cuda/attention/short_attention.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,7 +8,7 @@
 #include "tessera/device/common/refusal.h"
 #include "tessera/graph/operator.h"
 
-#include "device/cuda/attention/placed_attention.h"
+#include "device/cuda/attention/head_operands.h"
 #include "device/cuda/codegen/generated_kernel.h"
 #include "kernels/short_attention_layout.h"
 
@@ -17,40 +16,9 @@ namespace tessera::cuda {
 namespace {
 
 using backend::refuse_unless;
-using Operand = AttentionOperand;
 
 // What of the GPU's instructions the kernel needs: products of 16 x 8 x 16 bfloat16 numbers, copies ahead.
 constexpr int kFirstArchitecture = 80;
-
-struct Field {
-  Operand operand;
-  std::string_view name;
-};
-// Of heads, whose places differ.
-constexpr Field kHeads[] = {{Operand::q, "q"},   {Operand::k, "k"},   {Operand::v, "v"},
-                            {Operand::y, "y"},   {Operand::dy, "dy"}, {Operand::dq, "dq"},
-                            {Operand::dk, "dk"}, {Operand::dv, "dv"}};
-
-const PlacedOperand* find(const PlacedAttention& attention, Operand operand) {
-  for (const std::vector<PlacedOperand>* side : {&attention.inputs, &attention.outputs}) {
-    const auto found = std::find_if(side->begin(), side->end(),
-                                    [&](const PlacedOperand& own) { return own.operand == operand; });
-    if (found != side->end()) return &*found;
-  }
-  return nullptr;
-}
-
-bool has_row_per_query(Operand operand) {
-  return operand == Operand::q || operand == Operand::y || operand == Operand::dy || operand == Operand::dq;
-}
-
-// [batch, heads, rows, width]
-Shape strides_of(const AttentionProblem& problem, Operand operand) {
-  const auto own = problem.strides.find(operand);
-  if (own != problem.strides.end()) return own->second;
-  const int64_t rows = has_row_per_query(operand) ? problem.queries : problem.keys;
-  return row_major_strides({problem.batch, problem.heads, rows, problem.width});
-}
 
 void check(const PlacedAttention& attention, const GpuTraits& gpu) {
   const AttentionProblem& problem = attention.problem;
@@ -66,11 +34,7 @@ void check(const PlacedAttention& attention, const GpuTraits& gpu) {
     refuse_unless(rows > 0 && rows <= ShortAttentionLayout::longest, "{} rows, where up to {} are taken",
                   rows, ShortAttentionLayout::longest);
   }
-  for (const Operand operand : {Operand::bias, Operand::log_sum}) {
-    const PlacedOperand* placed = find(attention, operand);
-    refuse_unless(placed == nullptr || (placed->offset == 0 && !problem.strides.contains(operand)),
-                  "a bias or sums that lie in another tensor");
-  }
+  refuse_unless_whole(attention);
 }
 
 ShortAttentionLayout layout_of(const AttentionProblem& problem) {
@@ -89,7 +53,7 @@ int blocks_of(const ShortAttentionLayout& layout, const GpuTraits& gpu) {
 
 std::string print_problem(const PlacedAttention& attention) {
   const AttentionProblem& problem = attention.problem;
-  std::string text = fmt::format(
+  const std::string text = fmt::format(
       "#include \"short_attention.cuh\"\n"
       "using namespace tessera;\n"
       "struct Problem {{\n"
@@ -100,21 +64,7 @@ std::string print_problem(const PlacedAttention& attention) {
       "  static constexpr bool causal = {}, has_bias = {};\n",
       device_type(problem.type), problem.queries, problem.keys, problem.width, problem.gradient,
       problem.batch, problem.heads, float_literal(problem.scale), problem.causal, problem.bias.has_value());
-  const auto place = [&](std::string_view name, int64_t offset, const Shape& strides) {
-    text += fmt::format("  static __device__ HeadPlaces {}() {{ return {{{}, {}, {}, {}}}; }}\n", name,
-                        offset, strides[0], strides[1], strides[2]);
-  };
-  for (const Field& field : kHeads) {
-    if (const PlacedOperand* placed = find(attention, field.operand))
-      place(field.name, placed->offset, strides_of(problem, field.operand));
-  }
-  if (problem.bias.has_value()) {
-    const int64_t scores = problem.queries * problem.keys;
-    place("bias", 0,
-          {problem.bias->batch == 1 ? 0 : problem.bias->heads * scores, problem.bias->heads == 1 ? 0 : scores,
-           problem.keys});
-  }
-  return text + "};\n";
+  return text + print_places(attention) + "};\n";
 }
 
 GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu) {
@@ -123,26 +73,7 @@ GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu) {
   const AttentionProblem& problem = attention.problem;
   const ShortAttentionLayout layout = layout_of(problem);
   PointerList pointers(request.node);
-  const auto find_place = [&](Operand operand) -> std::optional<size_t> {
-    const PlacedOperand* placed = find(attention, operand);
-    return placed == nullptr ? std::nullopt : std::optional(placed->place);
-  };
-  for (const Field& field : kHeads) {
-    const bool is_result =
-        std::any_of(attention.outputs.begin(), attention.outputs.end(),
-                    [&](const PlacedOperand& own) { return own.operand == field.operand; });
-    if (is_result) {
-      pointers.output(field.name, find_place(field.operand));
-    } else {
-      pointers.input(field.name, find_place(field.operand));
-    }
-  }
-  pointers.input("bias", find_place(Operand::bias));
-  if (problem.gradient) {
-    pointers.input("log_sum", find_place(Operand::log_sum));
-  } else {
-    pointers.output("log_sum", find_place(Operand::log_sum));
-  }
+  add_pointers(pointers, attention);
   Launch run{.entry = "run",
              .blocks = quotient_rounded_up(problem.batch * problem.heads, int64_t{layout.heads()}),
              .threads = static_cast<int>(layout.threads()),

@@ -33,6 +33,7 @@ class GeneratedKernel : public Kernel {
     for (Call& call : calls_) {
       for (size_t i = 0; i < call.values.size(); ++i)
         call.values[i] = resolve(call.launch->arguments[i], arguments);
+      if (call.launch->copies && call.values[0] == call.values[1]) continue;
       start(call, stream_of(arguments.queue));
     }
   }

@@ -84,6 +84,7 @@ struct Launch {
   int cluster = 1;           // so many blocks, side by side, reach each other's shared memory
   bool resident = false;     // all blocks run at the same time, so that they may wait for each other
   int64_t array = 0;         // so many arguments, the first ones, are one array by value
+  bool copies = false;       // the first argument to the second: left out where both are one place
 };
 
 // Text and launches for one problem.

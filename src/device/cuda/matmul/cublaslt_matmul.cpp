@@ -8,6 +8,7 @@
 
 #include "device/cuda/codegen/generated_kernel.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/matmul/few_row_matmul.h"
 #include "device/cuda/matmul/lt_product.h"
 #include "device/cuda/matmul/padded_matmul.h"
 #include "device/cuda/matmul/regrouped_matmul.h"
@@ -72,6 +73,7 @@ std::vector<KernelCandidate> fused(const Node& node, Context& context) {
   }
   KernelCandidate padded = padded_candidate(node, context);
   candidates.insert(padded.only_tuned ? candidates.end() : candidates.begin(), std::move(padded));
+  if (has_few_rows(node)) candidates.insert(candidates.begin(), few_row_candidate(context));
   return candidates;
 }
 

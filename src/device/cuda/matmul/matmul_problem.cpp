@@ -49,6 +49,12 @@ void set_chain(MatmulProblem& problem, const Node& node, const backend::FusedCha
       "no epilogue in fp64");
 }
 
+// What a norm before the product reads, where the node has that too.
+const Value* normalized_from(const Node& node, const Value* a) {
+  return backend::has_role(node, kNormalizedRole) ? backend::maker_of_role(node, kNormalizedRole).input(0)
+                                                  : a;
+}
+
 }  // namespace
 
 FusionPattern matmul_pattern() {
@@ -91,7 +97,7 @@ MatmulProblem make_matmul_problem(const KernelRequest& request) {
   }
   problem.tf32 = request.tf32;
   problem.deterministic = request.deterministic;
-  problem.a = backend::input_index(node, main.input(0));
+  problem.a = backend::input_index(node, normalized_from(node, main.input(0)));
   problem.b = backend::input_index(node, main.input(1));
   set_chain(problem, node, chain);
   return problem;

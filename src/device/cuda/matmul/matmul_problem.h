@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tessera/passes/fusion_pattern.h"
 
@@ -34,7 +35,10 @@ struct MatmulProblem {
   std::string key() const;
 };
 
-// Throws Error(unsupported) for what cuBLASLt cannot describe.
+// Played by the result of a norm that is fused with the product which reads it.
+inline constexpr std::string_view kNormalizedRole = "normalized";
+
+// `a` is what a fused norm reads. Throws Error(unsupported) for what cuBLASLt cannot describe.
 MatmulProblem make_matmul_problem(const KernelRequest& request);
 
 // A product with what its epilogues take.

@@ -1,0 +1,87 @@
+#include "device/cuda/attention/head_operands.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tessera/device/common/refusal.h"
+
+namespace tessera::cuda {
+namespace {
+
+using Operand = AttentionOperand;
+
+struct Field {
+  Operand operand;
+  std::string_view name;
+};
+// Of heads, whose places differ.
+constexpr Field kHeads[] = {{Operand::q, "q"},   {Operand::k, "k"},   {Operand::v, "v"},
+                            {Operand::y, "y"},   {Operand::dy, "dy"}, {Operand::dq, "dq"},
+                            {Operand::dk, "dk"}, {Operand::dv, "dv"}};
+
+const PlacedOperand* find(const std::vector<PlacedOperand>& side, Operand operand) {
+  const auto found = std::ranges::find(side, operand, &PlacedOperand::operand);
+  return found == side.end() ? nullptr : &*found;
+}
+
+const PlacedOperand* find(const PlacedAttention& attention, Operand operand) {
+  const PlacedOperand* input = find(attention.inputs, operand);
+  return input != nullptr ? input : find(attention.outputs, operand);
+}
+
+bool has_row_per_query(Operand operand) {
+  return operand == Operand::q || operand == Operand::y || operand == Operand::dy || operand == Operand::dq;
+}
+
+// [batch, heads, rows, width]
+Shape strides_of(const AttentionProblem& problem, Operand operand) {
+  const auto own = problem.strides.find(operand);
+  if (own != problem.strides.end()) return own->second;
+  const int64_t rows = has_row_per_query(operand) ? problem.queries : problem.keys;
+  return row_major_strides({problem.batch, problem.heads, rows, problem.width});
+}
+
+}  // namespace
+
+std::string print_places(const PlacedAttention& attention) {
+  const AttentionProblem& problem = attention.problem;
+  std::string text;
+  const auto place = [&](std::string_view name, int64_t offset, const Shape& strides) {
+    text += fmt::format("  static __device__ HeadPlaces {}() {{ return {{{}, {}, {}, {}}}; }}\n", name,
+                        offset, strides[0], strides[1], strides[2]);
+  };
+  for (const Field& field : kHeads) {
+    if (const PlacedOperand* placed = find(attention, field.operand))
+      place(field.name, placed->offset, strides_of(problem, field.operand));
+  }
+  if (problem.bias.has_value()) {
+    const int64_t scores = problem.queries * problem.keys;
+    place("bias", 0,
+          {problem.bias->batch == 1 ? 0 : problem.bias->heads * scores, problem.bias->heads == 1 ? 0 : scores,
+           problem.keys});
+  }
+  return text;
+}
+
+void add_pointers(PointerList& pointers, const PlacedAttention& attention) {
+  const auto add = [&](Operand operand, std::string_view name) {
+    if (const PlacedOperand* input = find(attention.inputs, operand)) pointers.input(name, input->place);
+    if (const PlacedOperand* output = find(attention.outputs, operand)) pointers.output(name, output->place);
+  };
+  for (const Field& field : kHeads) add(field.operand, field.name);
+  add(Operand::bias, "bias");
+  add(Operand::log_sum, "log_sum");
+}
+
+void refuse_unless_whole(const PlacedAttention& attention) {
+  for (const Operand operand : {Operand::bias, Operand::log_sum}) {
+    const PlacedOperand* placed = find(attention, operand);
+    backend::refuse_unless(
+        placed == nullptr || (placed->offset == 0 && !attention.problem.strides.contains(operand)),
+        "a bias or sums that lie in another tensor");
+  }
+}
+
+}  // namespace tessera::cuda

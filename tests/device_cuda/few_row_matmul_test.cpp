@@ -1,0 +1,161 @@
+// Products of a few rows, with the layer norm before them and the epilogue after them.
+#include <algorithm>
+#include <tuple>
+
+#include "tessera/tasks/language_model.h"
+#include "tessera/train/step.h"
+
+#include "device_cuda/cuda_case.h"
+#include "device_cuda/plan_case.h"
+#include "passes/run_pass.h"
+#include "support/every_kernel.h"
+
+namespace tessera::testing {
+namespace {
+
+struct FewRowCase {
+  std::string name;
+  std::string shape;  // of a, without the depth
+  int64_t rows = 1;
+  int64_t columns = 24;
+  int64_t depth = 64;
+  bool normalizes = false;
+  std::string chain = "%y = add(%v, %bias)";  // from %v to %y
+};
+
+const std::string kResidual = "%s = add(%v, %bias) %y = add(%s, %residual)";
+
+// Whole warps of columns and a broken one, depths of one access and of several steps, rows that are
+// normalized together and one after the other.
+std::vector<FewRowCase> cases() {
+  return {
+      {"OneRow", "1", 1, 24, 64},
+      {"OneRowWithResidual", "1, 1", 1, 1000, 1024, false, kResidual},
+      {"Deep", "1", 1, 40, 4096},
+      {"DeeperThanAStep", "1", 1, 20, 8128},
+      {"ManyColumns", "2", 2, 9000, 128, false, "%s = add(%v, %bias) %y = relu(%s)"},
+      {"EightRows", "8", 8, 100, 520, false, kResidual},
+      {"RowsOfABatch", "5, 1", 5, 64, 256},
+      {"Normalized", "1, 1", 1, 1000, 1024, true, "%s = add(%v, %bias) %y = gelu(%s) {approximate = true}"},
+      {"NormalizedBroken", "1, 1", 1, 72, 1480, true},
+      {"NormalizedRows", "8", 8, 72, 768, true, kResidual},
+      {"NormalizedDeepRows", "3", 3, 32, 2048, true}};
+}
+
+std::unique_ptr<Graph> few_row_graph(const FewRowCase& own, DataType type) {
+  std::string text = fmt::format(
+      "graph g(input %a: $T[{0}, {1}], parameter %w: $T[{2}, {1}], parameter %bias: $T[{2}], input "
+      "%residual: "
+      "$T[{0}, {2}], parameter %scale: fp32[{1}], parameter %shift: fp32[{1}]) {{\n  {3}\n"
+      "  %v = matmul({4}, %w) {{transpose_b = true}}\n  {5}\n  output y = %y\n}}",
+      own.shape, own.depth, own.columns,
+      own.normalizes ? "%n, %mean, %inverse = layer_norm(%a, %scale, %shift) {axes = 1, epsilon = 1e-5}" : "",
+      own.normalizes ? "%n" : "%a", own.chain);
+  const std::string name(to_string(type));
+  for (size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T")) text.replace(at, 2, name);
+  std::unique_ptr<Graph> graph = parse_graph(text);
+  PassContext context;
+  context.target = Device::open("cuda:plan-h100")->pass_target({});
+  run_pass(*graph, "fuse_patterns", context);
+  run_pass(*graph, "remove_dead_code", context);
+  verify(*graph);
+  return graph;
+}
+
+// What is normalized is rounded in the kernel as between two of them, but for numbers near the middle of two:
+// a few of a row's, each by a unit.
+Tolerance tolerance_of(const FewRowCase& own, DataType type) {
+  Tolerance result = tolerance_for(OperatorClass::contraction, type,
+                                   {.terms = own.depth, .magnitude = own.normalizes ? 4.0 : 1.0});
+  constexpr double kLargestNormalized = 4, kRoundedOtherwise = 8;
+  if (own.normalizes && is_half(type))
+    result.absolute += kRoundedOtherwise * 2 * unit_roundoff(type) * kLargestNormalized;
+  result.absolute *= 1.2;  // the slope of gelu
+  result.relative += 4 * unit_roundoff(type);
+  return result;
+}
+
+using FewRowTest = std::tuple<FewRowCase, DataType>;
+class FewRowMatmul : public ::testing::TestWithParam<FewRowTest> {};
+
+KernelRequest request_of(const Node& node) {
+  return {.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+}
+
+// Which kernels there are, and their text, needs no GPU.
+TEST_P(FewRowMatmul, IsTheFirstChoice) {
+  const auto& [own, type] = GetParam();
+  const auto graph = few_row_graph(own, type);
+  ASSERT_EQ(graph->nodes().size(), 1);
+  const Node& node = *graph->nodes().front();
+  EXPECT_EQ(node.attributes().text("kind"), own.normalizes ? "normalized_matmul" : "matmul");
+  const KernelCandidate first = Device::open("cuda:plan-h100")->candidates(node).front();
+  EXPECT_EQ(first.name, "generated.few_row_matmul");
+  EXPECT_EQ(first.refusal(request_of(node)), "");
+  EXPECT_GT(compile_candidates(node), 0);
+}
+
+TEST_P(FewRowMatmul, EveryKernel) {
+  TESSERA_NEEDS_GPU();
+  const auto& [own, type] = GetParam();
+  const auto graph = few_row_graph(own, type);
+  const Node& node = *graph->nodes().front();
+  const std::vector<Tensor> inputs = random_inputs(node, -1, 1);
+  std::vector<bool> frozen;
+  for (const Value* input : node.inputs()) frozen.push_back(input->role() == InputRole::parameter);
+  for (const std::vector<bool>& given : {std::vector<bool>(inputs.size(), false), frozen})
+    expect_every_kernel(node, inputs, {tolerance_of(own, type)}, given, gpu_or_null(), true);
+}
+
+INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewRowMatmul,
+                         ::testing::Combine(::testing::ValuesIn(cases()),
+                                            ::testing::Values(DataType::fp32, DataType::fp16,
+                                                              DataType::bf16)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" +
+                                  std::string(to_string(std::get<1>(test.param)));
+                         });
+
+TEST(FewRowMatmuls, LeaveOtherProducts) {
+  const auto first = [](const std::string& a, const std::string& b, bool transpose_b, bool tf32 = false) {
+    const auto graph = parse_graph(
+        fmt::format("graph g(input %a: {}, input %b: {}) {{\n  %y = matmul(%a, %b) {{transpose_b = {}}}\n  "
+                    "output y = %y\n}}",
+                    a, b, transpose_b));
+    const Node& node = *graph->nodes().front();
+    KernelRequest request = request_of(node);
+    request.tf32 = tf32;
+    for (const KernelCandidate& candidate : Device::open("cuda:plan-h100")->candidates(node)) {
+      if (candidate.refusal(request).empty()) return candidate.name;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(first("bf16[8, 64]", "bf16[32, 64]", true), "generated.few_row_matmul");
+  EXPECT_EQ(first("bf16[9, 64]", "bf16[32, 64]", true), "cublaslt.matmul");
+  EXPECT_EQ(first("bf16[1, 64]", "bf16[64, 32]", false), "cublaslt.matmul");
+  EXPECT_EQ(first("bf16[1, 8, 64]", "bf16[2, 32, 64]", true), "cublaslt.matmul");
+  EXPECT_EQ(first("fp32[1, 64]", "fp32[32, 64]", true), "generated.few_row_matmul");
+  EXPECT_EQ(first("fp32[1, 64]", "fp32[32, 64]", true, true), "cublaslt.matmul");
+  EXPECT_EQ(first("fp64[1, 64]", "fp64[32, 64]", true), "cublaslt.matmul");
+}
+
+// A token costs seven launches a layer: nothing is cast, copied or added by itself.
+TEST(FewRowMatmuls, AreMostOfAPassOverAToken) {
+  const models::DecoderConfig network{
+      .vocabulary = 512, .width = 128, .layers = 4, .heads = 2, .inner = 256, .positions = 64};
+  const auto layers = static_cast<size_t>(network.layers);
+  const train::StepGraph pass =
+      train::build_frozen(tasks::language_model_passes(network, 48), train::Reading::inference,
+                          {{"tokens", 1}}, {}, {}, DataType::bf16);
+  const auto executable = planned(*pass.graph, {.precision = Precision::bf16, .frozen = true});
+  EXPECT_EQ(count_of_kernel(*executable, "generated.few_row_matmul"), 4 * layers + 1);
+  EXPECT_EQ(count_of_kernel(*executable, "generated.few_query_attention"), layers);
+  EXPECT_EQ(count_of_kernel(*executable, "generated.set_rows"), 2 * layers);
+  const size_t launches =
+      count_nodes(*executable, [](const NodeReport& node) { return !node.once && !node.candidates.empty(); });
+  constexpr size_t kBeforeAndAfter = 12;  // the layers
+  EXPECT_LE(launches, 7 * layers + kBeforeAndAfter);
+}
+
+}  // namespace
+}  // namespace tessera::testing
