@@ -38,7 +38,7 @@ class Network {
     const std::vector<Part> parts{&Network::convolutions, &Network::normalized_convolutions,
                                   &Network::products,     &Network::attention,
                                   &Network::end_of_part,  &Network::lone_cluster,
-                                  &Network::normalization};
+                                  &Network::few_rows,     &Network::normalization};
     Value* result = (this->*draw_.pick(parts))();
     if (draw_.chance(30)) result = cluster(result);
     maker_.graph().add_output("result", result);
@@ -239,6 +239,16 @@ class Network {
     Value* sum = ops::add(input(shape_of(branch)), branch);
     Value* y = ops::layer_norm(sum, statistic(width, 0.5, 2), statistic(width, -1, 1), 1, 1e-2);
     return draw_.chance(50) ? ops::add(y, sum) : y;
+  }
+
+  // What a decoder makes of its next tokens.
+  Value* few_rows() {
+    const int64_t depth = 8 * draw_.between(1, 40);
+    Value* x = input({draw_.between(1, 10), depth});
+    if (draw_.chance(70))
+      x = ops::layer_norm(x, statistic(depth, 0.5, 2), statistic(depth, -1, 1), 1, 1e-2);
+    if (draw_.chance(10)) keep(x);
+    return epilogue(ops::matmul(x, parameter({draw_.extent(60), depth}), {.transpose_b = true}));
   }
 
   Value* normalization() {
