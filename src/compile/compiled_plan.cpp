@@ -34,7 +34,11 @@ CompiledPlan compile_plan(const Graph& graph, Device& device, const CompileOptio
                      {plan.options.passes, pass_target(*plan.graph, device, plan.options)}, options.pipeline);
   }
   plan.phases.push_back({"passes", {begin, Clock::now()}});
-  const StorageOptions storage{.reuse = options.plan_memory, .alignment = device.memory_alignment()};
+  // Elsewhere a copy is a launch, which takes longer than so few bytes.
+  constexpr int64_t kBytesOfALaunch = int64_t{64} << 10;
+  const StorageOptions storage{.reuse = options.plan_memory,
+                               .alignment = device.memory_alignment(),
+                               .worth_a_copy = device.host_accessible() ? 0 : kBytesOfALaunch};
   PlannedSteps planned = plan_steps(*plan.graph, device, plan.options, storage);
   plan.schedule = std::move(planned.schedule);
   plan.once = std::move(planned.once);

@@ -195,8 +195,6 @@ Views whole_views(const Graph& graph, const Schedule& schedule) {
 
 Views find_views(const Graph& graph, const Schedule& schedule, const StorageOptions& options) {
   constexpr int kMostAttempts = 16;
-  // What copies may cost in memory before they are made: each is a launch that takes longer than its bytes.
-  constexpr int64_t kWorthACopy = int64_t{64} << 10;
   ViewFinder::Nodes copied;
   std::optional<ValueLives> with_copies;
   for (int attempt = 0; options.reuse && attempt < kMostAttempts; ++attempt) {
@@ -206,7 +204,7 @@ Views find_views(const Graph& graph, const Schedule& schedule, const StorageOpti
     if (!with_copies.has_value())
       with_copies.emplace(graph, schedule, whole_views(graph, schedule), options.alignment);
     const ValueLives lives(graph, schedule, views, options.alignment);
-    if (lives.peak_bytes() <= with_copies->peak_bytes() + kWorthACopy) return views;
+    if (lives.peak_bytes() <= with_copies->peak_bytes() + options.worth_a_copy) return views;
     const auto wasteful = lives.larger_at_peak(*with_copies, views);
     for (const Node* node : nodes) {
       if (wasteful.contains(views.whole(node->output()))) copied.insert(node);

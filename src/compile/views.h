@@ -38,10 +38,12 @@ class Views {
 struct StorageOptions {
   bool reuse = true;  // false: every value in memory of its own, but for what is the same whatever the shapes
   int64_t alignment = kMemoryAlignment;  // Device::memory_alignment()
+  int64_t worth_a_copy = 0;              // bytes of memory that views may cost, so that nothing is copied
 };
 
 // A part keeps all of what it is a part of, and a concatenation is in memory from its first operand on: what
-// would need more memory so than with copies, at the step that needs the most, is copied.
+// would need more memory so than with copies, at the step that needs the most, is copied; but for
+// worth_a_copy.
 Views find_views(const Graph& graph, const Schedule& schedule, const StorageOptions& options);
 
 }  // namespace tessera

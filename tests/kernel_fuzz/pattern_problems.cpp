@@ -245,8 +245,7 @@ class Network {
   Value* few_rows() {
     const int64_t depth = 8 * draw_.between(1, 40);
     Value* x = input({draw_.between(1, 10), depth});
-    if (draw_.chance(70))
-      x = ops::layer_norm(x, statistic(depth, 0.5, 2), statistic(depth, -1, 1), 1, 1e-2);
+    if (draw_.chance(70)) x = ops::layer_norm(x, statistic(depth, 0.5, 2), statistic(depth, -1, 1), 1, 1e-2);
     if (draw_.chance(10)) keep(x);
     return epilogue(ops::matmul(x, parameter({draw_.extent(60), depth}), {.transpose_b = true}));
   }

@@ -96,25 +96,28 @@ TEST(TextReader, SaysWhatPassesOverWholeRowsSay) {
   }
 }
 
-// Of the 9 bits of bf16 a few layers lose one or two.
+// A layer rounds some eight times on a number's way to the logits, by a third of a unit of 2^-8 of what is up
+// to two: what a few layers do at random is two units, and five times that leaves room.
 TEST(TextReader, KeepsTokensInThePrecisionsType) {
   const Tensor labels = models::formula::labels("text", kPositions, 29);
   const std::span<const int32_t> tokens = std::as_const(labels).data<int32_t>();
-  constexpr Tolerance kRounded{.absolute = 4 * 0x1p-9, .relative = 4 * 0x1p-9};
+  constexpr Tolerance kRounded{.absolute = 10 * 0x1p-7, .relative = 0};
   for (const auto& [name, config] : small_decoders()) {
     SCOPED_TRACE(name);
     const train::StepGraph pass =
-        train::build_frozen(tasks::language_model_passes(with_positions(config), 8), train::Reading::inference,
-                            {{"tokens", 1}}, {}, {}, DataType::bf16);
+        train::build_frozen(tasks::language_model_passes(with_positions(config), 8),
+                            train::Reading::inference, {{"tokens", 1}}, {}, {}, DataType::bf16);
     const auto is_kept = [](const nn::Variable& variable) { return variable.advances; };
     EXPECT_EQ(std::ranges::count_if(pass.variables, is_kept), 2 * config.layers);
     for (const nn::Variable& variable : pass.variables) {
-      if (is_kept(variable)) EXPECT_EQ(variable.data_type, DataType::bf16) << variable.name;
+      if (!is_kept(variable)) continue;
+      EXPECT_EQ(variable.data_type, DataType::bf16) << variable.name;
     }
     Network network(with_positions(config), Device::cpu());
     train::TextReader reader(network.continuation(kPositions), network.serve(Precision::bf16), kPositions);
     reader.read(tokens.first(20));
-    expect_close(reader.read(tokens.subspan(20, 1)), network.logits_after(tokens.first(21)), kRounded, "bf16");
+    expect_close(reader.read(tokens.subspan(20, 1)), network.logits_after(tokens.first(21)), kRounded,
+                 "bf16");
   }
 }
 
