@@ -72,10 +72,14 @@ class FewQueryAttention {
     if (static_cast<int>(threadIdx.x) % 32 < lanes) keep(parts[warp]);
     __syncthreads();
     join<warps>(own, [&](int part, int element) { return load<4>(parts[part] + element); });
-    if constexpr (P::splits > 1) wait_for_cluster();
-    if constexpr (P::splits == 1) __syncthreads();
-    finish(own);
-    if constexpr (P::splits > 1) wait_for_cluster();  // until then others read it
+    if constexpr (P::splits > 1) {
+      wait_for_cluster();
+      finish(own);
+      wait_for_cluster();  // until then others read it
+    } else {
+      __syncthreads();
+      finish(own);
+    }
   }
 
  private:

@@ -120,13 +120,17 @@ Tolerances backward_tolerances(const AttentionCase& own, const std::vector<Tenso
   return result;
 }
 
+void expect_forward(const RunCase& own, const Tolerances& tolerances) {
+  const std::vector<bool> frozen(own.forward.size(), false);
+  expect_every_kernel(own.attention(), own.forward, tolerances, frozen, gpu_or_null());
+}
+
 class CudaAttention : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(CudaAttention, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const RunCase own = run_case(GetParam());
-  const std::vector<bool> frozen(own.forward.size(), false);
-  expect_every_kernel(own.attention(), own.forward, forward_tolerances(GetParam()), frozen, gpu_or_null());
+  expect_forward(own, forward_tolerances(GetParam()));
   if (is_of_cudnn(GetParam())) {
     EXPECT_EQ(refusal_of("cudnn.attention", own.attention(), true), "");
   }
@@ -140,8 +144,7 @@ class FewQueryAttention : public ::testing::TestWithParam<AttentionCase> {};
 TEST_P(FewQueryAttention, EveryKernel) {
   TESSERA_NEEDS_GPU();
   const RunCase own = run_case(GetParam());
-  const std::vector<bool> frozen(own.forward.size(), false);
-  expect_every_kernel(own.attention(), own.forward, forward_tolerances(GetParam()), frozen, gpu_or_null());
+  expect_forward(own, forward_tolerances(GetParam()));
   EXPECT_EQ(refusal_of("generated.few_query_attention", own.attention(), true), "");
 }
 

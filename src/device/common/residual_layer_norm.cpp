@@ -10,11 +10,6 @@
 namespace tessera::backend {
 namespace {
 
-// Of several rows.
-bool is_over_last_axis(const Node& norm) {
-  return norm.attributes().integer("axes") == 1 && norm.input(0)->type().rank() > 1;
-}
-
 bool adds_equal_types(const Node& add) {
   return add.input(0)->type() == add.output()->type() && add.input(1)->type() == add.output()->type();
 }
@@ -127,6 +122,10 @@ DropoutBody read_dropout(const Node& node) {
 }
 
 }  // namespace
+
+bool is_over_last_axis(const Node& norm) {
+  return norm.attributes().integer("axes") == 1 && norm.input(0)->type().rank() > 1;
+}
 
 FusionPattern residual_layer_norm_pattern() {
   return {.kind = "residual_layer_norm",

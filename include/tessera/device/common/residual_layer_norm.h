@@ -16,6 +16,9 @@ FusionPattern residual_layer_norm_pattern();
 // it from its other readers, of what dropout was applied to, and of the bias.
 FusionPattern residual_layer_norm_gradient_pattern();
 
+// Whether a layer norm, or its gradient, is of several rows, each of the last axis.
+bool is_over_last_axis(const Node& norm);
+
 // As in dropout: element i is kept where random number i of the stream is at least the rate.
 struct DropoutBody {
   size_t counter = 0;  // input

@@ -7,6 +7,7 @@
 #include "tessera/base/rounding.h"
 #include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/refusal.h"
+#include "tessera/device/common/residual_layer_norm.h"
 #include "tessera/device/common/roles.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/fuse.h"
@@ -27,10 +28,6 @@ constexpr int64_t kAccessBytes = 16;
 constexpr int64_t kMostAccesses = 16;  // of a lane that are under way at a time
 // More would leave no room for the next launch, which begins to read its matrix meanwhile.
 constexpr int64_t kMostSharedBytes = int64_t{32} << 10;
-
-bool is_over_last_axis(const Node& norm) {
-  return norm.attributes().integer("axes") == 1 && norm.input(0)->type().rank() > 1;
-}
 
 int64_t bytes_of_rows(DataType type, int64_t rows, int64_t depth) {
   return rows * depth * static_cast<int64_t>(size_of(type));
@@ -87,8 +84,7 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
   const MatmulProblem problem = make_matmul_problem(request);
   refuse_unless(takes(product, request.tf32),
                 "products in TF32, more than {} rows, a matrix that is not stored by columns, or a depth "
-                "that is no multiple of {} "
-                "bytes or too much",
+                "that is no multiple of {} bytes or too much",
                 kMostRows, kAccessBytes);
   for (const Value* operand : product.inputs())
     refuse_unless(operand->data_type() == problem.type, "operands of another type");
@@ -131,7 +127,7 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
 std::optional<FusionMatch> match_normalized(const FusionPattern& products, Node& product, bool tf32) {
   Value* normalized = product.input(0);
   Node* norm = producer_of(normalized, "layer_norm");
-  if (norm == nullptr || !takes(product, tf32) || !is_over_last_axis(*norm) ||
+  if (norm == nullptr || !takes(product, tf32) || !backend::is_over_last_axis(*norm) ||
       normalized != norm->output(0) || sole_reader(normalized) != &product ||
       norm->input(0)->data_type() != normalized->data_type())
     return std::nullopt;
