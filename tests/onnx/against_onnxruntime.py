@@ -45,8 +45,18 @@ def here(program, model, inputs, folder):
     return {path.stem: numpy.load(path) for path in folder.glob("*.npy")}
 
 
-def session_of(model):
-    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def apart(own, theirs):
+    """The largest difference as a share of theirs' largest number."""
+    difference = numpy.abs(own.astype("f8") - theirs.astype("f8")).max(initial=0)
+    scale = max(numpy.abs(theirs.astype("f8")).max(initial=0), 1e-30)
+    return difference / scale if numpy.isfinite(difference) else numpy.inf
 
 
 def compare(arguments, model, session=None):
@@ -57,17 +67,15 @@ def compare(arguments, model, session=None):
     expected = dict(zip((one.name for one in session.get_outputs()), session.run(None, inputs)))
     with tempfile.TemporaryDirectory() as folder:
         actual = here(arguments.program, model, inputs, Path(folder))
-    apart = {}
+    each = {}
     for name, array in expected.items():
         own = actual[name.replace("/", "_")]
         if own.shape != array.shape or own.dtype != array.dtype:
             sys.exit(f"{model}: '{name}' is {own.dtype}{own.shape} here, {array.dtype}{array.shape} there")
         if not numpy.isfinite(array.astype("f8")).all():
             sys.exit(f"{model}: '{name}' is not finite there: draw other inputs")
-        difference = numpy.abs(own.astype("f8") - array.astype("f8")).max(initial=0)
-        scale = max(numpy.abs(array.astype("f8")).max(initial=0), 1e-30)
-        apart[name] = difference / scale if numpy.isfinite(difference) else numpy.inf
-    return apart
+        each[name] = apart(own, array)
+    return each
 
 
 def compare_seeded(arguments, model):
@@ -92,11 +100,11 @@ def main():
     arguments = parser.parse_args()
     failed = 0
     for model in arguments.models:
-        apart = compare(arguments, model) if arguments.weights is None else compare_seeded(arguments, model)
-        worst = max(apart.values(), default=0)
+        each = compare(arguments, model) if arguments.weights is None else compare_seeded(arguments, model)
+        worst = max(each.values(), default=0)
         failed += worst > arguments.most
-        each = "".join(f", {name} {own:.2g}" for name, own in apart.items()) if len(apart) > 1 else ""
-        print(f"{model}: {worst:.2g}{each}{'  TOO FAR' if worst > arguments.most else ''}", flush=True)
+        outputs = "".join(f", {name} {own:.2g}" for name, own in each.items()) if len(each) > 1 else ""
+        print(f"{model}: {worst:.2g}{outputs}{'  TOO FAR' if worst > arguments.most else ''}", flush=True)
     return 1 if failed else 0
 
 

@@ -75,11 +75,11 @@ def main():
             options = argparse.Namespace(program=arguments.program, size=SIZES.get(file.stem, 7), below=BELOW.get(file.stem, 2), deviation=1)
             session = ReferenceSession(str(model)) if precision == "bf16" else None
             try:
-                apart = against_onnxruntime.compare(options, str(model), session)
+                each = against_onnxruntime.compare(options, str(model), session)
             except (RuntimeError, TypeError) as error:  # of its own softmax, norms and tables, which give fp32 of bf16
                 print(f"{file.stem} {precision}: onnx.reference does not run it: {str(error)[:80]}", flush=True)
                 continue
-            worst = max(apart.values())
+            worst = max(each.values())
             failed += worst > most
             print(f"{file.stem} {precision}: {worst:.2g}{'  TOO FAR' if worst > most else ''}", flush=True)
         test.doCleanups()
