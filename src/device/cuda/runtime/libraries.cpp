@@ -60,6 +60,12 @@ void resolve(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(find_symbol(library, symbol));
 }
 
+// Streams share so many ways to a card, eight unless the driver is told otherwise before it starts. Where a decoder's
+// stream shares that of a training step, each of its launches waits until the step's whole recording is through
+// (docs/experiments/074-files-decoded-beside-a-step.md). The user's own word counts.
+constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr const char* kMostConnections = "32";
+
 constexpr const char* kToolkitAdvice =
     "Install the CUDA 13 toolkit or its Python wheels, or name a folder in TESSERA_CUDA_PATH";
 
@@ -107,6 +113,7 @@ std::vector<std::string> library_folders() {
 
 const Driver& driver() {
   static const Driver functions = [] {
+    setenv(kConnectionsVariable, kMostConnections, 0);
     void* library = open_library("libcuda.so.1",
                                  "It comes with NVIDIA's driver: install that, or run on a "
                                  "machine with a GPU");
