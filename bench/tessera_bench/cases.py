@@ -29,6 +29,7 @@ class Case:
     onnx: bool = False  # Tessera too reads the network from the file that ONNX Runtime has (onnx_files.py)
     package: str = ""  # the file is one of bench/.venv's packages, by its path there; "": PyTorch writes it
     sizes: tuple = ()  # (name, extent) pairs of what its shapes leave open, beside the batch
+    below: int = 2  # what whole numbers that it reads are below, where outputs are compared
     photographs: bool = False  # batches of files, no network: decode, random-resized crop, mirror, normalize
     recipe: str = ""  # of bench/networks, in place of a model; its rows are synthetic tokens (token_shards.py)
     tokens: int = 0  # of a row
@@ -90,7 +91,7 @@ def loaded_from_files(model, batch, device, precision):
     )
 
 
-def from_file(model, batch, package="", what="", device="cpu", precision="fp32", **sizes):
+def from_file(model, batch, package="", what="", device="cpu", precision="fp32", below=2, **sizes):
     """A network in the ONNX format: one of models.py, which PyTorch writes, or a file that a package carries.
 
     On a CPU beside ONNX Runtime; on a GPU, where that of the packages has none, beside what PyTorch compiles of the model.
@@ -102,6 +103,7 @@ def from_file(model, batch, package="", what="", device="cpu", precision="fp32",
         onnx=True,
         package=package,
         sizes=tuple(sizes.items()),
+        below=below,
         peers=(peer,),
         summary=f"{model}{what and f' ({what})'} from a file in the ONNX format, inference, batch {batch}, {precision}, samples/s",
     )
@@ -140,7 +142,7 @@ FILES = (
     from_file("bert_base", 1, what="128 tokens"),
     from_file("bert_base", 8, what="128 tokens"),
     from_file("minilm_l6", 1, what="128 tokens"),
-    from_file("magika", 1, "magika/models/standard_v3_3/model.onnx", "kinds of files"),
+    from_file("magika", 1, "magika/models/standard_v3_3/model.onnx", "kinds of files", below=256),
     from_file("basic_pitch", 1, "basic_pitch/saved_models/icassp_2022/nmp.onnx", "notes of 2 s of sound"),
     from_file("ocr_detection", 1, f"{OCR}det_infer.onnx", "text in 640 x 640 pixels", **{f"{PIXELS}1": 640, f"{PIXELS}2": 640}),
     from_file("ocr_recognition", 1, f"{OCR}rec_infer.onnx", "a line of 48 x 320 pixels", **{"?": 48, f"{PIXELS}1": 320}),

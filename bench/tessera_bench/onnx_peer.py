@@ -16,14 +16,14 @@ def versions():
 
 
 def by_formula(declared, case):
-    """As ours makes inputs: numbers by the formula of the name, whole ones 0 and 1; open extents come first, or have a size."""
+    """As ours makes inputs: numbers by the formula of the name, whole ones below a bound; open extents come first, or have a size."""
     sizes = dict(case["sizes"])
     shape = [extent if isinstance(extent, int) and extent > 0 else sizes.get(extent, case["batch"]) for extent in declared.shape]
     name = re.sub(r"[^A-Za-z0-9_./-]", "_", declared.name)  # ours of the input of a graph
     if declared.type == "tensor(float)":
         return formula.uniform(name, shape)
     whole = {"tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32}[declared.type]
-    return formula.labels(name, math.prod(shape), 2).reshape(shape).astype(whole)
+    return formula.labels(name, math.prod(shape), case["below"]).reshape(shape).astype(whole)
 
 
 class Inference:

@@ -16,7 +16,7 @@ BENCH = (
     "{program} bench {model} --batch {batch} {sizes} {train} {loader} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --iterations {iterations} --warmup {warmup}"
 )
 DATA = "{program} data bench {photographs} --batch {batch} --threads {threads} {arrival} --json --iterations {iterations} --warmup {warmup}"
-CHECK = "{program} bench {model} --batch {batch} {sizes} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check"
+CHECK = "{program} bench {model} --batch {batch} {sizes} {train} {nondeterministic} {recompute} --device {device} {tuning} --precision {precision} --json --check {below}"
 
 
 class OursError(RuntimeError):
@@ -87,6 +87,7 @@ class Ours:
             "threads": self.options.threads,
             "model": self.model(),
             "batch": self.case.batch,
+            "below": f"--below {self.case.below}" if self.case.below != 2 else "",
             "sizes": " ".join(f"--size {shlex.quote(f'{name}={size}')}" for name, size in self.case.sizes),
             "train": "--train" if self.case.train else "",
             "loader": self.loader(),

@@ -192,6 +192,12 @@ void add_bench(CLI::App* command) {
       command->add_option("--learning-rate", arguments->checked.learning_rate, "Of these steps")
           ->capture_default_str()
           ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--below", arguments->checked.below,
+                   "Of a network in a file: whole numbers that it reads are below this one")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->needs(check);
   for (CLI::Option* option : {steps, batches, rate}) option->needs(check)->needs("--train");
   command->callback([arguments] {
     join_ranks(arguments->model);

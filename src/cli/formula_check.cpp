@@ -48,17 +48,17 @@ std::vector<double> spread(const std::vector<double>& all) {
   return chosen;
 }
 
-// Inputs by the formula of their names, whole numbers 0 and 1.
-CheckedValues check_file(const Subject& subject) {
+// Inputs by the formula of their names.
+CheckedValues check_file(const Subject& subject, const CheckOptions& options) {
   const CompiledModel compiled = subject.compile();
   compiled.executable->load([&](const std::string& name) { return starting_value(compiled, name); });
   const Graph& graph = *compiled.step.graph;
-  const Feeds outputs = compiled.executable->run(make_inputs(graph, [](const Value& input, Tensor& tensor) {
+  const Feeds outputs = compiled.executable->run(make_inputs(graph, [&](const Value& input, Tensor& tensor) {
     for (int64_t i = 0; i < tensor.size(); ++i) {
       const auto index = static_cast<uint64_t>(i);
       tensor.set(i, is_floating(input.data_type())
                         ? models::formula::uniform(input.name(), index)
-                        : static_cast<double>(models::formula::label(input.name(), index, 2)));
+                        : static_cast<double>(models::formula::label(input.name(), index, options.below)));
     }
   }));
   return {"outputs", spread(outputs.at(graph.outputs().front().name).to_doubles())};
@@ -89,7 +89,7 @@ CheckedValues check_by_formula(const ModelArguments& arguments, const CheckOptio
           "--check is of a network, and '{}' is a recipe: of it no weights by a formula are known",
           arguments.model);
   const std::unique_ptr<Subject> subject = open_subject(arguments);
-  return is_network_file(arguments.model) ? check_file(*subject) : check_network(*subject, options);
+  return is_network_file(arguments.model) ? check_file(*subject, options) : check_network(*subject, options);
 }
 
 }  // namespace tessera::cli

@@ -13,6 +13,7 @@ struct CheckOptions {
   int64_t steps = 2;  // with --train
   int64_t batches = 1;
   double learning_rate = kLearningRate;
+  int64_t below = 2;  // of a network in a file: whole numbers that it reads
 };
 
 struct CheckedValues {
