@@ -3,6 +3,8 @@
 `python photographs.py FOLDER` makes them, with Pillow and numpy; the driver, which has neither, starts it.
 """
 
+import concurrent.futures
+import functools
 import io
 import pathlib
 import subprocess
@@ -63,11 +65,15 @@ def jpeg(image):
     return best
 
 
+def make_one(folder, number):
+    path = folder / f"class{number % CLASSES}" / f"{number:04}.jpg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(jpeg(photograph(number)))
+
+
 def make(folder):
-    for number in range(COUNT):
-        path = folder / f"class{number % CLASSES}" / f"{number:04}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(jpeg(photograph(number)))
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        list(pool.map(functools.partial(make_one, folder), range(COUNT), chunksize=8))
     (folder / "complete").touch()
 
 
