@@ -95,8 +95,8 @@ struct RunCase {
   const Node& gradient() const { return *graph->nodes().back(); }
 };
 
-// `lifted`: added to every second column of v. There results are so large that their last rounding shows, and in
-// the others each key does.
+// `lifted`: added to every second column of v. There results are so large that their last rounding shows, and
+// in the others each key does.
 RunCase run_case(const AttentionCase& own, double lifted = 0) {
   RunCase result;
   result.graph = attention_graph(own);

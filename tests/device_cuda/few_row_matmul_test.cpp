@@ -64,8 +64,8 @@ std::unique_ptr<Graph> few_row_graph(const FewRowCase& own, DataType type) {
 }
 
 // The last of each row and of what it is multiplied with counts for much, so that no kernel leaves it out
-// unnoticed, and so do the bias and the residual: where roundings of what is normalized add up, so much that the
-// last rounding shows beside them.
+// unnoticed, and so do the bias and the residual: where roundings of what is normalized add up, so much that
+// the last rounding shows beside them.
 std::vector<Tensor> inputs_of(const FewRowCase& own, const Node& node) {
   const double added = own.normalizes ? 32 : 8;
   std::vector<Tensor> result = random_inputs(node, -1, 1);

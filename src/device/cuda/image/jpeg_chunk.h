@@ -39,8 +39,6 @@ class ChunkDecoder {
             std::shared_ptr<const void> files);
 
   CUstream stream() const { return stream_; }
-  // What was given last.
-  const StreamEvent& done() const { return done_; }
 
  private:
   // Memory that grows as it is asked for; its contents do not survive that.
@@ -60,7 +58,7 @@ class ChunkDecoder {
   nvjpegHandle_t handle_;
   CUfunction resize_;
   CUstream stream_ = nullptr;
-  StreamEvent done_;
+  StreamEvent done_;  // what was given last
   nvjpegJpegState_t state_ = nullptr;
   size_t prepared_ = 0;  // how many files the state is prepared for
   Growing decoded_;      // whole images

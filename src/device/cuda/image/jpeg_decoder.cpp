@@ -13,9 +13,9 @@
 namespace tessera::cuda {
 namespace {
 
-// Of two decoders each. Beside a training step a chunk takes long, as its kernels wait for multiprocessors,
-// and only other chunks make up for that; alone, half as many keep the engines as busy.
-constexpr int64_t kMostSessions = 4;
+// nvJPEG has streams of its own for each. Two keep the engines busy, and more share ways to the card with the
+// training step, whose launches then come before theirs (docs/experiments/074).
+constexpr int64_t kMostSessions = 2;
 
 // Adds the time of its scope.
 class Stopwatch {
@@ -38,16 +38,12 @@ std::string resized_parts_source() {
                     "  resize_parts(parts, height, width);\n");
 }
 
-// What one thread at a time decodes with. It may be given to another while the GPU still works: each of its
-// decoders is waited for when its turn comes.
+// What one thread at a time decodes with. It may be given to another while the GPU still works: its decoder
+// is waited for when it is needed.
 class JpegDecoder::Session {
  public:
   Session(Context& context, nvjpegHandle_t handle, CUfunction resize, Times& times)
-      : context_(context),
-        handle_(handle),
-        times_(times),
-        first_(context, handle, resize),
-        second_(context, handle, resize) {
+      : context_(context), handle_(handle), times_(times), decoder_(context, handle, resize) {
     check(nvjpeg().nvjpegJpegStreamCreate_(handle_, &header_), "making a decoder's header");
   }
   ~Session() { nvjpeg().nvjpegJpegStreamDestroy_(header_); }
@@ -77,8 +73,7 @@ class JpegDecoder::Session {
       pixels += own;
     }
     flush();
-    wait_on_stream(first_.stream(), second_.done());
-    result.done = std::make_shared<PointOfWork>(context_, first_.stream(),
+    result.done = std::make_shared<PointOfWork>(context_, decoder_.stream(),
                                                 CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
     return result;
   }
@@ -93,25 +88,21 @@ class JpegDecoder::Session {
            refused == 0;
   }
 
-  // By the decoders in turn, so that one works while the host prepares the other's files.
   bool give(const std::vector<const JpegPart*>& chunk, int64_t height, int64_t width,
             const std::shared_ptr<const void>& files) {
-    ChunkDecoder& decoder = std::exchange(first_is_next_, !first_is_next_) ? first_ : second_;
     {
       const Stopwatch stopwatch(times_.device);
-      decoder.wait();
+      decoder_.wait();
     }
     const Stopwatch stopwatch(times_.giving);
-    return decoder.give(chunk, height, width, files);
+    return decoder_.give(chunk, height, width, files);
   }
 
   Context& context_;
   nvjpegHandle_t handle_;
   Times& times_;
   nvjpegJpegStream_t header_ = nullptr;
-  ChunkDecoder first_;
-  ChunkDecoder second_;
-  bool first_is_next_ = true;
+  ChunkDecoder decoder_;
 };
 
 JpegDecoder::JpegDecoder(Context& context)

@@ -60,9 +60,9 @@ void resolve(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(find_symbol(library, symbol));
 }
 
-// Streams share so many ways to a card, eight unless the driver is told otherwise before it starts. Where a decoder's
-// stream shares that of a training step, each of its launches waits until the step's whole recording is through
-// (docs/experiments/074-files-decoded-beside-a-step.md). The user's own word counts.
+// Streams share so many ways to a card, eight unless the driver is told otherwise before it starts. Where a
+// decoder's stream shares that of a training step, each of its launches waits until the step's whole
+// recording is through (docs/experiments/074-files-decoded-beside-a-step.md). The user's own word counts.
 constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 constexpr const char* kMostConnections = "32";
 
