@@ -14,6 +14,8 @@ bool common_subexpressions(Graph& graph, const PassContext& context);
 // Products that are silu, hard_swish or gelu.
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_attention(Graph& graph, const PassContext& context);
+// Products of rows that have a single one each.
+bool recognize_look_ups(Graph& graph, const PassContext& context);
 // Runs operators that know no layout in the order of axes that takes the fewest transposes.
 bool settle_layout(Graph& graph, const PassContext& context);
 bool lower_precision(Graph& graph, const PassContext& context);

@@ -21,6 +21,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                        .documentation = "products around a softmax that were written out",
                        .run = passes::recognize_attention,
                        .before = {"settle_layout", "lower_precision", "fuse_patterns"}};
+  // Where broadcasts were dropped.
+  const Pass look_ups{.name = "recognize_look_ups",
+                      .documentation = "products of rows that have a single one each",
+                      .run = passes::recognize_look_ups,
+                      .before = {"lower_precision", "fuse_patterns"}};
   const Pass layout{.name = "settle_layout",
                     .documentation = "transposes meet and go: channels-last throughout",
                     .run = passes::settle_layout,
@@ -91,11 +96,11 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                    .run = passes::join_reductions,
                    .after = {"bucket_reductions", "fuse_elementwise", "group_clusters"}};
   std::vector<Pass> passes{
-      dead,        constants, algebra, constants, common,  // what the model's code and the gradients left
-      activations, attention, dead,                        // and what exporters wrote out
-      layout,      constants,                 // channels-first code, its constants in the new order
-      fold,        precision, dead,           // and the wide ones that nothing reads now
-      algebra,     constants, common,  dead,  // casts that met, and those of constants
+      dead,        constants, algebra,  constants, common,  // what the model's code and the gradients left
+      activations, attention, look_ups, dead,               // and what exporters wrote out
+      layout,      constants,                  // channels-first code, its constants in the new order
+      fold,        precision, dead,            // and the wide ones that nothing reads now
+      algebra,     constants, common,   dead,  // casts that met, and those of constants
       classes,     buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
