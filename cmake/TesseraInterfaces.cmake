@@ -74,6 +74,7 @@ set(TESSERA_USER_HEADERS
     tessera/data/run_length_mask.h
     tessera/data/safetensors.h
     tessera/data/safetensors_parts.h
+    tessera/data/shaped_images.h
     tessera/data/shards.h
     tessera/data/sound.h
     tessera/data/sounds.h

@@ -51,6 +51,10 @@ std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = check_image_data(settings);
   if (settings.integer("data.image_size") % 4 != 0)
     found.push_back({{"data.image_size"}, "'data.image_size' must be a multiple of 4: it is halved twice"});
+  if (has_open_size(settings))
+    found.push_back(
+        {{"data.test_size", "data.rectangular"},
+         "'data.test_size' and 'data.rectangular' are not for a network that makes images of one size"});
   return found;
 }
 

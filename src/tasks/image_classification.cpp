@@ -56,6 +56,11 @@ report::Picture picture_of(const data::Dataset& dataset, int64_t index) {
 
 nn::Task image_classification(const models::Model& network, const ImageClassificationOptions& options) {
   const Dimension batch = Dimension::symbol("batch");
+  SymbolicShape shape = network.input_type(batch).shape;
+  if (options.open_size) {
+    shape[1] = Dimension::symbol("height");
+    shape[2] = Dimension::symbol("width");
+  }
   const nn::Loss loss = options.loss;
   const nn::AugmentationOptions& augmentation = options.augmentation;
   nn::check_augmentation(augmentation, network.input_type(batch).shape.back().value());
@@ -67,8 +72,7 @@ nn::Task image_classification(const models::Model& network, const ImageClassific
   };
   return {.name = "image_classification",
           .network = network.name,
-          .inputs = {{"images", {options.images.type, network.input_type(batch).shape}},
-                     {"labels", {DataType::int32, {batch}}}},
+          .inputs = {{"images", {options.images.type, shape}}, {"labels", {DataType::int32, {batch}}}},
           .metrics = class_metrics(network.options.classes),
           .samples = "images",
           .training = [=](nn::Context& context,

@@ -1,4 +1,6 @@
 // Image classification as recipes ask for it: networks and data.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
@@ -25,6 +27,18 @@ models::Model make_network(const Options& settings) {
   return models::create(name, options, settings.section("model"));
 }
 
+// Whether the network's parameters are the same for larger images.
+bool takes_any_size(const Options& settings) {
+  if (settings.text("model.name") == kInFile) return false;
+  Options larger = settings;
+  larger.set("data.image_size", 2 * settings.integer("data.image_size"));
+  const std::vector<nn::Variable> own = models::build(make_network(settings), 1).variables;
+  const std::vector<nn::Variable> others = models::build(make_network(larger), 1).variables;
+  return std::ranges::equal(own, others, [](const nn::Variable& a, const nn::Variable& b) {
+    return a.name == b.name && a.shape == b.shape;
+  });
+}
+
 std::vector<OptionChoice> network_choices() {
   static const std::vector<Option> kFile{
       {.key = "file",
@@ -34,6 +48,11 @@ std::vector<OptionChoice> network_choices() {
   std::vector<OptionChoice> choices = choices_of(models::networks());
   choices.push_back({kInFile, "a network in a file, with the weights that it has there", &kFile});
   return choices;
+}
+
+// The same images in another shape.
+OpenImages test_images(const Options& settings) {
+  return [settings](const Shape& shape) { return image_dataset(settings, data::Split::test, shape); };
 }
 
 std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, data::Split split) {
@@ -47,17 +66,21 @@ std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, da
 
 train::TestSet make_test_set(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {images_in_order(dataset, settings), classification_evaluator(classified_images(dataset))};
+  return {images_in_order(dataset, settings, test_images(settings)),
+          classification_evaluator(classified_images(dataset))};
 }
 
 train::PredictionSet make_predictions(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {images_in_order(dataset, settings), classification_text(dataset->class_names())};
+  return {images_in_order(dataset, settings, test_images(settings)),
+          classification_text(dataset->class_names())};
 }
 
 train::PredictionSet predict_files(const Options& settings, const std::vector<std::string>& files) {
   const std::vector<std::string> classes = labeled_dataset(settings, data::Split::test)->class_names();
-  return {images_in_order(named_images(settings, files), settings), classification_text(classes, files)};
+  const OpenImages open = [&](const Shape& shape) { return named_images(settings, files, shape); };
+  return {images_in_order(named_images(settings, files), settings, open),
+          classification_text(classes, files)};
 }
 
 nn::AugmentationOptions augmentation_of(const Options& settings) {
@@ -93,9 +116,10 @@ nn::AugmentationOptions augmentation_of(const Options& settings) {
 
 train::Workload create(const Options& settings) {
   const nn::Loss loss = nn::cross_entropy({.smoothing = settings.real("train.smoothing")});
-  return {.task = image_classification(
-              make_network(settings),
-              {.loss = loss, .images = image_input(settings), .augmentation = augmentation_of(settings)}),
+  return {.task = image_classification(make_network(settings), {.loss = loss,
+                                                                .images = image_input(settings),
+                                                                .augmentation = augmentation_of(settings),
+                                                                .open_size = has_open_size(settings)}),
           .data = data_name(settings),
           .training =
               [settings] { return training_images(labeled_dataset(settings, data::Split::train), settings); },
@@ -114,6 +138,13 @@ std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = check_image_data(settings);
   if (settings.text("model.name") == kInFile && settings.text("model.file").empty())
     found.push_back({{"model.file"}, "'model.file' is missing, which a network in a file is read from"});
+  if (has_open_size(settings) && !takes_any_size(settings)) {
+    found.push_back(
+        {{"model.name", "data.test_size", "data.rectangular"},
+         fmt::format("the weights of '{}' are for images of one size: none of 'data.test_size' and "
+                     "'data.rectangular' can be said",
+                     settings.text("model.name"))});
+  }
   const int64_t classes = settings.integer("data.classes");
   const int64_t outputs = settings.integer("model.classes");
   if (outputs < classes) {

@@ -87,10 +87,23 @@ data::BatchOptions batching_of(const Options& settings) {
           .prefetch = prefetch.batches};
 }
 
-data::ImageSetRequest image_request(const Options& settings, data::Split split) {
-  const int64_t size = settings.integer("data.image_size");
+int64_t test_size(const Options& settings) {
+  return settings.get_or<int64_t>("data.test_size", settings.integer("data.image_size"));
+}
+
+bool are_rectangular(const Options& settings) {
+  return settings.get_or<bool>("data.rectangular", false);
+}
+
+Shape square(const Options& settings, data::Split split) {
+  const int64_t size =
+      split == data::Split::train ? settings.integer("data.image_size") : test_size(settings);
+  return {size, size, settings.integer("data.channels")};
+}
+
+data::ImageSetRequest image_request(const Options& settings, data::Split split, const Shape& shape) {
   return {.split = split,
-          .image_shape = {size, size, settings.integer("data.channels")},
+          .image_shape = shape,
           .classes = settings.integer("data.classes"),
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
           .mirror = settings.boolean("data.flip")};
@@ -98,8 +111,14 @@ data::ImageSetRequest image_request(const Options& settings, data::Split split) 
 
 }  // namespace
 
-std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split) {
-  const data::ImageSetRequest request = image_request(settings, split);
+bool has_open_size(const Options& settings) {
+  return are_rectangular(settings) || test_size(settings) != settings.integer("data.image_size");
+}
+
+std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split,
+                                                   const std::optional<Shape>& shape) {
+  const data::ImageSetRequest request =
+      image_request(settings, split, shape.value_or(square(settings, split)));
   const std::shared_ptr<const data::Dataset> dataset =
       kind_of(settings).open(settings.section("data"), request);
   require(dataset->image_shape() == request.image_shape, ErrorCode::invalid_argument,
@@ -111,13 +130,16 @@ std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data
 }
 
 std::shared_ptr<const data::Dataset> named_images(const Options& settings,
-                                                  const std::vector<std::string>& files) {
+                                                  const std::vector<std::string>& files,
+                                                  const std::optional<Shape>& shape) {
   const data::ImageSetDescription& kind = kind_of(settings);
   require(kind.open_files != nullptr, ErrorCode::invalid_argument,
           "images of the kind '{}' are no files of their own; a network trained on files takes them "
           "(data.kind = \"image_folder\")",
           kind.name);
-  return kind.open_files(settings.section("data"), image_request(settings, data::Split::test), files);
+  const data::ImageSetRequest request =
+      image_request(settings, data::Split::test, shape.value_or(square(settings, data::Split::test)));
+  return kind.open_files(settings.section("data"), request, files);
 }
 
 nn::ImageInput image_input(const Options& settings) {
@@ -126,21 +148,32 @@ nn::ImageInput image_input(const Options& settings) {
 
 std::shared_ptr<const data::Source> training_images(std::shared_ptr<const data::Dataset> images,
                                                     const Options& settings) {
-  return std::make_shared<data::Loader>(
-      std::move(images), batching_of(settings),
-      data::ImageExampleOptions{.random_views = kind_of(settings).decodes,
-                                .decode = decode_place(settings),
-                                .augmentation = make_augmentation(settings)});
+  const data::ImageExampleOptions options{.random_views = kind_of(settings).decodes,
+                                          .decode = decode_place(settings),
+                                          .augmentation = make_augmentation(settings)};
+  if (!has_open_size(settings))
+    return std::make_shared<data::Loader>(std::move(images), batching_of(settings), options);
+  return std::make_shared<data::Loader>(data::ShapedImages{.shapes = {std::move(images)}},
+                                        batching_of(settings), options);
 }
 
 std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::Dataset> images,
-                                                    const Options& settings) {
+                                                    const Options& settings, const OpenImages& open) {
   data::BatchOptions in_order = batching_of(settings);
   in_order.shuffle = false;
   in_order.balanced = false;
   in_order.drop_last = false;
-  return std::make_shared<data::Loader>(std::move(images), in_order,
-                                        data::ImageExampleOptions{.decode = decode_place(settings)});
+  const data::ImageExampleOptions options{.decode = decode_place(settings)};
+  if (!has_open_size(settings)) return std::make_shared<data::Loader>(std::move(images), in_order, options);
+  data::ShapedImages shaped{.shapes = {images}};
+  if (are_rectangular(settings)) {
+    std::vector<std::shared_ptr<const data::Dataset>> shapes;
+    for (const Shape& shape :
+         data::common_image_shapes(test_size(settings), settings.integer("data.channels")))
+      shapes.push_back(shape == images->image_shape() ? images : open(shape));
+    shaped = data::shaped_images(std::move(shapes));
+  }
+  return std::make_shared<data::Loader>(std::move(shaped), in_order, options);
 }
 
 std::vector<Contradiction> check_image_data(const Options& settings) {

@@ -1,10 +1,12 @@
 """Images in files: what `tessera data` does, and training, evaluation and prediction from them."""
 
 import json
+import shutil
 import struct
 import unittest
 
 from program import ROOT, ProgramTest, checkpoint, tree
+from task_data import write_pictures
 
 
 def checksum(content):
@@ -190,6 +192,32 @@ class DataTest(ProgramTest):
         self.call("train", ROOT / "recipes/folder.toml", "--out", run, "--quiet", "--set", f"data.path={self.root / 'jpeg'}",
                   "--set", "train.epochs=1", "--set", "train.batch=16", "--set", "train.device=cpu", "--set", "model.width=4")
         self.assertIn("test_accuracy", json.loads((run / "summary.json").read_text()))
+
+    def test_images_are_tested_larger_and_in_their_own_shapes(self):
+        """Half of the test images are squares, the others twice as wide."""
+        files = self.root / "shapes"
+        for width, classes in ((28, "narrow"), (56, "wide")):
+            write_pictures(self.root / classes, width)
+            self.call("data", "export", self.root / classes, "-o", self.root / "exported", "--train", 30, "--test", 10)
+            for part in ("train", "val"):
+                for number, file in enumerate(sorted((self.root / "exported").glob(f"{part}*/*/*.jpg"))):
+                    target = files / part / classes / f"{number}.jpg"
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    file.rename(target)
+            shutil.rmtree(self.root / "exported")
+        words = ["--set", f"data.path={files}", "--set", "data.classes=2", "--set", "data.image_size=16", "--set", "train.batch=8",
+                 "--set", "data.test_size=24", "--set", "data.rectangular=true", "--set", "train.device=cpu", "--set", "model.width=4"]
+        run = self.root / "shaped"
+        self.call("train", ROOT / "recipes/folder.toml", "--out", run, "--quiet", "--set", "train.epochs=2", *words)
+        accuracy = json.loads((run / "summary.json").read_text())["test_accuracy"]
+        measured = json.loads(self.call("eval", run, "--device", "cpu", "--json"))
+        self.assertAlmostEqual(measured["accuracy"], accuracy)
+        photographs = [files / "val" / kind / "1.jpg" for kind in ("narrow", "wide")]
+        told = self.call("predict", run, *photographs, "--device", "cpu")
+        for photograph in photographs:
+            self.assertIn(str(photograph), told)
+        self.refuses(["train", ROOT / "recipes/folder.toml", "--out", self.root / "fixed", *words, "--set", "model.name=lenet"], 2,
+                     "weights of 'lenet' are for images of one size")
 
 
 if __name__ == "__main__":

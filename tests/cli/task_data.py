@@ -63,13 +63,14 @@ def write_translations(folder):
     return folder / "en", folder / "de"
 
 
-def write_pictures(folder):
-    """Images of 28x28 pixels with noise in their middle, all of one class."""
+def write_pictures(folder, width=28):
+    """Images of 28 rows with noise in their middle, all of one class."""
     source = random.Random(1)
+    size = 28 * width
     folder.mkdir()
     for prefix, count in (("train", 400), ("t10k", 100)):
-        pixels = bytes(source.randrange(256) if 200 < i % 784 < 500 else 0 for i in range(count * 784))
-        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, 28), pixels))
+        pixels = bytes(source.randrange(256) if 0.25 < i % size / size < 0.64 else 0 for i in range(count * size))
+        (folder / f"{prefix}-images-idx3-ubyte").write_bytes(idx((count, 28, width), pixels))
         (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(idx((count,), [0] * count))
 
 

@@ -13,6 +13,13 @@ TEST(CenterCrop, IsTheMiddleSquare) {
   EXPECT_EQ(center_crop(1, 1, 0.1), (Rectangle{.height = 1, .width = 1}));
 }
 
+TEST(CenterCrop, IsTheMiddleOfAnyShape) {
+  EXPECT_EQ(center_crop(300, 400, 1, 2), (Rectangle{.top = 50, .left = 0, .height = 200, .width = 400}));
+  EXPECT_EQ(center_crop(300, 400, 0.5, 2), (Rectangle{.top = 100, .left = 100, .height = 100, .width = 200}));
+  EXPECT_EQ(center_crop(300, 400, 1, 0.5), (Rectangle{.top = 0, .left = 125, .height = 300, .width = 150}));
+  EXPECT_EQ(center_crop(1, 1, 0.1, 3), (Rectangle{.height = 1, .width = 1}));
+}
+
 TEST(RandomCrop, DependsOnSeedEpochAndExampleAlone) {
   const auto crop = [](uint64_t seed, uint64_t epoch, int64_t example) {
     return random_crop({}, 375, 500, seed, epoch, example);

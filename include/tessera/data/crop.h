@@ -15,9 +15,9 @@ struct Rectangle {
   bool operator==(const Rectangle&) const = default;
 };
 
-// The largest square in the middle, `share` of the shorter side long: 0.875 is what is left by a resize of
-// the shorter side to 256 and a crop of 224. At least one pixel.
-Rectangle center_crop(int64_t height, int64_t width, double share);
+// Of the largest rectangle in the middle with that width to height, a square unless said, `share` along each
+// side: 0.875 is what is left by a resize of the shorter side to 256 and a crop of 224. At least one pixel.
+Rectangle center_crop(int64_t height, int64_t width, double share, double ratio = 1);
 
 // Random-resized crop (Szegedy et al., "Going deeper with convolutions", 2015), drawn as torchvision's
 // RandomResizedCrop: the share of the area is uniform, the logarithm of width/height too; after ten draws

@@ -36,6 +36,10 @@ class Dataset {
 
   // The label that read() gives an example; -1 where that is not known before.
   virtual int32_t label(int64_t /*index*/) const { return -1; }
+  // Width to height of what an example is cut from.
+  virtual double ratio(int64_t /*index*/) const {
+    return static_cast<double>(image_shape()[1]) / static_cast<double>(image_shape()[0]);
+  }
   // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C bytes, and its
   // label in [0, class_count()), or -1 where the row is to count nothing.
   virtual void read(int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;

@@ -97,7 +97,8 @@ struct EncodedDatasetOptions {
   Shape image_shape = {224, 224, 3};  // [H, W, 1 or 3]
   RandomCropOptions crop = {};        // of read_random()
   bool mirror = false;                // there, of every second image on average
-  double center_share = 0.875;        // of the shorter side, which read() keeps
+  double center_share = 0.875;        // of the largest middle of that width to height, which read() keeps
+  double center_ratio = 1;
   ResizeFilter filter = ResizeFilter::bilinear;
   BrokenSamples broken = BrokenSamples::fail;
   ImageLimits limits = {};
@@ -113,6 +114,8 @@ class EncodedDataset : public Dataset {
   const Shape& image_shape() const override { return options_.image_shape; }
   const std::vector<std::string>& class_names() const override { return samples_->class_names(); }
   int32_t label(int64_t index) const override { return samples_->label(index); }
+  // By the file's header; 1 where that cannot be read.
+  double ratio(int64_t index) const override;
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;

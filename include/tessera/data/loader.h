@@ -8,6 +8,7 @@
 #include "tessera/data/augment.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/examples.h"
+#include "tessera/data/shaped_images.h"
 
 namespace tessera::data {
 
@@ -29,6 +30,7 @@ struct ImageExampleOptions {
 
 // Labeled images as a source: "images" uint8 [batch, H, W, C], zeros in rows that only fill, and "labels"
 // int32 [batch], padding_label there. The network's graph scales and normalizes them (nn::normalize_images).
+// Of several shapes H and W are the symbols "height" and "width", and a batch is of one.
 //
 //   Loader loader(dataset, {.batch_size = 128, .seed = 7});
 //   const auto stream = loader.open({.epoch = 0});
@@ -39,6 +41,8 @@ class Loader : public ExampleBatches {
   // batch.
   Loader(std::shared_ptr<const Dataset> dataset, const BatchOptions& batching,
          const ImageExampleOptions& images = {});
+  // With symbols also where there is one shape. What augments is of the first.
+  Loader(ShapedImages shaped, const BatchOptions& batching, const ImageExampleOptions& images = {});
 
   const Dataset& dataset() const { return *dataset_; }
 

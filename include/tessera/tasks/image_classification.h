@@ -24,6 +24,7 @@ struct ImageClassificationOptions {
   nn::Loss loss = nn::cross_entropy();
   nn::ImageInput images = {};
   nn::AugmentationOptions augmentation = {};  // in training alone; of images that come as bytes
+  bool open_size = false;                     // height and width are the symbols of those names
 };
 
 //   inputs:     images uint8, or as the options say, [batch, H, W, C]

@@ -34,11 +34,14 @@ Rectangle fitting_middle(const RandomCropOptions& options, int64_t height, int64
 
 }  // namespace
 
-Rectangle center_crop(int64_t height, int64_t width, double share) {
-  const int64_t side = std::min(height, width);
-  const int64_t kept =
-      std::clamp<int64_t>(std::llround(share * static_cast<double>(side)), 1, std::max<int64_t>(side, 1));
-  return {.top = (height - kept) / 2, .left = (width - kept) / 2, .height = kept, .width = kept};
+Rectangle center_crop(int64_t height, int64_t width, double share, double ratio) {
+  const double most = std::min(static_cast<double>(width), static_cast<double>(height) * ratio);
+  const auto kept = [&](double side, int64_t whole) {
+    return std::clamp<int64_t>(std::llround(share * side), 1, std::max<int64_t>(whole, 1));
+  };
+  const int64_t tall = kept(most / ratio, height);
+  const int64_t wide = kept(most, width);
+  return {.top = (height - tall) / 2, .left = (width - wide) / 2, .height = tall, .width = wide};
 }
 
 void check_random_crop(const RandomCropOptions& options) {

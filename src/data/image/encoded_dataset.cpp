@@ -20,7 +20,19 @@ EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
   require(options_.center_share > 0 && options_.center_share <= 1, code,
           "the middle that is kept is {} of the shorter side, expected above 0 and at most 1",
           options_.center_share);
+  require(options_.center_ratio > 0, code, "the middle has {} of its height as width, expected more than 0",
+          options_.center_ratio);
   check_random_crop(options_.crop);
+}
+
+double EncodedDataset::ratio(int64_t index) const {
+  try {
+    const std::vector<std::byte> bytes = samples_->bytes(index);
+    const ImageInfo info = EncodedImage(bytes, samples_->name(index), options_.limits).info();
+    return static_cast<double>(info.width) / static_cast<double>(info.height);
+  } catch (const Error&) {
+    return 1;  // who reads it meets the same error, and knows what becomes of such a sample
+  }
 }
 
 void EncodedDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {
@@ -84,7 +96,7 @@ DecodeOptions EncodedDataset::choose_part(int64_t index, const ImageInfo& info,
                         .channels = options_.image_shape[2],
                         .filter = options_.filter};
   if (view == nullptr) {
-    options.crop = center_crop(info.height, info.width, options_.center_share);
+    options.crop = center_crop(info.height, info.width, options_.center_share, options_.center_ratio);
   } else {
     options.crop = random_crop(options_.crop, info.height, info.width, view->seed, view->epoch, index);
     options.mirrored = options_.mirror && random_mirror(view->seed, view->epoch, index);

@@ -27,6 +27,8 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
                                                          .maximum_ratio = ratio.back()},
                                                 .mirror = request.mirror,
                                                 .center_share = options.real("center_share"),
+                                                .center_ratio = static_cast<double>(request.image_shape[1]) /
+                                                                static_cast<double>(request.image_shape[0]),
                                                 .filter = filter_of(options.text("resize")),
                                                 .broken = broken_samples_of(options.text("broken"))});
 }
@@ -56,6 +58,18 @@ std::vector<Option> encoded_options() {
        .value = 0.875,
        .documentation = "Of the shorter side: the square in the middle that evaluation keeps",
        .limits = {.low = 0, .high = 1, .low_open = true}},
+      {.key = "test_size",
+       .value = int64_t{224},
+       .documentation =
+           "Height and width of the images that are evaluated and predicted, in pixels: larger ones "
+           "are often told apart better (Touvron et al. 2019). Of `rectangular` ones the shorter side",
+       .limits = Limits::between(1, 16384),
+       .unset = "`data.image_size`"},
+      {.key = "rectangular",
+       .value = false,
+       .documentation =
+           "Whether images that are evaluated and predicted keep about the shape of their files, so "
+           "that less is cut off: they come in batches of like shapes"},
       {.key = "resize",
        .value = std::string("bilinear"),
        .documentation = "How a part becomes an image of `image_size`; all but `nearest` with antialiasing",
