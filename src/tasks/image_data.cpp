@@ -28,6 +28,7 @@ class FirstExamples : public data::Dataset {
   const Shape& image_shape() const override { return whole_->image_shape(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
   int32_t label(int64_t index) const override { return whole_->label(index); }
+  double ratio(int64_t index) const override { return whole_->ratio(index); }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
     whole_->read(index, image, label);
   }
