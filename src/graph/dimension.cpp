@@ -257,7 +257,8 @@ Dimension Dimension::floor_divide(int64_t divisor) const {
       whole[monomial] = coefficient / divisor;
     } else if (monomial.empty()) {
       whole[monomial] = floor_quotient(coefficient, divisor);
-      rest[monomial] = coefficient - whole[monomial] * divisor;
+      const int64_t remainder = coefficient % divisor;  // the product with the divisor may be beyond 64 bits
+      rest[monomial] = remainder < 0 ? remainder + divisor : remainder;
     } else {
       rest[monomial] = coefficient;
     }
