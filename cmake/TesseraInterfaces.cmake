@@ -53,9 +53,11 @@ set(TESSERA_USER_HEADERS
     tessera/compile/variable_check.h
     tessera/compile/variables.h
     tessera/compile/workspace.h
+    tessera/data/anchors.h
     tessera/data/annotated.h
     tessera/data/annotated_loader.h
     tessera/data/augment.h
+    tessera/data/bounded_cache.h
     tessera/data/broken_samples.h
     tessera/data/crop.h
     tessera/data/csv.h
@@ -115,6 +117,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/sound.h
     tessera/nn/sound_augmentation.h
     tessera/nn/task.h
+    tessera/nn/volume_augmentation.h
     tessera/ops/dropout_attention.h
     tessera/ops/expression.h
     tessera/optim/optimizer.h

@@ -78,6 +78,11 @@ BatchTimes measure_batches(const data::Source& batches, const BenchArguments& ar
   int64_t epoch = 0;
   auto stream = batches.open_into(arrival.memory(), {});
   int64_t left = arguments.iterations + arguments.warmup;
+  // What is kept is there after an epoch.
+  if (arguments.cache != "none") {
+    while (stream->next().has_value()) {
+    }
+  }
   while (left > 0) {
     const double begin = processor_seconds();
     const auto begin_clock = Clock::now();
@@ -97,8 +102,9 @@ BatchTimes measure_batches(const data::Source& batches, const BenchArguments& ar
 
 void run_bench(const BenchArguments& arguments) {
   const DataPart part = open_data_parts(arguments.folder).front();
-  require(!(part.sounds && (arguments.normalize || !arguments.device.empty())), ErrorCode::invalid_argument,
-          "{}: holds sounds; --normalize and --device are of images", arguments.folder);
+  require(!(part.sounds && (arguments.normalize || arguments.cache != "none" || !arguments.device.empty())),
+          ErrorCode::invalid_argument, "{}: holds sounds; --normalize, --cache and --device are of images",
+          arguments.folder);
   require(part.samples->size() >= arguments.batch, ErrorCode::invalid_argument,
           "{}: {} {} do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
           part.plural(), arguments.batch);
@@ -158,6 +164,10 @@ void add_bench(CLI::App* command) {
   command->add_option("--warmup", arguments->warmup, "Batches before them")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--cache", arguments->cache,
+                   "What of images stays in memory, up to a GiB: files or pixels; all are read once before")
+      ->check(CLI::IsMember({"none", "files", "pixels"}));
   command->add_flag("--normalize", arguments->normalize,
                     "Also scale and normalize on the processor, which a network does by itself");
   command->add_option("--device", arguments->device,

@@ -22,7 +22,8 @@ struct BenchArguments {
   int64_t warmup = 1;
   bool normalize = false;
   bool json = false;
-  std::string device;  // that decodes images, and on which they arrive; "": none
+  std::string cache = "none";  // what of images stays in memory: "files" or "pixels"
+  std::string device;          // that decodes images, and on which they arrive; "": none
 };
 
 struct Stage {

@@ -1,9 +1,14 @@
 """Images in files: what `tessera data` does, and training, evaluation and prediction from them."""
 
 import json
+import os
+import re
 import shutil
+import statistics
 import struct
+import time
 import unittest
+from pathlib import Path
 
 from program import ROOT, ProgramTest, checkpoint, tree
 from task_data import write_pictures
@@ -39,6 +44,17 @@ def example(image, label):
         return field(1, field(1, name) + field(2, field(kind, field(1, value))))
 
     return field(1, feature(b"image/encoded", 1, image) + feature(b"image/class/label", 3, bytes([label])))
+
+
+def held_by(process):
+    """Bytes of memory of its own and the number of open files; nothing of one that is ending."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+        files = len(os.listdir(f"/proc/{process}/fd"))
+    except OSError:
+        return None
+    own = re.search(r"RssAnon:\s+(\d+) kB", status)
+    return (1024 * int(own[1]), files) if own else None
 
 
 class DataTest(ProgramTest):
@@ -171,6 +187,31 @@ class DataTest(ProgramTest):
         self.assertRegex(self.call(*words, code=4), "000000.jpg: its first bytes are those of no JPEG")
         self.refuses([*words, "--set", "data.crop_share=[1, 0.5]"], 2, "'data.crop_share' must be two numbers")
 
+    def test_what_is_kept_in_memory_is_told(self):
+        whole = self.train_files("whole", "--set", "data.cache=pixels")
+        self.assertIn("100 of 100 images are kept in memory decoded, in 3.5 KiB of 1.0 GiB", (whole / "report.html").read_text())
+        # The files of this data are PNG, whose pixels are the same whatever is kept.
+        plain = self.train_files("plain")
+        self.assertEqual(*(checkpoint(run / "checkpoints/last.safetensors")[1] for run in (whole, plain)))
+        words = ["train", self.recipe, "--out", self.root / "gpu", "--set", "data.kind=image_folder", "--set", f"data.path={self.files}"]
+        self.refuses([*words, "--set", "data.cache=pixels", "--set", "data.decode=gpu"], 2, "'data.cache' is", "'data.decode'")
+
+    def test_fifty_epochs_take_no_more_memory_and_files_than_ten(self):
+        """Batches of 144 KiB are made by three threads anew in each epoch; what steps leave for the report is 3 KiB."""
+        words = ["--set", "train.epochs=50", "--set", "data.workers=3", "--set", "data.image_size=96", "--set",
+                 "optimizer.learning_rate=0.001"]
+        seen = []  # bytes, and open files
+        with self.start("train", self.recipe, "--quiet", "--out", self.root / "long", "--set", "data.kind=image_folder", "--set",
+                        f"data.path={self.files}", *words) as process:
+            while process.poll() is None:
+                seen += [held for held in (held_by(process.pid),) if held]
+                time.sleep(0.005)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(json.loads((self.root / "long/summary.json").read_text())["epochs"], 50)
+        early, late = seen[len(seen) // 5:len(seen) * 2 // 5], seen[len(seen) * 4 // 5:-2]
+        self.assertLessEqual(min(files for _, files in late), max(files for _, files in early))
+        self.assertLessEqual(statistics.median(size for size, _ in late), statistics.median(size for size, _ in early) + (1 << 20))
+
     def test_ones_own_images_are_classified(self):
         run = self.train_files("run")
         image = next((self.files / "val" / "2_2").glob("*.png"))
@@ -184,6 +225,7 @@ class DataTest(ProgramTest):
         self.assertEqual(len(timed["milliseconds"]), 3)
         self.assertIn(timed["limited_by"], timed["stages"])
         self.assertRegex(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 3), "limits\n$")
+        self.assertRegex(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 20, "--cache", "pixels"), "limits\n$")
         self.refuses(["data", "bench", self.files, "--batch", 1000], 2, "100 images do not fill one batch of 1000")
 
     def test_the_recipe_of_folders_trains_on_jpeg(self):

@@ -106,6 +106,35 @@ TEST(AnnotatedLoader, GivesABoundedNumberOfObjectsAndTheirCount) {
   EXPECT_EQ(at(batches[1], "boxes", 16), 0);
 }
 
+// One anchor on each object's place, others on none.
+TEST(AnnotatedLoader, TellsWhatEachAnchorIsToFind) {
+  const Pictures pictures(3);
+  AnnotatedExampleOptions options = small_images();
+  const float across = 64.0F / 58;  // of image 2
+  const float down = 48.0F / 44;
+  options.targets = {.anchors = {{4 * across, 8 * down, 10 * across, 20 * down},
+                                 {13 * across, 8 * down, 19 * across, 20 * down},
+                                 {40, 30, 50, 40},
+                                 {4 * across, 8 * down, 16 * across, 20 * down}},
+                     .weights = {10, 10, 5, 5}};
+  for (const bool masks : {true, false}) {
+    options.masks = masks;
+    const AnnotatedLoader loader(pictures.samples(), kInOrder, options);
+    const std::vector<Field> fields = loader.fields();
+    ASSERT_EQ(fields.size(), masks ? 10U : 9U);
+    EXPECT_EQ(fields[fields.size() - 2].name, "anchor_labels");
+    EXPECT_EQ(to_string(fields.back().type), "fp32[batch, 4, 4]");
+    const Batch batch = batches_of(loader)[1];
+    // Object 1 is a crowd; the last anchor covers half as much again as object 0, an overlap of a half.
+    for (const auto& [place, label] : {std::pair{0, 0}, {1, -2}, {2, -1}, {3, 0}, {4, -2}, {7, -2}})
+      EXPECT_EQ(at(batch, "anchor_labels", place), label) << place;
+    // Its middle lies a quarter of its width to the right of the object's, of half its width.
+    for (const auto& [place, value] :
+         {std::pair{0, 0.0}, {3, 0.0}, {4, 0.0}, {12, -2.5}, {13, 0.0}, {14, 5 * -0.693147}, {16, 0.0}})
+      EXPECT_NEAR(at(batch, "anchor_boxes", place), value, 1e-5) << place;
+  }
+}
+
 // Pixels and masks show the same, however the image is cut and mirrored.
 TEST(AnnotatedLoader, BoxesAndMasksFollowTheImage) {
   const Pictures pictures(5);

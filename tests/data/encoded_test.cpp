@@ -218,6 +218,79 @@ TEST(EncodedDataset, GivesTheSameBatchesWhateverTheThreadsAndTheContainer) {
                    .identical(expected.open({.epoch = 1})->next()->fields.at("images")));
 }
 
+std::shared_ptr<const EncodedDataset> keeping(std::shared_ptr<const EncodedSamples> samples, KeptSamples keep,
+                                              int64_t bytes) {
+  return std::make_shared<EncodedDataset>(
+      std::move(samples),
+      EncodedDatasetOptions{.image_shape = {8, 8, 3}, .mirror = true, .keep = keep, .keep_bytes = bytes});
+}
+
+// No batch depends on what there was room for.
+TEST(EncodedDataset, GivesTheSameBatchesWhateverIsKept) {
+  constexpr int64_t kAmple = int64_t{1} << 24;
+  const TemporaryFolder folder;
+  write_classes(folder.path());
+  write_picture(folder / "owl" / "large.jpg", 3, 90, 120);  // whose crops are decoded at a reduced scale
+  const auto samples = open_image_folder(folder.path(), {.test_share = 0});
+  const auto one_byte = loader_of(keeping(samples, KeptSamples::pixels, 1), 2);
+  for (const KeptSamples keep : {KeptSamples::files, KeptSamples::pixels}) {
+    const Loader expected = keep == KeptSamples::files ? loader_of(dataset_of(samples), 2) : one_byte;
+    for (const int64_t bytes : {int64_t{3000}, kAmple}) {
+      const auto kept = keeping(samples, keep, bytes);
+      const Loader loader = loader_of(kept, 3);
+      for (int64_t epoch = 0; epoch < 3; ++epoch)
+        expect_same_batches(*expected.open({.epoch = epoch}), *loader.open({.epoch = epoch}));
+      ASSERT_EQ(kept->remarks().size(), 1U);
+      EXPECT_EQ(kept->remarks()[0].starts_with("16 of 16 images are kept in memory"), bytes == kAmple)
+          << kept->remarks()[0];
+    }
+  }
+}
+
+TEST(EncodedDataset, ReadsWhatIsKeptNoSecondTime) {
+  for (const KeptSamples keep : {KeptSamples::files, KeptSamples::pixels}) {
+    const TemporaryFolder folder;
+    write_classes(folder.path());
+    const auto samples = open_image_folder(folder.path(), {.test_share = 0});
+    const auto size = static_cast<int64_t>(samples->bytes(0).size());
+    const bool files = keep == KeptSamples::files;
+    // Room for the first, by its file or its 20 x 24 pixels of three channels, and for no second.
+    const auto dataset = keeping(samples, keep, files ? size + 10 : 20 * 24 * 3 + 10);
+    std::vector<uint8_t> image(8 * 8 * 3);
+    std::vector<uint8_t> again(image.size());
+    int32_t label = 0;
+    dataset->read(0, image, label);
+    dataset->read(1, again, label);
+    EXPECT_NE(dataset->remarks()[0].find(
+                  fmt::format("1 of 15 images are kept in memory {}", files ? "as their files" : "decoded")),
+              std::string::npos);
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file()) write_file(entry.path(), "gone");
+    dataset->read(0, again, label);
+    EXPECT_EQ(image, again);
+    EXPECT_ERROR(dataset->read(1, again, label), ErrorCode::invalid_file, "cat/1.png");
+  }
+}
+
+// The upper rows of such a file can be read, and so they are, whether or not there was room for all of it.
+TEST(EncodedDataset, KeepsNoBrokenImage) {
+  const TemporaryFolder folder;
+  write_picture(folder / "cat" / "whole.jpg", 1, 400, 300);
+  const std::vector<std::byte> whole = read_file(folder / "cat" / "whole.jpg");
+  write_file(folder / "cat" / "cut.jpg", std::span(whole).first(whole.size() - 200));
+  const auto samples = open_image_folder(folder.path(), {.test_share = 0});
+  std::vector<std::vector<uint8_t>> images;
+  for (const int64_t bytes : {int64_t{1}, int64_t{1} << 24}) {
+    const EncodedDataset dataset(
+        samples,
+        {.image_shape = {8, 8, 3}, .center_share = 0.2, .keep = KeptSamples::pixels, .keep_bytes = bytes});
+    int32_t label = 0;
+    dataset.read(0, images.emplace_back(8 * 8 * 3), label);
+    EXPECT_TRUE(dataset.remarks()[0].starts_with("0 of 2 images")) << dataset.remarks()[0];
+  }
+  EXPECT_EQ(images[0], images[1]);
+}
+
 TEST(EncodedDataset, CutsTheMiddleWhereNothingIsRandom) {
   const TemporaryFolder folder;
   write_picture(folder / "cat" / "1.png", 1, 40, 60);
@@ -240,6 +313,7 @@ TEST(EncodedDataset, RefusesWhatDoesNotFit) {
   EXPECT_ERROR(make({.center_share = 0}), code, "the middle that is kept is 0");
   EXPECT_ERROR(make({.crop = {.minimum_share = 0}}), code, "from 0 to 1 of the area");
   EXPECT_ERROR(make({.crop = {.minimum_ratio = 2}}), code, "width/height is from 2");
+  EXPECT_ERROR(make({.keep = KeptSamples::files, .keep_bytes = 0}), code, "a cache of 0 bytes");
 }
 
 }  // namespace

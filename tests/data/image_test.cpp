@@ -107,6 +107,10 @@ TEST(EncodedImage, IsDecodedAsByPillow) {
     EXPECT_LE(largest_difference(pixels, expected.data<uint8_t>()),
               kOneLevel + decoder_bound(words[1], words[0] == "gray"))
         << name;
+    // An image that was decoded whole and is cut later.
+    std::vector<uint8_t> cut(pixels.size());
+    cut_image(EncodedImage(file, words[1]).decode_whole(options.channels), options, cut);
+    EXPECT_EQ(cut, pixels) << name;
     ++compared;
   }
   EXPECT_GT(compared, 100);

@@ -79,11 +79,11 @@ TEST(Dimension, FloorDivisionKeepsWhatDivides) {
   EXPECT_EQ((kBatch * 4 + 2).floor_divide(2), kBatch * 2 + 1);
   EXPECT_EQ((kBatch * 4 + 3).floor_divide(2), kBatch * 2 + 1);
   EXPECT_EQ(Dimension(-3).floor_divide(2), Dimension(-2));
-  // -2^63, of which -4294967299 times the divisor is still less.
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  // The least number that a dimension has, than which -4294967299 times the divisor is still less.
+  constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
   constexpr int64_t kDivisor = (int64_t{1} << 31) - 1;
   EXPECT_EQ((kBatch * 3 + kLeast).floor_divide(kDivisor),
-            (kBatch * 3 + (kDivisor - 2)).floor_divide(kDivisor) - 4294967299);
+            (kBatch * 3 + (kDivisor - 1)).floor_divide(kDivisor) - 4294967299);
 }
 
 // A window of 3 with strides of 2 and one element of padding, and every second element.

@@ -12,6 +12,7 @@
 #include "tessera/compile/executable.h"
 #include "tessera/compile/feeds.h"
 #include "tessera/graph/operator.h"
+#include "tessera/nn/volume_augmentation.h"
 
 namespace tessera::testing {
 namespace {
@@ -34,10 +35,7 @@ void build(Graph& graph) {
   graph.add_output("share", mixed.share);
 }
 
-Feeds made_on(const std::string& device, const Graph& graph) {
-  Feeds feeds{{"images", Tensor(DataType::uint8, {7, 61, 53, 3})}, {"labels", Tensor(DataType::int32, {7})}};
-  for (int64_t i = 0; i < feeds.at("images").size(); ++i)
-    feeds.at("images").set(i, static_cast<double>(i * 37 % 256));
+Feeds run_on(const std::string& device, const Graph& graph, const Feeds& feeds) {
   const Tensor counter = Tensor::from<int64_t>({2}, {5, 3});
   // How many threads compute is a setting of the thread that asks; each takes its own along when it ends.
   return std::async(std::launch::async,
@@ -47,6 +45,13 @@ Feeds made_on(const std::string& device, const Graph& graph) {
                       return executable->run(feeds);
                     })
       .get();
+}
+
+Feeds made_on(const std::string& device, const Graph& graph) {
+  Feeds feeds{{"images", Tensor(DataType::uint8, {7, 61, 53, 3})}, {"labels", Tensor(DataType::int32, {7})}};
+  for (int64_t i = 0; i < feeds.at("images").size(); ++i)
+    feeds.at("images").set(i, static_cast<double>(i * 37 % 256));
+  return run_on(device, graph, feeds);
 }
 
 TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
@@ -95,6 +100,36 @@ TEST(Augmentation, GivesTheSameOperationsOnAllDevices) {
     EXPECT_LE(largest, options.rand_augment.operations == 1 ? 1 : 255);
     EXPECT_LE(different, one.size() / 1000);
   }
+}
+
+// Voxels are chosen by whole numbers.
+TEST(Augmentation, GivesTheSameVolumesOnAllDevices) {
+  const nn::VolumeAugmentationOptions options{.crop = {{9, 12, 16}},
+                                              .flip = 0.5,
+                                              .brightness = 0.3,
+                                              .noise = 0.2,
+                                              .minimum_gamma = 0.7,
+                                              .maximum_gamma = 1.5};
+  Graph graph("volumes");
+  nn::Context context(graph, nn::Mode::training);
+  Value* volumes = graph.add_input(InputRole::input, "volumes", {DataType::fp32, {3, 11, 15, 17, 2}});
+  Value* labels = graph.add_input(InputRole::input, "labels", {DataType::uint8, {3, 11, 15, 17, 1}});
+  const nn::LabeledVolumes result = nn::augment_volumes(context, {volumes, labels}, options);
+  graph.add_output("volumes", result.volumes);
+  graph.add_output("labels", result.labels);
+  Feeds feeds{{"volumes", Tensor(DataType::fp32, {3, 11, 15, 17, 2})},
+              {"labels", Tensor(DataType::uint8, {3, 11, 15, 17, 1})}};
+  for (auto& [name, tensor] : feeds)
+    for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, static_cast<double>(i * 37 % 251));
+  const Feeds expected = run_on("reference", graph, feeds);
+  const Feeds one = run_on("cpu:threads=1", graph, feeds);
+  const Feeds three = run_on("cpu:threads=3", graph, feeds);
+  EXPECT_TRUE(one.at("labels").identical(expected.at("labels")));
+  for (const char* name : {"volumes", "labels"}) EXPECT_TRUE(three.at(name).identical(one.at(name))) << name;
+  double largest = 0;
+  for (int64_t i = 0; i < one.at("volumes").size(); ++i)
+    largest = std::max(largest, std::abs(one.at("volumes").at(i) - expected.at("volumes").at(i)));
+  EXPECT_LE(largest, 1e-3);  // fp32 of numbers up to 326, through a power
 }
 
 }  // namespace

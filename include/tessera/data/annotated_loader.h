@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "tessera/data/anchors.h"
 #include "tessera/data/annotated.h"
 #include "tessera/data/examples.h"
 
@@ -21,6 +22,7 @@ struct AnnotatedExampleOptions {
   Shape image_shape = {300, 300, 3};  // [H, W, 1 or 3]; what is shown is resized to it, whatever its sides
   int64_t objects = 100;              // of an image at most; the first so many of it stay
   bool masks = false;                 // whether there are any in a batch
+  AnchorTargets targets = {};         // what each anchor is to find; without anchors not in a batch
   AnnotatedCrop crop = AnnotatedCrop::none;
   RandomCropOptions resized_crop = {};
   OverlapCropOptions overlap_crop = {};
@@ -32,7 +34,7 @@ struct AnnotatedExampleOptions {
 };
 
 // Annotated images as a source. Fields, [batch, ...]; rows that only fill, and skipped ones, hold zeros, with
-// the labels and ids -1:
+// the labels and ids -1, and no anchor of theirs is counted:
 //   images        uint8 [H, W, C]
 //   boxes         fp32  [objects, 4]: left, top, right, bottom in pixels of the batch's images
 //   labels        int32 [objects]; -1 after the last object
@@ -41,6 +43,8 @@ struct AnnotatedExampleOptions {
 //   image_ids     int64: AnnotatedImage::id
 //   image_sizes   int32 [2]: height and width in the file, by which boxes are taken back
 //   masks         uint8 [objects, H, W]: 1 inside; zeros of objects without a mask
+//   anchor_labels int32 [anchors]: of the object that an anchor is to find, kBackground or kUncounted
+//   anchor_boxes  fp32  [anchors, 4]: box_offsets() of that object, else zeros
 // What is drawn depends on (seed, epoch, example) alone. Its remarks are of images that could not be read,
 // and of those with more objects than a batch has room for.
 class AnnotatedLoader : public ExampleBatches {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/bounded_cache.h"
 #include "tessera/data/broken_samples.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/image.h"
@@ -93,6 +94,13 @@ std::shared_ptr<const EncodedSamples> open_samples(const std::filesystem::path& 
 // Single files, in that order, of no class: label -1.
 std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths);
 
+// What of samples stays in memory once it was read.
+enum class KeptSamples : uint8_t {
+  none,
+  files,   // their bytes
+  pixels,  // whole images, decoded: only cut and resized from then on
+};
+
 struct EncodedDatasetOptions {
   Shape image_shape = {224, 224, 3};  // [H, W, 1 or 3]
   RandomCropOptions crop = {};        // of read_random()
@@ -102,6 +110,9 @@ struct EncodedDatasetOptions {
   ResizeFilter filter = ResizeFilter::bilinear;
   BrokenSamples broken = BrokenSamples::fail;
   ImageLimits limits = {};
+  // With `pixels` JPEG files are never decoded at a reduced scale, so that no image depends on what is kept.
+  KeptSamples keep = KeptSamples::none;
+  int64_t keep_bytes = int64_t{1} << 30;  // at most, of all samples together
 };
 
 // Such samples as images of one size: the middle, or a random-resized crop, cut while decoding.
@@ -122,20 +133,25 @@ class EncodedDataset : public Dataset {
   JpegsUnderWay decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
                             JpegDecoding& decoding) const override;
   // How many samples were broken, and which, where any were; how many of those that a device was to decode
-  // the CPU did.
+  // the CPU did; how many are kept.
   std::vector<std::string> remarks() const override;
 
   const EncodedSamples& samples() const { return *samples_; }
 
  private:
-  // Of the middle, or of the random view where there is one.
-  DecodeOptions choose_part(int64_t index, const ImageInfo& info, const RandomView* view) const;
+  // Of the middle, or of the random view where there is one, of an image of that height and width.
+  DecodeOptions choose_part(int64_t index, int64_t height, int64_t width, const RandomView* view) const;
+  std::shared_ptr<const std::vector<std::byte>> file(int64_t index) const;
   void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
   void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
+  // All of it, decoded and kept; null where there is no room, or it is broken somewhere.
+  std::shared_ptr<const DecodedImage> keep_whole(int64_t index, std::span<const std::byte> bytes) const;
 
   std::shared_ptr<const EncodedSamples> samples_;
   EncodedDatasetOptions options_;
   BrokenRecord broken_;
+  std::unique_ptr<BoundedCache<std::vector<std::byte>>> kept_files_;  // null: none are kept
+  std::unique_ptr<BoundedCache<DecodedImage>> kept_images_;
   mutable std::atomic<int64_t> wanted_{0};  // of a device
   mutable std::atomic<int64_t> left_{0};    // of these, decoded by the CPU
 };

@@ -58,6 +58,18 @@ struct DecodeOptions {
   bool scaled = true;
 };
 
+// All pixels of an image, upright, uint8 [height, width, channels].
+struct DecodedImage {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 3;  // 1 or 3
+  std::vector<uint8_t> pixels = {};
+};
+// What EncodedImage::decode() makes of the file of such an image with the same options, `scaled` apart, which
+// is false here: to the bit, if it was decoded for as many channels. Throws Error(invalid_argument) when the
+// crop or the span does not fit.
+void cut_image(const DecodedImage& image, const DecodeOptions& options, std::span<uint8_t> pixels);
+
 // An image whose header was read. Its bytes must outlive it; for one thread at a time.
 class EncodedImage {
  public:
@@ -74,6 +86,10 @@ class EncodedImage {
   // resized as if it were the whole image. May be called once. Throws Error(invalid_argument) when the crop
   // or the span does not fit, Error(invalid_file) when the file is truncated or corrupt in that part.
   void decode(const DecodeOptions& options, std::span<uint8_t> pixels);
+
+  // All of it in its own size, from which images of that many channels, 1 or 3, are to be cut. May be called
+  // once, in place of decode(). Throws Error(invalid_file) when the file is truncated or corrupt.
+  DecodedImage decode_whole(int64_t channels);
 
   class Decoder;
 

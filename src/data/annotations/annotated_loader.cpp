@@ -22,13 +22,17 @@ struct Row {
   std::span<uint8_t> masks;  // [objects * H * W]; empty: none
   int32_t& count;
   int64_t& id;
-  std::span<int32_t> size;  // [2]
+  std::span<int32_t> size;           // [2]
+  std::span<int32_t> anchor_labels;  // [anchors]; empty: none
+  std::span<float> anchor_boxes;     // [anchors * 4]
 
   void clear() const {
     std::ranges::fill(pixels, uint8_t{0});
     clear_objects();
     id = -1;
     std::ranges::fill(size, 0);
+    std::ranges::fill(anchor_labels, kUncounted);
+    std::ranges::fill(anchor_boxes, 0.0F);
   }
   void clear_objects() const {
     std::ranges::fill(boxes, 0.0F);
@@ -47,17 +51,20 @@ constexpr size_t kIgnored = 3;
 constexpr size_t kCount = 4;
 constexpr size_t kIds = 5;
 constexpr size_t kSizes = 6;
-constexpr size_t kMasks = 7;
+constexpr size_t kAlways = 7;  // so many are always there
 
-Row row_of(const ExampleRow& row) {
+Row row_of(const ExampleRow& row, bool masks, bool anchors) {
+  const size_t first_target = kAlways + (masks ? 1 : 0);
   return {.pixels = elements_of<uint8_t>(row, kImages),
           .boxes = elements_of<float>(row, kBoxes),
           .labels = elements_of<int32_t>(row, kLabels),
           .ignored = elements_of<bool>(row, kIgnored),
-          .masks = row.size() > kMasks ? elements_of<uint8_t>(row, kMasks) : std::span<uint8_t>{},
+          .masks = masks ? elements_of<uint8_t>(row, kAlways) : std::span<uint8_t>{},
           .count = elements_of<int32_t>(row, kCount).front(),
           .id = elements_of<int64_t>(row, kIds).front(),
-          .size = elements_of<int32_t>(row, kSizes)};
+          .size = elements_of<int32_t>(row, kSizes),
+          .anchor_labels = anchors ? elements_of<int32_t>(row, first_target) : std::span<int32_t>{},
+          .anchor_boxes = anchors ? elements_of<float>(row, first_target + 1) : std::span<float>{}};
 }
 
 void check_options(const AnnotatedExampleOptions& options) {
@@ -69,6 +76,7 @@ void check_options(const AnnotatedExampleOptions& options) {
   check_random_crop(options.resized_crop);
   check_overlap_crop(options.overlap_crop);
   check_visibility(options.visibility);
+  check_anchor_matching(options.targets.matching);
 }
 
 class AnnotatedExamples : public Examples {
@@ -90,14 +98,18 @@ class AnnotatedExamples : public Examples {
                               {"image_ids", {DataType::int64, {batch}}},
                               {"image_sizes", {DataType::int32, {batch, 2}}}};
     if (options_.masks) fields.push_back({"masks", {DataType::uint8, {batch, objects, image[0], image[1]}}});
+    if (const int64_t anchors = std::ssize(options_.targets.anchors); anchors > 0) {
+      fields.push_back({"anchor_labels", {DataType::int32, {batch, anchors}}});
+      fields.push_back({"anchor_boxes", {DataType::fp32, {batch, anchors, 4}}});
+    }
     return fields;
   }
 
   void read(int64_t index, const RandomView& view, const ExampleRow& bytes) const override {
-    const Row row = row_of(bytes);
+    const Row row = parts_of(bytes);
     if (!broken_.read(index, [&](int64_t candidate) { decode(candidate, view, row); })) row.clear();
   }
-  void fill(const ExampleRow& bytes) const override { row_of(bytes).clear(); }
+  void fill(const ExampleRow& bytes) const override { parts_of(bytes).clear(); }
 
   std::vector<std::string> remarks() const override {
     std::vector<std::string> remarks = broken_.remarks();
@@ -110,6 +122,10 @@ class AnnotatedExamples : public Examples {
   }
 
  private:
+  Row parts_of(const ExampleRow& bytes) const {
+    return row_of(bytes, options_.masks, !options_.targets.anchors.empty());
+  }
+
   void decode(int64_t index, const RandomView& random, const Row& row) const {
     const std::vector<std::byte> bytes = samples_->bytes(index);
     EncodedImage encoded = samples_->open(index, bytes, options_.limits);
@@ -132,6 +148,27 @@ class AnnotatedExamples : public Examples {
         crowded_.insert(index);
         break;
       }
+    }
+    set_targets(row);
+  }
+
+  // By the objects of the row.
+  void set_targets(const Row& row) const {
+    const AnchorTargets& targets = options_.targets;
+    if (targets.anchors.empty()) return;
+    const auto count = static_cast<size_t>(row.count);
+    std::vector<BoundingBox> boxes(count);
+    for (size_t i = 0; i < count; ++i)
+      boxes[i] = {row.boxes[4 * i], row.boxes[4 * i + 1], row.boxes[4 * i + 2], row.boxes[4 * i + 3]};
+    const std::vector<int32_t> found =
+        match_anchors(targets.anchors, boxes, row.ignored.first(count), targets.matching);
+    std::ranges::fill(row.anchor_boxes, 0.0F);
+    for (size_t i = 0; i < found.size(); ++i) {
+      row.anchor_labels[i] = found[i] < 0 ? found[i] : row.labels[static_cast<size_t>(found[i])];
+      if (found[i] < 0) continue;
+      const BoxOffsets offsets =
+          box_offsets(targets.anchors[i], boxes[static_cast<size_t>(found[i])], targets.weights);
+      std::ranges::copy(offsets, row.anchor_boxes.begin() + static_cast<int64_t>(4 * i));
     }
   }
 

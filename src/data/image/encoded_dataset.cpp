@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/data/encoded.h"
 
 #include "data/image/device_part.h"
@@ -23,12 +24,26 @@ EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
   require(options_.center_ratio > 0, code, "the middle has {} of its height as width, expected more than 0",
           options_.center_ratio);
   check_random_crop(options_.crop);
+  if (options_.keep == KeptSamples::files) {
+    kept_files_ =
+        std::make_unique<BoundedCache<std::vector<std::byte>>>(samples_->size(), options_.keep_bytes);
+  } else if (options_.keep == KeptSamples::pixels) {
+    kept_images_ = std::make_unique<BoundedCache<DecodedImage>>(samples_->size(), options_.keep_bytes);
+  }
+}
+
+std::shared_ptr<const std::vector<std::byte>> EncodedDataset::file(int64_t index) const {
+  if (kept_files_ != nullptr)
+    if (auto kept = kept_files_->find(index); kept != nullptr) return kept;
+  auto bytes = std::make_shared<const std::vector<std::byte>>(samples_->bytes(index));
+  if (kept_files_ != nullptr) kept_files_->keep(index, bytes, std::ssize(*bytes));
+  return bytes;
 }
 
 double EncodedDataset::ratio(int64_t index) const {
   try {
-    const std::vector<std::byte> bytes = samples_->bytes(index);
-    const ImageInfo info = EncodedImage(bytes, samples_->name(index), options_.limits).info();
+    const auto bytes = file(index);
+    const ImageInfo info = EncodedImage(*bytes, samples_->name(index), options_.limits).info();
     return static_cast<double>(info.width) / static_cast<double>(info.height);
   } catch (const Error&) {
     return 1;  // who reads it meets the same error, and knows what becomes of such a sample
@@ -46,16 +61,17 @@ void EncodedDataset::read_random(int64_t index, const RandomView& view, std::spa
 
 JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
                                           JpegDecoding& decoding) const {
-  const auto files = std::make_shared<std::vector<std::vector<std::byte>>>(rows.size());
+  const auto files =
+      std::make_shared<std::vector<std::shared_ptr<const std::vector<std::byte>>>>(rows.size());
   std::vector<JpegPart> parts;
   std::vector<size_t> places;
   for (size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::byte>& file = (*files)[i];
     std::optional<JpegPart> part;
     try {
-      file = samples_->bytes(rows[i].index);
-      const EncodedImage header(file, samples_->name(rows[i].index), options_.limits);
-      part = device_part(header.info(), file, choose_part(rows[i].index, header.info(), view));
+      const auto& bytes = (*files)[i] = file(rows[i].index);
+      const EncodedImage header(*bytes, samples_->name(rows[i].index), options_.limits);
+      const ImageInfo& info = header.info();
+      part = device_part(info, *bytes, choose_part(rows[i].index, info.height, info.width, view));
     } catch (const Error&) {
       part.reset();  // the CPU meets the same error, and knows what becomes of such a sample
     }
@@ -86,19 +102,28 @@ std::vector<std::string> EncodedDataset::remarks() const {
     remarks.push_back(
         fmt::format("{} of {} images were decoded by the CPU, since the device's decoder does not take them",
                     left_.load(), wanted_.load()));
+  const auto tell_kept = [&](const auto& cache, const char* what) {
+    if (cache != nullptr)
+      remarks.push_back(fmt::format("{} of {} images are kept in memory {}, in {} of {}", cache->count(),
+                                    samples_->size(), what, format_bytes(static_cast<double>(cache->bytes())),
+                                    format_bytes(static_cast<double>(cache->capacity()))));
+  };
+  tell_kept(kept_files_, "as their files");
+  tell_kept(kept_images_, "decoded");
   return remarks;
 }
 
-DecodeOptions EncodedDataset::choose_part(int64_t index, const ImageInfo& info,
+DecodeOptions EncodedDataset::choose_part(int64_t index, int64_t height, int64_t width,
                                           const RandomView* view) const {
   DecodeOptions options{.height = options_.image_shape[0],
                         .width = options_.image_shape[1],
                         .channels = options_.image_shape[2],
-                        .filter = options_.filter};
+                        .filter = options_.filter,
+                        .scaled = kept_images_ == nullptr};
   if (view == nullptr) {
-    options.crop = center_crop(info.height, info.width, options_.center_share, options_.center_ratio);
+    options.crop = center_crop(height, width, options_.center_share, options_.center_ratio);
   } else {
-    options.crop = random_crop(options_.crop, info.height, info.width, view->seed, view->epoch, index);
+    options.crop = random_crop(options_.crop, height, width, view->seed, view->epoch, index);
     options.mirrored = options_.mirror && random_mirror(view->seed, view->epoch, index);
   }
   return options;
@@ -115,10 +140,35 @@ void EncodedDataset::read_or_replace(int64_t index, const RandomView* view, std:
   label = -1;
 }
 
-void EncodedDataset::decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const {
-  const std::vector<std::byte> bytes = samples_->bytes(index);
+std::shared_ptr<const DecodedImage> EncodedDataset::keep_whole(int64_t index,
+                                                               std::span<const std::byte> bytes) const {
   EncodedImage encoded(bytes, samples_->name(index), options_.limits);
-  encoded.decode(choose_part(index, encoded.info(), view), image);
+  const int64_t channels = options_.image_shape[2];
+  if (!kept_images_->has_room(encoded.info().height * encoded.info().width * channels)) return nullptr;
+  try {
+    auto whole = std::make_shared<const DecodedImage>(encoded.decode_whole(channels));
+    kept_images_->keep(index, whole, std::ssize(whole->pixels));
+    return whole;
+  } catch (const Error& error) {
+    // Whether a part that is wanted of it can be read, who reads that will see, as without room for it.
+    if (error.code() != ErrorCode::invalid_file) throw;
+    return nullptr;
+  }
+}
+
+void EncodedDataset::decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const {
+  std::shared_ptr<const DecodedImage> whole = kept_images_ != nullptr ? kept_images_->find(index) : nullptr;
+  if (whole == nullptr) {
+    const auto bytes = file(index);
+    if (kept_images_ != nullptr) whole = keep_whole(index, *bytes);
+    if (whole == nullptr) {
+      EncodedImage encoded(*bytes, samples_->name(index), options_.limits);
+      const ImageInfo& info = encoded.info();
+      encoded.decode(choose_part(index, info.height, info.width, view), image);
+      return;
+    }
+  }
+  cut_image(*whole, choose_part(index, whole->height, whole->width, view), image);
 }
 
 }  // namespace tessera::data

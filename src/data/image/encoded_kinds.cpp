@@ -15,6 +15,13 @@ ResizeFilter filter_of(const std::string& name) {
   return name == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear;
 }
 
+// What is tested is read once where training reads it over and over.
+KeptSamples kept_samples_of(const Options& options, Split split) {
+  const std::string cache = options.text("cache");
+  if (split != Split::train || cache == "none") return KeptSamples::none;
+  return cache == "files" ? KeptSamples::files : KeptSamples::pixels;
+}
+
 std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> samples, const Options& options,
                                     const ImageSetRequest& request) {
   const std::vector<double> share = options.reals("crop_share");
@@ -30,7 +37,9 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
                                                 .center_ratio = static_cast<double>(request.image_shape[1]) /
                                                                 static_cast<double>(request.image_shape[0]),
                                                 .filter = filter_of(options.text("resize")),
-                                                .broken = broken_samples_of(options.text("broken"))});
+                                                .broken = broken_samples_of(options.text("broken")),
+                                                .keep = kept_samples_of(options, request.split),
+                                                .keep_bytes = options.integer("cache_mib") << 20});
 }
 
 std::vector<Option> encoded_options() {
@@ -81,6 +90,19 @@ std::vector<Option> encoded_options() {
            "What decodes JPEG files: `cpu`, or `gpu`, which leaves to the CPU what its decoder does "
            "not take; its pixels differ by a few gray levels",
        .choices = {"cpu", "gpu"}},
+      {.key = "cache",
+       .value = std::string("none"),
+       .documentation =
+           "What of training images stays in memory, as far as it fits: their `files`, or their `pixels`, "
+           "which "
+           "are then only cut and resized. With `pixels` JPEG files are not decoded at reduced scales, "
+           "whether they are kept or not",
+       .choices = {"none", "files", "pixels"}},
+      {.key = "cache_mib",
+       .value = int64_t{1024},
+       .documentation = "How much memory that takes at most",
+       .limits = Limits::between(1, 1 << 24),
+       .resuming = Resuming::free},
   };
 }
 
@@ -109,6 +131,12 @@ std::vector<Contradiction> check_encoded(const Options& options) {
     found.push_back(
         {{"kind", "path"},
          "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"});
+  }
+  if (options.text("cache") == "pixels" && options.text("decode") == "gpu") {
+    found.push_back(
+        {{"cache", "decode"},
+         "'data.cache' is \"pixels\", which are the CPU's, and 'data.decode' is \"gpu\"; \"files\" "
+         "can be kept for it"});
   }
   for (const char* key : {"crop_share", "crop_ratio"}) {
     const std::vector<double> range = options.reals(key);

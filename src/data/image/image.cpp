@@ -73,6 +73,36 @@ void convert_channels(const std::vector<uint8_t>& source, int64_t channels, std:
   }
 }
 
+// Into the pixels of the result.
+void resize_and_convert(const PixelView& view, const Box& box, const DecodeOptions& options,
+                        std::span<uint8_t> pixels) {
+  Workspace& own = workspace();
+  const bool direct = view.channels == options.channels;
+  if (!direct) own.resized.resize(static_cast<size_t>(options.height * options.width * view.channels));
+  resize(view, box, options.filter, options.mirrored, options.height, options.width,
+         direct ? pixels : std::span(own.resized), own.resize);
+  if (!direct) convert_channels(own.resized, view.channels, pixels);
+}
+
+// The part that is asked for, if it and the result fit.
+Rectangle check_part(const DecodeOptions& options, int64_t height, int64_t width, const std::string& name,
+                     std::span<const uint8_t> pixels) {
+  const auto code = ErrorCode::invalid_argument;
+  const Rectangle crop = options.crop.value_or(Rectangle{.height = height, .width = width});
+  require(crop.top >= 0 && crop.left >= 0 && crop.height > 0 && crop.width > 0 && crop.height <= height &&
+              crop.width <= width && crop.top <= height - crop.height && crop.left <= width - crop.width,
+          code, "{}: a crop of {}x{} pixels at column {}, row {} is not inside the image of {}x{}", name,
+          crop.width, crop.height, crop.left, crop.top, width, height);
+  require(options.channels == 1 || options.channels == 3, code, "an image of {} channels, expected 1 or 3",
+          options.channels);
+  require(options.height > 0 && options.width > 0 &&
+              options.height <= std::ssize(pixels) / options.width / options.channels &&
+              std::ssize(pixels) == options.height * options.width * options.channels,
+          code, "{} bytes for {}x{} pixels of {} channels", pixels.size(), options.width, options.height,
+          options.channels);
+  return crop;
+}
+
 }  // namespace
 
 std::string_view format_name(ImageFormat format) {
@@ -104,21 +134,8 @@ const ImageInfo& EncodedImage::info() const {
 }
 
 void EncodedImage::decode(const DecodeOptions& options, std::span<uint8_t> pixels) {
-  const auto code = ErrorCode::invalid_argument;
   const ImageInfo& image = info();
-  const Rectangle crop = options.crop.value_or(Rectangle{.height = image.height, .width = image.width});
-  require(crop.top >= 0 && crop.left >= 0 && crop.height > 0 && crop.width > 0 &&
-              crop.height <= image.height && crop.width <= image.width &&
-              crop.top <= image.height - crop.height && crop.left <= image.width - crop.width,
-          code, "{}: a crop of {}x{} pixels at column {}, row {} is not inside the image of {}x{}", name_,
-          crop.width, crop.height, crop.left, crop.top, image.width, image.height);
-  require(options.channels == 1 || options.channels == 3, code, "an image of {} channels, expected 1 or 3",
-          options.channels);
-  require(options.height > 0 && options.width > 0 &&
-              options.height <= std::ssize(pixels) / options.width / options.channels &&
-              std::ssize(pixels) == options.height * options.width * options.channels,
-          code, "{} bytes for {}x{} pixels of {} channels", pixels.size(), options.width, options.height,
-          options.channels);
+  const Rectangle crop = check_part(options, image.height, image.width, name_, pixels);
   const bool transposed = is_transposed(image.orientation);
   Workspace& own = workspace();
   decoder_->decode({.part = stored_part(crop, image.orientation, transposed ? image.width : image.height,
@@ -131,11 +148,44 @@ void EncodedImage::decode(const DecodeOptions& options, std::span<uint8_t> pixel
   turn_upright(own.decoded, image.orientation, own.upright);
   Box box;
   const PixelView view = cut(own.decoded, box);
-  const bool direct = view.channels == options.channels;
-  if (!direct) own.resized.resize(static_cast<size_t>(options.height * options.width * view.channels));
-  resize(view, box, options.filter, options.mirrored, options.height, options.width,
-         direct ? pixels : std::span(own.resized), own.resize);
-  if (!direct) convert_channels(own.resized, view.channels, pixels);
+  resize_and_convert(view, box, options, pixels);
+}
+
+DecodedImage EncodedImage::decode_whole(int64_t channels) {
+  const ImageInfo& image = info();
+  const Rectangle all{.height = image.height, .width = image.width};
+  const bool transposed = is_transposed(image.orientation);
+  const int64_t stored_height = transposed ? image.width : image.height;
+  const int64_t stored_width = transposed ? image.height : image.width;
+  Workspace& own = workspace();
+  decoder_->decode({.part = stored_part(all, image.orientation, stored_height, stored_width),
+                    .height = stored_height,
+                    .width = stored_width,
+                    .gray = channels == 1,
+                    .scaled = false},
+                   own.decoded);
+  turn_upright(own.decoded, image.orientation, own.upright);
+  Box box;
+  const PixelView view = cut(own.decoded, box);
+  DecodedImage whole{.height = view.height, .width = view.width, .channels = view.channels};
+  const int64_t row = view.width * view.channels;
+  whole.pixels.reserve(static_cast<size_t>(view.height * row));
+  for (int64_t y = 0; y < view.height; ++y)
+    whole.pixels.insert(whole.pixels.end(), view.data + y * view.stride, view.data + y * view.stride + row);
+  return whole;
+}
+
+void cut_image(const DecodedImage& image, const DecodeOptions& options, std::span<uint8_t> pixels) {
+  const Rectangle crop = check_part(options, image.height, image.width, "a decoded image", pixels);
+  const int64_t stride = image.width * image.channels;
+  const PixelView view{.data = image.pixels.data() + crop.top * stride + crop.left * image.channels,
+                       .height = crop.height,
+                       .width = crop.width,
+                       .channels = image.channels,
+                       .stride = stride};
+  resize_and_convert(view,
+                     {.height = static_cast<double>(crop.height), .width = static_cast<double>(crop.width)},
+                     options, pixels);
 }
 
 void resize_image(std::span<const uint8_t> source, const Shape& source_shape, ResizeFilter filter,
