@@ -133,9 +133,9 @@ TEST(AugmentVolumes, LabelsFollowThePart) {
   // 64 draws of 4 x 1 x 5 places, of which 19 come on average, with a deviation of 1.
   EXPECT_GE(corners.size(), 15U);
   EXPECT_EQ(*corners.begin() / kWidth % kHeight, 0);
-  for (const auto& [axis, turned] : directions) {
-    EXPECT_GE(turned, 16) << axis;  // 32 on average; 4 deviations of a binomial
-    EXPECT_LE(turned, 48) << axis;
+  for (const auto& [axis, reversed] : directions) {
+    EXPECT_GE(reversed, 16) << axis;  // 32 on average; 4 deviations of a binomial
+    EXPECT_LE(reversed, 48) << axis;
   }
 }
 
