@@ -91,20 +91,21 @@ def loaded_from_files(model, batch, device, precision):
     )
 
 
-def from_file(model, batch, package="", what="", device="cpu", precision="fp32", below=2, **sizes):
+def from_file(model, batch, package="", what="", device="cpu", precision="fp32", below=2, beside=(), **sizes):
     """A network in the ONNX format: one of models.py, which PyTorch writes, or a file that a package carries.
 
-    On a CPU beside ONNX Runtime; on a GPU, where that of the packages has none, beside what PyTorch compiles of the model.
+    On a CPU beside ONNX Runtime; on a GPU, where that of the packages has none, beside what PyTorch compiles of the model. And beside
+    others by name, of those that run models.py.
     """
     peer, wanted = ("onnxruntime", 1.0) if device == "cpu" else ("torch-compile", 1.2)
     return dataclasses.replace(
-        throughput(model, batch, False, device, precision, **{peer: wanted}),
+        throughput(model, batch, False, device, precision, **{peer: wanted}, **({"torch": 1.05} if beside else {})),
         name=f"{device}/onnx-{model}-b{batch}-{precision}",
         onnx=True,
         package=package,
         sizes=tuple(sizes.items()),
         below=below,
-        peers=(peer,),
+        peers=(*beside, peer),
         summary=f"{model}{what and f' ({what})'} from a file in the ONNX format, inference, batch {batch}, {precision}, samples/s",
     )
 
@@ -139,8 +140,7 @@ OCR = "rapidocr_onnxruntime/models/ch_PP-OCRv4_"
 PIXELS = "p2o.DynamicDimension."
 FILES = (
     *(from_file(model, batch) for model in ("resnet50", "resnet18", "mobilenet_v2", "efficientnet_b0") for batch in (1, 8)),
-    from_file("bert_base", 1, what="128 tokens"),
-    from_file("bert_base", 8, what="128 tokens"),
+    *(from_file("bert_base", batch, what="128 tokens", beside=TORCH) for batch in (1, 8)),
     from_file("minilm_l6", 1, what="128 tokens"),
     from_file("magika", 1, "magika/models/standard_v3_3/model.onnx", "kinds of files", below=256),
     from_file("basic_pitch", 1, "basic_pitch/saved_models/icassp_2022/nmp.onnx", "notes of 2 s of sound"),

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <system_error>
 
 #include <fmt/ranges.h>
@@ -20,6 +21,14 @@ struct File {
   int32_t label = 0;
 };
 
+std::vector<std::byte> beginning_of(const fs::path& path, int64_t size) {
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(bytes.data()), size);
+  require(file.good(), ErrorCode::io, "{}: its first {} bytes cannot be read", path.string(), size);
+  return bytes;
+}
+
 class FolderSamples : public EncodedSamples {
  public:
   FolderSamples(fs::path folder, std::vector<std::string> classes, std::vector<File> files)
@@ -31,6 +40,12 @@ class FolderSamples : public EncodedSamples {
   const std::vector<std::string>& class_names() const override { return classes_; }
   std::vector<std::byte> bytes(int64_t index) const override {
     return read_file(folder_ / file(index).path, kLargestSample);
+  }
+  std::vector<std::byte> first_bytes(int64_t index, int64_t most) const override {
+    const fs::path path = folder_ / file(index).path;
+    std::error_code unknown;
+    const auto size = static_cast<int64_t>(fs::file_size(path, unknown));
+    return unknown || size <= most ? bytes(index) : beginning_of(path, most);
   }
 
  private:

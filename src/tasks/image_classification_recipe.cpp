@@ -50,11 +50,6 @@ std::vector<OptionChoice> network_choices() {
   return choices;
 }
 
-// The same images in another shape.
-OpenImages test_images(const Options& settings) {
-  return [settings](const Shape& shape) { return image_dataset(settings, data::Split::test, shape); };
-}
-
 std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, data::Split split) {
   auto dataset = image_dataset(settings, split);
   const int64_t classes = settings.integer("model.classes");
@@ -66,21 +61,17 @@ std::shared_ptr<const data::Dataset> labeled_dataset(const Options& settings, da
 
 train::TestSet make_test_set(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {images_in_order(dataset, settings, test_images(settings)),
-          classification_evaluator(classified_images(dataset))};
+  return {images_in_order(dataset, settings), classification_evaluator(classified_images(dataset))};
 }
 
 train::PredictionSet make_predictions(const Options& settings) {
   const auto dataset = labeled_dataset(settings, data::Split::test);
-  return {images_in_order(dataset, settings, test_images(settings)),
-          classification_text(dataset->class_names())};
+  return {images_in_order(dataset, settings), classification_text(dataset->class_names())};
 }
 
 train::PredictionSet predict_files(const Options& settings, const std::vector<std::string>& files) {
   const std::vector<std::string> classes = labeled_dataset(settings, data::Split::test)->class_names();
-  const OpenImages open = [&](const Shape& shape) { return named_images(settings, files, shape); };
-  return {images_in_order(named_images(settings, files), settings, open),
-          classification_text(classes, files)};
+  return {images_in_order(named_images(settings, files), settings), classification_text(classes, files)};
 }
 
 nn::AugmentationOptions augmentation_of(const Options& settings) {

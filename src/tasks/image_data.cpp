@@ -29,6 +29,10 @@ class FirstExamples : public data::Dataset {
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
   int32_t label(int64_t index) const override { return whole_->label(index); }
   double ratio(int64_t index) const override { return whole_->ratio(index); }
+  std::shared_ptr<const data::Dataset> reshaped(const Shape& image_shape) const override {
+    const std::shared_ptr<const data::Dataset> whole = whole_->reshaped(image_shape);
+    return whole == nullptr ? nullptr : std::make_shared<FirstExamples>(whole, size_);
+  }
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
     whole_->read(index, image, label);
   }
@@ -102,9 +106,9 @@ Shape square(const Options& settings, data::Split split) {
   return {size, size, settings.integer("data.channels")};
 }
 
-data::ImageSetRequest image_request(const Options& settings, data::Split split, const Shape& shape) {
+data::ImageSetRequest image_request(const Options& settings, data::Split split) {
   return {.split = split,
-          .image_shape = shape,
+          .image_shape = square(settings, split),
           .classes = settings.integer("data.classes"),
           .seed = static_cast<uint64_t>(settings.integer("train.seed")),
           .mirror = settings.boolean("data.flip")};
@@ -116,10 +120,8 @@ bool has_open_size(const Options& settings) {
   return are_rectangular(settings) || test_size(settings) != settings.integer("data.image_size");
 }
 
-std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split,
-                                                   const std::optional<Shape>& shape) {
-  const data::ImageSetRequest request =
-      image_request(settings, split, shape.value_or(square(settings, split)));
+std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data::Split split) {
+  const data::ImageSetRequest request = image_request(settings, split);
   const std::shared_ptr<const data::Dataset> dataset =
       kind_of(settings).open(settings.section("data"), request);
   require(dataset->image_shape() == request.image_shape, ErrorCode::invalid_argument,
@@ -131,16 +133,13 @@ std::shared_ptr<const data::Dataset> image_dataset(const Options& settings, data
 }
 
 std::shared_ptr<const data::Dataset> named_images(const Options& settings,
-                                                  const std::vector<std::string>& files,
-                                                  const std::optional<Shape>& shape) {
+                                                  const std::vector<std::string>& files) {
   const data::ImageSetDescription& kind = kind_of(settings);
   require(kind.open_files != nullptr, ErrorCode::invalid_argument,
           "images of the kind '{}' are no files of their own; a network trained on files takes them "
           "(data.kind = \"image_folder\")",
           kind.name);
-  const data::ImageSetRequest request =
-      image_request(settings, data::Split::test, shape.value_or(square(settings, data::Split::test)));
-  return kind.open_files(settings.section("data"), request, files);
+  return kind.open_files(settings.section("data"), image_request(settings, data::Split::test), files);
 }
 
 nn::ImageInput image_input(const Options& settings) {
@@ -159,7 +158,7 @@ std::shared_ptr<const data::Source> training_images(std::shared_ptr<const data::
 }
 
 std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::Dataset> images,
-                                                    const Options& settings, const OpenImages& open) {
+                                                    const Options& settings) {
   data::BatchOptions in_order = batching_of(settings);
   in_order.shuffle = false;
   in_order.balanced = false;
@@ -171,7 +170,7 @@ std::shared_ptr<const data::Source> images_in_order(std::shared_ptr<const data::
     std::vector<std::shared_ptr<const data::Dataset>> shapes;
     for (const Shape& shape :
          data::common_image_shapes(test_size(settings), settings.integer("data.channels")))
-      shapes.push_back(shape == images->image_shape() ? images : open(shape));
+      shapes.push_back(shape == images->image_shape() ? images : images->reshaped(shape));
     shaped = data::shaped_images(std::move(shapes));
   }
   return std::make_shared<data::Loader>(std::move(shaped), in_order, options);

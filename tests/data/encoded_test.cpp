@@ -34,6 +34,13 @@ std::vector<uint8_t> picture(int64_t number, int64_t height, int64_t width) {
   return pixels;
 }
 
+std::vector<uint8_t> noise(int64_t height, int64_t width) {
+  std::vector<uint8_t> pixels;
+  for (int64_t i = 0; i < height * width * 3; ++i)
+    pixels.push_back(static_cast<uint8_t>(static_cast<uint64_t>(i) * 2654435761U >> 13));
+  return pixels;
+}
+
 void write_picture(const fs::path& path, int64_t number, int64_t height = 20, int64_t width = 24) {
   fs::create_directories(path.parent_path());
   const Shape shape{height, width, 3};
@@ -301,6 +308,56 @@ TEST(EncodedDataset, CutsTheMiddleWhereNothingIsRandom) {
   // Of 40 rows the middle 35, of 60 columns the middle 35: the first pixel's center is 2.1875 in.
   EXPECT_NEAR(image[1], 255 * (12.5 + 35.0 / 16 - 0.5) / 60, 2);
   EXPECT_NEAR(image[2], 255 * (2.5 + 35.0 / 16 - 0.5) / 40, 2);
+}
+
+// Of a file's beginning, if its header ends there: what follows may be broken, and of a long header all is
+// read.
+TEST(EncodedDataset, KnowsTheRatioByTheHeader) {
+  const TemporaryFolder folder;
+  constexpr int64_t kLong = 70000;
+  const std::vector<std::byte> plain = encode_jpeg(picture(1, 300, 600), {300, 600, 3}, 100);
+  ASSERT_GT(std::ssize(plain), 0);
+  fs::create_directories(folder / "cat");
+  // Two comments after the first marker, longer than what is read at first.
+  std::vector<std::byte> commented(plain.begin(), plain.begin() + 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto size = static_cast<size_t>(kLong / 2);
+    for (const size_t value : {size_t{0xFF}, size_t{0xFE}, size >> 8, size & 0xFF})
+      commented.push_back(static_cast<std::byte>(value));
+    commented.insert(commented.end(), size - 2, std::byte{'x'});
+  }
+  commented.insert(commented.end(), plain.begin() + 2, plain.end());
+  write_file(folder / "cat" / "commented.jpg", commented);
+  write_file(folder / "cat" / "long.jpg", encode_jpeg(noise(400, 500), {400, 500, 3}, 100));
+  write_file(folder / "cat" / "none.jpg", "no image");
+  const auto samples = open_image_folder(folder.path(), {.test_share = 0});
+  ASSERT_GT(std::ssize(samples->bytes(1)), int64_t{1} << 17);
+  EXPECT_EQ(std::ssize(samples->first_bytes(1, 1000)), 1000);
+  pack_shards(*samples, folder / "shards");
+  for (const auto& all : {samples, open_tar_shards(folder / "shards", {.test_share = 0})}) {
+    const EncodedDataset dataset(all, {.image_shape = {8, 8, 3}});
+    EXPECT_EQ(dataset.ratio(0), 2);
+    EXPECT_EQ(dataset.ratio(1), 1.25);
+    EXPECT_EQ(dataset.ratio(2), 1);
+    EXPECT_EQ(all->first_bytes(0, 50), std::vector(commented.begin(), commented.begin() + 50));
+    EXPECT_EQ(all->first_bytes(2, 50).size(), 8U);
+  }
+}
+
+TEST(EncodedDataset, IsSeenInAnotherShape) {
+  const TemporaryFolder folder;
+  write_picture(folder / "cat" / "1.png", 1, 40, 60);
+  const auto dataset = dataset_of(open_image_folder(folder.path(), {.test_share = 0}));
+  const auto wide = dataset->reshaped({8, 12, 3});
+  EXPECT_EQ(wide->image_shape(), (Shape{8, 12, 3}));
+  std::vector<uint8_t> image(8 * 12 * 3);
+  int32_t label = 5;
+  wide->read(0, image, label);
+  EXPECT_EQ(label, 0);
+  const Rectangle middle = center_crop(40, 60, 0.875, 1.5);
+  EXPECT_EQ(middle.height, 35);
+  const double first = static_cast<double>(middle.left) + static_cast<double>(middle.width) / 24 - 0.5;
+  EXPECT_NEAR(image[1], 255 * first / 60, 2);
 }
 
 TEST(EncodedDataset, RefusesWhatDoesNotFit) {

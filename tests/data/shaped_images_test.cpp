@@ -50,6 +50,8 @@ TEST(ShapedImages, HaveTheNearestShapeAndNoOthersAreKept) {
 
 TEST(ShapedImages, OfNoneOrOfDifferentNumbersAreRefused) {
   EXPECT_ERROR(shaped_images({}), ErrorCode::invalid_argument, "no shape");
+  const OddShapes one_shape(Shape{8, 8, 1});
+  EXPECT_ERROR(shaped_images({one_shape.reshaped({8, 16, 1})}), ErrorCode::invalid_argument, "of one shape");
   EXPECT_ERROR(shaped_images({std::make_shared<OddShapes>(Shape{8, 8, 1}),
                               std::make_shared<OddShapes>(Shape{8, 16, 1}, 7)}),
                ErrorCode::invalid_argument, "30 images in one shape, 7 in another");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class Dataset {
   virtual double ratio(int64_t /*index*/) const {
     return static_cast<double>(image_shape()[1]) / static_cast<double>(image_shape()[0]);
   }
+  // The same examples in another shape, of as many channels; null where they have one alone.
+  virtual std::shared_ptr<const Dataset> reshaped(const Shape& /*image_shape*/) const { return nullptr; }
   // Writes example `index`, 0 <= index < size(), into its place of a batch: H*W*C bytes, and its
   // label in [0, class_count()), or -1 where the row is to count nothing.
   virtual void read(int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;

@@ -29,6 +29,8 @@ class EncodedSamples {
   virtual const std::vector<std::string>& class_names() const = 0;
   // The bytes of a sample. Throws Error(io) or Error(invalid_file) with its name.
   virtual std::vector<std::byte> bytes(int64_t index) const = 0;
+  // The first so many of them, or all. Throws as bytes().
+  virtual std::vector<std::byte> first_bytes(int64_t index, int64_t most) const;
   // What is said in it, where that is known. Throws as bytes().
   virtual std::optional<std::string> transcript(int64_t /*index*/) const { return std::nullopt; }
   // How long it is, where that is known without its bytes.
@@ -127,6 +129,8 @@ class EncodedDataset : public Dataset {
   int32_t label(int64_t index) const override { return samples_->label(index); }
   // By the file's header; 1 where that cannot be read.
   double ratio(int64_t index) const override;
+  // Evaluation then keeps a middle of that width to height.
+  std::shared_ptr<const Dataset> reshaped(const Shape& image_shape) const override;
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override;
   void read_random(int64_t index, const RandomView& view, std::span<uint8_t> image,
                    int32_t& label) const override;

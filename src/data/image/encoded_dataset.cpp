@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -7,6 +8,12 @@
 #include "data/image/device_part.h"
 
 namespace tessera::data {
+
+std::vector<std::byte> EncodedSamples::first_bytes(int64_t index, int64_t most) const {
+  std::vector<std::byte> all = bytes(index);
+  all.resize(static_cast<size_t>(std::min(std::ssize(all), most)));
+  return all;
+}
 
 EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
                                const EncodedDatasetOptions& options)
@@ -41,13 +48,27 @@ std::shared_ptr<const std::vector<std::byte>> EncodedDataset::file(int64_t index
 }
 
 double EncodedDataset::ratio(int64_t index) const {
-  try {
-    const auto bytes = file(index);
-    const ImageInfo info = EncodedImage(*bytes, samples_->name(index), options_.limits).info();
-    return static_cast<double>(info.width) / static_cast<double>(info.height);
-  } catch (const Error&) {
-    return 1;  // who reads it meets the same error, and knows what becomes of such a sample
+  // Most headers end before; they may hold a small picture, or a profile of colors.
+  constexpr int64_t kUsualHeader = int64_t{1} << 16;
+  for (const int64_t most : {kUsualHeader, std::numeric_limits<int64_t>::max()}) {
+    try {
+      const std::vector<std::byte> bytes = samples_->first_bytes(index, most);
+      const ImageInfo info = EncodedImage(bytes, samples_->name(index), options_.limits).info();
+      // WebP has the orientation after all pixels.
+      if (info.format == ImageFormat::webp && std::ssize(bytes) == most) continue;
+      return static_cast<double>(info.width) / static_cast<double>(info.height);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_file) break;
+    }
   }
+  return 1;  // who reads it meets the same error, and knows what becomes of such a sample
+}
+
+std::shared_ptr<const Dataset> EncodedDataset::reshaped(const Shape& image_shape) const {
+  EncodedDatasetOptions options = options_;
+  options.image_shape = image_shape;
+  options.center_ratio = static_cast<double>(image_shape[1]) / static_cast<double>(image_shape[0]);
+  return std::make_shared<EncodedDataset>(samples_, options);
 }
 
 void EncodedDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {

@@ -40,6 +40,7 @@ std::vector<int64_t> nearest_of_all(const std::vector<std::shared_ptr<const Data
 ShapedImages shaped_images(std::vector<std::shared_ptr<const Dataset>> shapes) {
   require(!shapes.empty(), ErrorCode::invalid_argument, "images of no shape");
   for (const std::shared_ptr<const Dataset>& shape : shapes) {
+    require(shape != nullptr, ErrorCode::invalid_argument, "images that are of one shape alone");
     require(shape->size() == shapes.front()->size(), ErrorCode::invalid_argument,
             "{} images in one shape, {} in another", shapes.front()->size(), shape->size());
   }

@@ -133,6 +133,10 @@ class ShardSamples : public EncodedSamples {
     const ShardEntry& own = entry(index);
     return copy(own.shard, own.offset, own.bytes);
   }
+  std::vector<std::byte> first_bytes(int64_t index, int64_t most) const override {
+    const ShardEntry& own = entry(index);
+    return copy(own.shard, own.offset, std::min(own.bytes, most));
+  }
   std::optional<std::string> transcript(int64_t index) const override {
     const ShardEntry& own = entry(index);
     if (own.text_offset == 0) return std::nullopt;
