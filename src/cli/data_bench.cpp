@@ -100,7 +100,31 @@ BatchTimes measure_batches(const data::Source& batches, const BenchArguments& ar
   return times;
 }
 
-void run_bench(const BenchArguments& arguments) {
+double rate_of(const BenchArguments& arguments, const std::vector<double>& milliseconds) {
+  return 1e3 * static_cast<double>(arguments.batch) / mean(milliseconds);
+}
+
+// What is decoded by the CPU while the device decodes the rest, and how fast that is.
+struct Balance {
+  double share = 0;
+  double rate = 0;  // samples/s by the clock
+};
+constexpr double kShares[] = {0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5};
+
+std::vector<Balance> measure_balances(const DataPart& part, BenchArguments arguments) {
+  std::vector<Balance> balances;
+  for (const double share : kShares) {
+    arguments.cpu_share = share;
+    const BatchTimes times = measure_batches(*image_batches(part.samples, arguments), arguments);
+    balances.push_back({share, rate_of(arguments, times.clock)});
+    if (arguments.json) continue;
+    fmt::print("cpu_share {:<4} {:>6.0f} {}/s by the clock with {} threads\n", share, balances.back().rate,
+               part.plural(), arguments.threads);
+  }
+  return balances;
+}
+
+void run_bench(BenchArguments arguments) {
   const DataPart part = open_data_parts(arguments.folder).front();
   require(!(part.sounds && (arguments.normalize || arguments.cache != "none" || !arguments.device.empty())),
           ErrorCode::invalid_argument, "{}: holds sounds; --normalize, --cache and --device are of images",
@@ -108,14 +132,21 @@ void run_bench(const BenchArguments& arguments) {
   require(part.samples->size() >= arguments.batch, ErrorCode::invalid_argument,
           "{}: {} {} do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
           part.plural(), arguments.batch);
+  require((arguments.cpu_share == 0 && !arguments.balance) || !arguments.device.empty(),
+          ErrorCode::invalid_argument, "--cpu-share and --balance are of images that a GPU decodes (--device)");
   const std::vector<Stage> stages =
       part.sounds ? sound_stages(*part.samples, arguments) : image_stages(*part.samples, arguments);
   const Stage& slowest = *std::ranges::max_element(stages, {}, &Stage::seconds);
+  std::vector<Balance> balances;
+  if (arguments.balance) {
+    balances = measure_balances(part, arguments);
+    arguments.cpu_share = std::ranges::max_element(balances, {}, &Balance::rate)->share;
+  }
   const BatchTimes times = measure_batches(
       part.sounds ? *sound_batches(part.samples, arguments) : *image_batches(part.samples, arguments),
       arguments);
-  const double rate = 1e3 * static_cast<double>(arguments.batch) / mean(times.processor);
-  const double clock_rate = 1e3 * static_cast<double>(arguments.batch) / mean(times.clock);
+  const double rate = rate_of(arguments, times.processor);
+  const double clock_rate = rate_of(arguments, times.clock);
   if (arguments.json) {
     nlohmann::json rates = nlohmann::json::object();
     for (const Stage& stage : stages) rates[stage.name] = 1 / std::max(stage.seconds, 1e-9);
@@ -123,7 +154,10 @@ void run_bench(const BenchArguments& arguments) {
                           {"processor_milliseconds", times.processor},
                           {"samples_per_second", clock_rate},
                           {"stages", rates},
-                          {"limited_by", slowest.name}};
+                          {"limited_by", slowest.name},
+                          {"cpu_share", arguments.cpu_share}};
+    for (const Balance& balance : balances)
+      object["balance"].push_back({{"cpu_share", balance.share}, {"samples_per_second", balance.rate}});
     fmt::print("{}\n", dump_json(object));
     return;
   }
@@ -134,6 +168,7 @@ void run_bench(const BenchArguments& arguments) {
   fmt::print(
       "batches  {:>10.0f} {}/s for each processor, {:.0f} {}/s by the clock with {} threads; {} limits\n",
       rate, part.plural(), clock_rate, part.plural(), arguments.threads, slowest.name);
+  if (arguments.balance) fmt::print("fastest with data.cpu_share = {}\n", arguments.cpu_share);
 }
 
 void add_bench(CLI::App* command) {
@@ -172,6 +207,10 @@ void add_bench(CLI::App* command) {
                     "Also scale and normalize on the processor, which a network does by itself");
   command->add_option("--device", arguments->device,
                       "A GPU that decodes what its decoder takes, and to which batches are brought");
+  command->add_option("--cpu-share", arguments->cpu_share,
+                      "Of the images that it would decode, the share that the CPU does")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--balance", arguments->balance, "Try several such shares and take the fastest");
   command->add_flag("--json", arguments->json,
                     "Print milliseconds of each batch, images/s or sounds/s of each stage, and what limits");
   command->callback([arguments] { run_bench(*arguments); });

@@ -22,6 +22,8 @@ struct BenchArguments {
   int64_t warmup = 1;
   bool normalize = false;
   bool json = false;
+  double cpu_share = 0;        // of what the device would decode
+  bool balance = false;        // whether the fastest share is looked for
   std::string cache = "none";  // what of images stays in memory: "files" or "pixels"
   std::string device;          // that decodes images, and on which they arrive; "": none
 };

@@ -226,6 +226,7 @@ class DataTest(ProgramTest):
         self.assertIn(timed["limited_by"], timed["stages"])
         self.assertRegex(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 3), "limits\n$")
         self.assertRegex(self.call("data", "bench", self.files, "--size", 6, "--batch", 8, "--iterations", 20, "--cache", "pixels"), "limits\n$")
+        self.refuses(["data", "bench", self.files, "--batch", 8, "--balance"], 2, "of images that a GPU decodes")
         self.refuses(["data", "bench", self.files, "--batch", 1000], 2, "100 images do not fill one batch of 1000")
 
     def test_the_recipe_of_folders_trains_on_jpeg(self):

@@ -1,10 +1,12 @@
 // Batches whose images a device makes in its own memory.
 #include "tessera/data/device_rows.h"
 
+#include <algorithm>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "tessera/data/encoded.h"
 #include "tessera/data/loader.h"
 
 #include "support/expect_error.h"
@@ -129,6 +131,60 @@ TEST(DeviceRows, WhatTheHostCannotReadArrivesInItsTurn) {
     }
     EXPECT_EQ(late->ended, late->begun);
   }
+}
+
+// Takes every file.
+class TakesAll : public JpegDecoding {
+ public:
+  JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t, int64_t,
+                             std::shared_ptr<const void>) override {
+    return {.taken = std::vector<bool>(parts.size(), true), .done = nullptr};
+  }
+  JpegDecodingTimes decoding_times() const override { return {}; }
+};
+
+class EqualFiles : public EncodedSamples {
+ public:
+  int64_t size() const override { return 400; }
+  int32_t label(int64_t /*index*/) const override { return 0; }
+  std::string name(int64_t /*index*/) const override { return "equal"; }
+  const std::vector<std::string>& class_names() const override { return classes_; }
+  std::vector<std::byte> bytes(int64_t /*index*/) const override { return file_; }
+
+ private:
+  std::vector<std::string> classes_{"all"};
+  std::vector<std::byte> file_ = encode_jpeg(std::vector<uint8_t>(16 * 16 * 3, 100), {16, 16, 3});
+};
+
+// By its number alone, and evenly over any that follow each other.
+TEST(DeviceRows, TheHostsShareIsOfTheSameImagesInEveryOrder) {
+  const auto samples = std::make_shared<EqualFiles>();
+  for (const double share : {0.0, 0.2, 0.5, 1.0}) {
+    const EncodedDataset dataset(samples, {.image_shape = {8, 8, 3}, .host_share = share});
+    TakesAll decoding;
+    std::vector<int32_t> labels(400);
+    const auto taken_of = [&](bool backward) {
+      std::vector<DeviceImageRow> rows;
+      for (int64_t i = 0; i < 400; ++i)
+        rows.push_back({.index = backward ? 399 - i : i, .label = &labels[static_cast<size_t>(i)]});
+      std::vector<bool> taken = dataset.decode_rows(rows, nullptr, decoding).taken;
+      if (backward) std::reverse(taken.begin(), taken.end());
+      return taken;
+    };
+    const std::vector<bool> taken = taken_of(false);
+    EXPECT_EQ(taken_of(true), taken);
+    for (int64_t first = 0; first < 400; first += 100) {
+      const auto part = taken.begin() + first;
+      EXPECT_NEAR(static_cast<double>(std::count(part, part + 100, false)), 100 * share, 2) << share << first;
+    }
+    const std::vector<std::string> remarks = dataset.remarks();
+    ASSERT_EQ(remarks.size(), share > 0 ? 1U : 0U);
+    if (share > 0) {
+      EXPECT_NE(remarks[0].find("as its share of"), std::string::npos);
+    }
+  }
+  EXPECT_ERROR(EncodedDataset(samples, {.image_shape = {8, 8, 3}, .host_share = 1.5}),
+               ErrorCode::invalid_argument, "the CPU's share of a device's images is 1.5");
 }
 
 TEST(DeviceRows, ADeviceThatMakesNoImagesSaysSo) {

@@ -115,6 +115,8 @@ struct EncodedDatasetOptions {
   // With `pixels` JPEG files are never decoded at a reduced scale, so that no image depends on what is kept.
   KeptSamples keep = KeptSamples::none;
   int64_t keep_bytes = int64_t{1} << 30;  // at most, of all samples together
+  // Of the samples that a device is to decode the CPU decodes this share, by their numbers alone; 0 to 1.
+  double host_share = 0;
 };
 
 // Such samples as images of one size: the middle, or a random-resized crop, cut while decoding.
@@ -158,6 +160,7 @@ class EncodedDataset : public Dataset {
   std::unique_ptr<BoundedCache<DecodedImage>> kept_images_;
   mutable std::atomic<int64_t> wanted_{0};  // of a device
   mutable std::atomic<int64_t> left_{0};    // of these, decoded by the CPU
+  mutable std::atomic<int64_t> shared_{0};  // of those, since they are its share
 };
 
 }  // namespace tessera::data

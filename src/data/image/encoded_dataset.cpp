@@ -8,6 +8,16 @@
 #include "data/image/device_part.h"
 
 namespace tessera::data {
+namespace {
+
+// Whatever the order and the batches: the same images are made from the same files, by whoever makes them.
+bool is_hosts(int64_t index, double share) {
+  constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;  // the golden ratio: numbers in a row are spread evenly
+  const uint64_t place = static_cast<uint64_t>(index) * kSpread >> 32;
+  return static_cast<double>(place) < share * 0x1p32;
+}
+
+}  // namespace
 
 std::vector<std::byte> EncodedSamples::first_bytes(int64_t index, int64_t most) const {
   std::vector<std::byte> all = bytes(index);
@@ -31,6 +41,8 @@ EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
   require(options_.center_ratio > 0, code, "the middle has {} of its height as width, expected more than 0",
           options_.center_ratio);
   check_random_crop(options_.crop);
+  require(options_.host_share >= 0 && options_.host_share <= 1, code,
+          "the CPU's share of a device's images is {}, expected 0 to 1", options_.host_share);
   if (options_.keep == KeptSamples::files) {
     kept_files_ =
         std::make_unique<BoundedCache<std::vector<std::byte>>>(samples_->size(), options_.keep_bytes);
@@ -86,7 +98,12 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
       std::make_shared<std::vector<std::shared_ptr<const std::vector<std::byte>>>>(rows.size());
   std::vector<JpegPart> parts;
   std::vector<size_t> places;
+  int64_t shared = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (is_hosts(rows[i].index, options_.host_share)) {
+      ++shared;
+      continue;
+    }
     std::optional<JpegPart> part;
     try {
       const auto& bytes = (*files)[i] = file(rows[i].index);
@@ -114,15 +131,19 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
   }
   wanted_ += std::ssize(rows);
   left_ += left;
+  shared_ += shared;
   return result;
 }
 
 std::vector<std::string> EncodedDataset::remarks() const {
   std::vector<std::string> remarks = broken_.remarks();
-  if (left_ > 0)
+  if (const int64_t refused = left_ - shared_; refused > 0)
     remarks.push_back(
         fmt::format("{} of {} images were decoded by the CPU, since the device's decoder does not take them",
-                    left_.load(), wanted_.load()));
+                    refused, wanted_.load()));
+  if (shared_ > 0)
+    remarks.push_back(fmt::format("{} of {} images were decoded by the CPU, as its share of {}", shared_.load(),
+                                  wanted_.load(), options_.host_share));
   const auto tell_kept = [&](const auto& cache, const char* what) {
     if (cache != nullptr)
       remarks.push_back(fmt::format("{} of {} images are kept in memory {}, in {} of {}", cache->count(),

@@ -39,7 +39,8 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
                                                 .filter = filter_of(options.text("resize")),
                                                 .broken = broken_samples_of(options.text("broken")),
                                                 .keep = kept_samples_of(options, request.split),
-                                                .keep_bytes = options.integer("cache_mib") << 20});
+                                                .keep_bytes = options.integer("cache_mib") << 20,
+                                                .host_share = options.real("cpu_share")});
 }
 
 std::vector<Option> encoded_options() {
@@ -90,6 +91,12 @@ std::vector<Option> encoded_options() {
            "What decodes JPEG files: `cpu`, or `gpu`, which leaves to the CPU what its decoder does "
            "not take; its pixels differ by a few gray levels",
        .choices = {"cpu", "gpu"}},
+      {.key = "cpu_share",
+       .value = 0.0,
+       .documentation =
+           "Of the files that the GPU would decode, the share that the CPU decodes beside it; `tessera data bench "
+           "--balance` measures which is fastest",
+       .limits = Limits::fraction()},
       {.key = "cache",
        .value = std::string("none"),
        .documentation =
