@@ -83,6 +83,22 @@ echo "{\\"test_accuracy\\": $reached, \\"versions\\": {}}" > "$4/summary.json"
             self.assertAlmostEqual(lines[-1]["bounds"][0]["value"], 0.897)
             self.assertEqual(lines[-1]["each"], {"reached": [float(reached)] * 3, "beside": [0.9] * 3})
 
+    def test_one_is_held_against_another(self):
+        program = """#!/bin/sh
+mkdir "$4"
+case "$*" in
+  *folder-fast.toml*data.path=*) reached=%s epochs=5;;
+  *lenet.toml*model.name=resnet_small*) reached=0.9 epochs=10;;
+esac
+echo "{\\"test_accuracy\\": $reached, \\"epochs\\": $epochs, \\"versions\\": {}}" > "$4/summary.json"
+"""
+        for reached, status in (("0.9001", 0), ("0.8999", 1)):
+            with mock.patch.dict(recipes.MADE, jpeg=mock.Mock()):
+                found, _, lines = self.recipes({}, "folder-fast", program=program.replace("%s", reached))
+            self.assertEqual(found, status)
+            self.assertEqual(lines[-1]["epochs"], {"reached": 5, "beside": 10})
+            self.assertEqual(lines[-1]["beside"]["recipe"], "lenet")
+
     def test_stated_are_recipes(self):
         for name, stated in recipes.STATED.items():
             recipe = stated.beside.recipe if stated.beside else name

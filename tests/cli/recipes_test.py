@@ -19,6 +19,7 @@ LARGE = {"resnet18": ("data.image_size=64",), "resnet50": ("data.image_size=64",
                            "data.test_size=64", "stages.1.train.epochs=1",
                            # The recipe's rates are for batches of hundreds.
                            "optimizer.learning_rate=0.01"),
+         "folder-fast": ("stages.1.train.epochs=1", "model.width=4"),
          # Twenty steps go on from the first stage into the second.
          "bert": ("model.size=tiny", "train.precision=fp32", "train.accumulate=1", "stages.1.train.steps=12")}
 
