@@ -133,7 +133,8 @@ void run_bench(BenchArguments arguments) {
           "{}: {} {} do not fill one batch of {} (--batch)", arguments.folder, part.samples->size(),
           part.plural(), arguments.batch);
   require((arguments.cpu_share == 0 && !arguments.balance) || !arguments.device.empty(),
-          ErrorCode::invalid_argument, "--cpu-share and --balance are of images that a GPU decodes (--device)");
+          ErrorCode::invalid_argument,
+          "--cpu-share and --balance are of images that a GPU decodes (--device)");
   const std::vector<Stage> stages =
       part.sounds ? sound_stages(*part.samples, arguments) : image_stages(*part.samples, arguments);
   const Stage& slowest = *std::ranges::max_element(stages, {}, &Stage::seconds);
@@ -150,12 +151,9 @@ void run_bench(BenchArguments arguments) {
   if (arguments.json) {
     nlohmann::json rates = nlohmann::json::object();
     for (const Stage& stage : stages) rates[stage.name] = 1 / std::max(stage.seconds, 1e-9);
-    nlohmann::json object{{"milliseconds", times.clock},
-                          {"processor_milliseconds", times.processor},
-                          {"samples_per_second", clock_rate},
-                          {"stages", rates},
-                          {"limited_by", slowest.name},
-                          {"cpu_share", arguments.cpu_share}};
+    nlohmann::json object{{"milliseconds", times.clock},      {"processor_milliseconds", times.processor},
+                          {"samples_per_second", clock_rate}, {"stages", rates},
+                          {"limited_by", slowest.name},       {"cpu_share", arguments.cpu_share}};
     for (const Balance& balance : balances)
       object["balance"].push_back({{"cpu_share", balance.share}, {"samples_per_second", balance.rate}});
     fmt::print("{}\n", dump_json(object));
@@ -207,8 +205,9 @@ void add_bench(CLI::App* command) {
                     "Also scale and normalize on the processor, which a network does by itself");
   command->add_option("--device", arguments->device,
                       "A GPU that decodes what its decoder takes, and to which batches are brought");
-  command->add_option("--cpu-share", arguments->cpu_share,
-                      "Of the images that it would decode, the share that the CPU does")
+  command
+      ->add_option("--cpu-share", arguments->cpu_share,
+                   "Of the images that it would decode, the share that the CPU does")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--balance", arguments->balance, "Try several such shares and take the fastest");
   command->add_flag("--json", arguments->json,

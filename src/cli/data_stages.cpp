@@ -81,9 +81,8 @@ std::vector<Stage> sound_stages(const data::EncodedSamples& samples, const Bench
 }
 
 std::shared_ptr<const data::Source> image_batches(EncodedSamples samples, const BenchArguments& arguments) {
-  data::EncodedDatasetOptions options{.image_shape = {arguments.size, arguments.size, 3},
-                                      .mirror = true,
-                                      .host_share = arguments.cpu_share};
+  data::EncodedDatasetOptions options{
+      .image_shape = {arguments.size, arguments.size, 3}, .mirror = true, .host_share = arguments.cpu_share};
   if (arguments.cache == "none") {
     const int64_t count = (arguments.iterations + arguments.warmup) * arguments.batch;
     samples = std::make_shared<const RepeatedSamples>(std::move(samples), count);

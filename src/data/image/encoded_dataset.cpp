@@ -142,8 +142,8 @@ std::vector<std::string> EncodedDataset::remarks() const {
         fmt::format("{} of {} images were decoded by the CPU, since the device's decoder does not take them",
                     refused, wanted_.load()));
   if (shared_ > 0)
-    remarks.push_back(fmt::format("{} of {} images were decoded by the CPU, as its share of {}", shared_.load(),
-                                  wanted_.load(), options_.host_share));
+    remarks.push_back(fmt::format("{} of {} images were decoded by the CPU, as its share of {}",
+                                  shared_.load(), wanted_.load(), options_.host_share));
   const auto tell_kept = [&](const auto& cache, const char* what) {
     if (cache != nullptr)
       remarks.push_back(fmt::format("{} of {} images are kept in memory {}, in {} of {}", cache->count(),

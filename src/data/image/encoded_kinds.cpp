@@ -93,9 +93,9 @@ std::vector<Option> encoded_options() {
        .choices = {"cpu", "gpu"}},
       {.key = "cpu_share",
        .value = 0.0,
-       .documentation =
-           "Of the files that the GPU would decode, the share that the CPU decodes beside it; `tessera data bench "
-           "--balance` measures which is fastest",
+       .documentation = "Of the files that the GPU would decode, the share that the CPU decodes beside it; "
+                        "`tessera data bench "
+                        "--balance` measures which is fastest",
        .limits = Limits::fraction()},
       {.key = "cache",
        .value = std::string("none"),
