@@ -145,6 +145,10 @@ std::vector<Contradiction> check_encoded(const Options& options) {
          "'data.cache' is \"pixels\", which are the CPU's, and 'data.decode' is \"gpu\"; \"files\" "
          "can be kept for it"});
   }
+  if (options.real("cpu_share") > 0 && options.text("decode") == "cpu") {
+    found.push_back({{"cpu_share", "decode"},
+                     "'data.cpu_share' is of files that the GPU decodes ('data.decode' is \"cpu\")"});
+  }
   for (const char* key : {"crop_share", "crop_ratio"}) {
     const std::vector<double> range = options.reals(key);
     if (range.size() != 2 || range[0] > range[1])
