@@ -66,7 +66,7 @@ class SoundsTest(ProgramTest):
         self.assertGreater(same["stages"]["resample"], times["stages"]["resample"])
         self.assertIn("sounds/s", self.call("data", "bench", self.sounds, "--batch", 4, "--threads", 2))
         for option in (["--normalize"], ["--device", "reference"]):
-            self.refuses(["data", "bench", self.sounds, *option], 2, "--normalize and --device are of images")
+            self.refuses(["data", "bench", self.sounds, *option], 2, "--normalize, --cache and --device are of images")
 
     def test_shards_hold_what_their_folder_held(self):
         shards = self.root / "shards"
