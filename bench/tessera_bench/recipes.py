@@ -61,8 +61,9 @@ STATED = {
     "authors": Stated(4, (Bound("test_f1", 0.6),), data="texts"),
     "decoder": Stated(3, (Bound("test_bits_per_token", 2.56, less_is_better=True),)),
     "flights": Stated(3, (Bound("test_auc", 0.765),)),
-    # The same network from the files that those are made of, of one size, in ten epochs; these are five.
-    "folder-fast": Stated(25, data="jpeg", beside=Beside("folder-fast", ("data.path=build/fashion-jpeg",), "test_accuracy", 0, "lenet",
+    # The same network from the files that those are made of, of one size, in ten epochs; these are five. Means of three seeds differ
+    # by 0.2 points.
+    "folder-fast": Stated(25, data="jpeg", beside=Beside("folder-fast", ("data.path=build/fashion-jpeg",), "test_accuracy", 0.003, "lenet",
                                                          ("model.name=resnet_small", "model.width=16", "data.flip=true"))),
     "fortunes": Stated(3, (Bound("test_masked_accuracy", 0.52),)),
     # A generator of one picture, the mean of all, has no distance and no spread.

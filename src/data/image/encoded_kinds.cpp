@@ -17,7 +17,7 @@ ResizeFilter filter_of(const std::string& name) {
 
 // What is tested is read once where training reads it over and over.
 KeptSamples kept_samples_of(const Options& options, Split split) {
-  const std::string cache = options.text("cache");
+  const std::string& cache = options.text("cache");
   if (split != Split::train || cache == "none") return KeptSamples::none;
   return cache == "files" ? KeptSamples::files : KeptSamples::pixels;
 }
