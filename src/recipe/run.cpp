@@ -326,7 +326,7 @@ RunResult Run::finish(train::Trainer& trainer, const train::Workload& workload, 
   const report::RunSummary summary = summarize(trainer, result);
   report::write_summary(options_.folder / "summary.json", summary);
   const std::vector<std::string> remarks = remarks_on(training, *test.source);
-  for (const std::string& remark : remarks) log_warning("{}", remark);
+  for (const std::string& remark : remarks) log_info("{}", remark);
   report::write_report(options_.folder / "report.html",
                        make_report(recipe_, workload, summary, result, remarks));
   return {workload.task, std::move(result)};
