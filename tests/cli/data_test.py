@@ -54,7 +54,7 @@ def held_by(process):
         files = len(os.listdir(f"/proc/{process}/fd"))
     except OSError:
         return None
-    own = re.search(r"RssAnon:\s+(\d+) kB", status)
+    own = re.search(r"RssAnon:\s+(\d+) kB", status) or re.search(r"VmRSS:\s+(\d+) kB", status)
     return (1024 * int(own[1]), files) if own else None
 
 
