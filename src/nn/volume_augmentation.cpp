@@ -10,7 +10,11 @@ namespace {
 
 constexpr size_t kAxes = 3;
 
-// Numbers of the volumes of a batch, [batch, 1, 1, 1, 1].
+// Numbers of the volumes of a batch, [batch, 1, 1, 1].
+Value* of_voxels(Value* numbers) {
+  return ops::reshape(numbers, {numbers->shape()[0], 1, 1, 1});
+}
+// And for each of their channels, [batch, 1, 1, 1, 1].
 Value* of_volumes(Value* numbers) {
   return ops::reshape(numbers, {numbers->shape()[0], 1, 1, 1, 1});
 }
@@ -31,9 +35,8 @@ Value* perhaps(Draws& draws, double probability, double otherwise, const Draw& d
 }
 
 Value* draw_gamma(Draws& draws, double low, double high) {
-  Value* side = draws.uniform();
   if (low >= 1 || high <= 1) return draws.between(low, high);
-  Value* below = ops::less(side, ops::constant_like(side, 0.5));
+  Value* below = draws.happens(0.5);
   Value* share = draws.uniform();
   return ops::select(below, ops::add(ops::multiply(share, 1 - low), low),
                      ops::add(ops::multiply(share, high - 1), 1));
@@ -64,13 +67,10 @@ Value* cut_volumes(Value* volumes, const VolumeParts& parts, const std::array<in
   for (size_t axis = 0; axis < kAxes; ++axis) {
     SymbolicShape along{1, 1, 1, 1};
     along[axis + 1] = size[axis];
-    const auto of_rows = [&](Value* numbers) {
-      return ops::reshape(numbers, {numbers->shape()[0], 1, 1, 1});
-    };
     Value* forward = ops::iota(volumes->graph(), along, static_cast<int64_t>(axis) + 1, type);
     Value* backward = ops::subtract(static_cast<double>(size[axis] - 1), forward);
-    Value* place = ops::add(ops::select(of_rows(parts.reversed[axis]), backward, forward),
-                            of_rows(ops::cast(parts.starts[axis], type)));
+    Value* place = ops::add(ops::select(of_voxels(parts.reversed[axis]), backward, forward),
+                            of_voxels(ops::cast(parts.starts[axis], type)));
     voxel = ops::add(ops::multiply(voxel, static_cast<double>(volume[axis])), place);
   }
   return ops::gather(ops::reshape(volumes, {shape[0] * shape[1] * shape[2] * shape[3], shape[4]}), voxel);

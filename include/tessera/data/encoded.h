@@ -150,8 +150,8 @@ class EncodedDataset : public Dataset {
   std::shared_ptr<const std::vector<std::byte>> file(int64_t index) const;
   void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
   void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
-  // All of it, decoded and kept; null where there is no room, or it is broken somewhere.
-  std::shared_ptr<const DecodedImage> keep_whole(int64_t index, std::span<const std::byte> bytes) const;
+  // All of it, decoded and kept; null where it is broken somewhere.
+  std::shared_ptr<const DecodedImage> keep_whole(int64_t index, EncodedImage& encoded) const;
 
   std::shared_ptr<const EncodedSamples> samples_;
   EncodedDatasetOptions options_;

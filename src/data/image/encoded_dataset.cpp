@@ -182,13 +182,9 @@ void EncodedDataset::read_or_replace(int64_t index, const RandomView* view, std:
   label = -1;
 }
 
-std::shared_ptr<const DecodedImage> EncodedDataset::keep_whole(int64_t index,
-                                                               std::span<const std::byte> bytes) const {
-  EncodedImage encoded(bytes, samples_->name(index), options_.limits);
-  const int64_t channels = options_.image_shape[2];
-  if (!kept_images_->has_room(encoded.info().height * encoded.info().width * channels)) return nullptr;
+std::shared_ptr<const DecodedImage> EncodedDataset::keep_whole(int64_t index, EncodedImage& encoded) const {
   try {
-    auto whole = std::make_shared<const DecodedImage>(encoded.decode_whole(channels));
+    auto whole = std::make_shared<const DecodedImage>(encoded.decode_whole(options_.image_shape[2]));
     kept_images_->keep(index, whole, std::ssize(whole->pixels));
     return whole;
   } catch (const Error& error) {
@@ -202,11 +198,16 @@ void EncodedDataset::decode(int64_t index, const RandomView* view, std::span<uin
   std::shared_ptr<const DecodedImage> whole = kept_images_ != nullptr ? kept_images_->find(index) : nullptr;
   if (whole == nullptr) {
     const auto bytes = file(index);
-    if (kept_images_ != nullptr) whole = keep_whole(index, *bytes);
+    const auto open = [&] { return EncodedImage(*bytes, samples_->name(index), options_.limits); };
+    EncodedImage encoded = open();
+    const int64_t height = encoded.info().height;
+    const int64_t width = encoded.info().width;
+    if (kept_images_ != nullptr && kept_images_->has_room(height * width * options_.image_shape[2])) {
+      whole = keep_whole(index, encoded);
+      if (whole == nullptr) encoded = open();
+    }
     if (whole == nullptr) {
-      EncodedImage encoded(*bytes, samples_->name(index), options_.limits);
-      const ImageInfo& info = encoded.info();
-      encoded.decode(choose_part(index, info.height, info.width, view), image);
+      encoded.decode(choose_part(index, height, width, view), image);
       return;
     }
   }
