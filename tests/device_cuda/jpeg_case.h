@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -39,7 +40,12 @@ class DifficultFiles : public data::EncodedSamples {
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index); }
   std::string name(int64_t index) const override { return names_[static_cast<size_t>(index)]; }
   const std::vector<std::string>& class_names() const override { return names_; }
-  std::vector<std::byte> bytes(int64_t index) const override { return files_[static_cast<size_t>(index)]; }
+  std::vector<std::byte> bytes(int64_t index) const override {
+    ++reads;
+    return files_[static_cast<size_t>(index)];
+  }
+
+  mutable std::atomic<int64_t> reads{0};
 
  private:
   std::vector<std::string> names_;
@@ -73,11 +79,16 @@ class HostJpegDecoding : public JpegDecoding {
  public:
   JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,
                              std::shared_ptr<const void> /*files*/) override {
-    std::vector<bool> decoded;
+    JpegsUnderWay decoded;
     for (const JpegPart& part : parts) {
-      decoded.push_back(++seen % refused_every != 0);
-      if (!decoded.back()) continue;
-      const std::vector<uint8_t> stored = stored_pixels(part);
+      auto& kept = decoded.kept.emplace_back();
+      decoded.taken.push_back(++seen % refused_every != 0);
+      if (!decoded.taken.back()) continue;
+      auto whole = std::make_shared<KeptOnHost>();
+      if (part.kept == nullptr) whole->pixels = stored_pixels(part);
+      if (part.keep) kept = whole;
+      const std::vector<uint8_t>& stored =
+          part.kept == nullptr ? whole->pixels : static_cast<const KeptOnHost&>(*part.kept).pixels;
       const LayoutSize pitch = part.stored_width * 3;
       const ResizedPart resized{.pixels = stored.data() + part.top * pitch + part.left * 3,
                                 .pitch = pitch,
@@ -91,12 +102,17 @@ class HostJpegDecoding : public JpegDecoding {
                      static_cast<int>(pixel / width), static_cast<int>(pixel % width),
                      part.pixels + 3 * pixel);
     }
-    return {.taken = decoded, .done = nullptr};
+    return decoded;
   }
   JpegDecodingTimes decoding_times() const override { return {}; }
 
   int64_t seen = 0;                   // parts
   int64_t refused_every = 1'000'000;  // of those that are seen
+
+ private:
+  struct KeptOnHost : KeptJpeg {
+    std::vector<uint8_t> pixels;
+  };
 };
 
 // The rows of a data set by a decoder, whose pixels lie on the device where there is one, and what it leaves

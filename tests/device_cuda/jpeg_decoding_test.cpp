@@ -85,6 +85,72 @@ TEST(JpegParts, WhatTheDeviceRefusesTheCpuDecodesAndCounts) {
       << dataset->remarks().front();
 }
 
+// With so many bytes of pixels kept where they were decoded.
+std::shared_ptr<const data::EncodedDataset> keeping(std::shared_ptr<const DifficultFiles> files,
+                                                    int64_t bytes) {
+  return std::make_shared<const data::EncodedDataset>(
+      std::move(files), data::EncodedDatasetOptions{.image_shape = {141, 144, 3},
+                                                    .mirror = true,
+                                                    .broken = data::BrokenSamples::skip,
+                                                    .keep = data::KeptSamples::pixels,
+                                                    .keep_bytes = bytes});
+}
+
+// Rows of some epochs by a decoder: with all images kept, some, and none, they are the same, and files are
+// read only as far as they are not kept.
+void expect_the_same_when_kept(JpegDecoding& decoding, Device* device) {
+  constexpr int64_t kForDevice = 5 + 8;
+  constexpr uint64_t kEpochs = 3;
+  const auto none = dataset_of(std::make_shared<const DifficultFiles>());
+  for (const int64_t bytes : {int64_t{1} << 30, int64_t{1} << 17, int64_t{1}}) {
+    const auto files = std::make_shared<const DifficultFiles>();
+    const auto kept = keeping(files, bytes);
+    const int64_t others = files->size() - kForDevice;
+    for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      const RandomView view{.seed = 3, .epoch = epoch};
+      const ReadRows expected(*none, &view, &decoding, device);
+      files->reads = 0;
+      const ReadRows read(*kept, &view, &decoding, device);
+      EXPECT_EQ(read.labels, expected.labels);
+      EXPECT_EQ(read.pixels, expected.pixels) << bytes << " bytes, epoch " << epoch;
+      if (epoch > 0 && bytes == int64_t{1} << 30) {
+        EXPECT_EQ(files->reads, others);  // for their headers, which say that they are not the device's
+      } else if (bytes == 1) {
+        EXPECT_EQ(files->reads, kForDevice + 2 * others);
+      } else if (epoch > 0) {
+        EXPECT_GT(files->reads, others);
+        EXPECT_LT(files->reads, kForDevice + 2 * others);
+      }
+    }
+    const std::vector<std::string> remarks = kept->remarks();
+    const bool all = bytes == int64_t{1} << 30;
+    EXPECT_TRUE(std::ranges::any_of(remarks, [&](const std::string& remark) {
+      return remark.find("are kept in memory of the device, decoded") != std::string::npos &&
+             remark.starts_with(fmt::format("{} of {} images", kForDevice, files->size())) == all;
+    })) << fmt::format("{}", fmt::join(remarks, "\n"));
+  }
+}
+
+TEST(JpegParts, OfKeptImagesAreThoseOfTheirFiles) {
+  HostJpegDecoding decoding;
+  expect_the_same_when_kept(decoding, nullptr);
+}
+
+// What one device has kept another does not find.
+TEST(JpegParts, AreCutByWhoeverKeptThem) {
+  const auto files = std::make_shared<const DifficultFiles>();
+  const auto kept = keeping(files, int64_t{1} << 30);
+  HostJpegDecoding first;
+  HostJpegDecoding second;
+  const ReadRows expected(*kept, nullptr, &first);
+  files->reads = 0;
+  EXPECT_EQ(ReadRows(*kept, nullptr, &second).pixels, expected.pixels);
+  const int64_t reads = files->reads;
+  files->reads = 0;
+  EXPECT_EQ(ReadRows(*kept, nullptr, &first).pixels, expected.pixels);
+  EXPECT_EQ(files->reads + 5 + 8, reads);
+}
+
 std::shared_ptr<DifficultFiles> with_broken_files() {
   auto files = std::make_shared<DifficultFiles>();
   std::vector<std::byte> bytes = files->bytes(0);
@@ -149,6 +215,38 @@ TEST(CudaJpegDecoding, IsCloseToTheCpus) {
   }
   ASSERT_EQ(dataset->remarks().size(), 1U);
   RecordProperty("remark", dataset->remarks().front());
+}
+
+TEST(CudaJpegDecoding, OfKeptImagesAreThoseOfTheirFiles) {
+  TESSERA_NEEDS_GPU();
+  expect_the_same_when_kept(*gpu_or_null()->extension<JpegDecoding>(), gpu_or_null().get());
+}
+
+// Several threads keep, cut and let go at once.
+TEST(CudaJpegDecoding, ALoadersBatchesDoNotDependOnWhatIsKept) {
+  TESSERA_NEEDS_GPU();
+  const auto memory = std::make_shared<BatchMemory>(gpu_or_null());
+  const auto batches = [&](int64_t kept_bytes) {
+    const data::Loader loader(keeping(with_broken_files(), kept_bytes),
+                              {.batch_size = 5, .drop_last = false, .seed = 9, .workers = 7},
+                              {.random_views = true, .decode = data::DecodePlace::gpu});
+    std::vector<data::Batch> made;
+    for (int64_t epoch = 0; epoch < 6; ++epoch) {
+      const auto stream = loader.open_into(memory, {.epoch = epoch});
+      while (const std::optional<data::Batch> batch = stream->next()) made.push_back(batch->on_host());
+    }
+    return made;
+  };
+  const auto expected = batches(1);
+  for (const int64_t kept_bytes : {int64_t{1} << 30, int64_t{1} << 17}) {
+    const auto made = batches(kept_bytes);
+    ASSERT_EQ(made.size(), expected.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      EXPECT_TRUE(std::ranges::equal(made[i].fields.at("images").data<uint8_t>(),
+                                     expected[i].fields.at("images").data<uint8_t>()))
+          << i << ", " << kept_bytes;
+    }
+  }
 }
 
 // The same batches whatever the number of threads, and those of a stream that goes on.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@
 #include "tessera/data/broken_samples.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/image.h"
+
+namespace tessera {
+class KeptJpeg;
+}
 
 namespace tessera::data {
 
@@ -100,7 +105,7 @@ std::shared_ptr<const EncodedSamples> named_files(std::vector<std::string> paths
 enum class KeptSamples : uint8_t {
   none,
   files,   // their bytes
-  pixels,  // whole images, decoded: only cut and resized from then on
+  pixels,  // whole images, where they were decoded: only cut and resized from then on
 };
 
 struct EncodedDatasetOptions {
@@ -114,7 +119,8 @@ struct EncodedDatasetOptions {
   ImageLimits limits = {};
   // With `pixels` JPEG files are never decoded at a reduced scale, so that no image depends on what is kept.
   KeptSamples keep = KeptSamples::none;
-  int64_t keep_bytes = int64_t{1} << 30;  // at most, of all samples together
+  // At most, of all samples together: in the host's memory, and where a device decodes as much in its own.
+  int64_t keep_bytes = int64_t{1} << 30;
   // Of the samples that a device is to decode the CPU decodes this share, by their numbers alone; 0 to 1.
   double host_share = 0;
 };
@@ -145,11 +151,19 @@ class EncodedDataset : public Dataset {
   const EncodedSamples& samples() const { return *samples_; }
 
  private:
+  struct KeptOnDevice {
+    const JpegDecoding* device = nullptr;  // whose memory holds it
+    std::shared_ptr<const KeptJpeg> image;
+    ImageInfo info;
+  };
+  using DeviceCache = BoundedCache<KeptOnDevice>;
+
   // Of the middle, or of the random view where there is one, of an image of that height and width.
   DecodeOptions choose_part(int64_t index, int64_t height, int64_t width, const RandomView* view) const;
   std::shared_ptr<const std::vector<std::byte>> file(int64_t index) const;
   void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
   void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
+  DeviceCache* device_cache() const;  // null: nothing is kept there
   // All of it, decoded and kept; null where it is broken somewhere.
   std::shared_ptr<const DecodedImage> keep_whole(int64_t index, EncodedImage& encoded) const;
 
@@ -158,9 +172,11 @@ class EncodedDataset : public Dataset {
   BrokenRecord broken_;
   std::unique_ptr<BoundedCache<std::vector<std::byte>>> kept_files_;  // null: none are kept
   std::unique_ptr<BoundedCache<DecodedImage>> kept_images_;
-  mutable std::atomic<int64_t> wanted_{0};  // of a device
-  mutable std::atomic<int64_t> left_{0};    // of these, decoded by the CPU
-  mutable std::atomic<int64_t> shared_{0};  // of those, since they are its share
+  mutable std::once_flag device_asked_;
+  mutable std::unique_ptr<DeviceCache> kept_on_device_;  // null until a device is to decode
+  mutable std::atomic<int64_t> wanted_{0};               // of a device
+  mutable std::atomic<int64_t> left_{0};                 // of these, decoded by the CPU
+  mutable std::atomic<int64_t> shared_{0};               // of those, since they are its share
 };
 
 }  // namespace tessera::data

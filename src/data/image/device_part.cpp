@@ -11,15 +11,14 @@ bool has_end(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::optional<JpegPart> device_part(const ImageInfo& info, std::span<const std::byte> bytes,
-                                    const DecodeOptions& options) {
-  if (info.format != ImageFormat::jpeg || info.progressive || !info.ycbcr || info.bits != 8 ||
-      options.channels != 3 || options.filter != ResizeFilter::bilinear || !has_end(bytes)) {
-    return std::nullopt;
-  }
+bool is_for_device(const ImageInfo& info, std::span<const std::byte> bytes, const DecodeOptions& options) {
+  return info.format == ImageFormat::jpeg && !info.progressive && info.ycbcr && info.bits == 8 &&
+         options.channels == 3 && options.filter == ResizeFilter::bilinear && has_end(bytes);
+}
+
+JpegPart device_part(const ImageInfo& info, const DecodeOptions& options) {
   const Turn turn = turn_of(info.orientation);
-  JpegPart part{.bytes = bytes,
-                .stored_height = turn.transposed ? info.width : info.height,
+  JpegPart part{.stored_height = turn.transposed ? info.width : info.height,
                 .stored_width = turn.transposed ? info.height : info.width};
   const Rectangle stored =
       stored_part(*options.crop, info.orientation, part.stored_height, part.stored_width);

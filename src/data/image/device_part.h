@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 
 #include "tessera/data/image.h"
@@ -10,10 +9,12 @@
 
 namespace tessera::data {
 
-// As the options say, but for the place of its pixels; none where it is for the CPU: other formats, files
-// that are not baseline, gray, RGB, inks, other filters, and files without the marker that ends them, whose
-// damage a device does not see. `options` have a crop.
-std::optional<JpegPart> device_part(const ImageInfo& info, std::span<const std::byte> bytes,
-                                    const DecodeOptions& options);
+// Not so where it is for the CPU: other formats, files that are not baseline, gray, RGB, inks, other filters,
+// and files without the marker that ends them, whose damage a device does not see.
+bool is_for_device(const ImageInfo& info, std::span<const std::byte> bytes, const DecodeOptions& options);
+
+// The part of such a file as the options say, which have a crop, but for its bytes and the place of its
+// pixels.
+JpegPart device_part(const ImageInfo& info, const DecodeOptions& options);
 
 }  // namespace tessera::data

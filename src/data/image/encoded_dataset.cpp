@@ -17,6 +17,10 @@ bool is_hosts(int64_t index, double share) {
   return static_cast<double>(place) < share * 0x1p32;
 }
 
+int64_t pixel_bytes(const ImageInfo& info) {
+  return info.height * info.width * 3;
+}
+
 }  // namespace
 
 std::vector<std::byte> EncodedSamples::first_bytes(int64_t index, int64_t most) const {
@@ -98,25 +102,44 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
       std::make_shared<std::vector<std::shared_ptr<const std::vector<std::byte>>>>(rows.size());
   std::vector<JpegPart> parts;
   std::vector<size_t> places;
+  std::vector<ImageInfo> infos;
   int64_t shared = 0;
+  DeviceCache* const cache = device_cache();
+  int64_t bytes_to_keep = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (is_hosts(rows[i].index, options_.host_share)) {
+    const int64_t index = rows[i].index;
+    if (is_hosts(index, options_.host_share)) {
       ++shared;
       continue;
     }
-    std::optional<JpegPart> part;
-    try {
-      const auto& bytes = (*files)[i] = file(rows[i].index);
-      const EncodedImage header(*bytes, samples_->name(rows[i].index), options_.limits);
-      const ImageInfo& info = header.info();
-      part = device_part(info, *bytes, choose_part(rows[i].index, info.height, info.width, view));
-    } catch (const Error&) {
-      part.reset();  // the CPU meets the same error, and knows what becomes of such a sample
+    JpegPart part;
+    ImageInfo info;
+    const auto kept = cache != nullptr ? cache->find(index) : nullptr;
+    if (kept != nullptr && kept->device == &decoding) {
+      info = kept->info;
+      part = device_part(info, choose_part(index, info.height, info.width, view));
+      part.kept = kept->image;
+    } else {
+      try {
+        const auto& bytes = (*files)[i] = file(index);
+        const EncodedImage header(*bytes, samples_->name(index), options_.limits);
+        info = header.info();
+        const DecodeOptions options = choose_part(index, info.height, info.width, view);
+        if (!is_for_device(info, *bytes, options)) continue;
+        part = device_part(info, options);
+        part.bytes = *bytes;
+      } catch (const Error&) {
+        continue;  // the CPU meets the same error, and knows what becomes of such a sample
+      }
+      if (cache != nullptr && kept == nullptr && cache->has_room(bytes_to_keep + pixel_bytes(info))) {
+        part.keep = true;
+        bytes_to_keep += pixel_bytes(info);
+      }
     }
-    if (!part.has_value()) continue;
-    part->pixels = rows[i].image;
-    parts.push_back(*part);
+    part.pixels = rows[i].image;
+    parts.push_back(std::move(part));
     places.push_back(i);
+    infos.push_back(info);
   }
   const JpegsUnderWay given =
       decoding.decode_jpegs(parts, options_.image_shape[0], options_.image_shape[1], files);
@@ -125,6 +148,10 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
   for (size_t i = 0; i < places.size(); ++i) {
     if (!given.taken[i]) continue;
     const DeviceImageRow& row = rows[places[i]];
+    if (parts[i].keep)
+      cache->keep(row.index,
+                  std::make_shared<const KeptOnDevice>(KeptOnDevice{&decoding, given.kept[i], infos[i]}),
+                  pixel_bytes(infos[i]));
     *row.label = samples_->label(row.index);
     result.taken[places[i]] = true;
     --left;
@@ -133,6 +160,14 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
   left_ += left;
   shared_ += shared;
   return result;
+}
+
+EncodedDataset::DeviceCache* EncodedDataset::device_cache() const {
+  if (options_.keep != KeptSamples::pixels) return nullptr;
+  std::call_once(device_asked_, [&] {
+    kept_on_device_ = std::make_unique<DeviceCache>(samples_->size(), options_.keep_bytes);
+  });
+  return kept_on_device_.get();
 }
 
 std::vector<std::string> EncodedDataset::remarks() const {
@@ -151,7 +186,8 @@ std::vector<std::string> EncodedDataset::remarks() const {
                                     format_bytes(static_cast<double>(cache->capacity()))));
   };
   tell_kept(kept_files_, "as their files");
-  tell_kept(kept_images_, "decoded");
+  if (kept_on_device_ == nullptr || kept_images_->count() > 0) tell_kept(kept_images_, "decoded");
+  tell_kept(kept_on_device_, "of the device, decoded");
   return remarks;
 }
 

@@ -101,13 +101,13 @@ std::vector<Option> encoded_options() {
        .value = std::string("none"),
        .documentation =
            "What of training images stays in memory, as far as it fits: their `files`, or their `pixels`, "
-           "which "
-           "are then only cut and resized. With `pixels` JPEG files are not decoded at reduced scales, "
-           "whether they are kept or not",
+           "which are then only cut and resized, those that the GPU decodes in its own. With `pixels` JPEG "
+           "files are not decoded at reduced scales, whether they are kept or not",
        .choices = {"none", "files", "pixels"}},
       {.key = "cache_mib",
        .value = int64_t{1024},
-       .documentation = "How much memory that takes at most",
+       .documentation =
+           "How much memory that takes at most, of the host and, for what it decodes, of the GPU",
        .limits = Limits::between(1, 1 << 24),
        .resuming = Resuming::free},
   };
@@ -138,12 +138,6 @@ std::vector<Contradiction> check_encoded(const Options& options) {
     found.push_back(
         {{"kind", "path"},
          "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"});
-  }
-  if (options.text("cache") == "pixels" && options.text("decode") == "gpu") {
-    found.push_back(
-        {{"cache", "decode"},
-         "'data.cache' is \"pixels\", which are the CPU's, and 'data.decode' is \"gpu\"; \"files\" "
-         "can be kept for it"});
   }
   if (options.real("cpu_share") > 0 && options.text("decode") == "cpu") {
     found.push_back({{"cpu_share", "decode"},

@@ -11,6 +11,12 @@
 
 namespace tessera {
 
+// A whole image that a device has decoded, in its memory.
+class KeptJpeg {
+ public:
+  virtual ~KeptJpeg() = default;
+};
+
 // A part of a JPEG file, and where an image made of it belongs. The file is baseline, of three channels. The
 // part lies inside of the stored image; its rows and columns are reversed first, and then exchanged.
 struct JpegPart {
@@ -25,13 +31,18 @@ struct JpegPart {
   bool columns_reversed = false;
   bool transposed = false;
   uint8_t* pixels = nullptr;  // [H, W, 3] on the device
+  bool keep = false;          // the whole image, for parts of it that are wanted later
+  // The file's image as this device has kept it: `bytes` are not read then.
+  std::shared_ptr<const KeptJpeg> kept = nullptr;
 };
 
 // Files that a device has begun to decode.
 struct JpegsUnderWay {
   std::vector<bool> taken;  // of the parts; the others are for the host
   // When the pixels of those that were taken are there. Null: they are.
-  std::shared_ptr<Event> done;
+  std::shared_ptr<Event> done = nullptr;
+  // Of the parts that were to be kept and were taken. Their images may be asked for before they are there.
+  std::vector<std::shared_ptr<const KeptJpeg>> kept = {};
 };
 
 // Where the time of decoding went so far, in seconds of all threads together that asked for it.
@@ -52,6 +63,7 @@ class JpegDecoding {
   // data::resize_image() of the same decoded pixels within one gray level. The device does so beside its
   // other work, and after it where both want the same. Pixels of parts that its decoder does not take stay
   // as they are. `files` is what keeps the parts' bytes until they have been read. Any thread may call it.
+  // Whole images that are to be kept take a few MiB more than their pixels.
   // Throws Error(unsupported) where the decoder's library is missing, Error(out_of_memory) and
   // Error(device_fault); nothing is written any more then.
   virtual JpegsUnderWay decode_jpegs(std::span<const JpegPart> parts, int64_t height, int64_t width,

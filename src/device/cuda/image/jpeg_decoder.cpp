@@ -53,32 +53,67 @@ class JpegDecoder::Session {
   JpegsUnderWay decode(std::span<const JpegPart> parts, int64_t height, int64_t width,
                        const std::shared_ptr<const void>& files) {
     JpegsUnderWay result{.taken = std::vector<bool>(parts.size(), false), .done = nullptr};
-    std::vector<const JpegPart*> chunk;
-    std::vector<size_t> places;
-    int64_t pixels = 0;
-    const auto flush = [&] {
-      if (!chunk.empty() && give(chunk, height, width, files)) {
-        for (const size_t place : places) result.taken[place] = true;
+    std::vector<std::shared_ptr<KeptPixels>> kept(parts.size());
+    Chunk files_now;
+    Chunk kept_now;
+    const auto decode_now = [&] {
+      if (files_now.parts.empty()) return;
+      wait();
+      const Stopwatch stopwatch(times_.giving);
+      if (const auto decoded = decoder_.decode(files_now.parts, height, width, files)) {
+        for (size_t i = 0; i < decoded->size(); ++i) {
+          result.taken[files_now.places[i]] = true;
+          kept[files_now.places[i]] = (*decoded)[i];
+        }
       }
-      chunk.clear();
-      places.clear();
-      pixels = 0;
+      files_now = {};
+    };
+    const auto cut_now = [&] {
+      if (kept_now.parts.empty()) return;
+      wait();
+      const Stopwatch stopwatch(times_.giving);
+      decoder_.cut(kept_now.parts, height, width);
+      for (const size_t place : kept_now.places) result.taken[place] = true;
+      kept_now = {};
     };
     for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].kept != nullptr) {
+        if (kept_now.parts.size() == ChunkDecoder::kKeptParts) cut_now();
+        kept_now.add(parts[i], i);
+        continue;
+      }
       const int64_t own = parts[i].stored_height * parts[i].stored_width;
       if (own > ChunkDecoder::kPixels || !takes(parts[i])) continue;
-      if (chunk.size() == ChunkDecoder::kFiles || pixels + own > ChunkDecoder::kPixels) flush();
-      chunk.push_back(&parts[i]);
-      places.push_back(i);
-      pixels += own;
+      if (files_now.parts.size() == ChunkDecoder::kFiles || files_now.pixels + own > ChunkDecoder::kPixels)
+        decode_now();
+      files_now.add(parts[i], i);
     }
-    flush();
-    result.done = std::make_shared<PointOfWork>(context_, decoder_.stream(),
-                                                CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    decode_now();
+    cut_now();
+    const auto done = std::make_shared<PointOfWork>(context_, decoder_.stream(),
+                                                    CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    result.done = done;
+    for (const std::shared_ptr<KeptPixels>& image : kept) {
+      if (image != nullptr) image->decoded = done;
+    }
+    result.kept.assign(kept.begin(), kept.end());
     return result;
   }
 
  private:
+  // Parts that are given at once, and which they are of all.
+  struct Chunk {
+    std::vector<const JpegPart*> parts;
+    std::vector<size_t> places;
+    int64_t pixels = 0;  // of their whole images
+
+    void add(const JpegPart& part, size_t place) {
+      parts.push_back(&part);
+      places.push_back(place);
+      pixels += part.stored_height * part.stored_width;
+    }
+  };
+
   bool takes(const JpegPart& part) {
     const Stopwatch stopwatch(times_.parsing);
     int refused = 1;
@@ -88,14 +123,9 @@ class JpegDecoder::Session {
            refused == 0;
   }
 
-  bool give(const std::vector<const JpegPart*>& chunk, int64_t height, int64_t width,
-            const std::shared_ptr<const void>& files) {
-    {
-      const Stopwatch stopwatch(times_.device);
-      decoder_.wait();
-    }
-    const Stopwatch stopwatch(times_.giving);
-    return decoder_.give(chunk, height, width, files);
+  void wait() {
+    const Stopwatch stopwatch(times_.device);
+    decoder_.wait();
   }
 
   Context& context_;
