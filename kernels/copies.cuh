@@ -19,6 +19,13 @@ __device__ inline void copy_ahead_or_zero(void* to, const void* from, bool copie
                "l"(from), "r"(copied ? 16 : 0)
                : "memory");
 }
+// Of 4 bytes.
+__device__ inline void copy_word_ahead_or_zero(void* to, const void* from, bool copied) {
+  asm volatile(
+      "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(static_cast<uint32>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(copied ? 4 : 0)
+      : "memory");
+}
 __device__ inline void end_of_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

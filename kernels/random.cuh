@@ -22,15 +22,25 @@ __device__ inline WideProduct multiply_wide(uint32 a, uint32 b) {
   return product;
 }
 
-// counter: {seed, step} in device memory.
-__device__ inline Words philox(const int64* counter, uint32 stream, uint64 block) {
-  const uint64 seed = static_cast<uint64>(counter[0]);
-  uint32 key0 = static_cast<uint32>(seed);
-  uint32 key1 = static_cast<uint32>(seed >> 32);
+// Seed and step in registers.
+struct RandomKey {
+  uint32 seed[2] = {};
+  uint32 step = 0;
+
+  __device__ RandomKey() {}
+  // counter: {seed, step} in device memory.
+  __device__ explicit RandomKey(const int64* counter)
+      : seed{static_cast<uint32>(counter[0]), static_cast<uint32>(static_cast<uint64>(counter[0]) >> 32)},
+        step(static_cast<uint32>(counter[1])) {}
+};
+
+__device__ inline Words philox(const RandomKey& key, uint32 stream, uint64 block) {
+  uint32 key0 = key.seed[0];
+  uint32 key1 = key.seed[1];
   uint32 c0 = static_cast<uint32>(block);
   uint32 c1 = static_cast<uint32>(block >> 32);
   uint32 c2 = stream;
-  uint32 c3 = static_cast<uint32>(counter[1]);
+  uint32 c3 = key.step;
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const WideProduct a = multiply_wide(0xD2511F53u, c0);
@@ -43,6 +53,9 @@ __device__ inline Words philox(const int64* counter, uint32 stream, uint64 block
     key1 += 0xBB67AE85u;
   }
   return {{c0, c1, c2, c3}};
+}
+__device__ inline Words philox(const int64* counter, uint32 stream, uint64 block) {
+  return philox(RandomKey(counter), stream, block);
 }
 
 // In [0, 1) with the upper `Bits` of the word.

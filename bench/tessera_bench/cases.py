@@ -37,6 +37,7 @@ class Case:
     parallel: bool = False  # rows have a translation beside them
     packed: int = 0  # texts of all lengths, so many of them in a row of ours and one in a row of the peer's; 0: rows are full
     counted: str = ""  # the measure of ours whose weight is how many samples a batch has; "": its rows
+    attention_dropout: float = 0.0  # share of attention's weights that is dropped
     threads: int = 0  # that the case is about; 0: those of all
     peers: tuple = ()
     goals: tuple = ()  # (peer, ratio wanted) pairs; "torch" stands for the faster of eager and compiled
@@ -124,6 +125,13 @@ def language(name, recipe, batch, tokens, vocabulary, precision, parallel=False,
     )
 
 
+def dropped_language(name, recipe, batch, tokens, vocabulary, precision, attention_dropout, **goals):
+    """The same as published: with dropout of attention's weights."""
+    plain = language(f"{name}-dropout", recipe, batch, tokens, vocabulary, precision, **goals)
+    return dataclasses.replace(
+        plain, attention_dropout=attention_dropout, summary=f"{plain.summary}, {attention_dropout:.0%} of attention's weights dropped")
+
+
 def packed_language(name, recipe, batch, tokens, vocabulary, precision, packed, counted, **goals):
     """The same of texts whose lengths fill half of the peer's rows; samples are texts, of which packed rows hold more or fewer: each
     step takes rows of its own."""
@@ -181,7 +189,7 @@ def gpu_pipeline():
         batch=256,
         photographs=True,
         peers=GPU_PIPELINES,
-        goals=(("torchvision", 3.0),),
+        goals=(("torchvision", 1.2),),
         summary="photographs of 500x375 decoded by the GPU, random-resized crop to 224, mirror, images/s by the clock",
     )
 
@@ -218,6 +226,8 @@ CASES = (
     loaded("resnet50", 32, "cpu", "fp32"),
     language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", torch=1.2),
     language("bert-large-train-b32-s512", "bert_large", 32, 512, 30522, "bf16", torch=1.4),
+    dropped_language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", 0.1, torch=1.2),
+    dropped_language("bert-large-train-b32-s512", "bert_large", 32, 512, 30522, "bf16", 0.1, torch=1.2),
     packed_language("bert-large-train-packed", "bert_large", 32, 512, 30522, "bf16", packed=8, counted="next_sentence", torch=2.0),
     language("transformer-big-train-t16k", "transformer_big", 512, 32, 32768, "bf16", parallel=True, torch=1.4),
     language("transformer-xl-base-train", "transformer_xl_base", 32, 192, 32768, "bf16", torch=1.4),

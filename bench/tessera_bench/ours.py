@@ -113,6 +113,8 @@ class Ours:
         settings.append(f"data.lengths=[{self.case.tokens}]" if self.case.parallel else f"data.tokens={self.case.tokens}")
         if self.case.packed:
             settings.append(f"data.packed={self.case.packed}")
+        if self.case.attention_dropout:
+            settings.append(f"model.attention_dropout={self.case.attention_dropout}")
         return shlex.join([str(recipe), *(word for setting in settings for word in ("--set", setting))])
 
     def loader(self):

@@ -1,7 +1,7 @@
 """Training steps of language networks in PyTorch: transformers' BERT and GPT-2, torch's own Transformer, and Transformer-XL.
 
 Rows are full but in the case of packed rows, so that nobody else needs a mask of attention, whose fastest kernels are taken.
-Dropout is where our networks have it: not of attention's weights. Tokens are drawn anew; what a step takes does not depend on them.
+Dropout is where our networks have it: of attention's weights only where the case says so. Tokens are drawn anew; what a step takes does not depend on them.
 """
 
 import functools
@@ -28,7 +28,8 @@ class Pretraining(nn.Module):
 
     def __init__(self, case, **sizes):
         super().__init__()
-        config = transformers.BertConfig(vocab_size=case["vocabulary"], attention_probs_dropout_prob=0.0, attn_implementation="sdpa", **sizes)
+        config = transformers.BertConfig(
+            vocab_size=case["vocabulary"], attention_probs_dropout_prob=case["attention_dropout"], attn_implementation="sdpa", **sizes)
         self.network = transformers.BertForPreTraining(config)
 
     def forward(self, rows, places, right, follows, shown=None):

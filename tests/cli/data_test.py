@@ -195,7 +195,6 @@ class DataTest(ProgramTest):
         plain = self.train_files("plain")
         self.assertEqual(*(checkpoint(run / "checkpoints/last.safetensors")[1] for run in (whole, plain)))
         words = ["train", self.recipe, "--out", self.root / "gpu", "--set", "data.kind=image_folder", "--set", f"data.path={self.files}"]
-        self.refuses([*words, "--set", "data.cache=pixels", "--set", "data.decode=gpu"], 2, "'data.cache' is", "'data.decode'")
         self.refuses([*words, "--set", "data.cpu_share=0.2"], 2, "'data.cpu_share' is of files that the GPU decodes")
 
     def test_fifty_epochs_take_no_more_memory_and_files_than_ten(self):

@@ -21,16 +21,30 @@ struct AttentionCase {
   bool causal = false;
   bool bias = false;
   DataType type = DataType::fp16;
+  double dropout = 0;
 };
 
 // What the kernel that holds a head in shared memory takes.
 inline bool is_short(const AttentionCase& own) {
   return own.type != DataType::fp32 && own.width == own.value_width && own.width % 16 == 0 &&
-         own.width <= 128 && own.queries <= 128 && own.keys <= 128;
+         own.width <= 128 && own.queries <= 128 && own.keys <= 128 && own.dropout == 0;
+}
+
+// And the one that goes over keys, or queries, by blocks: of longer texts only with dropout.
+inline bool is_by_blocks(const AttentionCase& own) {
+  return (own.dropout > 0 || std::max(own.queries, own.keys) <= 256) && own.type != DataType::fp32 &&
+         own.width == own.value_width && own.width % 16 == 0 && own.width <= 128 &&
+         (own.dropout == 0 || own.keys % 4 == 0);
 }
 
 // Of the operands.
 inline constexpr double kLargestOperand = 2;
+
+inline Tensor input_of(const Value& input, uint64_t seed) {
+  if (input.name() == "counter") return Tensor::from<int64_t>({2}, {(int64_t{9} << 40) + 7, 3});
+  return random_tensor(input.data_type(), input.type().static_shape(), -kLargestOperand, kLargestOperand,
+                       seed);
+}
 
 inline double largest_of(const Tensor& tensor) {
   double result = 0;
@@ -48,8 +62,8 @@ inline Problem problem_of(const AttentionCase& own) {
 inline Tolerances forward_tolerances(const AttentionCase& own) {
   const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
   if (own.type == DataType::fp32) return {exact, exact};
-  const double u = unit_roundoff(own.type);
-  return {{.absolute = exact.absolute + 2 * u * kLargestOperand, .relative = 2 * u}, exact};
+  const double u = unit_roundoff(own.type), kept = 1 / (1 - own.dropout);
+  return {{.absolute = (exact.absolute + 2 * u * kLargestOperand) * kept, .relative = 2 * u}, exact};
 }
 
 // Weights and their gradients are rounded before the products; the errors are independent, and each is a unit

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "device/cuda/attention/block_attention.h"
 #include "device/cuda/attention/short_attention.h"
 #include "device/cuda/cudnn/cudnn_attention_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
@@ -54,15 +55,40 @@ std::vector<AttentionCase> few_query_cases() {
   return result;
 }
 
+// With dropout: whole blocks and broken ones, of keys and of queries, texts of several blocks, and keys of
+// which four do not stand together, which products and clusters take.
+std::vector<AttentionCase> dropout_cases() {
+  std::vector<AttentionCase> result;
+  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
+    const auto add = [&](AttentionCase own) {
+      own.type = type;
+      own.causal = result.size() % 2 == 1;  // the other way for the next type
+      result.push_back(own);
+    };
+    add({.heads = 2, .dropout = 0.1});
+    add({.batch = 1, .queries = 200, .keys = 260, .width = 32, .value_width = 32, .dropout = 0.5});
+    add({.heads = 2,
+         .queries = 37,
+         .keys = 68,
+         .width = 128,
+         .value_width = 128,
+         .bias = true,
+         .dropout = 0.2});
+    add({.queries = 100, .keys = 12, .width = 16, .value_width = 16, .bias = true, .dropout = 0.1});
+    add({.batch = 1, .queries = 20, .keys = 33, .dropout = 0.3});
+  }
+  return result;
+}
+
 std::string name_of(const AttentionCase& own) {
-  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
+  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
                      own.keys, own.width, own.value_width, own.causal ? "_causal" : "",
-                     own.bias ? "_bias" : "");
+                     own.bias ? "_bias" : "", own.dropout > 0 ? "_dropout" : "");
 }
 
 // Cases for which the kernel after cuDNN's would be a surprise.
 bool is_of_cudnn(const AttentionCase& own) {
-  return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias;
+  return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias && own.dropout == 0;
 }
 
 // y and log_sum, then the gradients.
@@ -71,17 +97,25 @@ std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
   const auto tensor = [&](int64_t rows, int64_t width) {
     return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, own.heads, rows, width);
   };
-  const std::string bias =
-      fmt::format(", input %bias: {}[1, {}, {}, {}]", type, own.heads, own.queries, own.keys);
-  const std::string options = fmt::format("{{scale = {}, causal = {}}}", 0.125, own.causal);
+  std::string inputs, operands, options = fmt::format("scale = {}, causal = {}", 0.125, own.causal);
+  const std::string drops = own.dropout > 0 ? "dropout_" : "";
+  if (own.dropout > 0) {
+    inputs += ", input %counter: int64[2]";
+    operands += ", %counter";
+    options += fmt::format(", rate = {}, stream = 5", own.dropout);
+  }
+  if (own.bias) {
+    inputs += fmt::format(", input %bias: {}[1, {}, {}, {}]", type, own.heads, own.queries, own.keys);
+    operands += ", %bias";
+  }
   return parse_graph(fmt::format(
       "graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
-      "  %y, %log_sum = attention(%q, %k, %v{5}) {6}\n"
-      "  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {6}\n"
+      "  %y, %log_sum = {7}attention(%q, %k, %v{5}) {{{6}}}\n"
+      "  %dq, %dk, %dv = {7}attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {{{6}}}\n"
       "  output y = %y\n  output log_sum = %log_sum\n"
       "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
       tensor(own.queries, own.width), tensor(own.keys, own.width), tensor(own.keys, own.value_width),
-      tensor(own.queries, own.value_width), own.bias ? bias : "", own.bias ? ", %bias" : "", options));
+      tensor(own.queries, own.value_width), inputs, operands, options, drops));
 }
 
 struct RunCase {
@@ -100,10 +134,8 @@ struct RunCase {
 RunCase run_case(const AttentionCase& own, double lifted = 0) {
   RunCase result;
   result.graph = attention_graph(own);
-  for (const auto& input : result.graph->inputs()) {
-    result.inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
-                                          kLargestOperand, 3 + result.inputs.size()));
-  }
+  for (const auto& input : result.graph->inputs())
+    result.inputs.push_back(input_of(*input, 3 + result.inputs.size()));
   Tensor& values = result.inputs[2];
   for (int64_t i = 0; lifted != 0 && i < values.size(); i += 2) values.set(i, values.at(i) + lifted);
   const auto& [q, k, v, dy] =
@@ -111,9 +143,9 @@ RunCase run_case(const AttentionCase& own, double lifted = 0) {
   result.expected = run_reference(*result.graph, result.inputs).outputs;
   result.forward = {q, k, v};
   result.backward = {dy, q, k, v, result.expected[0], result.expected[1]};
-  if (own.bias) {
-    result.forward.push_back(result.inputs[4]);
-    result.backward.push_back(result.inputs[4]);
+  for (size_t i = 4; i < result.inputs.size(); ++i) {
+    result.forward.push_back(result.inputs[i]);
+    result.backward.push_back(result.inputs[i]);
   }
   return result;
 }
@@ -141,6 +173,9 @@ TEST_P(CudaAttention, EveryKernel) {
   if (is_short(GetParam())) {
     EXPECT_EQ(refusal_of("generated.short_attention", own.attention(), true), "");
   }
+  if (is_by_blocks(GetParam())) {
+    EXPECT_EQ(refusal_of("generated.block_attention", own.attention(), true), "");
+  }
 }
 
 class FewQueryAttention : public ::testing::TestWithParam<AttentionCase> {};
@@ -161,20 +196,32 @@ TEST_P(FewQueryAttention, Compiles) {
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, FewQueryAttention, ::testing::ValuesIn(few_query_cases()),
                          [](const auto& test) { return name_of(test.param); });
 
-// The text of our own kernel, which needs no GPU: each shape with one type and mask, as it takes a second.
+void expect_compiled(const KernelCandidate& candidate, cuda::Context& card, const Node& node) {
+  const KernelRequest request{.node = node, .frozen_inputs = std::vector<bool>(node.inputs().size(), false)};
+  ASSERT_EQ(candidate.refusal(request), "");
+  const std::unique_ptr<Kernel> kernel = candidate.create(request);
+  const std::string source = card.modules().sources().front();
+  EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty());
+  EXPECT_EQ(missing_wait(source), "");
+}
+
+// The text of our own kernels, which needs no GPU: each shape with one type and mask, as it takes a second.
 TEST_P(CudaAttention, CudaCompile) {
-  if (!is_short(GetParam()) || GetParam().causal != (GetParam().type == DataType::bf16)) return;
-  const std::unique_ptr<Graph> graph = attention_graph(GetParam());
+  const AttentionCase& own = GetParam();
+  if (own.dropout > 0 ? own.type != DataType::bf16 : own.causal != (own.type == DataType::bf16)) return;
+  const std::unique_ptr<Graph> graph = attention_graph(own);
   for (const auto& node : graph->nodes()) {
-    cuda::Context card("h100");
-    const KernelRequest request{.node = *node,
-                                .frozen_inputs = std::vector<bool>(node->inputs().size(), false)};
-    const KernelCandidate candidate = cuda::short_attention_candidate(card);
-    ASSERT_EQ(candidate.refusal(request), "");
-    const std::unique_ptr<Kernel> kernel = candidate.create(request);
-    const std::string source = card.modules().sources().front();
-    EXPECT_FALSE(cuda::machine_code(source, card.traits().architecture).empty());
-    EXPECT_EQ(missing_wait(source), "");
+    if (is_short(own)) {
+      cuda::Context card("h100");
+      expect_compiled(cuda::short_attention_candidate(card), card, *node);
+    }
+    // All of them that are not short too, and some of these.
+    if (!is_by_blocks(own) || (is_short(own) && own.batch < 3)) continue;
+    for (const size_t choice : {0, 1}) {
+      if (choice == 1 && (own.width > 64 || own.dropout == 0)) continue;
+      cuda::Context card("h100");
+      expect_compiled(cuda::block_attention_candidates(card)[choice], card, *node);
+    }
   }
 }
 
@@ -192,6 +239,9 @@ TEST_P(CudaAttention, EveryKernelOfTheGradient) {
     }
     if (is_short(GetParam())) {
       EXPECT_EQ(refusal_of("generated.short_attention", own.gradient(), deterministic), "");
+    }
+    if (is_by_blocks(GetParam())) {
+      EXPECT_EQ(refusal_of("generated.block_attention", own.gradient(), deterministic), "");
     }
   }
 }
@@ -223,6 +273,8 @@ TEST_P(CudaAttention, RecordedRunsAreEqual) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaAttention, ::testing::ValuesIn(attention_cases()),
+                         [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(WithDropout, CudaAttention, ::testing::ValuesIn(dropout_cases()),
                          [](const auto& test) { return name_of(test.param); });
 
 // Never closed, as plans and handles belong to it.

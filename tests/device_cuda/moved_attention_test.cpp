@@ -83,21 +83,26 @@ std::string written(std::string text, const AttentionCase& own) {
 
 // Both halves of a layer, with what moves its heads.
 std::unique_ptr<Graph> layer_of(const MovedCase& moved) {
-  const std::string bias = moved.own.bias ? ", %bias" : "";
-  const std::string options = fmt::format("{{scale = 0.125, causal = {}}}", moved.own.causal);
+  const bool drops = moved.own.dropout > 0;
+  const std::string rest = std::string(drops ? ", %counter" : "") + (moved.own.bias ? ", %bias" : "");
+  const std::string options =
+      fmt::format("{{scale = 0.125, causal = {}{}}}", moved.own.causal,
+                  drops ? fmt::format(", rate = {}, stream = 2", moved.own.dropout) : "");
+  const std::string attention = drops ? "dropout_attention" : "attention";
   std::string text = "graph g(" + moved.inputs + ", input %dj: $T[$B, $Q, $W]";
   if (moved.bias_gradient)
     text += ", input %moved_bias: $T[$H, $B, $Q, $K]";
   else if (moved.own.bias)
     text += ", input %bias: $T[1, 1, $Q, $K]";
+  if (drops) text += ", input %counter: int64[2]";
   text += ") {" + moved.before;
   if (moved.bias_gradient) text += "\n  %bias = transpose(%moved_bias) {permutation = [1, 0, 2, 3]}";
-  text += "\n  %y, %log_sum = attention(%q, %k, %v" + bias + ") " + options + R"(
+  text += "\n  %y, %log_sum = " + attention + "(%q, %k, %v" + rest + ") " + options + R"(
   %z = transpose(%y) {permutation = [0, 2, 1, 3]}
   %rdj = reshape(%dj) {shape = [$B, $Q, $H, $D]}
   %dy = transpose(%rdj) {permutation = [0, 2, 1, 3]}
-  %dq, %dk, %dv = attention_gradient(%dy, %q, %k, %v, %y, %log_sum)" +
-          bias + ") " + options + moved.after;
+  %dq, %dk, %dv = )" +
+          attention + "_gradient(%dy, %q, %k, %v, %y, %log_sum" + rest + ") " + options + moved.after;
   if (moved.bias_gradient)
     text += "\n  %db = attention_bias_gradient(%dy, %q, %k, %v, %y, %log_sum, %bias) " + options +
             "\n  output dbias = %db";
@@ -137,6 +142,10 @@ std::vector<MovedCase> moved_cases() {
       {.batch = 3, .heads = 5, .queries = 37, .keys = 20, .width = 32});
   add("Cross", kCrossInputs, kCrossBefore, kCrossAfter, broken);
   add("QueriesAlone", kSomeInputs, kSomeBefore, kSomeAfter, broken);
+  add("SelfWithDropout", kSelfInputs, kSelfBefore, kSelfAfter,
+      {.batch = 2, .heads = 2, .queries = 160, .keys = 160, .width = 64, .bias = true, .dropout = 0.1});
+  add("CrossWithDropout", kCrossInputs, kCrossBefore, kCrossAfter,
+      {.batch = 3, .heads = 2, .queries = 70, .keys = 132, .width = 32, .dropout = 0.25});
   return result;
 }
 
@@ -170,12 +179,18 @@ TEST_P(CudaMovedAttention, LeavesNothingToMove) {
     for (const KernelCandidate& candidate : Device::open("cuda:plan-h100")->candidates(*node)) {
       if (candidate.refusal(request).empty()) willing.push_back(candidate.name);
     }
-    std::vector<std::string> expected{"cudnn." + node->attributes().text("kind"), "expanded"};
     const AttentionCase& own = GetParam().own;
+    std::vector<std::string> expected;
+    if (own.dropout == 0) expected.push_back("cudnn." + node->attributes().text("kind"));
     if (is_short(own)) {
       const bool is_first = std::max(own.queries, own.keys) <= 64;
-      expected.insert(expected.begin() + (is_first ? 0 : 1), "generated.short_attention");
+      expected.insert(is_first ? expected.begin() : expected.end(), "generated.short_attention");
     }
+    if (is_by_blocks(own) && !GetParam().bias_gradient) {  // whose bias lies in another order
+      expected.emplace_back("generated.block_attention");
+      if (own.dropout > 0) expected.emplace_back("generated.block_attention#wide");
+    }
+    expected.emplace_back("expanded");
     EXPECT_EQ(willing, expected);
   }
 }
@@ -186,10 +201,7 @@ TEST_P(CudaMovedAttention, EveryKernel) {
   const MovedCase& moved = GetParam();
   FusedLayer layer = fused_layer(moved);
   std::vector<Tensor> inputs;
-  for (const auto& input : layer.graph->inputs()) {
-    inputs.push_back(random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
-                                   kLargestOperand, 3 + inputs.size()));
-  }
+  for (const auto& input : layer.graph->inputs()) inputs.push_back(input_of(*input, 3 + inputs.size()));
   const size_t own_outputs = layer.graph->outputs().size();
   for (const Node* node : layer.nodes) {
     for (Value* input : node->inputs())
@@ -202,7 +214,7 @@ TEST_P(CudaMovedAttention, EveryKernel) {
     const std::vector<Tensor> operands(next, next + std::ssize(node->inputs()));
     next += std::ssize(node->inputs());
     Tolerances tolerances = forward_tolerances(moved.own);
-    if (kind == "attention_gradient") {
+    if (kind.ends_with("attention_gradient")) {
       tolerances.clear();
       for (const Tensor& expected : run_reference(*node->body(), operands).outputs)
         tolerances.push_back(backward_tolerance(moved.own, expected));
@@ -211,7 +223,7 @@ TEST_P(CudaMovedAttention, EveryKernel) {
     for (const bool deterministic : {true, false}) {
       SCOPED_TRACE(kind + (deterministic ? ", deterministic" : ", in any order"));
       expect_every_kernel(*node, operands, tolerances, frozen, gpu_or_null(), deterministic);
-      if (!moved.own.bias || moved.bias_gradient) {
+      if (moved.own.dropout == 0 && (!moved.own.bias || moved.bias_gradient)) {
         EXPECT_EQ(refusal_of("cudnn." + kind, *node, deterministic), "");
       }
       if (is_short(moved.own)) {
@@ -228,8 +240,7 @@ TEST_P(CudaMovedAttention, RecordedRunsAreThoseOfTransposes) {
   const std::unique_ptr<Graph> graph = layer_of(moved);
   std::map<std::string, Tensor> inputs;
   for (const auto& input : graph->inputs()) {
-    inputs[input->name()] = random_tensor(input->data_type(), input->type().static_shape(), -kLargestOperand,
-                                          kLargestOperand, 3 + inputs.size());
+    inputs[input->name()] = input_of(*input, 3 + inputs.size());
   }
   const auto executable_without = [&](const std::set<std::string>& disabled) {
     CompileOptions options;
@@ -239,7 +250,9 @@ TEST_P(CudaMovedAttention, RecordedRunsAreThoseOfTransposes) {
     return executable;
   };
   const auto expected =
-      executable_without({"fuse_patterns/attention", "fuse_patterns/attention_gradient"})->run(inputs);
+      executable_without({"fuse_patterns/attention", "fuse_patterns/attention_gradient",
+                          "fuse_patterns/dropout_attention", "fuse_patterns/dropout_attention_gradient"})
+          ->run(inputs);
   const auto executable = executable_without({});
   const auto first = executable->run(inputs);
   for (const auto& [name, tensor] : expected) {

@@ -15,9 +15,8 @@ bool is_one_of(const Node& node, std::initializer_list<std::string_view> names) 
   return std::find(names.begin(), names.end(), node.operator_name()) != names.end();
 }
 
-// Which operands of the gradient are the forward half's result and the bias.
+// Which operand of the gradient is the forward half's result.
 constexpr size_t kY = 4;
-constexpr size_t kBiasOfGradient = 6;
 
 bool is_transpose(const Node* node) {
   return node->operator_name() == "transpose";
@@ -97,11 +96,13 @@ MovesAfter moves_after(const std::vector<Value*>& results) {
 // moves from there on, in order, that all others read it through.
 std::vector<Node*> moves_after_y(const Node& gradient) {
   const Value& y = *gradient.input(kY);
-  const Node* forward = producer_of(&y, "attention");
-  if (forward == nullptr || y.is_output_or_update()) return {};
+  const Node* forward = y.producer();
+  if (forward == nullptr || !is_one_of(*forward, {"attention", "dropout_attention"}) ||
+      y.is_output_or_update())
+    return {};
   std::vector<Node*> others = readers_of(&y);
   std::erase_if(others, [](const Node* reader) {
-    return is_one_of(*reader, {"attention_gradient", "attention_bias_gradient"});
+    return is_attention_gradient(*reader) || reader->operator_name() == "attention_bias_gradient";
   });
   if (others.size() != 1 || !is_one_of(*others.front(), {"transpose", "reshape"})) return {};
   Node* first = others.front();
@@ -117,7 +118,7 @@ std::vector<Node*> moves_after_y(const Node& gradient) {
 // That of the bias, of the same operands, where each score has a number of its own: kernels that make the
 // scores' gradient write it on the way. Null where there is none.
 Node* bias_gradient_beside(const Node& gradient, const TakesAttention& takes) {
-  const Value* bias = gradient.operand(kBiasOfGradient);
+  const Value* bias = bias_of_attention(gradient);
   if (bias == nullptr || !takes || !takes(gradient)) return nullptr;
   const SymbolicShape& q = gradient.input(1)->shape();
   if (!std::equal(q.begin(), q.begin() + 2, bias->shape().begin())) return nullptr;
@@ -144,17 +145,12 @@ struct Surroundings {
   }
 };
 
-bool is_gradient(const Node& node) {
-  return node.operator_name() == "attention_gradient";
-}
-
-// All but the sums.
+// All but the sums and the counter.
 std::vector<const Value*> placed_operands(const Node& attention) {
-  const size_t count = is_gradient(attention) ? kY + 1 : 3;
+  const size_t count = is_attention_gradient(attention) ? kY + 1 : 3;
   std::vector<const Value*> result(attention.inputs().begin(),
                                    attention.inputs().begin() + static_cast<std::ptrdiff_t>(count));
-  const Value* bias = attention.operand(is_gradient(attention) ? kBiasOfGradient : 3);
-  if (bias != nullptr) result.push_back(bias);
+  if (const Value* bias = bias_of_attention(attention)) result.push_back(bias);
   return result;
 }
 
@@ -168,12 +164,13 @@ Surroundings surroundings_of(const Node& attention, const TakesAttention& takes_
   }
   std::sort(found.before.begin(), found.before.end(),
             [](const Node* a, const Node* b) { return b->stands_before(*a); });
-  if (is_gradient(attention)) {
+  if (is_attention_gradient(attention)) {
     found.after_y = moves_after_y(attention);
     found.bias_gradient = bias_gradient_beside(attention, takes_bias_gradient);
   }
   std::vector<Value*> results;
-  for (size_t i = 0; i < (is_gradient(attention) ? 3 : 1); ++i) results.push_back(attention.output(i));
+  for (size_t i = 0; i < (is_attention_gradient(attention) ? 3 : 1); ++i)
+    results.push_back(attention.output(i));
   found.after = moves_after(results);
   return found;
 }
@@ -194,7 +191,7 @@ std::optional<FusionMatch> match(Node& attention, const TakesAttention& takes_bi
     if (std::find(result.outputs.begin(), result.outputs.end(), end) == result.outputs.end())
       result.outputs.push_back(end);
   }
-  if (!is_gradient(attention)) result.outputs.push_back(attention.output(1));
+  if (!is_attention_gradient(attention)) result.outputs.push_back(attention.output(1));
   // cuDNN writes this in row-major order only.
   if (found.bias_gradient != nullptr) {
     result.members.push_back(found.bias_gradient);
@@ -275,17 +272,39 @@ FusionPattern pattern(const std::string& name, std::vector<std::string> roles, c
           .complete = [=](FusionMatch& found) { complete(found, takes_bias_gradient); }};
 }
 
+std::vector<std::string> roles_of(bool gradient, std::initializer_list<std::string> others) {
+  std::vector<std::string> roles{"q", "k", "v", "bias", "y", "log_sum"};
+  if (gradient) roles.insert(roles.end(), {"output_gradient", "q_gradient", "k_gradient", "v_gradient"});
+  roles.insert(roles.end(), others);
+  return roles;
+}
+
 }  // namespace
 
+bool is_attention_gradient(const Node& attention) {
+  return is_one_of(attention, {"attention_gradient", "dropout_attention_gradient"});
+}
+
+const Value* bias_of_attention(const Node& attention) {
+  const size_t first = is_attention_gradient(attention) ? 6 : 3;
+  return attention.operand(attention.attributes().contains("rate") ? first + 1 : first);
+}
+
 FusionPattern attention_gradient_pattern(TakesAttention takes, const TakesAttention& takes_bias_gradient) {
-  return pattern("attention_gradient",
-                 {"output_gradient", "q", "k", "v", "y", "log_sum", "bias", "q_gradient", "k_gradient",
-                  "v_gradient", "bias_gradient"},
-                 "q_gradient", std::move(takes), takes_bias_gradient);
+  return pattern("attention_gradient", roles_of(true, {"bias_gradient"}), "q_gradient", std::move(takes),
+                 takes_bias_gradient);
 }
 
 FusionPattern attention_pattern(TakesAttention takes) {
-  return pattern("attention", {"q", "k", "v", "bias", "y", "log_sum"}, "y", std::move(takes));
+  return pattern("attention", roles_of(false, {}), "y", std::move(takes));
+}
+
+FusionPattern dropout_attention_gradient_pattern(TakesAttention takes) {
+  return pattern("dropout_attention_gradient", roles_of(true, {"counter"}), "q_gradient", std::move(takes));
+}
+
+FusionPattern dropout_attention_pattern(TakesAttention takes) {
+  return pattern("dropout_attention", roles_of(false, {"counter"}), "y", std::move(takes));
 }
 
 }  // namespace tessera::backend

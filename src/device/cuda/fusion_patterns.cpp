@@ -7,6 +7,7 @@
 #include "tessera/device/common/cross_entropy_pattern.h"
 #include "tessera/device/common/residual_layer_norm.h"
 
+#include "device/cuda/attention/block_attention.h"
 #include "device/cuda/attention/cudnn_attention.h"
 #include "device/cuda/convolution/epilogue_activation.h"
 #include "device/cuda/convolution/few_channels.h"
@@ -60,6 +61,7 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
                                    takes_pointwise_statistics(convolution, tf32, !by_cudnn, gpu));
   };
   const auto attention = [=](const Node& node) { return is_attention_of_cudnn(node, gpu); };
+  const auto dropout_attention = [=](const Node& node) { return is_attention_by_blocks(node, gpu); };
   return {
       backend::summed_gradients_pattern(makes(FusedGradients::both), mask),
       alternative(backend::summed_data_gradient_pattern(makes(FusedGradients::data))),
@@ -75,6 +77,8 @@ std::vector<FusionPattern> fusion_patterns(const PassOptions& options, const Gpu
       backend::attention_gradient_pattern(
           attention, [=](const Node& node) { return makes_bias_gradient_by_cudnn(node, gpu); }),
       backend::attention_pattern(attention),
+      backend::dropout_attention_gradient_pattern(dropout_attention),
+      backend::dropout_attention_pattern(dropout_attention),
       backend::residual_layer_norm_gradient_pattern(),
       backend::residual_layer_norm_pattern(),
       backend::cross_entropy_pattern(),

@@ -2,6 +2,7 @@
 // (backend::attention_rules) come after.
 #include <algorithm>
 
+#include "device/cuda/attention/block_attention.h"
 #include "device/cuda/attention/cudnn_attention.h"
 #include "device/cuda/attention/few_query_attention.h"
 #include "device/cuda/attention/placed_attention.h"
@@ -13,18 +14,27 @@ namespace {
 
 // Measured on an H100 in bf16 (docs/experiments/065-attention-of-short-texts.md): of 32 tokens it takes a
 // third of cuDNN's time, of 128 as much.
-bool is_faster_short(const Node& node) {
+bool is_faster_short(const AttentionProblem& problem) {
   constexpr int64_t kShort = 64;
-  const AttentionProblem problem = attention_problem_in(node);
   return std::max(problem.queries, problem.keys) <= kShort;
 }
 
 std::vector<KernelCandidate> candidates(const Node& node, Context& context) {
+  const AttentionProblem problem = attention_problem_in(node);
   std::vector<KernelCandidate> result = cudnn_attention_candidates(node, context);
-  result.insert(is_faster_short(node) ? result.begin() : result.end(), short_attention_candidate(context));
-  const bool few = attention_problem_in(node).queries <= kFewQueries;
+  result.insert(is_faster_short(problem) ? result.begin() : result.end(), short_attention_candidate(context));
+  const bool few = problem.queries <= kFewQueries;
   result.insert(few ? result.begin() : result.end(), few_query_candidate(context));
+  // Measured on an H200 in bf16 (docs/experiments/077-attention-that-drops.md): of 128 tokens it takes 0.85
+  // of cuDNN's time, of 512 a tenth more.
+  constexpr int64_t kMedium = 256;
+  if (std::max(problem.queries, problem.keys) <= kMedium)
+    result.push_back(block_attention_candidates(context).front());
   return result;
+}
+
+std::vector<KernelCandidate> dropout_candidates(const Node&, Context& context) {
+  return block_attention_candidates(context);
 }
 
 const CudaKernelRegistration kForward({.key = "attention", .candidates = candidates, .tunable = true});
@@ -37,6 +47,19 @@ const CudaKernelRegistration kMovedForward({.key = "fused:attention",
 const CudaKernelRegistration kMovedGradient({.key = "fused:attention_gradient",
                                              .candidates = candidates,
                                              .tunable = true});
+
+const CudaKernelRegistration kDropout({.key = "dropout_attention",
+                                       .candidates = dropout_candidates,
+                                       .tunable = true});
+const CudaKernelRegistration kDropoutGradient({.key = "dropout_attention_gradient",
+                                               .candidates = dropout_candidates,
+                                               .tunable = true});
+const CudaKernelRegistration kMovedDropout({.key = "fused:dropout_attention",
+                                            .candidates = dropout_candidates,
+                                            .tunable = true});
+const CudaKernelRegistration kMovedDropoutGradient({.key = "fused:dropout_attention_gradient",
+                                                    .candidates = dropout_candidates,
+                                                    .tunable = true});
 
 }  // namespace
 }  // namespace tessera::cuda

@@ -19,6 +19,7 @@ using backend::refuse_unless;
 void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16,
                 "cuDNN's attention is of fp16 and bf16");
+  refuse_unless(!problem.dropout.has_value(), "dropout by other numbers than cuDNN's");
   for (const int64_t extent : {problem.batch, problem.heads, problem.queries, problem.keys}) {
     refuse_unless(extent > 0, "a tensor without elements");
   }

@@ -30,6 +30,7 @@ int64_t lanes_of(const AttentionProblem& problem) {
 void check(const PlacedAttention& attention) {
   const AttentionProblem& problem = attention.problem;
   refuse_unless(!problem.gradient, "a gradient");
+  refuse_unless(!problem.dropout.has_value(), "dropout of the weights");
   refuse_unless(is_half(problem.type) || problem.type == DataType::fp32, "operands of {}",
                 to_string(problem.type));
   refuse_unless(problem.width == problem.value_width, "values of another width than keys");

@@ -72,15 +72,16 @@ void add_pointers(PointerList& pointers, const PlacedAttention& attention) {
   };
   for (const Field& field : kHeads) add(field.operand, field.name);
   add(Operand::bias, "bias");
+  add(Operand::counter, "counter");
   add(Operand::log_sum, "log_sum");
 }
 
 void refuse_unless_whole(const PlacedAttention& attention) {
-  for (const Operand operand : {Operand::bias, Operand::log_sum}) {
+  for (const Operand operand : {Operand::bias, Operand::counter, Operand::log_sum}) {
     const PlacedOperand* placed = find(attention, operand);
     backend::refuse_unless(
         placed == nullptr || (placed->offset == 0 && !attention.problem.strides.contains(operand)),
-        "a bias or sums that lie in another tensor");
+        "a bias, a counter or sums that lie in another tensor");
   }
 }
 

@@ -12,10 +12,10 @@ namespace tessera::cuda {
 // (kernels/head_places.cuh).
 std::string print_places(const PlacedAttention& attention);
 
-// Pointers to what the node has: q, k, v, bias, y, log_sum, and of a gradient dy, dq, dk and dv.
+// Pointers to what the node has: q, k, v, bias, counter, y, log_sum, and of a gradient dy, dq, dk and dv.
 void add_pointers(PointerList& pointers, const PlacedAttention& attention);
 
-// Refuses (device/common/refusal.h) a bias or log_sum that lies in another tensor.
+// Refuses (device/common/refusal.h) a bias, counter or log_sum that lies in another tensor.
 void refuse_unless_whole(const PlacedAttention& attention);
 
 }  // namespace tessera::cuda

@@ -19,21 +19,25 @@ struct Role {
   std::string_view name;
 };
 
-// The roles of the inputs and outputs; the bias and its gradient may be missing.
+// The roles of the inputs and outputs; the counter, the bias and its gradient may be missing.
 struct Signature {
   std::vector<Role> inputs;
   std::vector<Role> outputs;
 };
 const Signature& signature_of(bool gradient) {
-  static const Signature forward{
-      {{Operand::q, "q"}, {Operand::k, "k"}, {Operand::v, "v"}, {Operand::bias, "bias"}},
-      {{Operand::y, "y"}, {Operand::log_sum, "log_sum"}}};
+  static const Signature forward{{{Operand::q, "q"},
+                                  {Operand::k, "k"},
+                                  {Operand::v, "v"},
+                                  {Operand::counter, "counter"},
+                                  {Operand::bias, "bias"}},
+                                 {{Operand::y, "y"}, {Operand::log_sum, "log_sum"}}};
   static const Signature backward{{{Operand::dy, "output_gradient"},
                                    {Operand::q, "q"},
                                    {Operand::k, "k"},
                                    {Operand::v, "v"},
                                    {Operand::y, "y"},
                                    {Operand::log_sum, "log_sum"},
+                                   {Operand::counter, "counter"},
                                    {Operand::bias, "bias"}},
                                   {{Operand::dq, "q_gradient"},
                                    {Operand::dk, "k_gradient"},
@@ -46,7 +50,7 @@ const Signature& signature_of(bool gradient) {
 
 AttentionProblem attention_problem_of(const Node& attention) {
   AttentionProblem problem;
-  problem.gradient = attention.operator_name() == "attention_gradient";
+  problem.gradient = backend::is_attention_gradient(attention);
   const size_t first = problem.gradient ? 1 : 0;
   const Shape q = attention.input(first)->type().static_shape();
   const Shape v = attention.input(first + 2)->type().static_shape();
@@ -59,9 +63,12 @@ AttentionProblem attention_problem_of(const Node& attention) {
   problem.value_width = v[3];
   problem.scale = attention.attributes().real("scale");
   problem.causal = attention.attributes().boolean("causal");
-  const size_t bias = signature_of(problem.gradient).inputs.size() - 1;
-  if (attention.inputs().size() > bias) {
-    const Shape shape = attention.input(bias)->type().static_shape();
+  if (attention.attributes().contains("rate")) {
+    problem.dropout = {.rate = attention.attributes().real("rate"),
+                       .stream = attention.attributes().integer("stream")};
+  }
+  if (const Value* bias = backend::bias_of_attention(attention)) {
+    const Shape shape = bias->type().static_shape();
     problem.bias = {.batch = shape[0], .heads = shape[1]};
   }
   return problem;

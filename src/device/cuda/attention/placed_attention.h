@@ -27,7 +27,7 @@ struct PlacedAttention {
   std::vector<PlacedOperand> outputs;
 };
 
-// "attention" or "attention_gradient", with all operands in row-major order.
+// "attention" or "attention_gradient", or one of these with dropout, with all operands in row-major order.
 AttentionProblem attention_problem_of(const Node& attention);
 
 // The same of a node that may hold one of these with what moves its operands and results.

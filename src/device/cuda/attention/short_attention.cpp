@@ -30,6 +30,7 @@ void check(const PlacedAttention& attention, const GpuTraits& gpu) {
                 ShortAttentionLayout::widest);
   refuse_unless(problem.batch * problem.heads > 0, "a tensor without elements");
   refuse_unless(!problem.bias_gradient, "the gradient of a bias");
+  refuse_unless(!problem.dropout.has_value(), "dropout of the weights");
   for (const int64_t rows : {problem.queries, problem.keys}) {
     refuse_unless(rows > 0 && rows <= ShortAttentionLayout::longest, "{} rows, where up to {} are taken",
                   rows, ShortAttentionLayout::longest);

@@ -14,7 +14,7 @@
 namespace tessera::cuda {
 
 // Numbers for PlanOperands. Gradients are of what has their name.
-enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv, dbias };
+enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv, dbias, counter };
 
 // q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width].
 struct AttentionProblem {
@@ -35,6 +35,12 @@ struct AttentionProblem {
     int64_t heads = 1;
   };
   std::optional<Bias> bias;
+  // Of the weights, by random numbers that cuDNN does not have: it takes none.
+  struct Dropout {
+    double rate = 0;
+    int64_t stream = 0;
+  };
+  std::optional<Dropout> dropout;
   bool bias_gradient = false;  // the gradient makes that of the bias too
   bool deterministic = true;
   // Of operands of four axes that lie in another order than row-major, in elements.
