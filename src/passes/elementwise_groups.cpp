@@ -29,6 +29,36 @@ bool is_number(const Value& value) {
          is_free(*value.producer());
 }
 
+const Tensor& number_of(const Value& value) {
+  return value.producer()->attributes().tensor("value");
+}
+
+using Originals = std::unordered_map<const Value*, const Value*>;
+
+// A node that has made the same before, of values or of their originals; null where there is none.
+const Node* original_of(const Node& node, const Originals& originals) {
+  // Of numbers that a whole step shares none is made again.
+  constexpr size_t kMostReaders = 64;
+  const auto original = [&](const Value* value) {
+    const auto found = originals.find(value);
+    return found == originals.end() ? value : found->second;
+  };
+  const auto is_same = [&](const Value* own, const Value* other) {
+    return original(own) == other ||
+           (is_number(*own) && is_number(*other) && number_of(*own).identical(number_of(*other)));
+  };
+  const auto read =
+      std::ranges::find_if(node.inputs(), [](const Value* input) { return !is_number(*input); });
+  if (read == node.inputs().end() || original(*read)->uses().size() > kMostReaders) return nullptr;
+  for (const Use& use : original(*read)->uses()) {
+    const Node& other = *use.node;
+    if (other.operator_name() == node.operator_name() && other.attributes() == node.attributes() &&
+        std::ranges::equal(node.inputs(), other.inputs(), is_same) && other.stands_before(node))
+      return &other;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_elementwise(const Node& node) {
@@ -74,6 +104,7 @@ ElementwiseGroups::ElementwiseGroups(const Graph& graph, const PassContext& cont
   for (Index node = nodes_.size(); node-- > 0;) {
     if (is_elementwise(*nodes_[node]) && is_taken(*nodes_[node], context.target)) join_readers(node);
   }
+  join_copies();
   if (most_reductions_ > 1) join_reductions_of_one_value(graph);
   if (context.target.values_per_joined_cluster > 0)
     join_unconnected(static_cast<size_t>(context.target.values_per_joined_cluster));
@@ -111,6 +142,57 @@ void ElementwiseGroups::join_reductions_of_one_value(const Graph& graph) {
       stands_before(own, other) ? join(own, other) : join(other, own);
     }
   }
+}
+
+// What recompute_activations makes once more for the backward half: beside the last group that reads the same
+// it costs no more than to write it.
+void ElementwiseGroups::join_copies() {
+  for (const Index group : std::vector<Index>(order_.begin(), order_.end())) {
+    if (groups_[group].joined || groups_[group].shape == nullptr || !groups_[group].reductions.empty() ||
+        !is_made_again(group))
+      continue;
+    const std::unordered_set<const Value*> read = read_by(group);
+    Index last = kNone;
+    for (const Use& use : (*read.begin())->uses()) {
+      const Index other = group_of(use.node);
+      if (other == group || groups_[other].shape == nullptr || !stands_before(group, other)) continue;
+      const std::unordered_set<const Value*> others = read_by(other);
+      const bool reads_all =
+          std::ranges::all_of(read, [&](const Value* value) { return others.contains(value); });
+      if (reads_all && (last == kNone || stands_before(last, other))) last = other;
+    }
+    if (last != kNone) join(group, last);
+  }
+}
+
+std::vector<ElementwiseGroups::Index> ElementwiseGroups::members_of(Index group) const {
+  std::vector<Index> members;
+  for_each_member(group, [&](Index member) { members.push_back(member); });
+  std::ranges::sort(members);
+  return members;
+}
+
+bool ElementwiseGroups::is_made_again(Index group) const {
+  Originals originals;
+  for (const Index member : members_of(group)) {
+    const Node& node = *nodes_[member];
+    const Node* original = original_of(node, originals);
+    if (original == nullptr) return false;
+    for (size_t i = 0; i < node.outputs().size(); ++i) originals[node.output(i)] = original->output(i);
+  }
+  return true;
+}
+
+// From outside, but for numbers.
+std::unordered_set<const Value*> ElementwiseGroups::read_by(Index group) const {
+  std::unordered_set<const Value*> values;
+  for_each_member(group, [&](Index member) {
+    for (const Value* input : nodes_[member]->inputs()) {
+      const bool is_own = input->producer() != nullptr && group_of(input->producer()) == group;
+      if (!is_own && !is_number(*input)) values.insert(input);
+    }
+  });
+  return values;
 }
 
 // Small groups of one shape, in their order, as long as the values of a joined group stay few.

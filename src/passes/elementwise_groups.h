@@ -3,6 +3,7 @@
 
 #include <list>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tessera/passes/pass.h"
@@ -15,9 +16,10 @@ namespace tessera::passes {
 //
 // A group is grown from its last node towards the first: a node joins the groups of its readers, the nearest
 // first. So work that only the backward half needs goes there and is not kept in memory from the forward
-// half. Two groups join only where no way leads from one to the other through a node outside, for which the
-// groups are kept in a topological order of the contracted graph (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007).
+// half. What was made before, and is made once more, goes to the last group that reads the same. Two groups
+// join only where no way leads from one to the other through a node outside, for which the groups are kept in
+// a topological order of the contracted graph (after Pearce and Kelly, "A dynamic topological sort algorithm
+// for directed acyclic graphs", 2007).
 class ElementwiseGroups {
  public:
   ElementwiseGroups(const Graph& graph, const PassContext& context);
@@ -59,6 +61,10 @@ class ElementwiseGroups {
   void join_readers(Index node);
   void join_reductions_of_one_value(const Graph& graph);
   void join_unconnected(size_t most_values);
+  void join_copies();
+  std::vector<Index> members_of(Index group) const;  // in the graph's order
+  bool is_made_again(Index group) const;
+  std::unordered_set<const Value*> read_by(Index group) const;
 
   size_t most_reductions_;
   std::unordered_map<const Node*, Index> index_of_;

@@ -25,7 +25,13 @@ std::vector<Node*> late_readers(const Dependence& dependence, const Node& keeper
 void recompute_for(Graph& graph, const Value* y, Node* reader, const std::function<Value*()>& make);
 
 // Values of elementwise nodes: the late readers get copies of those whose operands are kept to the backward
-// half in any case. Returns whether there are any.
-bool recompute_elementwise(Graph& graph);
+// half in any case; the largest whose copies have together at most so many bytes. `beside`: only where an
+// elementwise node of their shape keeps the operands, with which the copies are made. Returns whether there
+// are any.
+struct ElementwiseCopies {
+  double most_bytes = 0;
+  bool beside = false;
+};
+bool recompute_elementwise(Graph& graph, const ElementwiseCopies& copies);
 
 }  // namespace tessera::passes

@@ -13,7 +13,7 @@
 // The cast of the images is kept for the first layer's weight gradient, over the whole step, while the images
 // themselves stay in memory anyway: a weight gradient gets a cast of its own.
 //
-// Other elementwise values are recomputed where it is asked for (recompute_elementwise.cpp).
+// Other elementwise values are recomputed where it is asked for, or costs little (recompute_elementwise.cpp).
 #include <algorithm>
 #include <limits>
 
@@ -86,6 +86,15 @@ double written_bytes(const Graph& graph) {
   return bytes;
 }
 
+// What the nodes write, and what the device could write while it computes.
+double work_in_bytes(const Graph& graph, double bytes_per_flop) {
+  double flops = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->schema().flops) flops += node->schema().flops(*node);
+  }
+  return written_bytes(graph) + flops * bytes_per_flop;
+}
+
 // Leaves those of at most `limit` bytes and, of the others, the largest whose copies fit the share.
 void choose(const Graph& graph, int64_t limit, const PassTarget& target,
             std::vector<Activation>& activations) {
@@ -149,8 +158,13 @@ bool recompute_activations(Graph& graph, const PassContext& context) {
                                                               : context.target.recompute_limit_bytes;
   const bool normalizations = recompute_normalizations(graph, limit, context.target);
   const bool casts = recompute_casts_of_inputs(graph, limit);
-  // Each copy is one more pass over memory: only for those who ask for it.
-  const bool others = context.options.recompute.value_or(false) && recompute_elementwise(graph);
+  // A copy of another is one more pass over memory, but for those that are made beside what is read in any
+  // case: the others only for those who ask for them.
+  const bool asked = context.options.recompute.value_or(false);
+  const double room =
+      context.target.recompute_share_beside * work_in_bytes(graph, context.target.bytes_per_flop);
+  const bool others = recompute_elementwise(
+      graph, {.most_bytes = asked ? std::numeric_limits<double>::infinity() : room, .beside = !asked});
   return normalizations || casts || others;
 }
 

@@ -5,6 +5,7 @@
 //   x -> y -> product -> ... -> loss ... -> dz -> data gradient -> dy * gelu'(x)
 //    \----> y.recomputed --------------------> dz -> weight gradient
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "tessera/graph/operator.h"
@@ -47,6 +48,8 @@ bool is_shown_outside(const Value& y) {
 struct Candidate {
   const Value* y;
   std::vector<Node*> readers;
+
+  int64_t bytes() const { return y->type().bytes(); }
 };
 
 std::vector<Candidate> candidates_of(const Graph& graph) {
@@ -90,13 +93,17 @@ std::vector<const Node*> keepers(const Dependence& dependence, const Value& x, c
   return found;
 }
 
-// Those to which all operands of y are kept.
-std::vector<Node*> readers_of_copies(const Dependence& dependence, const Candidate& candidate) {
+// Those to which all operands of y are kept; `beside`: by an elementwise node of its shape.
+std::vector<Node*> readers_of_copies(const Dependence& dependence, const Candidate& candidate, bool beside) {
+  const auto is_beside = [&](const Node& keeper) {
+    return is_elementwise(keeper) && keeper.output()->shape() == candidate.y->shape();
+  };
   std::vector<Node*> result;
   for (const Value* x : candidate.y->producer()->inputs()) {
     if (stays(*x)) continue;
     std::vector<Node*> late;
     for (const Node* keeper : keepers(dependence, *x, candidate)) {
+      if (beside && !is_beside(*keeper)) continue;
       late = late_readers(dependence, *keeper, candidate.readers);
       if (!late.empty()) break;
     }
@@ -108,23 +115,28 @@ std::vector<Node*> readers_of_copies(const Dependence& dependence, const Candida
 
 }  // namespace
 
-bool recompute_elementwise(Graph& graph) {
-  const std::vector<Candidate> candidates = candidates_of(graph);
+bool recompute_elementwise(Graph& graph, const ElementwiseCopies& copies) {
+  std::vector<Candidate> candidates = candidates_of(graph);
   if (candidates.empty()) return false;
+  std::ranges::stable_sort(candidates, std::greater(),
+                           [](const Candidate& candidate) { return candidate.bytes(); });
   std::vector<const Node*> readers;
   for (const Candidate& candidate : candidates)
     readers.insert(readers.end(), candidate.readers.begin(), candidate.readers.end());
   const Dependence dependence(graph, readers);
   std::vector<Candidate> found;
   std::unordered_set<const Value*> recomputed;
+  double room = copies.most_bytes;
   for (const Candidate& candidate : candidates) {
     // A copy that reads what is to die early would keep it.
     const std::vector<Value*>& operands = candidate.y->producer()->inputs();
     if (std::ranges::any_of(operands, [&](const Value* x) { return recomputed.contains(x); })) continue;
-    if (std::vector<Node*> late = readers_of_copies(dependence, candidate); !late.empty()) {
-      found.push_back({candidate.y, std::move(late)});
-      recomputed.insert(candidate.y);
-    }
+    std::vector<Node*> late = readers_of_copies(dependence, candidate, copies.beside);
+    const auto bytes = static_cast<double>(std::ssize(late) * candidate.bytes());
+    if (late.empty() || bytes > room) continue;
+    room -= bytes;
+    found.push_back({candidate.y, std::move(late)});
+    recomputed.insert(candidate.y);
   }
   for (const auto& [y, late] : found) {
     const Node& node = *y->producer();

@@ -6,10 +6,10 @@
 namespace tessera::testing {
 namespace {
 
-// How many clusters the pass makes of the graph; checks that it means the same as before.
-size_t clusters_of(const char* text, const PassContext& context) {
+// The graph after the pass, which means the same as before.
+std::unique_ptr<Graph> fused(const std::string& text, const PassContext& context) {
   const auto before = parse_graph(text);
-  const auto after = parse_graph(text);
+  auto after = parse_graph(text);
   run_pass("fuse_elementwise", *after, context);
   verify(*after);
   const std::vector<Tensor> inputs = synthetic_inputs(*before);
@@ -18,9 +18,20 @@ size_t clusters_of(const char* text, const PassContext& context) {
   for (size_t i = 0; i < expected.outputs.size(); ++i) {
     EXPECT_TRUE(actual.outputs[i].identical(expected.outputs[i])) << before->outputs()[i].name;
   }
-  size_t count = 0;
-  for (const auto& node : after->nodes()) count += node->body() != nullptr ? 1 : 0;
-  return count;
+  return after;
+}
+
+// How many outputs each cluster has.
+std::vector<size_t> outputs_of_clusters(const Graph& graph) {
+  std::vector<size_t> counts;
+  for (const auto& node : graph.nodes()) {
+    if (node->body() != nullptr) counts.push_back(node->outputs().size());
+  }
+  return counts;
+}
+
+size_t clusters_of(const char* text, const PassContext& context) {
+  return outputs_of_clusters(*fused(text, context)).size();
 }
 
 PassContext with_reductions(int count) {
@@ -116,6 +127,42 @@ TEST(FuseElementwiseJoined, LargeWorkStaysApart) {
   })");
   run_pass("fuse_elementwise", *graph, joining(48));
   EXPECT_EQ(graph->nodes().size(), 2u);
+}
+
+// y is made for a product, and once more for the gradient of its weights, which needs neither it nor dx.
+constexpr const char* kMadeAgain =
+    R"(graph g(input %x: fp32[4, 3], input %w: fp32[3, 5], input %dy: fp32[4, 3]) {
+  %half: fp32[] = constant() {value = fp32[] (0.5)}
+  %e = erf(%x)
+  %y = multiply(%e, %half)
+  %z = matmul(%y, %w)
+  %half2: fp32[] = constant() {value = fp32[] ($NUMBER)}
+  %e2 = erf($READ)
+  %y2 = multiply(%e2, %half2)
+  %dw = matmul(%y2, %z) {transpose_a = true}
+  %s = exp(%x)
+  %back = matmul(%z, %w) {transpose_b = true}
+  %g = add(%s, %back)
+  %dx = multiply(%dy, %g)
+  output dw = %dw
+  output dx = %dx
+})";
+
+std::vector<size_t> outputs_where_made_again(const std::string& number, const std::string& read) {
+  std::string text = kMadeAgain;
+  const auto put = [&](const std::string& word, const std::string& by) {
+    text.replace(text.find(word), word.size(), by);
+  };
+  put("$NUMBER", number);
+  put("$READ", read);
+  return outputs_of_clusters(*fused(text, {}));
+}
+
+TEST(FuseElementwiseJoined, WhatIsMadeAgainIsMadeBesideTheLastThatReadsTheSame) {
+  EXPECT_EQ(outputs_where_made_again("0.5", "%x"), (std::vector<size_t>{1, 2}));
+  // Neither what is made once, nor of another value.
+  EXPECT_EQ(outputs_where_made_again("0.25", "%x"), (std::vector<size_t>{1, 1, 1}));
+  EXPECT_EQ(outputs_where_made_again("0.5", "%dy"), (std::vector<size_t>{1, 1, 1}));
 }
 
 }  // namespace

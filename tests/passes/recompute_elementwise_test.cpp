@@ -52,6 +52,40 @@ TEST(RecomputeElementwise, IsForThoseWhoAskForIt) {
               {.options = {.recompute = false}});
 }
 
+// The copy of y is of 16 KiB. Its reader's gradient keeps x elementwise, so that it is made beside that.
+TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
+  const std::string before = kInputs + kForward + kBackward + kLate + kGradient + kOutputs;
+  const std::string after = kInputs + kForward + kBackward + kRecomputed + kGradient + kOutputs;
+  const std::unique_ptr<Graph> graph = parse_graph(before);
+  double written = 0, flops = 0;
+  for (const auto& node : graph->nodes()) {
+    for (const auto& output : node->outputs()) written += static_cast<double>(output->type().bytes());
+    if (node->schema().flops) flops += node->schema().flops(*node);
+  }
+  ASSERT_GT(flops, 0);
+  const auto of_share = [](double share, double bytes_per_flop) {
+    return PassContext{.target = {.recompute_share_beside = share, .bytes_per_flop = bytes_per_flop}};
+  };
+  const double copy = 1 << 14;
+  expect_kept(before, of_share(0.99 * copy / written, 0));
+  expect_pass("recompute_activations", before, after, of_share(1.01 * copy / written, 0));
+  expect_kept(before, of_share(0.99 * copy / (written + 3 * flops), 3));
+  expect_pass("recompute_activations", before, after, of_share(1.01 * copy / (written + 3 * flops), 3));
+  PassContext refused = of_share(1, 1);
+  refused.options.recompute = false;
+  expect_kept(before, refused);
+}
+
+// A product keeps x: the copy would be a pass of its own.
+TEST(RecomputeElementwise, MakesNoCopyByItselfUnlessAsked) {
+  const std::string gradient = R"(
+    %dx = matmul(%dy, %x) {transpose_b = true}
+    %dw1 = multiply(%dx, %dx))";
+  const std::string before = kInputs + kForward + kBackward + kLate + gradient + kOutputs;
+  expect_kept(before, {.target = {.recompute_share_beside = 1}});
+  expect_recomputed(before, kInputs + kForward + kBackward + kRecomputed + gradient + kOutputs);
+}
+
 TEST(RecomputeElementwise, FindsReadersOfViews) {
   const std::string forward = R"(
     %x = matmul(%a, %w1)

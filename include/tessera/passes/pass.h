@@ -63,6 +63,11 @@ struct PassTarget {
   double recompute_share = 0;
   double recompute_share_of_large_steps = 0;
   int64_t large_step_bytes = std::numeric_limits<int64_t>::max();
+  // The same of elementwise values that are made anew beside the reader of what they are made of, which costs
+  // no more than to write them: a share of what all nodes write and compute, where an operation counts as so
+  // many bytes.
+  double recompute_share_beside = 0;
+  double bytes_per_flop = 0;
   // Whether the kernel that a weight gradient becomes part of makes the activation it reads by itself, so
   // that no copy is made for it. Unset: never.
   std::function<bool(const Node& weight_gradient)> recomputes_activation = {};

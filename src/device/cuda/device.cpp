@@ -112,6 +112,11 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.recompute_share = 0.003;
   target.recompute_share_of_large_steps = 0.008;
   target.large_step_bytes = context_->traits().memory_bytes / 4;
+  // At most a two-hundredth of a step's time at the limits of the card, for an eighth of a Transformer's
+  // memory (docs/experiments/078-values-made-beside-a-gradient.md).
+  target.recompute_share_beside = 0.005;
+  target.bytes_per_flop =
+      context_->traits().bytes_per_second / flops_per_second(context_->traits()).at(Precision::bf16);
   target.recomputes_activation = [options, context = context_](const Node& weight_gradient) {
     return recomputes_activation(weight_gradient, options, context->traits());
   };
