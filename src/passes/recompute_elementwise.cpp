@@ -15,7 +15,9 @@
 namespace tessera::passes {
 namespace {
 
-constexpr int64_t kSmallest = 4096;  // bytes: less saves nothing
+// Bytes: less saves nothing, or nothing that matters where nobody asked.
+constexpr int64_t kSmallest = 4096;
+constexpr int64_t kSmallestBeside = int64_t{1} << 20;
 
 bool is_elementwise(const Node& node) {
   return node.schema().operator_class == OperatorClass::elementwise && node.outputs().size() == 1;
@@ -52,10 +54,10 @@ struct Candidate {
   int64_t bytes() const { return y->type().bytes(); }
 };
 
-std::vector<Candidate> candidates_of(const Graph& graph) {
+std::vector<Candidate> candidates_of(const Graph& graph, int64_t smallest) {
   std::vector<Candidate> found;
   for (const auto& node : graph.nodes()) {
-    if (!is_elementwise(*node) || node->output()->type().bytes() < kSmallest ||
+    if (!is_elementwise(*node) || node->output()->type().bytes() < smallest ||
         is_shown_outside(*node->output()))
       continue;
     std::vector<Node*> readers = readers_of(*node->output());
@@ -69,7 +71,8 @@ bool stays(const Value& value) {
   return value.producer() == nullptr || value.producer()->operator_name() == "constant";
 }
 
-// Nodes to which x is kept: they need a reader of y and read x, a view of it, or what is made of it alone.
+// Nodes to which x is kept: they need a reader of y and read x, a view of it, or what is made of it alone,
+// not far away.
 std::vector<const Node*> keepers(const Dependence& dependence, const Value& x, const Candidate& of) {
   const auto needs_y = [&](const Node* node) {
     return std::ranges::any_of(of.readers,
@@ -78,7 +81,9 @@ std::vector<const Node*> keepers(const Dependence& dependence, const Value& x, c
   std::vector<const Node*> found;
   std::unordered_set<const Node*> seen{of.y->producer()};
   std::vector<const Value*> values{&x};
-  while (!values.empty()) {
+  // An optimizer's chains are long, and looked at from each of their values.
+  constexpr size_t kMostSeen = 64;
+  while (!values.empty() && seen.size() < kMostSeen) {
     const Value* value = values.back();
     values.pop_back();
     for (const Use& use : value->uses()) {
@@ -116,7 +121,8 @@ std::vector<Node*> readers_of_copies(const Dependence& dependence, const Candida
 }  // namespace
 
 bool recompute_elementwise(Graph& graph, const ElementwiseCopies& copies) {
-  std::vector<Candidate> candidates = candidates_of(graph);
+  if (copies.most_bytes <= 0) return false;
+  std::vector<Candidate> candidates = candidates_of(graph, copies.beside ? kSmallestBeside : kSmallest);
   if (candidates.empty()) return false;
   std::ranges::stable_sort(candidates, std::greater(),
                            [](const Candidate& candidate) { return candidate.bytes(); });

@@ -52,10 +52,16 @@ TEST(RecomputeElementwise, IsForThoseWhoAskForIt) {
               {.options = {.recompute = false}});
 }
 
-// The copy of y is of 16 KiB. Its reader's gradient keeps x elementwise, so that it is made beside that.
+// The same graph with a y of 1 MiB.
+std::string large(std::string text) {
+  for (size_t at = text.find("64"); at != std::string::npos; at = text.find("64")) text.replace(at, 2, "512");
+  return text;
+}
+
+// The gradient of its reader keeps x elementwise, so that the copy is made beside that.
 TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
-  const std::string before = kInputs + kForward + kBackward + kLate + kGradient + kOutputs;
-  const std::string after = kInputs + kForward + kBackward + kRecomputed + kGradient + kOutputs;
+  const std::string before = large(kInputs + kForward + kBackward + kLate + kGradient + kOutputs);
+  const std::string after = large(kInputs + kForward + kBackward + kRecomputed + kGradient + kOutputs);
   const std::unique_ptr<Graph> graph = parse_graph(before);
   double written = 0, flops = 0;
   for (const auto& node : graph->nodes()) {
@@ -66,7 +72,7 @@ TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
   const auto of_share = [](double share, double bytes_per_flop) {
     return PassContext{.target = {.recompute_share_beside = share, .bytes_per_flop = bytes_per_flop}};
   };
-  const double copy = 1 << 14;
+  const double copy = 1 << 20;
   expect_kept(before, of_share(0.99 * copy / written, 0));
   expect_pass("recompute_activations", before, after, of_share(1.01 * copy / written, 0));
   expect_kept(before, of_share(0.99 * copy / (written + 3 * flops), 3));
@@ -74,6 +80,7 @@ TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
   PassContext refused = of_share(1, 1);
   refused.options.recompute = false;
   expect_kept(before, refused);
+  expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, of_share(1, 1));  // of 16 KiB
 }
 
 // A product keeps x: the copy would be a pass of its own.
@@ -81,9 +88,9 @@ TEST(RecomputeElementwise, MakesNoCopyByItselfUnlessAsked) {
   const std::string gradient = R"(
     %dx = matmul(%dy, %x) {transpose_b = true}
     %dw1 = multiply(%dx, %dx))";
-  const std::string before = kInputs + kForward + kBackward + kLate + gradient + kOutputs;
+  const std::string before = large(kInputs + kForward + kBackward + kLate + gradient + kOutputs);
   expect_kept(before, {.target = {.recompute_share_beside = 1}});
-  expect_recomputed(before, kInputs + kForward + kBackward + kRecomputed + gradient + kOutputs);
+  expect_recomputed(before, large(kInputs + kForward + kBackward + kRecomputed + gradient + kOutputs));
 }
 
 TEST(RecomputeElementwise, FindsReadersOfViews) {

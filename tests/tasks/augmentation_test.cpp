@@ -1,9 +1,11 @@
-// The augmentation of a batch on a processor: the same bits for any number of threads, and what the reference
+// The augmentation of a batch on devices: the same bits for any number of threads, and what the reference
 // gives.
 #include "tessera/nn/augmentation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +15,8 @@
 #include "tessera/compile/feeds.h"
 #include "tessera/graph/operator.h"
 #include "tessera/nn/volume_augmentation.h"
+
+#include "support/devices.h"
 
 namespace tessera::testing {
 namespace {
@@ -35,26 +39,48 @@ void build(Graph& graph) {
   graph.add_output("share", mixed.share);
 }
 
-Feeds run_on(const std::string& device, const Graph& graph, const Feeds& feeds) {
+Feeds run_on(const std::shared_ptr<Device>& device, const Graph& graph, const Feeds& feeds) {
   const Tensor counter = Tensor::from<int64_t>({2}, {5, 3});
   // How many threads compute is a setting of the thread that asks; each takes its own along when it ends.
   return std::async(std::launch::async,
                     [&] {
-                      const auto executable = compile(graph, Device::open(device));
+                      const auto executable = compile(graph, device);
                       executable->load([&](const std::string&) { return std::optional(counter); });
                       return executable->run(feeds);
                     })
       .get();
 }
 
-Feeds made_on(const std::string& device, const Graph& graph) {
+Feeds run_on(const std::string& device, const Graph& graph, const Feeds& feeds) {
+  return run_on(Device::open(device), graph, feeds);
+}
+
+Feeds feeds_of_images() {
   Feeds feeds{{"images", Tensor(DataType::uint8, {7, 61, 53, 3})}, {"labels", Tensor(DataType::int32, {7})}};
   for (int64_t i = 0; i < feeds.at("images").size(); ++i)
     feeds.at("images").set(i, static_cast<double>(i * 37 % 256));
-  return run_on(device, graph, feeds);
+  return feeds;
 }
 
-TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
+Feeds made_on(const std::string& device, const Graph& graph) {
+  return run_on(device, graph, feeds_of_images());
+}
+
+// Of all elements.
+double largest_difference(const Tensor& a, const Tensor& b) {
+  double largest = 0;
+  for (int64_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a.at(i) - b.at(i)));
+  return largest;
+}
+
+// Of one thread, and a GPU where there is one.
+std::vector<std::shared_ptr<Device>> devices_beside_the_reference() {
+  std::vector<std::shared_ptr<Device>> devices = available_devices();
+  devices.front() = Device::open("cpu:threads=1");
+  return devices;
+}
+
+TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreadsAndTheSameOnAllDevices) {
   Graph graph("augmentation");
   build(graph);
   const auto on = [&](const std::string& device) { return made_on(device, graph); };
@@ -65,11 +91,12 @@ TEST(Augmentation, GivesTheSameBitsForAnyNumberOfThreads) {
     EXPECT_TRUE(several.at("images").identical(one.at("images"))) << device;
     EXPECT_TRUE(several.at("share").identical(one.at("share"))) << device;
   }
-  double largest =
-      0;  // a rectangle's border may lie elsewhere where rounding decides, which no draw here comes near
-  for (int64_t i = 0; i < one.at("images").size(); ++i)
-    largest = std::max(largest, std::abs(one.at("images").at(i) - expected.at("images").at(i)));
-  EXPECT_LE(largest, 0.01);
+  // A rectangle's border may lie elsewhere where rounding decides, which no draw here comes near.
+  for (const auto& device : devices_beside_the_reference()) {
+    const Feeds made = run_on(device, graph, feeds_of_images());
+    EXPECT_LE(largest_difference(made.at("images"), expected.at("images")), 0.01)
+        << device->description().name;
+  }
 }
 
 // Pixels are chosen by whole numbers, and levels are whole. A level may be the next one where rounding
@@ -88,17 +115,18 @@ TEST(Augmentation, GivesTheSameOperationsOnAllDevices) {
     const Tensor expected = made_on("reference", graph).at("images");
     const Tensor one = made_on("cpu:threads=1", graph).at("images");
     EXPECT_TRUE(made_on("cpu:threads=3", graph).at("images").identical(one));
-    int64_t different = 0;
-    double largest = 0;
-    for (int64_t i = 0; i < one.size(); ++i) {
-      EXPECT_EQ(one.at(i), std::round(one.at(i)));
-      const double difference = std::abs(one.at(i) - expected.at(i));
-      different += difference != 0 ? 1 : 0;
-      largest = std::max(largest, difference);
+    for (const auto& device : devices_beside_the_reference()) {
+      SCOPED_TRACE(device->description().name);
+      const Tensor made = run_on(device, graph, feeds_of_images()).at("images");
+      int64_t different = 0;
+      for (int64_t i = 0; i < made.size(); ++i) {
+        EXPECT_EQ(made.at(i), std::round(made.at(i)));
+        different += made.at(i) != expected.at(i) ? 1 : 0;
+      }
+      // A second operation may make more of it, and a place may lie on the other side of the image's border.
+      EXPECT_LE(largest_difference(made, expected), options.rand_augment.operations == 1 ? 1 : 255);
+      EXPECT_LE(different, made.size() / 1000);
     }
-    // A second operation may make more of it, and a place may lie on the other side of the image's border.
-    EXPECT_LE(largest, options.rand_augment.operations == 1 ? 1 : 255);
-    EXPECT_LE(different, one.size() / 1000);
   }
 }
 
@@ -124,12 +152,14 @@ TEST(Augmentation, GivesTheSameVolumesOnAllDevices) {
   const Feeds expected = run_on("reference", graph, feeds);
   const Feeds one = run_on("cpu:threads=1", graph, feeds);
   const Feeds three = run_on("cpu:threads=3", graph, feeds);
-  EXPECT_TRUE(one.at("labels").identical(expected.at("labels")));
   for (const char* name : {"volumes", "labels"}) EXPECT_TRUE(three.at(name).identical(one.at(name))) << name;
-  double largest = 0;
-  for (int64_t i = 0; i < one.at("volumes").size(); ++i)
-    largest = std::max(largest, std::abs(one.at("volumes").at(i) - expected.at("volumes").at(i)));
-  EXPECT_LE(largest, 1e-3);  // fp32 of numbers up to 326, through a power
+  for (const auto& device : devices_beside_the_reference()) {
+    SCOPED_TRACE(device->description().name);
+    const Feeds made = run_on(device, graph, feeds);
+    EXPECT_TRUE(made.at("labels").identical(expected.at("labels")));
+    // fp32 of numbers up to 326, through a power
+    EXPECT_LE(largest_difference(made.at("volumes"), expected.at("volumes")), 1e-3);
+  }
 }
 
 }  // namespace
