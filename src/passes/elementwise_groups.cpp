@@ -37,7 +37,7 @@ using Originals = std::unordered_map<const Value*, const Value*>;
 
 // A node that has made the same before, of values or of their originals; null where there is none.
 const Node* original_of(const Node& node, const Originals& originals) {
-  // Of numbers that a whole step shares none is made again.
+  // Of what reads a number that a whole step shares none is recomputed.
   constexpr size_t kMostReaders = 64;
   const auto original = [&](const Value* value) {
     const auto found = originals.find(value);
@@ -149,7 +149,7 @@ void ElementwiseGroups::join_reductions_of_one_value(const Graph& graph) {
 void ElementwiseGroups::join_copies() {
   for (const Index group : std::vector<Index>(order_.begin(), order_.end())) {
     if (groups_[group].joined || groups_[group].shape == nullptr || !groups_[group].reductions.empty() ||
-        !is_made_again(group))
+        !is_recomputed(group))
       continue;
     const std::unordered_set<const Value*> read = read_by(group);
     Index last = kNone;
@@ -172,7 +172,7 @@ std::vector<ElementwiseGroups::Index> ElementwiseGroups::members_of(Index group)
   return members;
 }
 
-bool ElementwiseGroups::is_made_again(Index group) const {
+bool ElementwiseGroups::is_recomputed(Index group) const {
   Originals originals;
   for (const Index member : members_of(group)) {
     const Node& node = *nodes_[member];

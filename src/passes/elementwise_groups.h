@@ -63,7 +63,7 @@ class ElementwiseGroups {
   void join_unconnected(size_t most_values);
   void join_copies();
   std::vector<Index> members_of(Index group) const;  // in the graph's order
-  bool is_made_again(Index group) const;
+  bool is_recomputed(Index group) const;
   std::unordered_set<const Value*> read_by(Index group) const;
 
   size_t most_reductions_;

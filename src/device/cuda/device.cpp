@@ -113,7 +113,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.recompute_share_of_large_steps = 0.008;
   target.large_step_bytes = context_->traits().memory_bytes / 4;
   // At most a two-hundredth of a step's time at the limits of the card, for an eighth of a Transformer's
-  // memory (docs/experiments/078-values-made-beside-a-gradient.md).
+  // memory (docs/experiments/078-values-recomputed-beside-a-gradient.md).
   target.recompute_share_beside = 0.005;
   target.bytes_per_flop =
       context_->traits().bytes_per_second / flops_per_second(context_->traits()).at(Precision::bf16);
