@@ -157,6 +157,7 @@ class EncodedDataset : public Dataset {
     ImageInfo info;
   };
   using DeviceCache = BoundedCache<KeptOnDevice>;
+  struct AskedPart;
 
   // Of the middle, or of the random view where there is one, of an image of that height and width.
   DecodeOptions choose_part(int64_t index, int64_t height, int64_t width, const RandomView* view) const;
@@ -164,6 +165,7 @@ class EncodedDataset : public Dataset {
   void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
   void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
   DeviceCache* device_cache() const;  // null: nothing is kept there
+  std::optional<AskedPart> ask_for(int64_t index, const RandomView* view, const KeptOnDevice* kept) const;
   // All of it, decoded and kept; null where it is broken somewhere.
   std::shared_ptr<const DecodedImage> keep_whole(int64_t index, EncodedImage& encoded) const;
 

@@ -96,50 +96,64 @@ void EncodedDataset::read_random(int64_t index, const RandomView& view, std::spa
   read_or_replace(index, &view, image, label);
 }
 
+// What a device is asked for of a sample.
+struct EncodedDataset::AskedPart {
+  JpegPart part;
+  ImageInfo info;
+  std::shared_ptr<const std::vector<std::byte>> file;  // null where the device keeps the image
+};
+
+// Of the image that it keeps, or else of the file; none where that is for the CPU.
+std::optional<EncodedDataset::AskedPart> EncodedDataset::ask_for(int64_t index, const RandomView* view,
+                                                                 const KeptOnDevice* kept) const {
+  if (kept != nullptr) {
+    const ImageInfo& info = kept->info;
+    AskedPart asked{.part = device_part(info, choose_part(index, info.height, info.width, view)),
+                    .info = info,
+                    .file = nullptr};
+    asked.part.kept = kept->image;
+    return asked;
+  }
+  try {
+    const auto bytes = file(index);
+    const ImageInfo info = EncodedImage(*bytes, samples_->name(index), options_.limits).info();
+    const DecodeOptions options = choose_part(index, info.height, info.width, view);
+    if (!is_for_device(info, *bytes, options)) return std::nullopt;
+    AskedPart asked{.part = device_part(info, options), .info = info, .file = bytes};
+    asked.part.bytes = *bytes;
+    return asked;
+  } catch (const Error&) {
+    return std::nullopt;  // the CPU meets the same error, and knows what becomes of such a sample
+  }
+}
+
 JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, const RandomView* view,
                                           JpegDecoding& decoding) const {
-  const auto files =
-      std::make_shared<std::vector<std::shared_ptr<const std::vector<std::byte>>>>(rows.size());
+  const auto files = std::make_shared<std::vector<std::shared_ptr<const std::vector<std::byte>>>>();
   std::vector<JpegPart> parts;
-  std::vector<size_t> places;
   std::vector<ImageInfo> infos;
+  std::vector<size_t> places;
   int64_t shared = 0;
   DeviceCache* const cache = device_cache();
   int64_t bytes_to_keep = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const int64_t index = rows[i].index;
-    if (is_hosts(index, options_.host_share)) {
+    if (is_hosts(rows[i].index, options_.host_share)) {
       ++shared;
       continue;
     }
-    JpegPart part;
-    ImageInfo info;
-    const auto kept = cache != nullptr ? cache->find(index) : nullptr;
-    if (kept != nullptr && kept->device == &decoding) {
-      info = kept->info;
-      part = device_part(info, choose_part(index, info.height, info.width, view));
-      part.kept = kept->image;
-    } else {
-      try {
-        const auto& bytes = (*files)[i] = file(index);
-        const EncodedImage header(*bytes, samples_->name(index), options_.limits);
-        info = header.info();
-        const DecodeOptions options = choose_part(index, info.height, info.width, view);
-        if (!is_for_device(info, *bytes, options)) continue;
-        part = device_part(info, options);
-        part.bytes = *bytes;
-      } catch (const Error&) {
-        continue;  // the CPU meets the same error, and knows what becomes of such a sample
-      }
-      if (cache != nullptr && kept == nullptr && cache->has_room(bytes_to_keep + pixel_bytes(info))) {
-        part.keep = true;
-        bytes_to_keep += pixel_bytes(info);
-      }
+    const auto kept = cache != nullptr ? cache->find(rows[i].index) : nullptr;
+    const bool is_there = kept != nullptr && kept->device == &decoding;
+    std::optional<AskedPart> asked = ask_for(rows[i].index, view, is_there ? kept.get() : nullptr);
+    if (!asked.has_value()) continue;
+    asked->part.pixels = rows[i].image;
+    if (cache != nullptr && kept == nullptr && cache->has_room(bytes_to_keep + pixel_bytes(asked->info))) {
+      asked->part.keep = true;
+      bytes_to_keep += pixel_bytes(asked->info);
     }
-    part.pixels = rows[i].image;
-    parts.push_back(std::move(part));
+    files->push_back(asked->file);
+    parts.push_back(asked->part);
+    infos.push_back(asked->info);
     places.push_back(i);
-    infos.push_back(info);
   }
   const JpegsUnderWay given =
       decoding.decode_jpegs(parts, options_.image_shape[0], options_.image_shape[1], files);
