@@ -83,13 +83,17 @@ std::vector<Stage> sound_stages(const data::EncodedSamples& samples, const Bench
 std::shared_ptr<const data::Source> image_batches(EncodedSamples samples, const BenchArguments& arguments) {
   data::EncodedDatasetOptions options{
       .image_shape = {arguments.size, arguments.size, 3}, .mirror = true, .host_share = arguments.cpu_share};
+  const int64_t count = (arguments.iterations + arguments.warmup) * arguments.batch;
+  std::shared_ptr<const data::Dataset> dataset;
   if (arguments.cache == "none") {
-    const int64_t count = (arguments.iterations + arguments.warmup) * arguments.batch;
-    samples = std::make_shared<const RepeatedSamples>(std::move(samples), count);
+    dataset = std::make_shared<data::EncodedDataset>(
+        std::make_shared<const RepeatedSamples>(std::move(samples), count), options);
   } else {
     options.keep = arguments.cache == "files" ? data::KeptSamples::files : data::KeptSamples::pixels;
+    const int64_t once = samples->size();
+    dataset = std::make_shared<RepeatedImages>(
+        std::make_shared<data::EncodedDataset>(std::move(samples), options), std::max(count, once));
   }
-  auto dataset = std::make_shared<data::EncodedDataset>(std::move(samples), options);
   const auto place = arguments.device.empty() ? data::DecodePlace::cpu : data::DecodePlace::gpu;
   return std::make_shared<data::Loader>(std::move(dataset), batching_of(arguments),
                                         data::ImageExampleOptions{.random_views = true, .decode = place});
