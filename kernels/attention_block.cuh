@@ -54,8 +54,8 @@ class AttentionBlock {
   static constexpr int own_count = OwnQueries ? P::queries : P::keys;
   static constexpr int passing_count = OwnQueries ? P::keys : P::queries;
   static constexpr float log2_e = 1.4426950408889634f;
-  // Of the bias, which is in shared memory where its rows are whole accesses; they are queries.
-  static constexpr bool brings_bias = P::has_bias && P::keys % chunk_elements<T> == 0;
+  // Of the bias; its rows are queries.
+  static constexpr bool brings_bias = P::has_bias && layout.brings_bias();
   using Biases = Tile<T, OwnQueries ? passing_rows : own_rows, true>;
   using Rows = Tile<T, width, true>;
   using Operand = uint32[tiles][4];

@@ -26,6 +26,8 @@ struct BlockAttentionLayout {
   // In elements.
   constexpr LayoutSize own_elements() const { return own_rows() * (width + padding); }
   constexpr LayoutSize passing_elements() const { return passing_rows * (width + padding); }
+  // Whether the bias is read into shared memory: its rows are whole accesses.
+  constexpr bool brings_bias() const { return keys * element_size % 16 == 0; }
   // Of the bias of what passes by: the rows are queries.
   constexpr LayoutSize bias_elements(bool own_queries) const {
     return own_queries ? own_rows() * (passing_rows + padding) : passing_rows * (own_rows() + padding);
@@ -36,7 +38,8 @@ struct BlockAttentionLayout {
   // Of `own` operands of the block and two that pass by; with a bias, and with words of queries.
   constexpr LayoutSize bytes(LayoutSize own, bool own_queries, bool bias, bool words) const {
     constexpr LayoutSize word_size = 4;
-    const LayoutSize passing = 2 * passing_elements() + (bias ? bias_elements(own_queries) : 0);
+    const LayoutSize passing =
+        2 * passing_elements() + (bias && brings_bias() ? bias_elements(own_queries) : 0);
     return (own * own_elements() + stages * passing) * element_size +
            (words ? stages * query_words() * word_size : 0);
   }

@@ -160,11 +160,11 @@ bool recompute_activations(Graph& graph, const PassContext& context) {
   const bool casts = recompute_casts_of_inputs(graph, limit);
   // A copy of another is one more pass over memory, but for those that are made beside what is read in any
   // case: the others only for those who ask for them.
-  const bool asked = context.options.recompute.value_or(false);
-  const double room =
-      context.target.recompute_share_beside * work_in_bytes(graph, context.target.bytes_per_flop);
-  const bool others = recompute_elementwise(
-      graph, {.most_bytes = asked ? std::numeric_limits<double>::infinity() : room, .beside = !asked});
+  ElementwiseCopies copies{.most_bytes = std::numeric_limits<double>::infinity()};
+  if (const double share = context.target.recompute_share_beside; !context.options.recompute.value_or(false))
+    copies = {.most_bytes = share > 0 ? share * work_in_bytes(graph, context.target.bytes_per_flop) : 0,
+              .beside = true};
+  const bool others = recompute_elementwise(graph, copies);
   return normalizations || casts || others;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -164,7 +163,6 @@ class EncodedDataset : public Dataset {
   std::shared_ptr<const std::vector<std::byte>> file(int64_t index) const;
   void read_or_replace(int64_t index, const RandomView* view, std::span<uint8_t> image, int32_t& label) const;
   void decode(int64_t index, const RandomView* view, std::span<uint8_t> image) const;
-  DeviceCache* device_cache() const;  // null: nothing is kept there
   std::optional<AskedPart> ask_for(int64_t index, const RandomView* view, const KeptOnDevice* kept) const;
   // All of it, decoded and kept; null where it is broken somewhere.
   std::shared_ptr<const DecodedImage> keep_whole(int64_t index, EncodedImage& encoded) const;
@@ -174,11 +172,10 @@ class EncodedDataset : public Dataset {
   BrokenRecord broken_;
   std::unique_ptr<BoundedCache<std::vector<std::byte>>> kept_files_;  // null: none are kept
   std::unique_ptr<BoundedCache<DecodedImage>> kept_images_;
-  mutable std::once_flag device_asked_;
-  mutable std::unique_ptr<DeviceCache> kept_on_device_;  // null until a device is to decode
-  mutable std::atomic<int64_t> wanted_{0};               // of a device
-  mutable std::atomic<int64_t> left_{0};                 // of these, decoded by the CPU
-  mutable std::atomic<int64_t> shared_{0};               // of those, since they are its share
+  std::unique_ptr<DeviceCache> kept_on_device_;
+  mutable std::atomic<int64_t> wanted_{0};  // of a device
+  mutable std::atomic<int64_t> left_{0};    // of these, decoded by the CPU
+  mutable std::atomic<int64_t> shared_{0};  // of those, since they are its share
 };
 
 }  // namespace tessera::data

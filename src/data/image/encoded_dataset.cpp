@@ -52,6 +52,7 @@ EncodedDataset::EncodedDataset(std::shared_ptr<const EncodedSamples> samples,
         std::make_unique<BoundedCache<std::vector<std::byte>>>(samples_->size(), options_.keep_bytes);
   } else if (options_.keep == KeptSamples::pixels) {
     kept_images_ = std::make_unique<BoundedCache<DecodedImage>>(samples_->size(), options_.keep_bytes);
+    kept_on_device_ = std::make_unique<DeviceCache>(samples_->size(), options_.keep_bytes);
   }
 }
 
@@ -134,7 +135,7 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
   std::vector<ImageInfo> infos;
   std::vector<size_t> places;
   int64_t shared = 0;
-  DeviceCache* const cache = device_cache();
+  DeviceCache* const cache = kept_on_device_.get();
   int64_t bytes_to_keep = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (is_hosts(rows[i].index, options_.host_share)) {
@@ -176,14 +177,6 @@ JpegsUnderWay EncodedDataset::decode_rows(std::span<const DeviceImageRow> rows, 
   return result;
 }
 
-EncodedDataset::DeviceCache* EncodedDataset::device_cache() const {
-  if (options_.keep != KeptSamples::pixels) return nullptr;
-  std::call_once(device_asked_, [&] {
-    kept_on_device_ = std::make_unique<DeviceCache>(samples_->size(), options_.keep_bytes);
-  });
-  return kept_on_device_.get();
-}
-
 std::vector<std::string> EncodedDataset::remarks() const {
   std::vector<std::string> remarks = broken_.remarks();
   if (const int64_t refused = left_ - shared_; refused > 0)
@@ -200,8 +193,8 @@ std::vector<std::string> EncodedDataset::remarks() const {
                                     format_bytes(static_cast<double>(cache->capacity()))));
   };
   tell_kept(kept_files_, "as their files");
-  if (kept_on_device_ == nullptr || kept_images_->count() > 0) tell_kept(kept_images_, "decoded");
-  tell_kept(kept_on_device_, "of the device, decoded");
+  tell_kept(kept_images_, "decoded");
+  if (wanted_ > 0) tell_kept(kept_on_device_, "of the device, decoded");
   return remarks;
 }
 

@@ -1,7 +1,5 @@
 #include "device/cuda/attention/block_attention.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "tessera/base/rounding.h"
@@ -16,27 +14,12 @@ namespace {
 
 using backend::refuse_unless;
 
-// Products of 16 x 8 x 16 bfloat16 numbers, copies ahead.
-constexpr int kFirstArchitecture = 80;
 constexpr int64_t kDrawnTogether = 4;  // keys of a query
 
 void check(const AttentionProblem& problem, const GpuTraits& gpu) {
-  refuse_unless(is_half(problem.type), "operands of other than 16 bits");
-  refuse_unless(gpu.architecture >= kFirstArchitecture, "a GPU before compute capability 8.0");
-  refuse_unless(problem.width == problem.value_width, "values of another width than keys");
-  refuse_unless(problem.width > 0 && problem.width % 16 == 0 && problem.width <= BlockAttentionLayout::widest,
-                "a width of {}, where multiples of 16 up to {} are taken", problem.width,
-                BlockAttentionLayout::widest);
-  refuse_unless(problem.batch * problem.heads * problem.queries * problem.keys > 0,
-                "a tensor without elements");
-  refuse_unless(!problem.bias_gradient, "the gradient of a bias");
+  refuse_unless_by_tensor_cores(problem, BlockAttentionLayout::widest, gpu);
   refuse_unless(!problem.dropout.has_value() || problem.keys % kDrawnTogether == 0,
                 "dropout for {} keys, where multiples of {} are taken", problem.keys, kDrawnTogether);
-}
-
-// The least random word whose number of 24 bits is no less than the rate.
-uint32_t least_word(float rate) {
-  return static_cast<uint32_t>(std::ceil(rate * 0x1p24F)) << 8;
 }
 
 std::string print_problem(const PlacedAttention& attention, int64_t row_tiles) {
@@ -51,12 +34,12 @@ std::string print_problem(const PlacedAttention& attention, int64_t row_tiles) {
       "  static constexpr int batch = {}, heads = {}, queries = {}, keys = {};\n"
       "  static constexpr float scale = {}, factor = {};\n"
       "  static constexpr bool causal = {}, has_bias = {}, drops = {};\n"
-      "  static constexpr uint32 stream = {}u, least = {}u;\n",
+      "  static constexpr uint32 stream = {}u, least = least_word({});\n",
       problem.gradient ? "block_attention_gradient" : "block_attention", device_type(problem.type),
       problem.queries, problem.keys, problem.width, row_tiles, problem.batch, problem.heads, problem.queries,
       problem.keys, float_literal(problem.scale), float_literal(1 / (1 - dropout.rate)), problem.causal,
       problem.bias.has_value(), problem.dropout.has_value(), static_cast<uint32_t>(dropout.stream),
-      least_word(static_cast<float>(dropout.rate)));
+      float_literal(dropout.rate));
   return text + print_places(attention) + "};\n";
 }
 
@@ -79,8 +62,6 @@ GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu, int64
   refuse_unless_whole(attention);
   const BlockAttentionLayout layout{
       .queries = problem.queries, .keys = problem.keys, .width = problem.width, .row_tiles = row_tiles};
-  // Where its rows are whole accesses the bias is read into shared memory.
-  const bool has_bias = problem.bias.has_value() && problem.keys % 8 == 0;
   PointerList pointers(request.node);
   add_pointers(pointers, attention);
   GeneratedProgram program;
@@ -99,7 +80,7 @@ GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu, int64
     }
   }
   for (const Part& part : parts) {
-    const int64_t bytes = layout.bytes(part.own, part.own_queries, has_bias, part.words);
+    const int64_t bytes = layout.bytes(part.own, part.own_queries, problem.bias.has_value(), part.words);
     refuse_unless(bytes <= gpu.block_shared_bytes(1), "a block needs {} bytes of shared memory", bytes);
     // What three blocks of one tile of rows have in registers, and two of two.
     int blocks = row_tiles == 1 && problem.width <= kMostInRegisters ? 3 : 2;

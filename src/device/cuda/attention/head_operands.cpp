@@ -76,6 +76,19 @@ void add_pointers(PointerList& pointers, const PlacedAttention& attention) {
   add(Operand::log_sum, "log_sum");
 }
 
+void refuse_unless_by_tensor_cores(const AttentionProblem& problem, int64_t widest, const GpuTraits& gpu) {
+  constexpr int kFirstArchitecture = 80;  // products of 16 x 8 x 16 bfloat16 numbers, copies ahead
+  using backend::refuse_unless;
+  refuse_unless(is_half(problem.type), "operands of other than 16 bits");
+  refuse_unless(gpu.architecture >= kFirstArchitecture, "a GPU before compute capability 8.0");
+  refuse_unless(problem.width == problem.value_width, "values of another width than keys");
+  refuse_unless(problem.width > 0 && problem.width % 16 == 0 && problem.width <= widest,
+                "a width of {}, where multiples of 16 up to {} are taken", problem.width, widest);
+  refuse_unless(problem.batch * problem.heads * problem.queries * problem.keys > 0,
+                "a tensor without elements");
+  refuse_unless(!problem.bias_gradient, "the gradient of a bias");
+}
+
 void refuse_unless_whole(const PlacedAttention& attention) {
   for (const Operand operand : {Operand::bias, Operand::counter, Operand::log_sum}) {
     const PlacedOperand* placed = find(attention, operand);

@@ -17,19 +17,9 @@ namespace {
 
 using backend::refuse_unless;
 
-// What of the GPU's instructions the kernel needs: products of 16 x 8 x 16 bfloat16 numbers, copies ahead.
-constexpr int kFirstArchitecture = 80;
-
 void check(const PlacedAttention& attention, const GpuTraits& gpu) {
   const AttentionProblem& problem = attention.problem;
-  refuse_unless(is_half(problem.type), "operands of other than 16 bits");
-  refuse_unless(gpu.architecture >= kFirstArchitecture, "a GPU before compute capability 8.0");
-  refuse_unless(problem.width == problem.value_width, "values of another width than keys");
-  refuse_unless(problem.width > 0 && problem.width % 16 == 0 && problem.width <= ShortAttentionLayout::widest,
-                "a width of {}, where multiples of 16 up to {} are taken", problem.width,
-                ShortAttentionLayout::widest);
-  refuse_unless(problem.batch * problem.heads > 0, "a tensor without elements");
-  refuse_unless(!problem.bias_gradient, "the gradient of a bias");
+  refuse_unless_by_tensor_cores(problem, ShortAttentionLayout::widest, gpu);
   refuse_unless(!problem.dropout.has_value(), "dropout of the weights");
   for (const int64_t rows : {problem.queries, problem.keys}) {
     refuse_unless(rows > 0 && rows <= ShortAttentionLayout::longest, "{} rows, where up to {} are taken",
