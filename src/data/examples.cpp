@@ -168,6 +168,15 @@ std::optional<int64_t> ExampleBatches::batches(int64_t /*epoch*/, int64_t ranks)
   return batches;
 }
 
+// Where there are several buckets, each has a last batch of its own.
+std::shared_ptr<const Source> ExampleBatches::in_batches_of(int64_t samples) const {
+  if (counts_.size() != 1) return nullptr;
+  BatchOptions options = options_;
+  options.batch_size = samples;
+  options.batch_sizes.clear();
+  return std::make_shared<ExampleBatches>(examples_, options);
+}
+
 std::unique_ptr<Stream> ExampleBatches::open(const Cursor& from, const Partition& partition) const {
   return open_into(nullptr, from, partition);
 }

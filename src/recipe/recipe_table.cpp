@@ -63,6 +63,13 @@ std::vector<Option> step_options() {
        .limits = Limits::between(1, 1e6),
        .resuming = Resuming::fixed,
        .by_stage = true},
+      {.key = "fit_batch",
+       .value = false,
+       .documentation =
+           "`train.batch` is the largest: the run takes the batch that leaves the fewest samples out of an "
+           "epoch of as few updates as they allow",
+       .resuming = Resuming::fixed,
+       .by_stage = true},
       {.key = "precision",
        .value = std::string("auto"),
        .documentation =

@@ -1,144 +1,27 @@
 #include "tessera/recipe/run.h"
 
-#include <cmath>
-#include <ctime>
 #include <optional>
+#include <utility>
 
-#include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include "tessera/base/file.h"
 #include "tessera/base/log.h"
 #include "tessera/base/progress.h"
 #include "tessera/base/text.h"
 #include "tessera/distribute/exchange.h"
-#include "tessera/report/event_log.h"
-#include "tessera/report/machine.h"
-#include "tessera/report/progress.h"
 #include "tessera/report/report.h"
-#include "tessera/report/sections.h"
 
 #include "recipe/run_folder.h"
+#include "recipe/run_observer.h"
 #include "recipe/run_ranks.h"
+#include "recipe/run_report.h"
+#include "recipe/stage_data.h"
 
 namespace tessera::recipe {
 namespace {
 
-report::RunSummary summarize(const train::Trainer& trainer, const train::FitResult& result) {
-  const DeviceDescription device = trainer.device().description();
-  report::RunSummary summary{.device = device.name,
-                             .precision = std::string(to_string(trainer.precision())),
-                             .task = trainer.task().name,
-                             .network = trainer.task().network,
-                             .parameters = trainer.parameter_count(),
-                             .epochs = result.position.epoch,
-                             .train_seconds = result.history.train_seconds(),
-                             .versions = device.versions};
-  for (const train::EvaluationRow& row : result.history.evaluations)
-    summary.evaluations[row.name] = row.results;
-  double samples = 0;
-  for (const train::EpochRow& row : result.history.epochs) samples += row.samples_per_second * row.seconds;
-  if (summary.train_seconds > 0) summary.samples_per_second = samples / summary.train_seconds;
-  summary.versions["tessera"] = report::read_machine().tessera_version;
-  return summary;
-}
-
-// What training and test had to say of their data; nothing where they said nothing.
-std::vector<std::string> remarks_on(const data::Source& training, const data::Source& test) {
-  std::vector<std::string> remarks;
-  for (const std::string& remark : training.remarks()) remarks.push_back("Training: " + remark);
-  for (const std::string& remark : test.remarks()) remarks.push_back("Test: " + remark);
-  return remarks;
-}
-
-report::Report make_report(const Recipe& recipe, const train::Workload& workload,
-                           const report::RunSummary& summary, const train::FitResult& result,
-                           const std::vector<std::string>& remarks) {
-  report::Report report{.data = workload.data,
-                        .date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr))),
-                        .summary = summary,
-                        .history = result.history,
-                        .machine = report::read_machine(),
-                        .recipe = to_toml(recipe),
-                        .metrics = workload.task.metrics,
-                        .samples = workload.task.samples};
-  for (const auto& evaluation : result.evaluations) {
-    if (evaluation == nullptr) continue;
-    for (train::ReportSection& section : evaluation->sections())
-      report.sections.push_back(std::move(section));
-  }
-  if (!remarks.empty()) report.sections.push_back(report::remarks_section(remarks));
-  return report;
-}
-
-// The live line and the log of events, fed by the trainer.
-class Observer {
- public:
-  explicit Observer(bool quiet) : quiet_(quiet) {}
-
-  report::Progress& progress() { return *progress_; }
-
-  void begin(const std::filesystem::path& folder, const Recipe& recipe, int64_t first_step) {
-    events_.emplace(folder, first_step);
-    events_->text("recipe", to_toml(recipe));
-  }
-
-  // What comes next is of a stage, by its values.
-  void begin_stage(const nn::Task& task, const Options& values, const train::Stage& stage,
-                   int64_t batches_per_epoch) {
-    progress_.emplace(report::ProgressOptions{.metrics = task.metrics, .samples = task.samples});
-    stage_ = stage;
-    measures_.clear();
-    rate_ = train::kNotMeasured;
-    accumulate_ = values.integer("train.accumulate");
-    steps_ = values.integer("train.steps");
-    epochs_ = steps_ > 0 ? 0 : values.integer("train.epochs");
-    steps_per_epoch_ = batches_per_epoch / accumulate_;
-  }
-
-  void step(const train::StepEvent& event) {
-    events_->step(event);
-    if (quiet_) return;
-    for (const auto& [measure, mean] : event.measures) {
-      const auto known = measures_.emplace(measure, mean).first;
-      known->second = smooth(known->second, mean);
-    }
-    rate_ = std::isnan(rate_) ? event.samples_per_second : smooth(rate_, event.samples_per_second);
-    report::ProgressState state{.measures = measures_, .samples_per_second = rate_};
-    if (steps_ > 0) {
-      state.epochs = 0;
-      state.step = event.position.step - stage_.step;
-      state.steps_per_epoch = steps_;
-    } else {
-      state.epoch = event.position.epoch - stage_.epoch + 1;
-      state.epochs = epochs_;
-      state.step = event.position.batch / accumulate_;
-      state.steps_per_epoch = steps_per_epoch_;
-    }
-    progress_->update(state);
-  }
-
-  void epoch(const train::EpochRow& row, const std::vector<train::EvaluationRow>& evaluations) {
-    events_->epoch(row, evaluations);
-    if (quiet_) return;
-    train::EpochRow of_stage = row;
-    of_stage.epoch -= stage_.epoch;
-    progress_->finish_epoch(of_stage, evaluations, epochs_);
-  }
-
- private:
-  static double smooth(double average, double value) { return 0.95 * average + 0.05 * value; }
-
-  std::optional<report::Progress> progress_;  // of the stage
-  train::Stage stage_;
-  std::optional<report::EventLog> events_;
-  int64_t epochs_ = 0;  // 0: the stage has so many steps
-  int64_t steps_ = 0;   // 0: it has so many epochs
-  int64_t steps_per_epoch_ = 0;
-  int64_t accumulate_ = 1;
-  bool quiet_;
-  train::Numbers measures_;
-  double rate_ = train::kNotMeasured;
-};
+constexpr const char* kFittedBatch = "fitted_batch";  // in the metadata of a state
 
 train::FitOptions fit_options(const Recipe& recipe, const RunOptions& options, const train::TestSet& test) {
   return {.epochs = recipe.values.integer("train.epochs"),
@@ -197,6 +80,8 @@ class Run {
     require(stage_ >= 0 && stage_ < recipe.stage_count(), ErrorCode::invalid_file,
             "{}: it is of stage {}, the recipe has {}", folder_.last().string(), stage_ + 1,
             recipe.stage_count());
+    if (const auto batch = state_->metadata.find(kFittedBatch); batch != state_->metadata.end())
+      kept_batch_ = parse_integer(batch->second);
   }
 
   RunResult run() {
@@ -213,13 +98,13 @@ class Run {
   // What they read is looked at before the first step, lest a mistake there ends a run late.
   void open_later_stages() const {
     for (int64_t stage = stage_ + 1; stage < recipe_.stage_count(); ++stage)
-      make_workload(recipe_of_rank(recipe_.at_stage(stage), communicator())).training();
+      open_stage(recipe_.at_stage(stage), communicator());
   }
   // None where another stage follows, which starts from `state_`.
   std::optional<RunResult> run_stage();
   train::Trainer make_trainer(const Recipe& recipe, const train::Workload& workload,
                               const data::Source& training);
-  void say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& memory);
+  void say_how_it_begins(const train::Trainer& trainer, const StageData& stage, const MemoryPlan& memory);
   RunResult finish(train::Trainer& trainer, const train::Workload& workload, const data::Source& training,
                    const train::TestSet& test, train::FitResult result);
 
@@ -234,7 +119,8 @@ class Run {
   std::optional<Recipe> begun_;      // of a run that is resumed
   std::vector<train::SettingChange> changes_;
   int64_t stage_ = 0;
-  bool began_ = false;  // whether a stage had its first step
+  std::optional<int64_t> kept_batch_;  // that was fitted, of a run that is resumed
+  bool began_ = false;                 // whether a stage had its first step
   std::string fallback_;
   Observer observer_;
 };
@@ -260,7 +146,7 @@ train::Trainer Run::make_trainer(const Recipe& recipe, const train::Workload& wo
   return trainer;
 }
 
-void Run::say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& memory) {
+void Run::say_how_it_begins(const train::Trainer& trainer, const StageData& stage, const MemoryPlan& memory) {
   for (const train::SettingChange& change : changes_) {
     log_info("{} is {} from step {} on, and was {}", change.key, change.after, trainer.position().step,
              change.before);
@@ -271,6 +157,10 @@ void Run::say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& mem
   if (options_.quiet) return;
   if (recipe_.stage_count() > 1)
     progress.print(fmt::format("stage {} of {}", stage_ + 1, recipe_.stage_count()));
+  if (stage.fitted.has_value()) {
+    const int64_t most = recipe_.at_stage(stage_).values.integer("train.batch");
+    progress.print(describe(*stage.fitted, most, trainer.task().samples));
+  }
   progress.print(memory_summary(memory, device.memory_bytes));
   const std::string shared = workspace_summary(trainer.workspace().uses());
   if (!shared.empty()) progress.print(shared);
@@ -278,9 +168,9 @@ void Run::say_how_it_begins(const train::Trainer& trainer, const MemoryPlan& mem
 
 std::optional<RunResult> Run::run_stage() {
   std::optional<LongWork> preparing(std::in_place);
-  const Recipe own = recipe_of_rank(recipe_.at_stage(stage_), communicator());
-  const train::Workload workload = make_workload(own);
-  const std::shared_ptr<const data::Source> training = workload.training();
+  const StageData stage =
+      open_stage(recipe_.at_stage(stage_), communicator(), std::exchange(kept_batch_, std::nullopt));
+  const auto& [own, workload, training, fitted] = stage;
   require_same_data(communicator(), *training);
   const train::TestSet test = workload.test();
   train::Trainer trainer = make_trainer(own, workload, *training);
@@ -290,6 +180,7 @@ std::optional<RunResult> Run::run_stage() {
                         training->batches(position.epoch, ranks()).value_or(0));
   train::FitOptions fit = fit_options(own, options_, test);
   fit.metadata = {{"recipe", to_toml(recipe_)}};
+  if (fitted.has_value()) fit.metadata[kFittedBatch] = std::to_string(fitted->batch);
   fit.checkpoints = folder_.checkpoints();
   fit.changes = changes_;
   fit.on_begin = [&] {
@@ -299,7 +190,7 @@ std::optional<RunResult> Run::run_stage() {
       folder_.begin(recipe_, begun_);
       observer_.begin(options_.folder, recipe_, trainer.position().step);
     }
-    if (is_first_) say_how_it_begins(trainer, memory);
+    if (is_first_) say_how_it_begins(trainer, stage, memory);
     began_ = true;
   };
   if (is_first_) {
@@ -323,12 +214,11 @@ RunResult Run::finish(train::Trainer& trainer, const train::Workload& workload, 
   }
   evaluate_anew(trainer, test, result);
   if (!is_first_) return {workload.task, std::move(result)};
-  const report::RunSummary summary = summarize(trainer, result);
-  report::write_summary(options_.folder / "summary.json", summary);
-  const std::vector<std::string> remarks = remarks_on(training, *test.source);
+  const std::vector<std::string> remarks = remarks_on(training, test.source.get());
   for (const std::string& remark : remarks) log_info("{}", remark);
-  report::write_report(options_.folder / "report.html",
-                       make_report(recipe_, workload, summary, result, remarks));
+  const report::Report report = make_report(recipe_, workload, summarize(trainer, result), result, remarks);
+  report::write_summary(options_.folder / "summary.json", report.summary);
+  report::write_report(options_.folder / "report.html", report);
   return {workload.task, std::move(result)};
 }
 

@@ -115,6 +115,14 @@ class TrainingTest(LaunchTest):
         self.launch(self.root / "run", "--quiet", "--resume", ranks=4)
         self.assertEqual(self.state("run")[0]["step"], "24")
 
+    def test_a_batch_fits_the_data_and_the_ranks_and_stays(self):
+        fitted = ("--set", "train.fit_batch=true")
+        told = "batch 16 -> 12: 8 updates in an epoch, 4 images of which are left out"
+        self.assertIn(told, self.launch(self.root / "run", *fitted, "--max-steps", 5, ranks=3))
+        self.assertIn(told, self.launch(self.root / "run", *fitted, "--resume", ranks=2))
+        metadata = self.state("run")[0]
+        self.assertEqual((metadata["step"], metadata["fitted_batch"]), ("32", "12"))
+
     def test_ranks_share_out_the_state_and_go_on_with_others(self):
         sharded = ("--set", "train.shard_optimizer=true", "--set", "train.threads=1")
         self.launch(self.root / "whole", "--quiet", "--set", "train.threads=1")

@@ -88,6 +88,7 @@ TEST(ExampleBatches, OfBucketsLeaveIncompleteOnesOut) {
   EXPECT_EQ(batches.size(), 23U);
   for (const Batch& batch : batches) EXPECT_EQ(batch.samples, 4);
   check(batches, *examples);
+  EXPECT_EQ(source.in_batches_of(2), nullptr);  // an epoch has three last batches
 }
 
 TEST(ExampleBatches, OfBucketsGoOnFromACursorAndDoNotDependOnThreads) {

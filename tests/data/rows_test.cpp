@@ -97,6 +97,16 @@ TEST(Rows, ArePartitionedAmongRanks) {
   EXPECT_FALSE(left->next().has_value());
 }
 
+TEST(Rows, ComeInOtherBatchesInTheSameOrder) {
+  const data::Rows rows(numbered(16), {.batch_size = 1, .seed = 1});
+  const std::shared_ptr<const data::Source> others = rows.in_batches_of(5);
+  EXPECT_EQ(others->batches(0), 3);
+  EXPECT_EQ(others->sizes(), (std::vector<SymbolBindings>{{{"batch", 5}}}));
+  std::vector<int64_t> expected = rows_of(*rows.open({.epoch = 2}));
+  expected.resize(15);
+  EXPECT_EQ(rows_of(*others->open({.epoch = 2})), expected);
+}
+
 TEST(Rows, AreHeldOutEvenly) {
   const data::HeldOut held = data::hold_out(numbered(20), 0.25);
   EXPECT_EQ(held.test.at("numbers").to_doubles(), (std::vector<double>{3, 7, 11, 15, 19}));

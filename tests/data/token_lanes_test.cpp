@@ -99,6 +99,7 @@ TEST(TokenLanes, TestOnTheEndOfTheText) {
   EXPECT_EQ(ids_of(all_of(training).back().fields.at("labels")).back(), 25);
   EXPECT_EQ(ids_of(all_of(test).front().fields.at("tokens")).front(), 28);
   EXPECT_EQ(part(TokenRowPart::all).size(), 40);
+  EXPECT_EQ(training.in_batches_of(2), nullptr);  // of no samples: more lanes are shorter ones
 }
 
 TEST(TokenLanes, ShareOutLanesAmongRanks) {

@@ -73,6 +73,16 @@ TEST(TokenRows, JoinDocumentsWithSeparators) {
   for (int32_t i = 0; i < 14; ++i) EXPECT_EQ(ids[static_cast<size_t>(i)], 24 + i) << "without a separator";
 }
 
+TEST(TokenRows, ComeInOtherBatchesInTheSameOrder) {
+  const TemporaryFolder folder;
+  const TokenRows rows(counting(folder, {.separator = 3}), {.length = 3, .batch_size = 1, .seed = 5});
+  const std::shared_ptr<const data::Source> others = rows.in_batches_of(5);
+  EXPECT_EQ(others->batches(0), 2);
+  Ids expected = all_of(*rows.open({.epoch = 1}), "tokens");
+  expected.resize(30);
+  EXPECT_EQ(all_of(*others->open({.epoch = 1}), "tokens"), expected);
+}
+
 TEST(TokenRows, HoldADocumentEachWithItsLength) {
   const TemporaryFolder folder;
   const auto set = counting(folder, {.begin = 2, .separator = 3, .padding = 1});

@@ -89,6 +89,7 @@ class ExampleBatches : public Source {
   std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
   std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                     const Partition& partition = {}) const override;
+  std::shared_ptr<const Source> in_batches_of(int64_t samples) const override;
   std::vector<std::string> remarks() const override { return examples_->remarks(); }
 
  private:

@@ -72,6 +72,9 @@ class Source {
                                             const Partition& partition = {}) const {
     return open(from, partition);
   }
+  // The same data in batches of so many samples; null where batches are not of one number of samples, or the
+  // samples that fill them are not those of the data, such as pieces of one long text.
+  virtual std::shared_ptr<const Source> in_batches_of(int64_t /*samples*/) const { return nullptr; }
   // What a report says of the data that was read so far, a sentence each.
   virtual std::vector<std::string> remarks() const { return {}; }
 };

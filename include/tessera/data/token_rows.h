@@ -65,6 +65,7 @@ class TokenRows : public Source {
   std::vector<Field> fields() const override;
   std::vector<SymbolBindings> sizes() const override;
   std::optional<int64_t> batches(int64_t epoch, int64_t ranks = 1) const override;
+  std::shared_ptr<const Source> in_batches_of(int64_t samples) const override;
   // The stream may outlive its source.
   std::unique_ptr<Stream> open(const Cursor& from, const Partition& partition = {}) const override;
   std::unique_ptr<Stream> open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,

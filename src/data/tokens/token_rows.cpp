@@ -220,6 +220,12 @@ std::optional<int64_t> TokenRows::batches(int64_t /*epoch*/, int64_t ranks) cons
   return batches_of(size(), state_->options.batch_size * ranks, state_->options.drop_last);
 }
 
+std::shared_ptr<const Source> TokenRows::in_batches_of(int64_t samples) const {
+  TokenRowOptions options = state_->options;
+  options.batch_size = samples;
+  return std::make_shared<TokenRows>(state_->set, options);
+}
+
 std::unique_ptr<Stream> TokenRows::open(const Cursor& from, const Partition& partition) const {
   return open_into(nullptr, from, partition);
 }
