@@ -124,6 +124,7 @@ set(TESSERA_USER_HEADERS
     tessera/optim/registry.h
     tessera/optim/schedule.h
     tessera/passes/differentiate.h
+    tessera/recipe/follow.h
     tessera/recipe/recipe.h
     tessera/recipe/run.h
     tessera/report/pictures.h

@@ -59,6 +59,7 @@
 #include "tessera/optim/registry.h"
 #include "tessera/optim/schedule.h"
 #include "tessera/passes/differentiate.h"
+#include "tessera/recipe/follow.h"
 #include "tessera/recipe/run.h"
 #include "tessera/report/pictures.h"
 #include "tessera/report/sections.h"

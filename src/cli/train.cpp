@@ -84,6 +84,8 @@ void run_train(TrainArguments& arguments) {
     if (!tells) return;
     for (const train::EvaluationRow& row : result.last_evaluations())
       fmt::print("{} {}; ", row.name, report::describe_results(result.task.metrics, row.results));
+    if (recipe.values.boolean("train.evaluate_beside"))
+      fmt::print("evaluated by `tessera eval {} --follow`; ", arguments.folder);
     fmt::print("results in {}\n", arguments.folder);
     return;
   }

@@ -180,6 +180,19 @@ std::vector<Option> saving_options() {
        .limits = Limits::between(0, 1e6),
        .resuming = Resuming::free,
        .by_stage = true},
+      {.key = "evaluate_beside",
+       .value = false,
+       .documentation =
+           "Whether the run leaves its evaluations, of the same epochs, to another process, `tessera eval "
+           "RUN --follow`, and trains on meanwhile",
+       .resuming = Resuming::fixed},
+      {.key = "keep_unevaluated",
+       .value = int64_t{16},
+       .documentation =
+           "Weights at most that wait for that process: those of more evaluations, but for the last, are "
+           "left out with a warning; 0: all are kept",
+       .limits = Limits::between(0, 1e6),
+       .resuming = Resuming::free},
       {.key = "carried",
        .value = std::string("moments"),
        .documentation =

@@ -1,5 +1,6 @@
 #include "tessera/recipe/run.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "tessera/distribute/exchange.h"
 #include "tessera/report/report.h"
 
+#include "recipe/evaluation_folder.h"
 #include "recipe/run_folder.h"
 #include "recipe/run_observer.h"
 #include "recipe/run_ranks.h"
@@ -70,6 +72,8 @@ class Run {
         options_(options),
         is_first_(options.communicator == nullptr || options.communicator->rank() == 0),
         folder_(options.folder, recipe, options.resume, is_first_),
+        evaluations_(options.folder),
+        is_evaluated_beside_(recipe.values.boolean("train.evaluate_beside")),
         observer_(options.quiet || !is_first_) {
     if (!options.resume) return;
     state_ = load_checkpoint(folder_.last());
@@ -105,6 +109,7 @@ class Run {
   train::Trainer make_trainer(const Recipe& recipe, const train::Workload& workload,
                               const data::Source& training);
   void say_how_it_begins(const train::Trainer& trainer, const StageData& stage, const MemoryPlan& memory);
+  void leave_to_evaluate(const train::DueEvaluation& due, const Recipe& own) const;
   RunResult finish(train::Trainer& trainer, const train::Workload& workload, const data::Source& training,
                    const train::TestSet& test, train::FitResult result);
 
@@ -115,12 +120,17 @@ class Run {
   const RunOptions& options_;
   bool is_first_;  // of the ranks
   RunFolder folder_;
+  EvaluationFolder evaluations_;  // where another process evaluates
+  bool is_evaluated_beside_;
   std::optional<Checkpoint> state_;  // to go on from
   std::optional<Recipe> begun_;      // of a run that is resumed
   std::vector<train::SettingChange> changes_;
   int64_t stage_ = 0;
   std::optional<int64_t> kept_batch_;  // that was fitted, of a run that is resumed
   bool began_ = false;                 // whether a stage had its first step
+  int64_t first_step_ = 0;             // from which this process went on
+  // Tells it from others that go on with the run.
+  const std::string training_ = std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
   std::string fallback_;
   Observer observer_;
 };
@@ -172,7 +182,7 @@ std::optional<RunResult> Run::run_stage() {
       open_stage(recipe_.at_stage(stage_), communicator(), std::exchange(kept_batch_, std::nullopt));
   const auto& [own, workload, training, fitted] = stage;
   require_same_data(communicator(), *training);
-  const train::TestSet test = workload.test();
+  const train::TestSet test = is_evaluated_beside_ ? train::TestSet{} : workload.test();
   train::Trainer trainer = make_trainer(own, workload, *training);
   const MemoryPlan memory = trainer.step(training->sizes().front()).memory_plan();
   const train::Position& position = trainer.position();
@@ -183,12 +193,19 @@ std::optional<RunResult> Run::run_stage() {
   if (fitted.has_value()) fit.metadata[kFittedBatch] = std::to_string(fitted->batch);
   fit.checkpoints = folder_.checkpoints();
   fit.changes = changes_;
+  if (is_evaluated_beside_) {
+    fit.evaluations.front().elsewhere = [this, recipe = own](const train::DueEvaluation& due) {
+      if (is_first_) leave_to_evaluate(due, recipe);
+    };
+  }
   fit.on_begin = [&] {
     if (options_.on_begin && !began_) options_.on_begin();
     preparing.reset();
     if (is_first_ && !began_) {
       folder_.begin(recipe_, begun_);
-      observer_.begin(options_.folder, recipe_, trainer.position().step);
+      first_step_ = trainer.position().step;
+      if (is_evaluated_beside_) evaluations_.begin(first_step_);
+      observer_.begin(options_.folder, recipe_, first_step_);
     }
     if (is_first_) say_how_it_begins(trainer, stage, memory);
     began_ = true;
@@ -205,6 +222,26 @@ std::optional<RunResult> Run::run_stage() {
   return std::nullopt;
 }
 
+void Run::leave_to_evaluate(const train::DueEvaluation& due, const Recipe& own) const {
+  const int64_t most = own.values.integer("train.keep_unevaluated");
+  if (most > 0 && !due.last && evaluations_.waiting() >= most) {
+    log_warning(
+        "{} weights wait to be evaluated (train.keep_unevaluated), so that those after step {} are left out: "
+        "is `tessera eval {} --follow` at work?",
+        most, due.step, options_.folder.string());
+    return;
+  }
+  try {
+    evaluations_.add(due, {{"recipe", to_toml(recipe_)},
+                           {"batch", std::to_string(own.values.integer("train.batch"))},
+                           {"training", training_},
+                           {"begin", std::to_string(first_step_)}});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io || due.last) throw;
+    log_warning("the weights after step {} could not be left to evaluate: {}", due.step, error.what());
+  }
+}
+
 RunResult Run::finish(train::Trainer& trainer, const train::Workload& workload, const data::Source& training,
                       const train::TestSet& test, train::FitResult result) {
   const LongWork finishing;
@@ -212,13 +249,15 @@ RunResult Run::finish(train::Trainer& trainer, const train::Workload& workload, 
     save(trainer.checkpoint_source(), options_.folder / "model.safetensors");
     if (workload.write_beside_weights) workload.write_beside_weights(options_.folder);
   }
-  evaluate_anew(trainer, test, result);
+  if (!is_evaluated_beside_) evaluate_anew(trainer, test, result);
   if (!is_first_) return {workload.task, std::move(result)};
   const std::vector<std::string> remarks = remarks_on(training, test.source.get());
   for (const std::string& remark : remarks) log_info("{}", remark);
   const report::Report report = make_report(recipe_, workload, summarize(trainer, result), result, remarks);
   report::write_summary(options_.folder / "summary.json", report.summary);
   report::write_report(options_.folder / "report.html", report);
+  // The last of all: what reads it writes the others anew.
+  if (is_evaluated_beside_) evaluations_.end(report);
   return {workload.task, std::move(result)};
 }
 

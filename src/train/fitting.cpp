@@ -323,6 +323,7 @@ bool Fitting::end_epoch() {
   for (size_t index = 0; index < options_.evaluations.size(); ++index) {
     const int64_t every = options_.evaluations[index].every_epochs;
     if (!last && (every == 0 || row.epoch % every != 0)) continue;
+    if (hand_over(index, last)) continue;
     std::optional<EvaluationRow> done = evaluate(index);
     if (!done.has_value()) return false;
     evaluations.push_back(std::move(*done));
@@ -333,57 +334,6 @@ bool Fitting::end_epoch() {
   if (options_.on_epoch) options_.on_epoch(row, evaluations);
   if (last || writer_.due_after_epoch(position.epoch, position.step)) save_state(last);
   return true;
-}
-
-bool Fitting::evaluation_due(int64_t step) const {
-  return std::any_of(
-      options_.evaluations.begin(), options_.evaluations.end(),
-      [&](const EvaluationPlan& plan) { return plan.every_steps > 0 && step % plan.every_steps == 0; });
-}
-
-// False when the run was interrupted meanwhile.
-bool Fitting::evaluate_by_steps() {
-  for (size_t index = 0; index < options_.evaluations.size(); ++index) {
-    const int64_t every = options_.evaluations[index].every_steps;
-    if (every == 0 || trainer_.position_.step % every != 0) continue;
-    const auto began = Clock::now();
-    const std::optional<EvaluationRow> row = evaluate(index);
-    evaluation_seconds_ += seconds_since(began);
-    if (!row.has_value()) return false;
-    note(*row);
-  }
-  batch_start_ = Clock::now();
-  return true;
-}
-
-// None when the run was interrupted meanwhile.
-std::optional<EvaluationRow> Fitting::evaluate(size_t index) {
-  const EvaluationPlan& plan = options_.evaluations[index];
-  if (stopped()) return std::nullopt;
-  std::unique_ptr<Evaluator> evaluator = plan.evaluator();
-  trainer_.evaluate(*plan.source, *evaluator, {.samples = plan.samples, .stop = options_.stop});
-  if (stopped()) return std::nullopt;
-  EvaluationRow row{.name = plan.name,
-                    .step = trainer_.position_.step,
-                    .epoch = epochs_done(),
-                    .results = evaluator->results()};
-  result_.evaluations[index] = std::move(evaluator);
-  return row;
-}
-
-// Keeps an evaluation, and weights that are the best so far by the first of them.
-void Fitting::note(const EvaluationRow& row) {
-  trainer_.history_.evaluations.push_back(row);
-  if (!writer_.enabled() || row.name != options_.evaluations.front().name) return;
-  for (const nn::Metric& metric : trainer_.task_.metrics) {
-    const auto result = row.results.find(metric.name);
-    if (result == row.results.end() || (!options_.goal.empty() && options_.goal != metric.name)) continue;
-    std::optional<double>& best = trainer_.best_;
-    const bool better =
-        !best.has_value() || (metric.larger_is_better ? result->second > *best : result->second < *best);
-    if (better && writer_.save_best(trainer_.checkpoint_source())) best = result->second;
-    return;
-  }
 }
 
 void Fitting::save_state(bool must) {

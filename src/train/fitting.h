@@ -74,6 +74,7 @@ class Fitting {
   double epochs_done() const;
   bool evaluation_due(int64_t step) const;
   bool evaluate_by_steps();
+  bool hand_over(size_t index, bool last);
   std::optional<EvaluationRow> evaluate(size_t index);
   void note(const EvaluationRow& row);
   void save_state(bool must);

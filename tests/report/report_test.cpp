@@ -41,6 +41,20 @@ TEST(Report, ShowsEveryPart) {
   EXPECT_EQ(unbalanced(page), "");
 }
 
+TEST(Report, IsTheSameFromJson) {
+  Report report = sample_report();
+  report.history.samples[1].measures["loss"] = train::kNotMeasured;
+  report.summary.evaluations["test"]["auc"] = train::kNotMeasured;
+  const Report read = report_from_json(to_json(report), "there");
+  EXPECT_EQ(render_report(read), render_report(report));
+  EXPECT_EQ(to_json(read), to_json(report));
+  EXPECT_EQ(to_json(read.summary), to_json(report.summary));
+  EXPECT_EQ(read.history.evaluations, report.history.evaluations);
+  EXPECT_EQ(read.machine.memory_bytes, report.machine.memory_bytes);
+  EXPECT_ERROR(report_from_json("{}", "there"), ErrorCode::invalid_file, "there: not a report");
+  EXPECT_ERROR(report_from_json("[", "there"), ErrorCode::invalid_file, "there");
+}
+
 TEST(Report, NeedsNothingBesideIt) {
   const std::string page = render_report(sample_report());
   // The one address is the name of SVG's elements.

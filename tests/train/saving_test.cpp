@@ -102,6 +102,44 @@ TEST(Saving, TheLastSoManyStay) {
   }
 }
 
+// Where somebody else evaluates, he gets the weights that training would have measured, and no step changes.
+TEST(Saving, ForEvaluationsElsewhere) {
+  const data::Loader evaluation = tiny_evaluation();
+  const TemporaryFolder folder;
+  Trainer usual(tiny_perceptron(), training_on(Device::cpu()));
+  train::EvaluationPlan plan = evaluation_by(evaluation);
+  plan.every_epochs = 2;
+  plan.every_steps = 4;
+  const train::FitResult measured =
+      usual.fit(tiny_loader(),
+                {.epochs = 3, .evaluations = {plan}, .checkpoints = folder / "usual", .checkpoint_every = 2});
+
+  std::vector<train::EvaluationRow> rows;
+  std::vector<bool> last;
+  Trainer measuring(tiny_perceptron(), training_on(Device::cpu()));
+  plan.source = nullptr;
+  plan.evaluator = {};
+  plan.elsewhere = [&](const train::DueEvaluation& due) {
+    const auto file = folder / "weights.safetensors";
+    save(due.weights, file);
+    measuring.load_weights(file);
+    rows.push_back({.name = due.name,
+                    .step = due.step,
+                    .epoch = due.epoch,
+                    .results = results_on(evaluation, measuring)});
+    last.push_back(due.last);
+  };
+  Trainer trainer(tiny_perceptron(), training_on(Device::cpu()));
+  const train::FitResult handed_over =
+      trainer.fit(tiny_loader(), {.epochs = 3, .evaluations = {plan}, .checkpoints = folder / "beside"});
+  EXPECT_EQ(rows, measured.history.evaluations);
+  EXPECT_EQ(last, (std::vector<bool>{false, false, false, false, false, true}));
+  EXPECT_TRUE(handed_over.history.evaluations.empty());
+  EXPECT_EQ(names_in(folder / "beside"), (std::set<std::string>{"last.safetensors"}));
+  EXPECT_EQ(different_tensors(trainer.checkpoint().tensors, usual.checkpoint().tensors),
+            std::vector<std::string>{});
+}
+
 // Whoever goes back to an earlier state gives it the name that is resumed; those of later steps stay until
 // the run comes by again.
 TEST(Saving, ARunMayGoBack) {

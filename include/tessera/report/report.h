@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/nn/task.h"
@@ -26,6 +27,11 @@ struct Report {
 
 // The page, UTF-8. All text is escaped, but what the sections hold. Parts without data are left out.
 std::string render_report(const Report& report);
+
+// All of it as JSON and back, for a report that another process completes. report_from_json throws
+// Error(invalid_file) that begins with `name`.
+std::string to_json(const Report& report);
+Report report_from_json(std::string_view text, std::string_view name);
 
 // Sections alone, as a page like a report's.
 std::string render_sections(const std::string& title, const std::vector<train::ReportSection>& sections);

@@ -91,11 +91,24 @@ struct StepEvent {
   double samples_per_second = 0;  // of this step
 };
 
+// An evaluation that somebody else is to make, of weights as they are now.
+struct DueEvaluation {
+  std::string name = {};  // of its plan
+  int64_t step = 0;
+  double epoch = 0;  // as EvaluationRow::epoch
+  Stage stage = {};
+  bool last = false;              // of the training, or of its stage
+  CheckpointSource weights = {};  // Trainer::checkpoint_source()
+};
+
 // What is evaluated, and when.
 struct EvaluationPlan {
   std::string name = "test";
   const data::Source* source = nullptr;
   EvaluatorMaker evaluator = {};
+  // In place of source and evaluator: is told of each evaluation that is due, on every rank. Training then
+  // chooses no best weights.
+  std::function<void(const DueEvaluation& due)> elsewhere = {};
   int64_t every_epochs = 1;  // 0: not by epochs; after the last in any case
   int64_t every_steps = 0;   // 0: not by steps
   int64_t samples = 0;       // the first so many; 0: all
