@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/file.h"
 #include "tessera/base/progress.h"
+#include "tessera/compile/exposed_time.h"
 #include "tessera/compile/limit.h"
 #include "tessera/device/common/jpeg_decoding.h"
 
@@ -169,6 +170,14 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
              {"for_inputs", 1e3 * measured.waits->inputs},
              {"host_for_batch", 1e3 * measured.waits->reading}};
   }
+  nlohmann::json collectives = nlohmann::json::object();  // milliseconds, of one step
+  if (arguments.model.ranks.count > 1) {
+    const CollectiveTime time = collective_time(compiled.executable->nodes(), measured.nodes);
+    collectives = {{"step", 1e3 * time.step},
+                   {"all", 1e3 * time.all},
+                   {"exposed", 1e3 * time.exposed},
+                   {"exposed_share", time.share()}};
+  }
   return trace.text({{"tessera", TESSERA_VERSION},
                      {"model", arguments.model.model},
                      {"batch", compiled.batch},
@@ -177,6 +186,7 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
                      {"shared_time", shared_time(without_ends(measured.copies))},
                      {"loader", arguments.model.loader_workers},
                      {"waits", waits},
+                     {"collectives", collectives},
                      {"precision", arguments.model.precision},
                      {"device", description.name},
                      {"device_model", description.model},
@@ -208,6 +218,13 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
                100 * shared_time(without_ends(measured.copies)));
   }
   fmt::print("; nodes {:.2f} ms, measured {}\n", nodes, how_nodes_were_measured(measured.nodes));
+  if (arguments.model.ranks.count > 1) {
+    const CollectiveTime time = collective_time(compiled.executable->nodes(), measured.nodes);
+    fmt::print(
+        "collectives of {} ranks {:.2f} ms, in {:.2f} ms of which nothing else went on: {:.1f} % of the "
+        "step\n",
+        arguments.model.ranks.count, 1e3 * time.all, 1e3 * time.exposed, 100 * time.share());
+  }
   if (measured.waits.has_value())
     fmt::print("fed by {} threads: {}\n", arguments.model.loader_workers, describe(*measured.waits));
   if (const JpegDecodingTimes& times = measured.decoding; times.files > 0) {

@@ -31,13 +31,20 @@ std::vector<TimeSpan> StepTimer::times() {
   std::vector<TimeSpan> times;
   size_t point = 0;
   size_t lane_point = 0;
+  Clock::time_point waited;  // when the last of what the queue has waited for was done
   for (size_t step = 0; step < steps_.size(); ++step) {
     const auto begin = points[point];
     if (steps_[step].kernel != nullptr) ++point;
     times.push_back({begin, points[point]});
-    if (!lanes_.on_lane[step] || of_lane.empty()) continue;
-    times.back() = {of_lane[lane_point], of_lane[lane_point + 1]};
-    lane_point += 2;
+    if (of_lane.empty()) continue;
+    if (lanes_.waits_for[step] != LanePlan::kNone)
+      waited = std::max(waited, times[lanes_.waits_for[step]].end);
+    if (lanes_.on_lane[step]) {
+      times.back() = {of_lane[lane_point], of_lane[lane_point + 1]};
+      lane_point += 2;
+    } else {
+      times.back().begin = std::clamp(waited, begin, times.back().end);
+    }
   }
   return times;
 }

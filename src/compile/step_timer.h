@@ -27,7 +27,8 @@ class StepTimer {
   // For both ends of each step on the lane; null where they need no marks of their own.
   DeviceTimer* lane() const { return lane_timer_.get(); }
 
-  // When all is enqueued.
+  // When all is enqueued. A step begins where the one before it ends, or the work of the lane for which it
+  // waits.
   std::vector<TimeSpan> times();
 
  private:

@@ -89,6 +89,25 @@ class BenchTest(LaunchTest):
         self.assertEqual(json.loads(self.call(*local, *check)), json.loads(self.call(*words, *check)))
         self.refuses([*local, "--shard-optimizer"], 2, "local_steps and shard_optimizer exclude each other")
 
+    def test_a_profile_says_what_of_the_collectives_is_exposed(self):
+        out = self.root / "trace.json"
+        words = ("mlp", "--batch", 8, "--train", "--device", "cpu", "--iterations", 2, "--out", out)
+        told = self.call("launch", "--ranks", 2, "--", "profile", *words, "--bucket-mib", 0.1)
+        self.assertRegex(told, r"collectives of 2 ranks \d+\.\d\d ms, in \d+\.\d\d ms of which nothing else went on: \d+\.\d % of the step")
+        for path in (out, self.root / "trace.json.rank-1"):
+            trace = json.loads(path.read_text())
+            found = trace["otherData"]["collectives"]
+            # A processor exchanges on the queue itself, beside nothing.
+            nodes = [event for event in trace["traceEvents"] if "flops" in event.get("args", {})]
+            times = [node["dur"] / 1e3 for node in nodes if node["args"]["operator"] == "all_reduce"]
+            self.assertGreater(len(times), 1)
+            self.assertAlmostEqual(found["all"], sum(times), delta=1e-3 * len(times))
+            self.assertAlmostEqual(found["exposed"], found["all"], delta=1e-9)
+            self.assertAlmostEqual(found["exposed_share"], found["exposed"] / found["step"])
+            self.assertLess(found["all"], found["step"])
+        self.assertNotIn("collectives", self.call("profile", *words))
+        self.assertEqual(json.loads(out.read_text())["otherData"]["collectives"], {})
+
     def test_inference_is_none_of_several_ranks(self):
         self.refuses(["launch", "--ranks", 2, "--", "bench", "mlp", "--device", "cpu"], 2, "several ranks make a training step")
         self.refuses(["launch", "--ranks", 2, "--", "predict"], 2, "'predict'", "bench, eval, profile, train")

@@ -36,6 +36,7 @@ class LateLane : public HostQueue {
   std::shared_ptr<Event> mark() override { return std::make_shared<Point>(*this, work_.size()); }
   void wait_for(const Event&) override { log_->emplace_back("fork"); }
   void synchronize() override { work_until(work_.size()); }
+  std::unique_ptr<DeviceTimer> timer(size_t) override;
 
  private:
   void work_until(size_t count) {
@@ -46,6 +47,28 @@ class LateLane : public HostQueue {
   std::vector<std::function<void()>> work_;
   size_t done_ = 0;
 };
+
+// The host's time when the work before a mark is done.
+class LaneTimer : public DeviceTimer {
+ public:
+  explicit LaneTimer(LateLane* lane) : lane_(lane) {}
+  void mark() override {
+    const auto take = [this] { points_.push_back(Clock::now()); };
+    lane_ != nullptr ? lane_->defer(take) : take();
+  }
+  std::vector<Clock::time_point> points() override {
+    if (lane_ != nullptr) lane_->synchronize();
+    return points_;
+  }
+
+ private:
+  LateLane* lane_;  // null: all that is enqueued is done at once
+  std::vector<Clock::time_point> points_;
+};
+
+inline std::unique_ptr<DeviceTimer> LateLane::timer(size_t) {
+  return std::make_unique<LaneTimer>(this);
+}
 
 class LaneDevice : public HostMemoryDevice, public DeviceCollectives {
  public:
@@ -88,6 +111,7 @@ class LaneDevice : public HostMemoryDevice, public DeviceCollectives {
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
     tessera::Queue* lane() override { return lane_.get(); }
+    std::unique_ptr<DeviceTimer> timer(size_t) override { return std::make_unique<LaneTimer>(nullptr); }
     void wait_for(const Event& event) override {
       log_->emplace_back("wait");
       event.wait();

@@ -85,11 +85,11 @@ struct RunTimes {
 };
 
 // When each node ran, in the order of Executable::nodes(); an empty span for those that run once. Those of a
-// lane overlap others where the device measures.
+// lane overlap others where the device measures, and who waits for them begins when they are done.
 struct NodeTimes {
   std::vector<TimeSpan> nodes;
-  // True: the device measured all in one launch of a recording, without gaps. False: the host did, and waited
-  // for each node.
+  // True: the device measured all in one launch of a recording, without gaps but for waiting. False: the host
+  // did, and waited for each node.
   bool recorded = false;
 };
 
