@@ -116,11 +116,18 @@ CLI::Option* add_loader_arguments(CLI::App& command, ModelArguments& arguments) 
               "the device")
           ->check(CLI::Range(1, 256))
           ->needs("--train");
+  CLI::Option* files =
+      command
+          .add_option(
+              "--files", arguments.loader_files,
+              "Of a network by name: a folder of files that the loader reads, which the device decodes "
+              "as far as it can; otherwise its samples are synthetic")
+          ->needs(loader);
   command
-      .add_option("--files", arguments.loader_files,
-                  "Of a network by name: a folder of files that the loader reads, which the device decodes "
-                  "as far as it can; otherwise its samples are synthetic")
-      ->needs(loader);
+      .add_option("--cpu-share", arguments.loader_cpu_share,
+                  "Of the files that the device would decode, the share that the CPU does")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(files);
   return loader;
 }
 

@@ -39,6 +39,7 @@ struct ModelArguments {
   std::optional<bool> recompute = {};  // PassOptions::recompute
   int64_t loader_workers = 0;          // whose batches a training step takes; 0: there is no loader
   std::string loader_files;            // a folder that it reads; "": its samples are synthetic
+  double loader_cpu_share = 0;         // of those that the device would decode
   // Of a training step that several ranks make together, each with a batch like this one.
   nn::Ranks ranks = {};
   std::shared_ptr<Communicator> communicator = {};  // none: the step is planned and not run

@@ -25,7 +25,8 @@ std::shared_ptr<const data::Source> images_of_files(const Shape& image_shape, co
   const auto samples = std::make_shared<const RepeatedSamples>(
       data::open_samples(arguments.loader_files, {.test_share = 0}), kBatches * arguments.batch);
   const auto dataset = std::make_shared<data::EncodedDataset>(
-      samples, data::EncodedDatasetOptions{.image_shape = image_shape, .mirror = true});
+      samples, data::EncodedDatasetOptions{
+                   .image_shape = image_shape, .mirror = true, .host_share = arguments.loader_cpu_share});
   const bool decodes = device->extension<JpegDecoding>() != nullptr;
   return std::make_shared<data::Loader>(
       dataset, batching,

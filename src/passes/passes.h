@@ -22,6 +22,8 @@ bool lower_precision(Graph& graph, const PassContext& context);
 // Products whose columns only losses read give as many as the device likes, and the losses say how many
 // count.
 bool pad_classes(Graph& graph, const PassContext& context);
+// Products of many rows that end in losses go from their logits to their gradients in parts of rows.
+bool split_logits(Graph& graph, const PassContext& context);
 // Products of one value whose results one node of attention reads, by weights that never change, where the
 // device's attention reads parts of a value.
 bool join_products(Graph& graph, const PassContext& context);

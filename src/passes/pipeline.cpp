@@ -44,6 +44,12 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                      .run = passes::pad_classes,
                      .after = {"lower_precision"},
                      .before = {"fuse_patterns", "fuse_elementwise"}};
+  // Whose columns are as many as they will be.
+  const Pass logits{.name = "split_logits",
+                    .documentation = "losses of many rows and classes in parts, one after the other",
+                    .run = passes::split_logits,
+                    .after = {"pad_classes"},
+                    .before = {"fuse_patterns", "fuse_elementwise"}};
   // A device whose attention reads parts of a value has it as a pattern, and patterns have a product's
   // epilogue.
   const Pass products{.name = "join_products",
@@ -101,7 +107,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
       layout,      constants,                  // channels-first code, its constants in the new order
       fold,        precision, dead,            // and the wide ones that nothing reads now
       algebra,     constants, common,   dead,  // casts that met, and those of constants
-      classes,     buckets,
+      classes,     logits,    buckets,
   };
   // Only with fusions, which make each copy of an activation one pass over memory. A normalization of which
   // only one statistic is read leaves dead code.

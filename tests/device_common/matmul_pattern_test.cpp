@@ -56,6 +56,28 @@ TEST(MatmulPattern, LeavesAloneASumOfClusters) {
     })");
 }
 
+// So that x need not be kept until the second product can be made.
+TEST(MatmulPattern, TheLaterOfTwoProductsTakesTheirSum) {
+  expect_fusion(R"(
+    graph g(input %x: fp32[5, 4], input %z: fp32[5, 4], input %dy: fp32[5, 3]) {
+      %first = matmul(%x, %dy) {transpose_a = true}
+      %second = matmul(%z, %dy) {transpose_a = true}
+      %y = add(%first, %second)
+      output y = %y
+    })",
+                R"(
+    graph g(input %x: fp32[5, 4], input %z: fp32[5, 4], input %dy: fp32[5, 3]) {
+      %first = matmul(%x, %dy) {transpose_a = true}
+      %y = fused(%z, %dy, %first) {kind = "matmul", role_values = [0, 1, 3, 4], roles = ["a", "b", "y", "step"]} body graph matmul(
+        input %z: fp32[5, 4], input %dy: fp32[5, 3], input %first: fp32[4, 3]) {
+        %second = matmul(%z, %dy) {transpose_a = true}
+        %y = add(%first, %second)
+        output y0 = %y
+      }
+      output y = %y
+    })");
+}
+
 TEST(MatmulPattern, TakesASumThatAProductReads) {
   expect_fusion(R"(
     graph g(input %x: fp32[3, 3], parameter %w: fp32[3, 3]) {

@@ -2,15 +2,13 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "tessera/tasks/language_model.h"
 #include "tessera/train/step.h"
 
 #include "device_cuda/cuda_case.h"
+#include "device_cuda/head_case.h"
 #include "device_cuda/plan_case.h"
 #include "support/compare.h"
-#include "support/random_tensor.h"
 
 namespace tessera::testing {
 namespace {
@@ -79,45 +77,15 @@ TEST(CudaPadClasses, OnlyWhereItPays) {
   EXPECT_FALSE(is_padded(*planned_step(*decoder_step(Precision::fp32, 50257, 512), Precision::tf32)));
 }
 
-// A head with a bias, its loss, what was likeliest, and all gradients. Logits are within some 4.
 TEST(CudaPadClasses, GivesWhatProductsOfAllClassesGive) {
   TESSERA_NEEDS_GPU();
-  constexpr int64_t kRows = 4096, kWidth = 512, kClasses = 10007;
-  const std::unique_ptr<Graph> graph = parse_graph(fmt::format(
-      R"(graph head(input %x: bf16[{0}, {1}], input %w: bf16[{2}, {1}], input %b: bf16[{2}],
-        input %labels: int32[{0}], input %dl: fp32[{0}]) {{
-        %p = matmul(%x, %w) {{transpose_b = true}}
-        %logits = add(%p, %b)
-        %loss = cross_entropy(%logits, %labels) {{smoothing = 0.1}}
-        %likeliest = argmax(%logits) {{axis = 1}}
-        %d = cross_entropy_gradient(%logits, %labels, %dl) {{smoothing = 0.1}}
-        %dx = matmul(%d, %w)
-        %dw = matmul(%d, %x) {{transpose_a = true}}
-        %wide = cast(%d) {{type = fp32}}
-        %db = reduce_sum(%wide) {{axes = [0]}}
-        output loss = %loss
-        output likeliest = %likeliest
-        output dx = %dx
-        output dw = %dw
-        output db = %db
-      }})",
-      kRows, kWidth, kClasses));
-  const std::map<std::string, Tensor> inputs{
-      {"x", random_tensor(DataType::bf16, {kRows, kWidth}, -1, 1, 1)},
-      {"w", random_tensor(DataType::bf16, {kClasses, kWidth}, -0.1, 0.1, 2)},
-      {"b", random_tensor(DataType::bf16, {kClasses}, -1, 1, 3)},
-      {"labels", random_tensor(DataType::int32, {kRows}, 0, kClasses - 1, 4)},
-      {"dl", random_tensor(DataType::fp32, {kRows}, -1, 1, 5)}};
+  constexpr HeadCase kHead{.rows = 4096, .width = 512, .classes = 10007};
   const auto run = [&](const std::set<std::string>& disabled) {
-    CompileOptions options;
-    options.passes.precision = Precision::bf16;
-    options.pipeline.disabled = disabled;
-    const auto executable = compile(*graph, gpu_or_null(), options);
+    const auto executable = kHead.compiled(gpu_or_null(), disabled);
     EXPECT_EQ(std::ranges::any_of(executable->replaced(),
                                   [](const NodeReport& node) { return node.kernel == "padded"; }),
               !disabled.empty());
-    executable->bind(std::make_shared<Variables>(gpu_or_null()));
-    return executable->run(inputs);
+    return kHead.run(*executable, gpu_or_null());
   };
   const std::map<std::string, Tensor> padded = run({});
   const std::map<std::string, Tensor> plain = run({"pad_classes"});
@@ -128,9 +96,9 @@ TEST(CudaPadClasses, GivesWhatProductsOfAllClassesGive) {
   expect_close(padded.at("dw"), plain.at("dw"), {.absolute = 0.02, .relative = 0.02}, "dw");
   expect_close(padded.at("db"), plain.at("db"), {.absolute = 0.02, .relative = 0.02}, "db");
   int64_t others = 0;
-  for (int64_t row = 0; row < kRows; ++row)
+  for (int64_t row = 0; row < kHead.rows; ++row)
     others += padded.at("likeliest").at(row) == plain.at("likeliest").at(row) ? 0 : 1;
-  EXPECT_LT(others, kRows / 50) << "only of logits that are nearly equal";
+  EXPECT_LT(others, kHead.rows / 50) << "only of logits that are nearly equal";
 }
 
 }  // namespace

@@ -74,6 +74,9 @@ struct PassTarget {
   // How many columns a matrix product's result had better have, where what reads it takes more than it needs:
   // more than it has where that pays. Unset: as many as it has.
   std::function<int64_t(const Node& product)> padded_columns = {};
+  // How many rows of a matrix product are made at a time where nothing but losses reads them, and what comes
+  // of those: fewer than it has where they would take much memory. Unset: all.
+  std::function<int64_t(const Node& product)> logit_rows = {};
   // Whether the device's clusters take a node beside those in whose types operators compute. Unset: no other.
   std::function<bool(const Node& node)> clusters_take = {};
   // How many reductions over the same axes one cluster may end with: what the device's clusters take.

@@ -27,6 +27,14 @@ bool belongs_to_cluster(const Value& operand, const Node& sum) {
          std::ranges::all_of(readers, is_elementwise);
 }
 
+// Whether of two products that are added `other` is the later one, which takes the sum: what the earlier one
+// reads need not be kept for it.
+bool takes_sum_itself(const Value& other, const Node& main) {
+  const Node* later = producer_of(&other, "matmul");
+  return later != nullptr && main.operator_name() == "matmul" && main.stands_before(*later) &&
+         sole_reader(&other) != nullptr;
+}
+
 class ChainMatch {
  public:
   ChainMatch(Node& main, const EpilogueLimits& limits) : limits_(limits) {
@@ -65,7 +73,8 @@ class ChainMatch {
       // Of a single row a whole tensor has one number per channel, too.
     }
     if (name != "add" || has_residual_ || other.type() != result()->type()) return false;
-    if (belongs_to_cluster(other, next)) return false;
+    const bool is_product_alone = first && takes_sum_itself(other, *match_.members.front());
+    if (is_product_alone || belongs_to_cluster(other, next)) return false;
     has_residual_ = true;
     match_.add_role("step", next.output());
     return true;

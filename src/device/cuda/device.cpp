@@ -19,6 +19,7 @@
 #include "device/cuda/fusion_patterns.h"
 #include "device/cuda/image/jpeg_decoder.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/matmul/logit_rows.h"
 #include "device/cuda/matmul/padded_matmul.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
@@ -100,6 +101,7 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.padded_columns = [context = context_](const Node& product) {
     return padded_columns(product, context->traits());
   };
+  target.logit_rows = logit_rows;
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;

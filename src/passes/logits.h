@@ -1,0 +1,20 @@
+// What reads logits, values whose last axis is classes, and the gradients of their losses.
+#pragma once
+
+#include "tessera/graph/graph.h"
+
+namespace tessera::passes {
+
+// cross_entropy and its gradient.
+bool is_loss(const Node& node);
+
+int64_t last_extent(const Value& value);
+// The same columns in other rows.
+bool keeps_columns(const Value& reshaped, const Value& value);
+// A number for each column of the value, of its type.
+bool is_bias(const Value& operand, const Value& value);
+bool is_along_columns(const Node& argmax);
+// Over all axes but the last.
+bool sums_rows(const Node& sum);
+
+}  // namespace tessera::passes
