@@ -100,12 +100,12 @@ Value* transformer_xl(nn::Context& context, const TransformerXlConfig& config, V
 }
 
 Value* transformer_xl_losses(nn::Context& context, const TransformerXlConfig& config, Value* decoded,
-                             Value* labels) {
+                             Value* labels, const std::vector<int64_t>& most_labels) {
   const SymbolicShape shape = labels->shape();
   const Dimension places = element_count(shape);
-  Value* losses =
-      nn::adaptive_losses(config.vocabulary, tables_of(context, config).weights(context, "crit"),
-                          ops::reshape(decoded, {places, config.width}), ops::reshape(labels, {places}));
+  Value* losses = nn::adaptive_losses(config.vocabulary, tables_of(context, config).weights(context, "crit"),
+                                      ops::reshape(decoded, {places, config.width}),
+                                      ops::reshape(labels, {places}), most_labels);
   return ops::reshape(losses, shape);
 }
 

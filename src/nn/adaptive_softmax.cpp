@@ -1,15 +1,20 @@
 #include "tessera/nn/adaptive_softmax.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 
 namespace tessera::nn {
 namespace {
 
-constexpr double kIgnored = -100;  // ops::CrossEntropyOptions::ignored_label
+constexpr double kIgnored = -100;     // ops::CrossEntropyOptions::ignored_label
+constexpr int64_t kRowsTogether = 8;  // of a product on Tensor Cores
 
 // The tokens of the head, or of a cluster.
 struct Part {
@@ -48,6 +53,60 @@ Value* logits_of(Value* x, Value* weight, Value* bias) {
 Value* logits_of(const AdaptiveWeights::Tail& tail, Value* x) {
   Value* narrow = tail.projection == nullptr ? x : ops::matmul(x, tail.projection, {.transpose_b = true});
   return logits_of(narrow, tail.table, tail.bias);
+}
+
+void check_bounds(const std::vector<int64_t>& most_labels, int64_t clusters) {
+  if (most_labels.empty()) return;
+  require(std::ssize(most_labels) == clusters, ErrorCode::invalid_argument,
+          "{} bounds of the labels of {} clusters", most_labels.size(), clusters);
+  for (const int64_t most : most_labels)
+    require(most >= 0, ErrorCode::invalid_argument, "a cluster has at most {} labels", most);
+}
+
+// For how many of the rows a cluster is computed, where it is not all of them. To pick them costs passes over
+// all rows, which does not pay where they are most of these.
+std::optional<int64_t> picked_count(int64_t most_labels, int64_t rows) {
+  const int64_t count = round_up(std::max<int64_t>(most_labels, 1), kRowsTogether);
+  if (4 * count > 3 * rows) return std::nullopt;
+  return count;
+}
+
+// The rows whose labels are a cluster's, one after another.
+struct PickedRows {
+  int64_t count = 0;
+  Value* slots = nullptr;   // int32 [rows]: where among them a row stands; -1: nowhere
+  Value* beyond = nullptr;  // boolean [rows]: its label is the cluster's, and all slots are taken
+};
+
+PickedRows pick_rows(Value* holds, int64_t count) {
+  Value* before = ops::cumulative_sum(ops::cast(holds, DataType::int32), {.axis = 0, .exclusive = true});
+  Value* fits = ops::less(before, ops::constant_like(before, static_cast<double>(count)));
+  return {.count = count,
+          .slots = ops::select(ops::logical_and(holds, fits), before, ops::constant_like(before, -1)),
+          .beyond = ops::logical_and(holds, ops::logical_not(fits))};
+}
+
+// Of all rows, 0 of those that are not picked. A slot that no row took holds the row of its own number, whose
+// label is ignored there.
+Value* losses_of_picked(const PickedRows& picked, const AdaptiveWeights::Tail& tail, Value* x,
+                        Value* labels) {
+  const auto numbers = [&](const Dimension& count) {
+    return ops::iota(x->graph(), {count}, 0, DataType::int32);
+  };
+  const Dimension& rows = x->shape().front();
+  Value* places = ops::set_rows(numbers(picked.count), picked.slots, numbers(rows));
+  Value* ignored = ops::broadcast_to(ops::constant_like(labels, kIgnored), {picked.count});
+  Value* own_labels = ops::set_rows(ignored, picked.slots, labels);
+  Value* losses = ops::cross_entropy(logits_of(tail, ops::gather(x, places)), own_labels);
+  return ops::scatter_add(places, losses, rows);
+}
+
+// NaN where a cluster had no slot left for a row.
+Value* refuse_beyond(const std::vector<Value*>& beyond, Value* losses) {
+  Value* any = beyond.front();
+  for (size_t i = 1; i < beyond.size(); ++i) any = ops::logical_or(any, beyond[i]);
+  Value* none = ops::constant_like(losses, std::numeric_limits<double>::quiet_NaN());
+  return losses->graph().add_node("select", {any, none, losses}, {}, kLabelBeyondMost)->output();
 }
 
 }  // namespace
@@ -136,20 +195,32 @@ AdaptiveWeights AdaptiveTables::weights(Context& context, const std::string& nam
 }
 
 ops::Expression adaptive_losses(const AdaptiveVocabulary& vocabulary, const AdaptiveWeights& weights,
-                                Value* x, Value* labels) {
+                                Value* x, Value* labels, const std::vector<int64_t>& most_labels) {
   const std::vector<Part> parts = parts_of(vocabulary, x->shape().back().value());
+  check_bounds(most_labels, std::ssize(parts) - 1);
   Value* of_head = labels;
-  Value* losses = nullptr;  // of the clusters
+  std::vector<Value*> losses;  // of the clusters
+  std::vector<Value*> beyond;
   for (size_t i = 1; i < parts.size(); ++i) {
     Value* holds = parts[i].holds(labels);
     const auto of_cluster = static_cast<double>(parts.front().tokens) + static_cast<double>(i - 1);
     of_head = ops::select(holds, ops::constant_like(labels, of_cluster), of_head);
     Value* own = ops::select(holds, parts[i].from_first(labels), ops::constant_like(labels, kIgnored));
-    Value* loss = ops::cross_entropy(logits_of(weights.tails[i - 1], x), own);
-    losses = losses == nullptr ? loss : ops::add(losses, loss);
+    const AdaptiveWeights::Tail& tail = weights.tails[i - 1];
+    const std::optional<int64_t> count =
+        most_labels.empty() ? std::nullopt
+                            : picked_count(most_labels[i - 1], labels->shape().front().value());
+    if (count.has_value()) {
+      const PickedRows picked = pick_rows(holds, *count);
+      losses.push_back(losses_of_picked(picked, tail, x, own));
+      beyond.push_back(picked.beyond);
+    } else {
+      losses.push_back(ops::cross_entropy(logits_of(tail, x), own));
+    }
   }
-  Value* first = ops::cross_entropy(logits_of(x, weights.head, weights.head_bias), of_head);
-  return losses == nullptr ? first : ops::add(first, losses);
+  Value* sum = ops::cross_entropy(logits_of(x, weights.head, weights.head_bias), of_head);
+  for (Value* loss : losses) sum = ops::add(sum, loss);
+  return beyond.empty() ? sum : refuse_beyond(beyond, sum);
 }
 
 ops::Expression adaptive_log_probabilities(const AdaptiveVocabulary& vocabulary,

@@ -20,11 +20,13 @@ struct Foretold {
 };
 
 Foretold foretell(nn::Context& context, const models::TransformerXlConfig& network, const nn::Values& in,
-                  const nn::SegmentMemory& memory) {
+                  const nn::SegmentMemory& memory, const MostLabels& most_labels) {
   Value* labels = in["labels"];
   Value* decoded = models::transformer_xl(context, network, in["tokens"], &memory);
   Value* counted = ops::greater_equal(labels, ops::constant_like(labels, 0));
-  return {.losses = models::transformer_xl_losses(context, network, decoded, labels),
+  std::vector<int64_t> most;
+  if (most_labels) most = most_labels(labels->shape().front().value(), context.ranks().count);
+  return {.losses = models::transformer_xl_losses(context, network, decoded, labels, most),
           .counted = ops::cast(counted, DataType::fp32)};
 }
 
@@ -38,9 +40,10 @@ nn::Task transformer_xl(const TransformerXlOptions& options) {
   const Dimension batch = Dimension::symbol("batch");
   const TensorType of_tokens{DataType::int32, {batch, options.tokens}};
   // The lengths differ, and so do the states.
-  const auto foretold = [=](nn::Context& context, const nn::Values& in, const char* name, int64_t length) {
+  const auto foretold = [=](nn::Context& context, const nn::Values& in, const char* name, int64_t length,
+                            const MostLabels& most_labels) {
     const nn::SegmentMemory memory(context, name, length, {.begins = in["begins"], .tokens = options.tokens});
-    return foretell(context, options.network, in, memory);
+    return foretell(context, options.network, in, memory, most_labels);
   };
   return {.name = "transformer_xl",
           .network = kNetwork,
@@ -51,7 +54,7 @@ nn::Task transformer_xl(const TransformerXlOptions& options) {
                       {.name = "bits_per_token"}},
           .samples = "segments",
           .training = [=](nn::Context& context, const nn::Values& in) -> nn::Training {
-            const Foretold own = foretold(context, in, "memory", options.memory);
+            const Foretold own = foretold(context, in, "memory", options.memory, options.training_labels);
             return {.objectives = {nn::mean_of("loss", own.losses, own.counted)}};
           },
           .inference = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
@@ -59,7 +62,8 @@ nn::Task transformer_xl(const TransformerXlOptions& options) {
             return {{"logits", models::transformer_xl_logits(context, options.network, decoded)}};
           },
           .evaluation = [=](nn::Context& context, const nn::Values& in) -> nn::Values {
-            const Foretold own = foretold(context, in, "evaluation_memory", options.evaluation_memory);
+            const Foretold own = foretold(context, in, "evaluation_memory", options.evaluation_memory,
+                                          options.evaluation_labels);
             return {{"nats", ops::reduce_sum(own.losses, {.axes = {1}})}};
           }};
 }

@@ -1,6 +1,8 @@
 // Transformer-XL as recipes ask for it, on any kind of text that is one long text.
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -75,10 +77,10 @@ TransformerXlOptions options_of(const Options& settings, int64_t vocabulary) {
           .evaluation_memory = settings.integer("data.evaluation_memory")};
 }
 
-std::shared_ptr<const data::Source> lanes(const Texts& texts, const Options& settings,
-                                          data::TokenRowPart part) {
+std::shared_ptr<const data::TokenLanes> lanes(const Texts& texts, const Options& settings,
+                                              data::TokenRowPart part) {
   const Prefetch prefetch = prefetch_of(settings);
-  return std::make_shared<data::TokenLanes>(
+  return std::make_shared<const data::TokenLanes>(
       texts.long_text(), data::TokenLaneOptions{.length = settings.integer("data.tokens"),
                                                 .part = part,
                                                 .test_share = settings.real("data.test_share"),
@@ -86,6 +88,25 @@ std::shared_ptr<const data::Source> lanes(const Texts& texts, const Options& set
                                                 .drop_last = part == data::TokenRowPart::training,
                                                 .workers = prefetch.workers,
                                                 .prefetch = prefetch.batches});
+}
+
+// What batches of the recipe's size have at most, by the batches themselves; several steps are built of one
+// size. Of other sizes, such as that by which a finished run lists its variables, no batch is made.
+MostLabels most_labels(const std::shared_ptr<const Texts>& texts, const Options& settings,
+                       data::TokenRowPart part) {
+  struct Counted {
+    std::mutex mutex;
+    std::map<int64_t, std::vector<int64_t>> of_ranks;
+  };
+  const std::vector<int64_t> cutoffs = settings.integers("model.cutoffs");
+  if (cutoffs.empty()) return {};
+  return [=, counted = std::make_shared<Counted>()](int64_t rows, int64_t ranks) -> std::vector<int64_t> {
+    if (rows != settings.integer("train.batch")) return {};
+    const std::lock_guard lock(counted->mutex);
+    const auto known = counted->of_ranks.find(ranks);
+    if (known != counted->of_ranks.end()) return known->second;
+    return counted->of_ranks[ranks] = lanes(*texts, settings, part)->most_labels(cutoffs, ranks);
+  };
 }
 
 // How characters are counted; shards need not have a tokenizer that can be read.
@@ -100,8 +121,10 @@ std::function<std::string(std::span<const int32_t> tokens)> text_of(const Texts&
 
 train::Workload create(const Options& settings) {
   const std::shared_ptr<const Texts> texts = open_texts(settings);
-  const TransformerXlOptions options = options_of(settings, texts->vocabulary());
+  TransformerXlOptions options = options_of(settings, texts->vocabulary());
   nn::check_adaptive(options.network.vocabulary, options.network.width);
+  options.training_labels = most_labels(texts, settings, data::TokenRowPart::training);
+  options.evaluation_labels = most_labels(texts, settings, data::TokenRowPart::test);
   return {
       .task = transformer_xl(options),
       .data = data_name(settings),

@@ -1,10 +1,13 @@
 #include "tessera/data/token_lanes.h"
 
+#include <algorithm>
 #include <fstream>
 #include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include "tessera/base/random.h"
 
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -117,6 +120,52 @@ TEST(TokenLanes, ShareOutLanesAmongRanks) {
         const Ids all = ids_of(alone[i].fields.at(field));
         EXPECT_EQ(ids_of(own[i].fields.at(field)), Ids(all.begin() + rank * 6, all.begin() + rank * 6 + 6));
       }
+    }
+  }
+}
+
+// Drawn tokens, the rarer the larger.
+class DrawnText : public data::TokenText {
+ public:
+  explicit DrawnText(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  void read(int64_t begin, std::span<int32_t> tokens) const override {
+    EXPECT_LE(begin + std::ssize(tokens), size_);
+    for (int32_t& token : tokens) {
+      const auto place = static_cast<uint64_t>(begin++);
+      token = static_cast<int32_t>(std::min(random_.below(2 * place, 30), random_.below(2 * place + 1, 30)));
+    }
+  }
+
+ private:
+  int64_t size_;
+  Random random_{7};
+};
+
+TEST(TokenLanes, CountTheMostLabelsOfAnyBatchOfAnyRank) {
+  const std::vector<int64_t> cutoffs{9, 16, 40};
+  for (const bool drop_last : {true, false}) {
+    for (const int64_t ranks : {1, 2, 3}) {
+      SCOPED_TRACE(ranks);
+      const TokenLanes lanes(std::make_shared<const DrawnText>(700),
+                             {.length = 6, .batch_size = 4, .drop_last = drop_last});
+      std::vector<int64_t> expected(cutoffs.size(), 0);
+      std::set<int64_t> counts;  // of the first part
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        for (const data::Batch& batch : all_of(lanes, {}, {.rank = rank, .ranks = ranks})) {
+          std::vector<int64_t> own(cutoffs.size(), 0);
+          for (const int32_t label : ids_of(batch.fields.at("labels"))) {
+            if (label >= 9 && label < 16) ++own[0];
+            if (label >= 16 && label < 40) ++own[1];
+          }
+          counts.insert(own[0]);
+          for (size_t i = 0; i < own.size(); ++i) expected[i] = std::max(expected[i], own[i]);
+        }
+      }
+      EXPECT_EQ(lanes.most_labels(cutoffs, ranks), expected);
+      EXPECT_GT(counts.size(), 3U);
+      EXPECT_LT(*counts.rbegin(), 24);
+      EXPECT_EQ(expected.back(), 0);
     }
   }
 }

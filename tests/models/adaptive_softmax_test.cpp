@@ -1,6 +1,7 @@
 // Beside torch.nn.AdaptiveLogSoftmaxWithLoss (tests/golden/transformer_xl.py).
 #include "tessera/nn/adaptive_softmax.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/expect_error.h"
 #include "support/golden.h"
 #include "support/random_tensor.h"
 
@@ -39,38 +41,147 @@ std::vector<std::shared_ptr<Device>> devices_and_reference() {
 // 1e-5 are a hundred and sixty roundings of numbers of about one.
 constexpr Tolerance kClose{.absolute = 1e-5, .relative = 1e-5};
 
-TEST(AdaptiveSoftmax, GivesTorchsLossesProbabilitiesAndGradientsOnEachDevice) {
+// Losses of rows of x, logarithms of their probabilities, and the gradients of the losses' mean.
+struct Losses {
   Graph graph;
+  std::vector<nn::Variable> variables;
+  std::vector<Value*> sources;
+};
+
+std::unique_ptr<Losses> losses_of(int64_t rows, const std::vector<int64_t>& most_labels = {}) {
+  auto made = std::make_unique<Losses>();
+  Graph& graph = made->graph;
   nn::Context context(graph, nn::Mode::training);
-  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {kRows, kWidth}});
-  Value* labels = graph.add_input(InputRole::input, "labels", {DataType::int32, {kRows}});
+  Value* x = graph.add_input(InputRole::input, "x", {DataType::fp32, {rows, kWidth}});
+  Value* labels = graph.add_input(InputRole::input, "labels", {DataType::int32, {rows}});
   const nn::AdaptiveWeights weights = nn::adaptive_weights(context, kVocabulary, kWidth, true);
-  Value* losses = nn::adaptive_losses(kVocabulary, weights, x, labels);
+  Value* losses = nn::adaptive_losses(kVocabulary, weights, x, labels, most_labels);
   graph.add_output("losses", losses);
   graph.add_output("log_probabilities", nn::adaptive_log_probabilities(kVocabulary, weights, x));
-  std::vector<Value*> sources{x};
-  for (const nn::Variable& variable : context.variables()) sources.push_back(graph.find_input(variable.name));
-  const std::vector<Value*> gradients = differentiate(graph, ops::reduce_mean(losses), sources);
-  for (size_t i = 0; i < sources.size(); ++i)
-    graph.add_output("gradient." + sources[i]->name(), gradients[i]);
+  made->variables = context.variables();
+  made->sources = {x};
+  for (const nn::Variable& variable : made->variables)
+    made->sources.push_back(graph.find_input(variable.name));
+  const std::vector<Value*> gradients = differentiate(graph, ops::reduce_mean(losses), made->sources);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    graph.add_output("gradient." + made->sources[i]->name(), gradients[i]);
+  return made;
+}
+
+Feeds run(const Losses& losses, const std::shared_ptr<Device>& device, const Tensor& x,
+          const Tensor& labels) {
+  const auto executable = compile(losses.graph, device);
+  const auto variables = std::make_shared<Variables>(device);
+  for (const auto& [name, value] : formula::weights(losses.variables)) variables->set(name, value);
+  executable->bind(variables);
+  return executable->run({{"x", x}, {"labels", labels}});
+}
+
+// For each of them rows are picked by two lists.
+int64_t clusters_of_picked_rows(const Losses& losses) {
+  return std::ranges::count_if(losses.graph.nodes(),
+                               [](const auto& node) { return node->operator_name() == "set_rows"; }) /
+         2;
+}
+
+std::vector<int64_t> labels_of_clusters(const Tensor& labels) {
+  std::vector<int64_t> counts(2, 0);
+  for (const int32_t label : labels.data<int32_t>()) {
+    if (label >= kVocabulary.cutoffs[0]) ++counts[label < kVocabulary.cutoffs[1] ? 0 : 1];
+  }
+  return counts;
+}
+
+TEST(AdaptiveSoftmax, GivesTorchsLossesProbabilitiesAndGradientsOnEachDevice) {
+  const Tensor labels = formula::labels("adaptive.labels", kRows, kTokens);
   const data::SafetensorsFile golden = open_golden("transformer_xl");
-  for (const auto& device : devices_and_reference()) {
-    SCOPED_TRACE(device->description().name);
-    const auto executable = compile(graph, device);
-    const auto variables = std::make_shared<Variables>(device);
-    for (const auto& [name, value] : formula::weights(context.variables())) variables->set(name, value);
-    executable->bind(variables);
-    const Feeds outputs = executable->run(
-        {{"x", golden_input()}, {"labels", formula::labels("adaptive.labels", kRows, kTokens)}});
-    for (const char* output : {"losses", "log_probabilities"})
-      expect_close(outputs.at(output), golden.read(std::string("softmax/") + output).to_doubles(), kClose,
-                   output);
-    for (const Value* source : sources) {
-      const std::string key = "gradient." + source->name();
-      EXPECT_TRUE(digest_is_close(outputs.at(key).to_doubles(), golden.read("softmax/" + key).to_doubles()))
-          << key;
+  for (const bool bounded : {false, true}) {
+    const auto losses = losses_of(kRows, bounded ? labels_of_clusters(labels) : std::vector<int64_t>());
+    // The other cluster has most of the labels.
+    EXPECT_EQ(clusters_of_picked_rows(*losses), bounded ? 1 : 0);
+    for (const auto& device : devices_and_reference()) {
+      SCOPED_TRACE(device->description().name);
+      const Feeds outputs = run(*losses, device, golden_input(), labels);
+      for (const char* output : {"losses", "log_probabilities"})
+        expect_close(outputs.at(output), golden.read(std::string("softmax/") + output).to_doubles(), kClose,
+                     output);
+      for (const Value* source : losses->sources) {
+        const std::string key = "gradient." + source->name();
+        EXPECT_TRUE(digest_is_close(outputs.at(key).to_doubles(), golden.read("softmax/" + key).to_doubles()))
+            << key;
+      }
     }
   }
+}
+
+// 48 labels in mixed order: so many of each cluster, two that are ignored, and those of the head.
+Tensor mixed_labels(int64_t first, int64_t second) {
+  Tensor labels(DataType::int32, {48});
+  for (int64_t i = 0; i < 48; ++i) {
+    const int64_t place = i * 29 % 48;
+    const int64_t drawn = i * 7;
+    const int64_t cluster = i < first ? 8 + drawn % 9 : i < first + second ? 17 + drawn % 12 : drawn % 8;
+    labels.set(place, static_cast<double>(i >= 46 ? -100 : cluster));
+  }
+  return labels;
+}
+
+Tensor drawn_rows() {
+  Tensor x(DataType::fp32, {48, kWidth});
+  for (int64_t i = 0; i < x.size(); ++i)
+    x.set(i, formula::uniform("adaptive.rows", static_cast<uint64_t>(i)));
+  return x;
+}
+
+// Batches that fill the room of a cluster, leave some of it, or have no label of it.
+TEST(AdaptiveSoftmax, LosesTheSameWhereClustersAreComputedForTheirOwnRowsAlone) {
+  const auto all = losses_of(48), own = losses_of(48, {16, 6});
+  EXPECT_EQ(clusters_of_picked_rows(*own), 2);
+  for (const auto& device : devices_and_reference()) {
+    for (const auto& [first, second] : {std::pair{16, 6}, {3, 1}, {0, 5}, {11, 0}, {0, 0}}) {
+      SCOPED_TRACE(device->description().name + " " + std::to_string(first) + " " + std::to_string(second));
+      const Tensor labels = mixed_labels(first, second);
+      const Feeds expected = run(*all, device, drawn_rows(), labels);
+      const Feeds found = run(*own, device, drawn_rows(), labels);
+      // A product of another number of rows may add up in another order.
+      for (const auto& [name, tensor] : expected)
+        expect_close(found.at(name), tensor.to_doubles(), {.absolute = 1e-6, .relative = 1e-6}, name);
+    }
+  }
+}
+
+TEST(AdaptiveSoftmax, LosesNoNumberWhereAClusterHasMoreLabelsThanWasSaid) {
+  const auto all = losses_of(48), own = losses_of(48, {6, 8});
+  const Tensor labels = mixed_labels(11, 8);
+  for (const auto& device : devices_and_reference()) {
+    SCOPED_TRACE(device->description().name);
+    const Tensor expected = run(*all, device, drawn_rows(), labels).at("losses");
+    const Tensor found = run(*own, device, drawn_rows(), labels).at("losses");
+    // There is room for eight.
+    int64_t of_first = 0;
+    for (int64_t row = 0; row < 48; ++row) {
+      const auto label = static_cast<int64_t>(labels.at(row));
+      if (label >= 8 && label < 17 && ++of_first > 8) {
+        EXPECT_TRUE(std::isnan(found.at(row))) << row;
+      } else {
+        EXPECT_NEAR(found.at(row), expected.at(row), 1e-6) << row;
+      }
+    }
+    EXPECT_EQ(of_first, 11);
+  }
+}
+
+// Three quarters of the rows, in eights.
+TEST(AdaptiveSoftmax, ComputesAllRowsWhereMostOfThemMayBeAClusters) {
+  EXPECT_EQ(clusters_of_picked_rows(*losses_of(48, {24, 32})), 2);
+  EXPECT_EQ(clusters_of_picked_rows(*losses_of(48, {32, 33})), 1);
+  EXPECT_EQ(clusters_of_picked_rows(*losses_of(48, {0, 48})), 1);
+  EXPECT_EQ(clusters_of_picked_rows(*losses_of(10, {0, 1})), 0);
+}
+
+TEST(AdaptiveSoftmax, RefusesBoundsThatAreNotOfItsClusters) {
+  EXPECT_ERROR(losses_of(48, {1}), ErrorCode::invalid_argument, "1 bounds", "2 clusters");
+  EXPECT_ERROR(losses_of(48, {1, -2}), ErrorCode::invalid_argument, "at most -2 labels");
 }
 
 // Tables that are tied: what is read is the row of the token's own cluster, widened.

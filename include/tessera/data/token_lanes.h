@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tessera/data/source.h"
@@ -34,6 +35,9 @@ class TokenLanes : public Source {
   TokenLanes(std::shared_ptr<const TokenText> text, const TokenLaneOptions& options);
 
   int64_t size() const { return end_ - begin_; }  // tokens of this part
+  // Rising cutoffs part the tokens: of each part, which ends where the next one begins, how many labels a
+  // batch of any of so many ranks has at most. Reads this part of the text.
+  std::vector<int64_t> most_labels(std::span<const int64_t> cutoffs, int64_t ranks = 1) const;
 
   std::vector<Field> fields() const override;
   std::vector<SymbolBindings> sizes() const override;
@@ -44,6 +48,9 @@ class TokenLanes : public Source {
                                     const Partition& partition = {}) const override;
 
  private:
+  struct Lanes;
+  Lanes lanes_of(const Partition& partition) const;
+
   std::shared_ptr<const TokenText> text_;
   TokenLaneOptions options_;
   int64_t begin_ = 0;  // of the part in the text

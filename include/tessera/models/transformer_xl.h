@@ -33,9 +33,9 @@ TransformerXlConfig transformer_xl_base();
 Value* transformer_xl(nn::Context& context, const TransformerXlConfig& config, Value* tokens,
                       const nn::SegmentMemory* memory = nullptr);
 // Losses of what came after each token, in nats: [N, tokens, width], labels int32 [N, tokens] -> fp32 [N,
-// tokens]; 0 where a label is -100.
+// tokens]; 0 where a label is -100. `most_labels`: as of nn::adaptive_losses(), of all N rows.
 Value* transformer_xl_losses(nn::Context& context, const TransformerXlConfig& config, Value* decoded,
-                             Value* labels);
+                             Value* labels, const std::vector<int64_t>& most_labels = {});
 // Logarithms of the probabilities of the token after each: [..., width] -> [..., vocabulary].
 Value* transformer_xl_logits(nn::Context& context, const TransformerXlConfig& config, Value* decoded);
 

@@ -60,11 +60,15 @@ class AdaptiveTables {
   std::vector<Value*> projections_;  // [own width, width]; null where that is the width
 };
 
-// In nats, fp32 [rows]: x [rows, width], labels int32 [rows]; 0 and no gradient where a label is -100. Every
-// cluster is computed for all rows, since a graph's sizes do not depend on its data: what is saved is its
-// width.
+// In nats, fp32 [rows]: x [rows, width], labels int32 [rows]; 0 and no gradient where a label is -100.
+// `most_labels` is a bound for each cluster: how many of the labels are its own at most. It is then computed
+// for the rows of those alone, as many as the bound rounded up, or for all rows (whose number is static)
+// where that is little more. A label beyond has the loss NaN, made by the node kLabelBeyondMost. Empty: every
+// cluster is computed for all rows. Throws Error(invalid_argument) unless there is one for each cluster, none
+// negative.
 ops::Expression adaptive_losses(const AdaptiveVocabulary& vocabulary, const AdaptiveWeights& weights,
-                                Value* x, Value* labels);
+                                Value* x, Value* labels, const std::vector<int64_t>& most_labels = {});
+inline constexpr const char* kLabelBeyondMost = "label_beyond_the_most_of_its_cluster";
 // Logarithms of the probabilities of all tokens: [rows, width] -> [rows, tokens].
 ops::Expression adaptive_log_probabilities(const AdaptiveVocabulary& vocabulary,
                                            const AdaptiveWeights& weights, Value* x);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tessera/models/transformer_xl.h"
 #include "tessera/nn/task.h"
@@ -12,12 +13,20 @@
 
 namespace tessera::tasks {
 
+// How many labels of each cluster a batch of so many rows, of one of so many ranks, has at most
+// (data::TokenLanes::most_labels); empty where it is not known.
+using MostLabels = std::function<std::vector<int64_t>(int64_t rows, int64_t ranks)>;
+
 struct TransformerXlOptions {
   models::TransformerXlConfig network = {
       .vocabulary = {.tokens = 256}, .width = 64, .layers = 2, .heads = 4, .inner = 256};
   int64_t tokens = 64;              // of a segment
   int64_t memory = 64;              // tokens that training remembers of those before it
   int64_t evaluation_memory = 128;  // and evaluation, where a longer memory foretells better
+  // Clusters are computed for so many places alone (nn::adaptive_losses); none: for all. A batch with more
+  // ends a training with Error(not_finite), and an evaluation with a perplexity that is no number.
+  MostLabels training_labels = {};
+  MostLabels evaluation_labels = {};
 };
 
 // A Transformer-XL (models/transformer_xl.h) that is trained on segments of long text, those of a batch's

@@ -25,8 +25,10 @@ void check(const TokenLaneOptions& options) {
   check_prefetch(options.workers, options.prefetch);
 }
 
+}  // namespace
+
 // What a stream reads, which may outlive its source.
-struct Lanes {
+struct TokenLanes::Lanes {
   std::shared_ptr<const TokenText> text;
   std::shared_ptr<const BatchMemory> memory;
   int64_t begin = 0;   // of the part in the text
@@ -37,16 +39,25 @@ struct Lanes {
 
   int64_t first_of(int64_t lane) const { return lane * labels / (batch * partition.ranks); }
 
-  // Segment `number` of a lane of all ranks'.
-  void read(int64_t lane, int64_t number, std::span<int32_t> tokens, std::span<int32_t> targets) const {
+  struct Segment {
+    int64_t begin;   // in the text
+    int64_t tokens;  // the length, or fewer at the end of a lane
+  };
+  // Of a lane of all ranks'.
+  Segment segment(int64_t lane, int64_t number) const {
     const int64_t from = first_of(lane) + number * length;
-    const auto count = static_cast<size_t>(std::clamp<int64_t>(first_of(lane + 1) - from, 0, length));
-    std::fill(tokens.begin() + static_cast<int64_t>(count), tokens.end(), 0);
-    std::fill(targets.begin() + static_cast<int64_t>(count), targets.end(), kNoLabel);
+    return {.begin = begin + from, .tokens = std::clamp<int64_t>(first_of(lane + 1) - from, 0, length)};
+  }
+
+  void read(int64_t lane, int64_t number, std::span<int32_t> tokens, std::span<int32_t> targets) const {
+    const Segment own = segment(lane, number);
+    const auto count = static_cast<size_t>(own.tokens);
+    std::fill(tokens.begin() + own.tokens, tokens.end(), 0);
+    std::fill(targets.begin() + own.tokens, targets.end(), kNoLabel);
     if (count == 0) return;
-    text->read(begin + from, tokens.first(count));
-    std::copy(tokens.begin() + 1, tokens.begin() + static_cast<int64_t>(count), targets.begin());
-    text->read(begin + from + static_cast<int64_t>(count), targets.subspan(count - 1, 1));
+    text->read(own.begin, tokens.first(count));
+    std::copy(tokens.begin() + 1, tokens.begin() + own.tokens, targets.begin());
+    text->read(own.begin + own.tokens, targets.subspan(count - 1, 1));
   }
 
   Feeds fields(int64_t number) const {
@@ -64,8 +75,6 @@ struct Lanes {
   }
 };
 
-}  // namespace
-
 TokenLanes::TokenLanes(std::shared_ptr<const TokenText> text, const TokenLaneOptions& options)
     : text_(std::move(text)), options_(options), end_(text_->size()) {
   check(options_);
@@ -75,6 +84,43 @@ TokenLanes::TokenLanes(std::shared_ptr<const TokenText> text, const TokenLaneOpt
   require(*batches(0) > 0, ErrorCode::invalid_argument,
           "{} tokens do not fill a segment of {} in each of {} lanes; lower batch_size or the length", size(),
           options_.length, options_.batch_size);
+}
+
+TokenLanes::Lanes TokenLanes::lanes_of(const Partition& partition) const {
+  return {.text = text_,
+          .memory = {},
+          .begin = begin_,
+          .labels = size() - 1,
+          .length = options_.length,
+          .batch = options_.batch_size,
+          .partition = partition};
+}
+
+std::vector<int64_t> TokenLanes::most_labels(std::span<const int64_t> cutoffs, int64_t ranks) const {
+  const size_t parts = cutoffs.size(), segments = static_cast<size_t>(*batches(0, ranks));
+  const Lanes all = lanes_of({.ranks = ranks});
+  std::vector<int32_t> labels(static_cast<size_t>(options_.length));
+  std::vector<int64_t> most(parts, 0);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    std::vector<int64_t> above(segments * parts, 0);  // of each batch, no less than each cutoff
+    for (int64_t row = 0; row < options_.batch_size; ++row) {
+      for (size_t number = 0; number < segments; ++number) {
+        const Lanes::Segment own =
+            all.segment(rank * options_.batch_size + row, static_cast<int64_t>(number));
+        const auto read = std::span(labels).first(static_cast<size_t>(own.tokens));
+        all.text->read(own.begin + 1, read);
+        for (size_t part = 0; part < parts; ++part) {
+          above[number * parts + part] +=
+              std::ranges::count_if(read, [from = cutoffs[part]](int32_t label) { return label >= from; });
+        }
+      }
+    }
+    for (size_t i = 0; i < above.size(); ++i) {
+      const size_t part = i % parts;
+      most[part] = std::max(most[part], above[i] - (part + 1 < parts ? above[i + 1] : 0));
+    }
+  }
+  return most;
 }
 
 std::vector<Field> TokenLanes::fields() const {
@@ -100,17 +146,12 @@ std::unique_ptr<Stream> TokenLanes::open(const Cursor& from, const Partition& pa
 std::unique_ptr<Stream> TokenLanes::open_into(std::shared_ptr<const BatchMemory> memory, const Cursor& from,
                                               const Partition& partition) const {
   const int64_t count = batches_from(*this, from, partition);
-  const Lanes lanes{.text = text_,
-                    .memory = std::move(memory),
-                    .begin = begin_,
-                    .labels = size() - 1,
-                    .length = options_.length,
-                    .batch = options_.batch_size,
-                    .partition = partition};
-  auto make = [lanes, epoch = from.epoch](int64_t number) -> Batch {
-    return {.fields = lanes.fields(number),
-            .sizes = {{kBatch, lanes.batch}},
-            .samples = lanes.batch,
+  Lanes own = lanes_of(partition);
+  own.memory = std::move(memory);
+  auto make = [own, epoch = from.epoch](int64_t number) -> Batch {
+    return {.fields = own.fields(number),
+            .sizes = {{kBatch, own.batch}},
+            .samples = own.batch,
             .after = {.epoch = epoch, .batch = number + 1}};
   };
   return prefetched(std::move(make), from.batch, count, options_.workers, options_.prefetch);
