@@ -9,6 +9,7 @@
 
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+#include "support/token_documents.h"
 
 namespace tessera::testing {
 namespace {
@@ -30,20 +31,8 @@ const data::TokenSetHeader kHeader{
 std::shared_ptr<const data::TokenSet> documents(const TemporaryFolder& folder,
                                                 const std::vector<int>& lengths,
                                                 const data::TokenSetHeader& header = kHeader) {
-  std::vector<data::TokenSetEntry> entries;
-  for (size_t shard = 0; shard < 2; ++shard) {
-    data::TokenDocuments documents;
-    for (size_t d = shard * lengths.size() / 2; d < (shard + 1) * lengths.size() / 2; ++d) {
-      for (int i = 0; i < lengths[d]; ++i)
-        documents.tokens.push_back(static_cast<int32_t>(d + 1) * kDocument + i);
-      documents.ends.push_back(std::ssize(documents.tokens));
-    }
-    const std::string name(1, static_cast<char>('a' + shard));
-    data::write_token_shard(folder / name, documents, {.vocabulary = header.vocabulary});
-    entries.push_back({name, std::ssize(documents.ends), std::ssize(documents.tokens)});
-  }
-  data::write_token_set(folder.path(), header, entries);
-  return std::make_shared<const data::TokenSet>(folder.path());
+  return token_documents(folder, lengths, header,
+                         [](int document, int i) { return (document + 1) * kDocument + i; });
 }
 
 data::TokenRowOptions pairs_of(int64_t length) {

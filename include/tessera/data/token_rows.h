@@ -31,6 +31,8 @@ struct TokenRowOptions {
   TokenRowKind kind = TokenRowKind::joined;
   int64_t length = 512;  // tokens of a row
   int64_t packed = 1;    // pairs that share a row, at most, where they fit: less padding
+  // Each batch has pairs of all lengths, so that all hold nearly as many tokens: TokenRows::most_tokens().
+  bool even_batches = false;
   TokenRowPart part = TokenRowPart::all;
   double test_share = 0;
   int64_t batch_size = 32;
@@ -50,15 +52,19 @@ struct TokenRowOptions {
 //              Of rows that share several, one after another, the last two are [batch, packed], and 0 where
 //              there is none. Which pairs share a row depends on their lengths alone.
 // The order of an epoch is a permutation of all rows by (seed, epoch); with several ranks a batch of each is
-// a part of one that is as many times larger, so no two see a row twice.
+// a part of one that is as many times larger, so no two see a row twice. With even batches each of a batch's
+// pairs is drawn from those of about the same length. What does not fill a batch is other rows in each epoch.
 class TokenRows : public Source {
  public:
   // Throws Error(invalid_argument) when an option is out of range, the set has two fields and rows are joined
-  // or pairs, there is not one batch, pairs lack tokens around them or a second document, or what shares rows
-  // is no pairs.
+  // or pairs, there is not one batch, pairs lack tokens around them or a second document, what shares rows
+  // is no pairs, or even batches are not of pairs in rows of their own, or keep an incomplete one.
   TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options);
 
   int64_t size() const;  // rows
+  // That a batch of a rank holds without padding, at most, whatever the number of ranks. Without even batches
+  // those of full rows.
+  int64_t most_tokens() const;
   // One row of each field, by its place among the rows of this part; pairs are those of the first epoch.
   Feeds row(int64_t index) const;
 

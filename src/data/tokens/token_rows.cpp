@@ -8,6 +8,7 @@
 #include "data/batches.h"
 #include "data/prefetch.h"
 #include "data/tokens/documents.h"
+#include "data/tokens/even_batches.h"
 #include "data/tokens/joined_tokens.h"
 #include "data/tokens/packed_rows.h"
 #include "data/tokens/token_pairs.h"
@@ -24,6 +25,10 @@ void check(const TokenSet& set, const TokenRowOptions& options) {
           options.length, kLargestLength);
   require(options.packed == 1 || (options.packed > 0 && options.kind == TokenRowKind::pairs), code,
           "{} texts of a row: at least 1, and more than that are pairs", options.packed);
+  require(!options.even_batches || (options.kind == TokenRowKind::pairs && options.packed == 1), code,
+          "even batches are those of pairs in rows of their own");
+  require(!options.even_batches || options.drop_last, code,
+          "even batches are whole ones: set drop_last to true");
   require(options.kind != TokenRowKind::joined || set.header().fields == 1, code,
           "documents of two texts are no long text; take a document a row");
   require(options.part == TokenRowPart::all || (options.test_share > 0 && options.test_share < 1), code,
@@ -45,13 +50,21 @@ struct TokenRows::State {
       : set(std::move(given)), options(chosen), joined(*set, set->header().separator), documents(*set) {
     if (options.kind == TokenRowKind::pairs) pairs.emplace(*set, options.length, options.seed);
     if (options.part != TokenRowPart::all) rows = rows_of(options.part, all_rows(), options.test_share);
-    if (options.packed > 1) pack();
+    if (options.packed > 1) packs = packed_rows(lengths(), options.length, options.packed);
+    if (options.even_batches) even.emplace(lengths(), options.batch_size);
   }
 
-  void pack() {
-    std::vector<int64_t> lengths;
-    for (int64_t place = 0; place < size(); ++place) lengths.push_back(pairs->length(row_at(place)));
-    packs = packed_rows(lengths, options.length, options.packed);
+  // Of the pairs of this part.
+  std::vector<int64_t> lengths() const {
+    std::vector<int64_t> result;
+    for (int64_t place = 0; place < size(); ++place) result.push_back(pairs->length(row_at(place)));
+    return result;
+  }
+
+  // In which an epoch visits the rows of this part.
+  std::vector<int64_t> order(int64_t epoch, int64_t ranks) const {
+    std::vector<int64_t> result = epoch_order(size(), options.shuffle, options.seed, epoch);
+    return even ? even->order(result, ranks) : result;
   }
 
   int64_t all_rows() const {
@@ -188,6 +201,7 @@ struct TokenRows::State {
   std::optional<TokenPairs> pairs;
   std::vector<int64_t> rows;                // of a part
   std::vector<std::vector<int64_t>> packs;  // the places in it that share each row; empty: none do
+  std::optional<EvenBatches> even;
 };
 
 TokenRows::TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions& options) {
@@ -201,6 +215,10 @@ TokenRows::TokenRows(std::shared_ptr<const TokenSet> set, const TokenRowOptions&
 
 int64_t TokenRows::size() const {
   return state_->size();
+}
+
+int64_t TokenRows::most_tokens() const {
+  return state_->even ? state_->even->most_tokens() : state_->options.batch_size * state_->options.length;
 }
 
 Feeds TokenRows::row(int64_t index) const {
@@ -234,9 +252,8 @@ std::unique_ptr<Stream> TokenRows::open_into(std::shared_ptr<const BatchMemory> 
                                              const Partition& partition) const {
   const int64_t count = batches_from(*this, from, partition);
   const TokenRowOptions& options = state_->options;
-  auto make = [state = state_, memory = std::move(memory),
-               order = epoch_order(size(), options.shuffle, options.seed, from.epoch), epoch = from.epoch,
-               partition](int64_t number) {
+  auto make = [state = state_, memory = std::move(memory), order = state_->order(from.epoch, partition.ranks),
+               epoch = from.epoch, partition](int64_t number) {
     Batch batch = batch_without_fields(order, state->options.batch_size, epoch, number, partition);
     batch.fields = state->batch(batch.indices, state->options.batch_size, epoch, memory.get());
     return batch;
