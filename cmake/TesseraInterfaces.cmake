@@ -117,6 +117,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/sound.h
     tessera/nn/sound_augmentation.h
     tessera/nn/task.h
+    tessera/nn/unpadding.h
     tessera/nn/volume_augmentation.h
     tessera/ops/dropout_attention.h
     tessera/ops/expression.h

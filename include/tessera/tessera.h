@@ -51,6 +51,7 @@
 #include "tessera/nn/loss.h"
 #include "tessera/nn/relative_attention.h"
 #include "tessera/nn/segment_memory.h"
+#include "tessera/nn/unpadding.h"
 #include "tessera/nn/volume_augmentation.h"
 #include "tessera/ops/dropout_attention.h"
 #include "tessera/ops/expression.h"

@@ -18,9 +18,16 @@ Value* norm(nn::Context& context, const BertConfig& config, const std::string& n
   return nn::layer_norm(context, name, x, config.epsilon);
 }
 
+// Of each token in its text.
+Value* token_positions(nn::Context& context, const BertInputs& inputs) {
+  if (inputs.list != nullptr) return inputs.list->positions();
+  if (inputs.positions != nullptr) return inputs.positions;
+  return ops::iota(context.graph(), {inputs.tokens->shape()[1]}, 0, DataType::int32);
+}
+
 Value* embeddings(nn::Context& context, const BertConfig& config, const BertInputs& inputs) {
   const auto scope = context.scope("embeddings");
-  const Dimension& tokens = inputs.tokens->shape()[1];
+  const Dimension& tokens = (inputs.list == nullptr ? inputs.tokens : inputs.list->shown())->shape()[1];
   require(!tokens.is_static() || tokens.value() <= config.positions, ErrorCode::invalid_argument,
           "rows of {} tokens, the network has {} positions", tokens.to_string(), config.positions);
   const auto table = [&](const char* name, Value* indices, int64_t entries) {
@@ -28,9 +35,7 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
                          {.weight = nn::truncated_normal(config.deviation)});
   };
   ops::Expression x = table("word_embeddings", inputs.tokens, config.vocabulary);
-  Value* places = inputs.positions;
-  if (places == nullptr) places = ops::iota(context.graph(), {tokens}, 0, DataType::int32);
-  x = x + table("position_embeddings", places, config.positions);
+  x = x + table("position_embeddings", token_positions(context, inputs), config.positions);
   Value* segments = inputs.segments;
   if (segments == nullptr) segments = ops::constant(context.graph(), Tensor::from<int32_t>({1, 1}, {0}));
   x = x + table("token_type_embeddings", segments, config.segments);
@@ -39,12 +44,14 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
 
 // What is added to the scores of attention; null: nothing.
 Value* hidden(const BertInputs& inputs) {
+  if (inputs.list != nullptr) return nn::hidden_keys(inputs.list->shown());
   if (inputs.texts != nullptr) return nn::hidden_texts(inputs.texts);
   return inputs.shown == nullptr ? nullptr : nn::hidden_keys(inputs.shown);
 }
 
 // Each half adds to what it was given, and norms the sum.
-Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hides) {
+Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hides,
+                     const nn::TokenList* list) {
   const auto half = [&](const std::string& name, Value* given, Value* added) {
     return norm(context, config, name, given + nn::dropout(context, added, config.dropout));
   };
@@ -53,7 +60,8 @@ Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, V
       {.scores = hides,
        .dropout = config.attention_dropout,
        .names = {{.query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"}},
-       .weight = nn::truncated_normal(config.deviation)});
+       .weight = nn::truncated_normal(config.deviation),
+       .list = list});
   x = half("attention.output.LayerNorm", x, attended);
   Value* inner = ops::gelu(dense(context, config, "intermediate.dense", x, config.inner));
   return half("output.LayerNorm", x, dense(context, config, "output.dense", inner, config.width));
@@ -69,7 +77,7 @@ Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertIn
   Value* hides = hidden(inputs);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const auto inside = context.scope("encoder.layer." + std::to_string(layer));
-    x = encoder_layer(context, config, x, hides);
+    x = encoder_layer(context, config, x, hides, inputs.list);
   }
   return x;
 }

@@ -3,6 +3,7 @@
 #include "tessera/base/error.h"
 #include "tessera/nn/attention_parts.h"
 #include "tessera/nn/layers.h"
+#include "tessera/nn/unpadding.h"
 
 #include "nn/hidden_scores.h"
 
@@ -30,14 +31,24 @@ Value* joined_biases(Context& context, const std::string& name, const std::vecto
 }
 
 // Queries, keys and values, whose variables stand one below the other in files, as torch's.
-std::vector<Value*> stacked_heads(Context& context, const std::string& name, Value* x, int64_t heads,
-                                  const Initializer& weight, bool bias) {
+Value* stacked_product(Context& context, const std::string& name, Value* x, const Initializer& weight,
+                       bool bias) {
   const int64_t width = x->shape().back().value();
   Value* projected = ops::matmul(x, context.parameter(name + ".in_proj_weight", {3 * width, width}, weight),
                                  {.transpose_b = true});
   if (bias)
     projected = ops::add(projected, context.parameter(name + ".in_proj_bias", {3 * width}, zeros(), false));
-  return split_heads(projected, 3, heads);
+  return projected;
+}
+
+// [..., parts * width].
+Value* joined_product(Context& context, const std::string& name, Value* x,
+                      const std::vector<std::string>& parts, const Initializer& weight, bool bias) {
+  const int64_t width = x->shape().back().value();
+  Value* projected =
+      ops::matmul(x, joined_weights(context, name, parts, width, weight), {.transpose_b = true});
+  if (bias) projected = ops::add(projected, joined_biases(context, name, parts, width));
+  return projected;
 }
 
 }  // namespace
@@ -45,11 +56,7 @@ std::vector<Value*> stacked_heads(Context& context, const std::string& name, Val
 std::vector<Value*> projected_heads(Context& context, const std::string& name, Value* x, int64_t heads,
                                     const std::vector<std::string>& parts, const Initializer& weight,
                                     bool bias) {
-  const int64_t width = x->shape().back().value();
-  Value* projected =
-      ops::matmul(x, joined_weights(context, name, parts, width, weight), {.transpose_b = true});
-  if (bias) projected = ops::add(projected, joined_biases(context, name, parts, width));
-  return split_heads(projected, std::ssize(parts), heads);
+  return split_heads(joined_product(context, name, x, parts, weight, bias), std::ssize(parts), heads);
 }
 
 ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
@@ -58,14 +65,17 @@ ops::Expression self_attention(Context& context, const std::string& name, Value*
   require(x->type().rank() == 3 && width % heads == 0, ErrorCode::invalid_argument,
           "layer '{}' takes [N, tokens, width] of {} heads, not {}", name, heads, to_string(x->type()));
   const Initializer weight = options.weight.value_or(xavier_uniform());
-  const std::vector<Value*> operands =
-      options.names ? projected_heads(context, name, x, heads,
-                                      {options.names->query, options.names->key, options.names->value},
-                                      weight, options.bias)
-                    : stacked_heads(context, name, x, heads, weight, options.bias);
+  Value* projected =
+      options.names
+          ? joined_product(context, name, x, {options.names->query, options.names->key, options.names->value},
+                           weight, options.bias)
+          : stacked_product(context, name, x, weight, options.bias);
+  if (options.list != nullptr) projected = options.list->to_rows(projected);
+  const std::vector<Value*> operands = split_heads(projected, 3, heads);
   const ops::AttentionOptions attention{.causal = options.causal, .bias = options.scores};
   Value* joined = join_heads(
       dropout_attention(context, operands[0], operands[1], operands[2], options.dropout, attention));
+  if (options.list != nullptr) joined = options.list->to_list(joined);
   return linear(
       context, name + "." + (options.names ? options.names->output : "out_proj"), joined, width,
       {.bias = options.bias, .weight = options.weight.value_or(fan_in_uniform()), .bias_start = zeros()});

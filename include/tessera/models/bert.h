@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/nn/context.h"
+#include "tessera/nn/unpadding.h"
 
 namespace tessera::models {
 
@@ -50,10 +51,13 @@ struct BertInputs {
   // to no other (padding is one of its own), and its place there. Null: a row is one.
   Value* texts = nullptr;
   Value* positions = nullptr;
+  // Of N texts in a list, in the place of the last three: tokens and segments are [1, its size].
+  const nn::TokenList* list = nullptr;
 };
 
-// What the network says of each token, [N, tokens, width]. Throws Error(invalid_argument) where the heads do
-// not divide the width, or rows have more tokens than there are positions.
+// What the network says of each token, [N, tokens, width], of a list [1, its size, width]. Throws
+// Error(invalid_argument) where the heads do not divide the width, or rows have more tokens than there are
+// positions.
 Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertInputs& inputs);
 // Of each row, by its first token: encoded [N, tokens, width] -> [N, width].
 Value* bert_pooler(nn::Context& context, const BertConfig& config, Value* encoded);

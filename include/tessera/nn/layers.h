@@ -86,6 +86,8 @@ struct EmbeddingOptions {
 ops::Expression embedding(Context& context, const std::string& name, Value* indices, int64_t entries,
                           int64_t width, const EmbeddingOptions& options = {});
 
+class TokenList;
+
 // What the linear layers of an attention are called below its own name.
 struct AttentionNames {
   std::string query;
@@ -103,6 +105,8 @@ struct SelfAttentionOptions {
   double dropout = 0;       // probability with which training zeroes the weights of queries and keys
   std::optional<AttentionNames> names = {};
   std::optional<Initializer> weight = {};  // none: as torch starts each
+  // x is the list of N texts, [1, its size, width], each of which attends to itself; null: x are rows.
+  const TokenList* list = nullptr;
 };
 ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
                                const SelfAttentionOptions& options = {});
