@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tessera/base/error.h"
 #include "tessera/nn/layers.h"
@@ -73,20 +74,61 @@ Value* encoder(const BertPretrainingOptions& options, nn::Context& context, cons
   return models::bert_encoder(context, options.network, inputs);
 }
 
+// [A, B, width] -> [A * B, width].
+Value* one_after_another(Value* x) {
+  const SymbolicShape& shape = x->shape();
+  return ops::reshape(x, {shape[0] * shape[1], shape[2]});
+}
+
 // [batch * pairs, 2].
 Value* next_sentence(const BertPretrainingOptions& options, nn::Context& context, const PackedRows& rows,
                      Value* encoded) {
-  const SymbolicShape& shape = encoded->shape();
   if (options.pairs == 1)
     return models::bert_next_sentence(context, options.network,
                                       models::bert_pooler(context, options.network, encoded));
-  Value* all = ops::reshape(encoded, {element_count({shape[0], shape[1]}), shape[2]});
-  Value* first = ops::gather(all, ops::reshape(rows.firsts, {element_count(rows.firsts->shape())}));
+  Value* first = ops::gather(one_after_another(encoded),
+                             ops::reshape(rows.firsts, {element_count(rows.firsts->shape())}));
   return models::bert_next_sentence(context, options.network,
                                     models::bert_pooled(context, options.network, first));
 }
 
-// What the network says of rows with gaps, and how right it is. By place and by row.
+// What the network says of rows with gaps.
+struct Said {
+  Value* words;      // of the places that may be gaps, [batch * places, vocabulary]
+  Value* sentences;  // [batch * pairs, 2]
+};
+
+Said said_of_rows(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in,
+                  const PackedRows& packed, const Puzzle& puzzle) {
+  Value* encoded = encoder(options, context, in, packed, puzzle.tokens);
+  Value* places = ops::reshape(puzzle.places, {element_count(puzzle.places->shape())});
+  Value* at_places = ops::gather(one_after_another(encoded), places);
+  return {.words = models::bert_token_logits(context, options.network, at_places),
+          .sentences = next_sentence(options, context, packed, encoded)};
+}
+
+Said said_of_list(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in,
+                  const Puzzle& puzzle) {
+  const nn::TokenList list(in["lengths"], options.tokens, options.list);
+  Value* encoded = models::bert_encoder(
+      context, options.network,
+      {.tokens = list.to_list(puzzle.tokens), .segments = list.to_list(in["segments"]), .list = &list});
+  Value* tokens = one_after_another(encoded);
+  const SymbolicShape& rows = puzzle.tokens->shape();
+  Value* places = ops::reshape(puzzle.places, {element_count(puzzle.places->shape())});
+  Value* listed = ops::gather(ops::reshape(list.places(), {element_count(rows)}), places);
+  Value* firsts = ops::reshape(ops::slice(list.places(), {0, 0}, {ops::kWholeAxis, 1}), {rows[0]});
+  Value* pooled = models::bert_pooled(context, options.network, ops::gather(tokens, firsts));
+  // A batch that the list has no room for is nothing to learn from.
+  const auto sound = [&](Value* logits) {
+    return ops::select(list.fits(), logits,
+                       ops::constant_like(logits, std::numeric_limits<double>::quiet_NaN()));
+  };
+  return {.words = models::bert_token_logits(context, options.network, ops::gather(tokens, listed)),
+          .sentences = sound(models::bert_next_sentence(context, options.network, pooled))};
+}
+
+// How right that is. By place and by row.
 struct Answers {
   Value* masked_losses;    // fp32 [batch * places]
   Value* masked_hits;      // fp32 [batch * places]: 1 where the likeliest token is what was there
@@ -99,20 +141,18 @@ struct Answers {
 Answers answers(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in) {
   const PackedRows packed = layout(options, in);
   const Puzzle puzzle = make_puzzle(options, context, in["tokens"], packed.shown);
-  Value* encoded = encoder(options, context, in, packed, puzzle.tokens);
+  const Said said = options.list > 0 && context.training()
+                        ? said_of_list(options, context, in, puzzle)
+                        : said_of_rows(options, context, in, packed, puzzle);
   const Dimension flat = element_count(puzzle.places->shape());
-  Value* places = ops::reshape(puzzle.places, {flat});
   Value* labels = ops::reshape(puzzle.labels, {flat});
-  Value* rows = ops::reshape(encoded, {element_count(puzzle.tokens->shape()), options.network.width});
-  Value* words = models::bert_token_logits(context, options.network, ops::gather(rows, places));
-  Value* sentences = next_sentence(options, context, packed, encoded);
   const Dimension pairs = element_count(packed.firsts->shape());
   Value* follows = ops::reshape(in["next_sentence"], {pairs});
-  return {.masked_losses = ops::cross_entropy(words, labels),
-          .masked_hits = hits_of(words, labels),
+  return {.masked_losses = ops::cross_entropy(said.words, labels),
+          .masked_hits = hits_of(said.words, labels),
           .counts = ops::reshape(puzzle.counts, {flat}),
-          .sentence_losses = ops::cross_entropy(sentences, follows),
-          .sentence_hits = hits_of(sentences, follows),
+          .sentence_losses = ops::cross_entropy(said.sentences, follows),
+          .sentence_hits = hits_of(said.sentences, follows),
           .sentences = ops::reshape(packed.has_text, {pairs})};
 }
 
@@ -147,6 +187,8 @@ void check(const BertPretrainingOptions& options) {
   require(options.masked > 0 && options.masked <= 1, code,
           "bert_pretraining: masked is {}, expected above 0 and at most 1", options.masked);
   require(options.pairs > 0, code, "bert_pretraining: rows of {} pairs", options.pairs);
+  require(options.list == 0 || (options.list > 0 && options.pairs == 1), code,
+          "bert_pretraining: a list of {} places for rows of {} pairs", options.list, options.pairs);
   require(options.tokens > 0 && options.tokens <= network.positions, code,
           "bert_pretraining: rows of {} tokens, the network has {} positions", options.tokens,
           network.positions);

@@ -1,9 +1,11 @@
 // Pretraining of BERT as recipes ask for it: on token shards.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 #include "tessera/data/token_shards.h"
 #include "tessera/models/bert_files.h"
 #include "tessera/tasks/bert_pretraining.h"
@@ -32,13 +34,26 @@ std::vector<Option> data_options() {
         .value = kDefaults.pairs,
         .documentation = "Pairs of texts that share a row, at most, where they fit: less padding",
         .limits = Limits::between(1, 64)},
+       {.key = "unpadded",
+        .value = false,
+        .documentation =
+            "Whether training computes nothing of padding; each batch then has pairs of all lengths",
+        .resuming = Resuming::fixed},
        {.key = "masked",
         .value = kDefaults.masked,
         .documentation = "Share of the places to be filled in",
         .limits = {.low = 0, .high = 1, .low_open = true}}});
 }
 
-BertPretrainingOptions options_of(const Options& settings, const data::TokenSetHeader& header) {
+// Whole tiles of matrix products, and no more than rows have.
+int64_t list_of(const std::shared_ptr<const data::TokenSet>& set, const Options& settings) {
+  constexpr int64_t kTile = 16;
+  const int64_t rows = settings.integer("train.batch") * settings.integer("data.tokens");
+  return std::min(round_up(most_tokens(set, settings, kPairs), kTile), rows);
+}
+
+BertPretrainingOptions options_of(const Options& settings, const std::shared_ptr<const data::TokenSet>& set) {
+  const data::TokenSetHeader& header = set->header();
   require(header.mask.has_value(), ErrorCode::invalid_argument,
           "{}: the vocabulary has no token that stands for what is masked, such as [MASK]",
           settings.text("data.path"));
@@ -48,6 +63,7 @@ BertPretrainingOptions options_of(const Options& settings, const data::TokenSetH
                                  .mask = *header.mask,
                                  .kept = {},
                                  .masked = settings.real("data.masked")};
+  if (settings.boolean("data.unpadded")) options.list = list_of(set, settings);
   options.network.padding = header.padding.value_or(0);
   for (const std::optional<int32_t>& token : {header.begin, header.separator})
     if (token) options.kept.push_back(*token);
@@ -70,7 +86,7 @@ train::PredictionSet gaps_of(const std::shared_ptr<const data::TokenSet>& set,
 
 train::Workload create(const Options& settings) {
   const auto set = std::make_shared<const data::TokenSet>(settings.text("data.path"));
-  const BertPretrainingOptions options = options_of(settings, set->header());
+  const BertPretrainingOptions options = options_of(settings, set);
   train::Workload workload =
       token_workload(bert_pretraining(options), set, bert_pretraining_evaluator(), settings, kPairs);
   workload.starting_weights = starting_bert(options.network, models::BertForm::pretraining);
@@ -84,6 +100,9 @@ train::Workload create(const Options& settings) {
 std::vector<Contradiction> check(const Options& settings) {
   std::vector<Contradiction> found = of_data(check_path(settings.section("data")));
   for (Contradiction& one : check_bert(settings)) found.push_back(std::move(one));
+  if (settings.boolean("data.unpadded") && settings.integer("data.packed") > 1)
+    found.push_back({{"data.unpadded", "data.packed"},
+                     "'data.unpadded' leaves no padding that 'data.packed' could fill: choose one of them"});
   return found;
 }
 

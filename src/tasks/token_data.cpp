@@ -19,6 +19,7 @@ data::TokenRowOptions row_options(const Options& settings, data::TokenRowKind ki
   return {.kind = kind,
           .length = settings.integer("data.tokens"),
           .packed = settings.get_or<int64_t>("data.packed", 1),
+          .even_batches = training && settings.get_or("data.unpadded", false),
           .part = part,
           .test_share = settings.real("data.test_share"),
           .batch_size = settings.integer("train.batch"),
@@ -35,6 +36,12 @@ std::shared_ptr<const data::Source> token_rows(std::shared_ptr<const data::Token
                                                const Options& settings, data::TokenRowPart part,
                                                data::TokenRowKind kind) {
   return std::make_shared<data::TokenRows>(std::move(set), row_options(settings, kind, part));
+}
+
+int64_t most_tokens(std::shared_ptr<const data::TokenSet> set, const Options& settings,
+                    data::TokenRowKind kind) {
+  return data::TokenRows(std::move(set), row_options(settings, kind, data::TokenRowPart::training))
+      .most_tokens();
 }
 
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,

@@ -18,6 +18,9 @@ namespace tessera::tasks {
 std::shared_ptr<const data::Source> token_rows(std::shared_ptr<const data::TokenSet> set,
                                                const Options& settings, data::TokenRowPart part,
                                                data::TokenRowKind kind = data::TokenRowKind::joined);
+// Without padding, that a batch of those that are trained on holds at most.
+int64_t most_tokens(std::shared_ptr<const data::TokenSet> set, const Options& settings,
+                    data::TokenRowKind kind);
 // Trains on such rows and tests on the others; named after data.path.
 train::Workload token_workload(nn::Task task, std::shared_ptr<const data::TokenSet> set,
                                train::EvaluatorMaker evaluator, const Options& settings,

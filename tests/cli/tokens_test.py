@@ -147,6 +147,35 @@ class TokensTest(ProgramTest):
         changes += ["--set", f"model.weights={straight / 'model.safetensors'}"]
         self.call("train", recipe, *changes, "--out", self.root / "further", "--quiet", "--max-steps", 1)
 
+    def test_pretraining_bert_without_padding_on_one_rank_and_on_two(self):
+        shards = self.root / "shards"
+        self.text.write_text("\n\n".join(" ".join(["one two", "three"][i % 2] for i in range(length))
+                                          for length in range(2, 62)))
+        self.tokenize("--tokenizer", self.learn("wordpiece", 60), self.text, "-o", shards, "--part", 2000)
+        words = ["train", ROOT / "recipes/bert_tiny.toml", "--quiet"]
+        for change in (f"data.path={shards}", "data.tokens=32", "data.unpadded=true", "data.masked=0.01", "train.device=cpu",
+                       "train.epochs=2", "train.batch=8", "train.threads=1", "model.width=32", "model.layers=1",
+                       "model.positions=32"):
+            words += ["--set", change]
+        of_ranks = ["launch", "--ranks", 2, "--"]
+        states = {}
+        for name, launcher in (("one", []), ("two", of_ranks)):
+            straight, stopped = self.root / name, self.root / f"stopped-{name}"
+            self.call(*launcher, *words, "--out", straight)
+            self.call(*launcher, *words, "--out", stopped, "--max-steps", 9)
+            self.call(*launcher, "train", stopped / "recipe.toml", "--out", stopped, "--resume", "--quiet")
+            tensors = [checkpoint(run / "checkpoints/last.safetensors")[1] for run in (stopped, straight)]
+            self.assertEqual(*tensors)
+            states[name] = json.loads((straight / "summary.json").read_text())
+        for number in ("masked", "next_sentence"):
+            one, two = (states[name][f"test_{number}"] for name in ("one", "two"))
+            self.assertAlmostEqual(one, two, delta=1e-3 * one)
+        self.assertRegex(self.call("predict", self.root / "one", "--count", 2), r"gaps filled with what was there\n$")
+        self.refuses([*words, "--out", self.root / "other", "--set", "data.packed=2"], 2, "'data.unpadded'", "'data.packed'")
+        self.refuses([*words[:-2], "--out", self.root / "one", "--resume", "--set", "data.unpadded=false"], 2, "data.unpadded")
+        other = ["train", ROOT / "recipes/topics.toml", "--out", self.root / "other", "--set", "data.unpadded=true"]
+        self.refuses(other, 2, "data.unpadded")
+
     def pretrain_in_stages(self, changes):
         """Short rows, then longer ones; stopped in each stage, the run ends with the same bytes."""
         words = ["train", ROOT / "recipes/bert.toml", *changes, "--quiet"]
