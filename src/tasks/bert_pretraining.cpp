@@ -20,7 +20,7 @@ struct Puzzle {
   Value* tokens;  // int32 [batch, tokens], with gaps
   Value* places;  // int32 [batch, places]: which of all rows' tokens, one row after another, may be gaps
   Value* labels;  // int32 [batch, places], what was there
-  Value* counts;  // fp32 [batch, places]: 1 at the gaps
+  Value* counts;  // fp32 [batch, places]: 1 at the gaps, which come first
 };
 
 Puzzle make_puzzle(const BertPretrainingOptions& options, nn::Context& context, Value* tokens, Value* shown) {
@@ -92,47 +92,63 @@ Value* next_sentence(const BertPretrainingOptions& options, nn::Context& context
                                     models::bert_pooled(context, options.network, first));
 }
 
-// What the network says of rows with gaps.
+// What the network says of rows with gaps, and what is right.
 struct Said {
-  Value* words;      // of the places that may be gaps, [batch * places, vocabulary]
+  Value* words;      // of G places that may be gaps, [G, vocabulary]
+  Value* labels;     // int32 [G]
+  Value* counts;     // fp32 [G]
   Value* sentences;  // [batch * pairs, 2]
 };
 
 Said said_of_rows(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in,
                   const PackedRows& packed, const Puzzle& puzzle) {
   Value* encoded = encoder(options, context, in, packed, puzzle.tokens);
-  Value* places = ops::reshape(puzzle.places, {element_count(puzzle.places->shape())});
-  Value* at_places = ops::gather(one_after_another(encoded), places);
+  const SymbolicShape flat{element_count(puzzle.places->shape())};
+  Value* at_places = ops::gather(one_after_another(encoded), ops::reshape(puzzle.places, flat));
   return {.words = models::bert_token_logits(context, options.network, at_places),
+          .labels = ops::reshape(puzzle.labels, flat),
+          .counts = ops::reshape(puzzle.counts, flat),
           .sentences = next_sentence(options, context, packed, encoded)};
+}
+
+// Gaps of a batch at most: a text's share may be rounded up, and is one at least.
+int64_t most_gaps(const BertPretrainingOptions& options, int64_t rows) {
+  const auto share = std::ceil(options.masked * static_cast<double>(options.list));
+  return std::min(static_cast<int64_t>(share) + rows, rows * options.places());
 }
 
 Said said_of_list(const BertPretrainingOptions& options, nn::Context& context, const nn::Values& in,
                   const Puzzle& puzzle) {
   const nn::TokenList list(in["lengths"], options.tokens, options.list);
-  Value* encoded = models::bert_encoder(
+  Value* encoded = one_after_another(models::bert_encoder(
       context, options.network,
-      {.tokens = list.to_list(puzzle.tokens), .segments = list.to_list(in["segments"]), .list = &list});
-  Value* tokens = one_after_another(encoded);
+      {.tokens = list.to_list(puzzle.tokens), .segments = list.to_list(in["segments"]), .list = &list}));
+
   const SymbolicShape& rows = puzzle.tokens->shape();
-  Value* places = ops::reshape(puzzle.places, {element_count(puzzle.places->shape())});
+  Value* gap_counts = ops::cast(ops::reduce_sum(puzzle.counts, {.axes = {1}}), DataType::int32);
+  const nn::TokenList gaps(gap_counts, options.places(), most_gaps(options, rows[0].value()));
+  const SymbolicShape of_gaps{gaps.size()};
+  Value* places = ops::reshape(gaps.to_list(puzzle.places), of_gaps);
   Value* listed = ops::gather(ops::reshape(list.places(), {element_count(rows)}), places);
+  Value* is_gap =
+      ops::less(ops::iota(context.graph(), of_gaps, 0, DataType::int32), ops::reduce_sum(gap_counts, {}));
+
   Value* firsts = ops::reshape(ops::slice(list.places(), {0, 0}, {ops::kWholeAxis, 1}), {rows[0]});
-  Value* pooled = models::bert_pooled(context, options.network, ops::gather(tokens, firsts));
+  Value* pooled = models::bert_pooled(context, options.network, ops::gather(encoded, firsts));
+  Value* sentences = models::bert_next_sentence(context, options.network, pooled);
   // A batch that the list has no room for is nothing to learn from.
-  const auto sound = [&](Value* logits) {
-    return ops::select(list.fits(), logits,
-                       ops::constant_like(logits, std::numeric_limits<double>::quiet_NaN()));
-  };
-  return {.words = models::bert_token_logits(context, options.network, ops::gather(tokens, listed)),
-          .sentences = sound(models::bert_next_sentence(context, options.network, pooled))};
+  Value* none = ops::constant_like(sentences, std::numeric_limits<double>::quiet_NaN());
+  return {.words = models::bert_token_logits(context, options.network, ops::gather(encoded, listed)),
+          .labels = ops::reshape(gaps.to_list(puzzle.labels), of_gaps),
+          .counts = ops::cast(is_gap, DataType::fp32),
+          .sentences = ops::select(list.fits(), sentences, none)};
 }
 
 // How right that is. By place and by row.
 struct Answers {
-  Value* masked_losses;    // fp32 [batch * places]
-  Value* masked_hits;      // fp32 [batch * places]: 1 where the likeliest token is what was there
-  Value* counts;           // fp32 [batch * places]
+  Value* masked_losses;    // fp32 [G]
+  Value* masked_hits;      // fp32 [G]: 1 where the likeliest token is what was there
+  Value* counts;           // fp32 [G]
   Value* sentence_losses;  // fp32 [batch * pairs]
   Value* sentence_hits;    // fp32 [batch * pairs]
   Value* sentences;        // fp32 [batch * pairs]: 1 where there is a pair
@@ -144,13 +160,11 @@ Answers answers(const BertPretrainingOptions& options, nn::Context& context, con
   const Said said = options.list > 0 && context.training()
                         ? said_of_list(options, context, in, puzzle)
                         : said_of_rows(options, context, in, packed, puzzle);
-  const Dimension flat = element_count(puzzle.places->shape());
-  Value* labels = ops::reshape(puzzle.labels, {flat});
   const Dimension pairs = element_count(packed.firsts->shape());
   Value* follows = ops::reshape(in["next_sentence"], {pairs});
-  return {.masked_losses = ops::cross_entropy(said.words, labels),
-          .masked_hits = hits_of(said.words, labels),
-          .counts = ops::reshape(puzzle.counts, {flat}),
+  return {.masked_losses = ops::cross_entropy(said.words, said.labels),
+          .masked_hits = hits_of(said.words, said.labels),
+          .counts = said.counts,
           .sentence_losses = ops::cross_entropy(said.sentences, follows),
           .sentence_hits = hits_of(said.sentences, follows),
           .sentences = ops::reshape(packed.has_text, {pairs})};

@@ -52,25 +52,45 @@ tasks::BertPretrainingOptions small_options(int64_t list, double dropout = 0, do
           .kept = {0, 1}};
 }
 
-// In one process; the weights of attention that are dropped are those of rows.
+// In one process; the weights of attention that are dropped are those of rows. Few gaps are one of each text.
 TEST(BertUnpadding, TrainsAsRowsDo) {
   const TemporaryFolder folder;
   const auto rows = even_rows(short_texts(folder), kRankBatch);
   ASSERT_LT(rows->most_tokens(), kRankBatch * kTokens * 3 / 4) << "there is padding";
   const SourceMaker source = [&](int64_t) { return rows; };
-  const auto trained = [&](int64_t list) {
-    return train_on(
-        1, [&] { return tasks::bert_pretraining(small_options(list, 0, 0.2)); }, {}, nullptr, source);
-  };
-  const std::vector<Trained> padded = trained(0);
-  const std::vector<Trained> unpadded = trained(rows->most_tokens());
-  expect_close(padded.front().state, unpadded.front().state, 2e-4);
-  for (const char* measure :
-       {"loss", "masked", "next_sentence", "masked_accuracy", "next_sentence_accuracy"}) {
-    const auto of = [&](const std::vector<Trained>& run) {
-      return run.front().result.history.epochs.back().measures.at(measure);
+  for (const double masked : {0.01, 0.15, 0.9}) {
+    SCOPED_TRACE(masked);
+    const auto trained = [&](int64_t list) {
+      tasks::BertPretrainingOptions options = small_options(list, 0, 0.2);
+      options.masked = masked;
+      return train_on(
+          1, [&] { return tasks::bert_pretraining(options); }, {}, nullptr, source);
     };
-    EXPECT_NEAR(of(padded), of(unpadded), 2e-4) << measure;
+    const std::vector<Trained> padded = trained(0);
+    const std::vector<Trained> unpadded = trained(rows->most_tokens());
+    expect_close(padded.front().state, unpadded.front().state, 2e-4);
+    for (const char* measure :
+         {"loss", "masked", "next_sentence", "masked_accuracy", "next_sentence_accuracy"}) {
+      const auto of = [&](const std::vector<Trained>& run) {
+        return run.front().result.history.epochs.back().measures.at(measure);
+      };
+      EXPECT_NEAR(of(padded), of(unpadded), 2e-4) << measure;
+    }
+  }
+}
+
+// Gaps of short texts are fewer than a full row has, and the product with the vocabulary is the largest.
+TEST(BertUnpadding, DecodesAboutAsManyPlacesAsThereAreGaps) {
+  constexpr int64_t kRows = 20;
+  tasks::BertPretrainingOptions options = small_options(kRows * kTokens / 2);
+  options.masked = 0.5;
+  Graph graph;
+  nn::Context context(graph, nn::Mode::training);
+  const nn::Task task = tasks::bert_pretraining(options);
+  task.training(context, nn::add_inputs(graph, task, {{"batch", kRows}}));
+  for (const Use& use : graph.find_input("bert.embeddings.word_embeddings.weight")->uses()) {
+    if (use.node->operator_name() != "matmul") continue;
+    EXPECT_EQ(use.node->output()->shape(), (SymbolicShape{kRows * kTokens / 4 + kRows, kVocabulary}));
   }
 }
 
