@@ -18,7 +18,7 @@ constexpr int64_t kLeastRows = 1024;
 int64_t logit_rows(const Node& product) {
   const TensorType& logits = product.output()->type();
   const int64_t rows = logits.element_count() / logits.static_shape().back();
-  if (logits.bytes() < kNoticedBytes) return rows;
+  if (!is_half(logits.data_type) || logits.bytes() < kNoticedBytes) return rows;
   return std::max(kLeastRows, round_up(rows, kParts * kTile) / kParts);
 }
 
