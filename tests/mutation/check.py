@@ -42,11 +42,6 @@ def gpus():
     return found.stdout.split() if found.returncode == 0 else []
 
 
-def processes_for(own, cards):
-    """Of all GPUs together."""
-    return min(own * max(len(cards), 1), max(own, os.cpu_count() or 1))
-
-
 def run_part(program, tests, part, parts, cards):
     """GoogleTest's report of one part of the tests."""
     environment = dict(
@@ -120,7 +115,7 @@ def main():
     parser.add_argument("--device", required=True, choices=["cpu", "cuda"])
     parser.add_argument("--filter", default="*")
     parser.add_argument("--complete", action="store_true", help="all tests of the device run: an excuse must match one")
-    parser.add_argument("--processes", type=int, default=2, help="that run at a time; for each GPU, where the cores are enough")
+    parser.add_argument("--processes", type=int, default=2, help="that run at a time; on several GPUs where there are")
     parser.add_argument("--excuses", default=pathlib.Path(__file__).with_name("excuses.toml"), type=pathlib.Path)
     arguments = parser.parse_args()
 
@@ -130,7 +125,7 @@ def main():
     total_by_family = collections.Counter()
     survivors = []
     cards = gpus() if arguments.device == "cuda" else []
-    reports = run(arguments.program, arguments.filter, processes_for(arguments.processes, cards), cards)
+    reports = run(arguments.program, arguments.filter, arguments.processes, cards)
     for report in reports:
         for test, mutation, family, noticed, unnoticed in tallies(report):
             key = (family, mutation)
