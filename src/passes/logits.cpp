@@ -1,5 +1,6 @@
 #include "passes/logits.h"
 
+#include <string>
 #include <vector>
 
 #include "tessera/passes/fuse.h"
@@ -31,6 +32,17 @@ bool sums_rows(const Node& sum) {
   std::vector<int64_t> leading;
   for (int64_t axis = 0; axis + 1 < sum.input(0)->type().rank(); ++axis) leading.push_back(axis);
   return !leading.empty() && sum.attributes().integers("axes") == leading;
+}
+
+bool rewrite_products(Graph& graph, const std::function<bool(Node* product)>& rewrite) {
+  bool changed = false;
+  std::vector<std::string> names;
+  for (const Node* node : nodes_of(graph, "matmul")) names.push_back(node->name());
+  for (const std::string& name : names) {
+    Node* product = producer_of(graph.find(name), "matmul");
+    if (product != nullptr) changed |= rewrite(product);
+  }
+  return changed;
 }
 
 }  // namespace tessera::passes

@@ -1,6 +1,8 @@
 // What reads logits, values whose last axis is classes, and the gradients of their losses.
 #pragma once
 
+#include <functional>
+
 #include "tessera/graph/graph.h"
 
 namespace tessera::passes {
@@ -16,5 +18,9 @@ bool is_bias(const Value& operand, const Value& value);
 bool is_along_columns(const Node& argmax);
 // Over all axes but the last.
 bool sums_rows(const Node& sum);
+
+// Calls `rewrite` for each matrix product that is still there when its turn comes, since what is rewritten at
+// one may be another. Returns whether one of them changed the graph.
+bool rewrite_products(Graph& graph, const std::function<bool(Node* product)>& rewrite);
 
 }  // namespace tessera::passes

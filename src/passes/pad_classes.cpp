@@ -179,21 +179,15 @@ bool multiplies_by_matrix(const Node& product) {
 
 bool pad_classes(Graph& graph, const PassContext& context) {
   if (!context.target.padded_columns) return false;
-  bool changed = false;
-  // By name: what is rewritten at one may be another.
-  std::vector<std::string> names;
-  for (const Node* node : nodes_of(graph, "matmul")) names.push_back(node->name());
-  for (const std::string& name : names) {
-    Node* product = producer_of(graph.find(name), "matmul");
-    if (product == nullptr || !multiplies_by_matrix(*product)) continue;
+  return rewrite_products(graph, [&](Node* product) {
+    if (!multiplies_by_matrix(*product)) return false;
     const int64_t columns = context.target.padded_columns(*product);
-    if (columns == last_extent(*product->output())) continue;
+    if (columns == last_extent(*product->output())) return false;
     Widening widening(product, columns);
-    if (!widening.is_possible()) continue;
+    if (!widening.is_possible()) return false;
     widening.apply(graph);
-    changed = true;
-  }
-  return changed;
+    return true;
+  });
 }
 
 }  // namespace tessera::passes

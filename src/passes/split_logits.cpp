@@ -214,21 +214,15 @@ bool multiplies_by_matrix(const Node& product) {
 
 bool split_logits(Graph& graph, const PassContext& context) {
   if (!context.target.logit_rows) return false;
-  bool changed = false;
-  // By name: what is rewritten at one may be another.
-  std::vector<std::string> names;
-  for (const Node* node : nodes_of(graph, "matmul")) names.push_back(node->name());
-  for (const std::string& name : names) {
-    Node* product = producer_of(graph.find(name), "matmul");
-    if (product == nullptr || !multiplies_by_matrix(*product)) continue;
+  return rewrite_products(graph, [&](Node* product) {
+    if (!multiplies_by_matrix(*product)) return false;
     const int64_t rows = context.target.logit_rows(*product);
-    if (rows >= RowParts::rows_of(*product->output())) continue;
+    if (rows >= RowParts::rows_of(*product->output())) return false;
     RowParts parts(product, rows);
-    if (!parts.is_possible()) continue;
+    if (!parts.is_possible()) return false;
     parts.apply(graph);
-    changed = true;
-  }
-  return changed;
+    return true;
+  });
 }
 
 }  // namespace tessera::passes

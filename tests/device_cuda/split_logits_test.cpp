@@ -2,7 +2,6 @@
 #include "device_cuda/cuda_case.h"
 #include "device_cuda/head_case.h"
 #include "device_cuda/plan_case.h"
-#include "support/compare.h"
 
 namespace tessera::testing {
 namespace {
@@ -37,19 +36,7 @@ TEST(CudaSplitLogits, GiveWhatAllRowsGive) {
   const auto run = [&](const std::set<std::string>& disabled) {
     return kHead.run(*kHead.compiled(gpu_or_null(), disabled), gpu_or_null());
   };
-  const std::map<std::string, Tensor> parts = run({});
-  const std::map<std::string, Tensor> whole = run({"split_logits"});
-  // Products of other sizes may be made by kernels that add up in another order, so that logits are rounded
-  // to the other side, by 2^-7 of the 2 to 4 that they are at most; a loss by twice that.
-  expect_close(parts.at("loss"), whole.at("loss"), {.absolute = 0.06}, "loss");
-  expect_close(parts.at("dx"), whole.at("dx"), {.absolute = 2e-3, .relative = 0.02}, "dx");
-  // Rounded once more with each part.
-  expect_close(parts.at("dw"), whole.at("dw"), {.absolute = 0.02, .relative = 0.02}, "dw");
-  expect_close(parts.at("db"), whole.at("db"), {.absolute = 0.02, .relative = 0.02}, "db");
-  int64_t others = 0;
-  for (int64_t row = 0; row < kHead.rows; ++row)
-    others += parts.at("likeliest").at(row) == whole.at("likeliest").at(row) ? 0 : 1;
-  EXPECT_LT(others, kHead.rows / 50) << "only of logits that are nearly equal";
+  kHead.expect_same(run({}), run({"split_logits"}));
 }
 
 }  // namespace
