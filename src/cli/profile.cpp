@@ -35,10 +35,11 @@ struct ProfileArguments {
 struct Measurements {
   Clock::time_point start;
   TimeSpan binding;
-  std::vector<std::vector<RunTimes>> copies;  // of each: the warm-up first, the last ones at the end
-  NodeTimes nodes;                            // of the first copy, while the others rest
-  std::optional<StepWaits> waits = {};        // of steps that a loader feeds
-  JpegDecodingTimes decoding = {};            // of the files that the device was asked for meanwhile
+  std::vector<std::vector<RunTimes>> copies;       // of each: the warm-up first, the last ones at the end
+  NodeTimes nodes;                                 // of the first copy, while the others rest
+  std::optional<StepWaits> waits = {};             // of steps that a loader feeds
+  JpegDecodingTimes decoding = {};                 // of the files that the device was asked for meanwhile
+  std::optional<CollectiveTime> collectives = {};  // of the first copy's nodes, where there are several ranks
 
   const std::vector<RunTimes>& runs() const { return copies.front(); }
 };
@@ -171,8 +172,8 @@ std::string make_trace(const ProfileArguments& arguments, const CompiledModel& c
              {"host_for_batch", 1e3 * measured.waits->reading}};
   }
   nlohmann::json collectives = nlohmann::json::object();  // milliseconds, of one step
-  if (arguments.model.ranks.count > 1) {
-    const CollectiveTime time = collective_time(compiled.executable->nodes(), measured.nodes);
+  if (measured.collectives.has_value()) {
+    const CollectiveTime& time = *measured.collectives;
     collectives = {{"step", 1e3 * time.step},
                    {"all", 1e3 * time.all},
                    {"exposed", 1e3 * time.exposed},
@@ -218,8 +219,8 @@ void print_summary(const ProfileArguments& arguments, const CompiledModel& compi
                100 * shared_time(without_ends(measured.copies)));
   }
   fmt::print("; nodes {:.2f} ms, measured {}\n", nodes, how_nodes_were_measured(measured.nodes));
-  if (arguments.model.ranks.count > 1) {
-    const CollectiveTime time = collective_time(compiled.executable->nodes(), measured.nodes);
+  if (measured.collectives.has_value()) {
+    const CollectiveTime& time = *measured.collectives;
     fmt::print(
         "collectives of {} ranks {:.2f} ms, in {:.2f} ms of which nothing else went on: {:.1f} % of the "
         "step\n",
@@ -279,6 +280,8 @@ void run_profile(const ProfileArguments& arguments) {
     measured.copies = trace_at_once(copies, runs);
   }
   measured.nodes = compiled.executable->profile({});
+  if (arguments.model.ranks.count > 1)
+    measured.collectives = collective_time(compiled.executable->nodes(), measured.nodes);
   file.write(make_trace(arguments, compiled, measured));
   file.commit();
   print_summary(arguments, compiled, measured);

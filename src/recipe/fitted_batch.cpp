@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.h"
+#include "tessera/base/rounding.h"
 
 namespace tessera::recipe {
 namespace {
@@ -19,7 +20,7 @@ FittedBatch epoch_of(int64_t samples, int64_t batch, int64_t accumulate) {
 
 FittedBatch fit_batch(int64_t samples, int64_t most, int64_t accumulate, int64_t ranks) {
   const int64_t largest_update = most * accumulate;
-  const int64_t steps = (samples + largest_update - 1) / largest_update;
+  const int64_t steps = quotient_rounded_up(samples, largest_update);
   const int64_t rows = steps == 0 ? 0 : samples / (steps * accumulate * ranks);  // of a rank's batch
   require(rows > 0, ErrorCode::invalid_argument,
           "{} samples in updates of {} batches of at most {} leave some of {} ranks without any: raise "
