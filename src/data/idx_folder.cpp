@@ -67,18 +67,8 @@ std::shared_ptr<const Dataset> open_idx_folder(const Options& options, const Ima
 
 std::vector<Option> idx_options() {
   std::vector<Option> options = image_count_options("all of them");
-  options.insert(options.begin(), {.key = "path",
-                                   .value = std::string(),
-                                   .documentation = "Folder of the data",
-                                   .is_path = true,
-                                   .resuming = Resuming::free});
+  options.insert(options.begin(), image_path_option("Folder of the data"));
   return options;
-}
-
-std::vector<Contradiction> check_path(const Options& options) {
-  if (!options.text("path").empty()) return {};
-  return {{{"kind", "path"},
-           "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"}};
 }
 
 const ImageSetRegistration kRegistration(
@@ -86,7 +76,7 @@ const ImageSetRegistration kRegistration(
      .documentation = "the four files of MNIST and its successors, plain or gzip",
      .options = idx_options(),
      .open = open_idx_folder,
-     .check = check_path});
+     .check = check_image_path});
 
 }  // namespace
 

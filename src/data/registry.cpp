@@ -23,6 +23,20 @@ Registry<ImageSetDescription>& image_sets() {
   return sets;
 }
 
+Option image_path_option(const std::string& documentation) {
+  return {.key = "path",
+          .value = std::string(),
+          .documentation = documentation,
+          .is_path = true,
+          .resuming = Resuming::free};
+}
+
+std::vector<Contradiction> check_image_path(const Options& options) {
+  if (!options.text("path").empty()) return {};
+  return {{{"kind", "path"},
+           "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"}};
+}
+
 std::vector<Option> image_count_options(const std::string& all) {
   std::vector<Option> options = counts(1, 1);
   for (Option& option : options) option.unset = all;

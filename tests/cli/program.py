@@ -52,6 +52,12 @@ def idx(shape, values):
     return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(values)
 
 
+def read_idx(path):
+    """The bytes of the elements of a file that idx() made, plain or with ".gz"."""
+    content = path.read_bytes() if path.exists() else gzip.decompress(path.with_name(path.name + ".gz").read_bytes())
+    return content[4 + 4 * content[3]:]
+
+
 def write_images(folder, prefix, count, seed, zipped=False):
     """Images of 6x6 noisy pixels whose bright third is the label."""
     source = random.Random(seed)

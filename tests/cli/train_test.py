@@ -4,10 +4,14 @@ import json
 import struct
 import unittest
 
-from program import ProgramTest, checkpoint, idx, tree
+from program import ProgramTest, checkpoint, idx, npy, read_idx, tree
 
 
 class TrainTest(ProgramTest):
+    def evaluated(self, out):
+        numbers = json.loads((self.root / out / "summary.json").read_text())
+        return {key: value for key, value in numbers.items() if key.startswith("test_")}
+
     def test_train_eval_predict(self):
         self.assertRegex(self.train("run"),
                          r"(?s)^device: cpu, .* threads?\nmemory: .* parameters and states.*test accuracy")
@@ -118,6 +122,25 @@ class TrainTest(ProgramTest):
                  "--set", "data.test_images=32", "--set", "train.epochs=1")
         self.train("run", "--quiet", *words)
         self.assertIn("Most frequent confusions", (self.root / "run" / "report.html").read_text())
+
+    def test_arrays_and_records_train_to_the_bytes_of_idx_files(self):
+        arrays, records = self.root / "arrays", self.root / "records"
+        arrays.mkdir()
+        records.mkdir()
+        for prefix, name in (("train", "train"), ("t10k", "test")):
+            images, labels = (read_idx(self.data / f"{prefix}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1"))
+            count = len(labels)
+            (arrays / f"{name}_images.npy").write_bytes(npy((count, 6, 6), images, "|u1"))
+            (arrays / f"{name}_labels.npy").write_bytes(npy((count, 1), struct.pack(f"<{count}q", *labels), "<i8"))
+            (records / f"{name}.bin").write_bytes(
+                b"".join(labels[i:i + 1] + images[36 * i:36 * i + 36] for i in range(count)))
+        self.train("idx", "--quiet")
+        self.train("npz", "--quiet", "--set", "data.kind=npz", "--set", f"data.path={arrays}")
+        self.train("binary", "--quiet", "--set", "data.kind=binary", "--set", f"data.path={records}",
+                   "--set", "data.train_files=[\"train.bin\"]", "--set", "data.test_files=[\"test.bin\"]")
+        for kind in ("npz", "binary"):
+            self.assertEqual(self.weights(kind), self.weights("idx"))
+            self.assertEqual(self.evaluated(kind), self.evaluated("idx"))
 
     def test_the_name_of_the_folder_says_nothing_of_the_classes(self):
         self.data.rename(self.root / "my-fashion")

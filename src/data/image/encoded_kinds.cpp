@@ -45,12 +45,8 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
 
 std::vector<Option> encoded_options() {
   return {
-      {.key = "path",
-       .value = std::string(),
-       .documentation =
-           "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them",
-       .is_path = true,
-       .resuming = Resuming::free},
+      image_path_option(
+          "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them"),
       {.key = "test_share",
        .value = 0.1,
        .documentation = "Of each class, evenly spread, not trained on, where the folder has no such parts",
@@ -133,12 +129,7 @@ std::vector<Option> tfrecord_options() {
 }
 
 std::vector<Contradiction> check_encoded(const Options& options) {
-  std::vector<Contradiction> found;
-  if (options.text("path").empty()) {
-    found.push_back(
-        {{"kind", "path"},
-         "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"});
-  }
+  std::vector<Contradiction> found = check_image_path(options);
   if (options.real("cpu_share") > 0 && options.text("decode") == "cpu") {
     found.push_back({{"cpu_share", "decode"},
                      "'data.cpu_share' is of files that the GPU decodes ('data.decode' is \"cpu\")"});

@@ -1,4 +1,4 @@
-"""Writes plain.npz and deflated.npz with NumPy, for npz_test.cpp.
+"""Writes plain.npz and deflated.npz with NumPy, for npz_test.cpp, and images.npz, for array_images_test.cpp.
 
 Needs: pip install numpy
 """
@@ -16,3 +16,10 @@ arrays = {
 folder = pathlib.Path(__file__).parent
 numpy.savez(folder / "plain.npz", **arrays)
 numpy.savez_compressed(folder / "deflated.npz", **arrays)
+numpy.savez_compressed(
+    folder / "images.npz",
+    x_train=numpy.arange(36, dtype=numpy.uint8).reshape(3, 2, 2, 3),
+    y_train=numpy.array([[2], [0], [1]], numpy.int64),
+    x_test=numpy.asfortranarray(numpy.arange(100, 124, dtype=numpy.uint8).reshape(2, 2, 2, 3)),
+    y_test=numpy.array([[1], [2]], numpy.int64),
+)
