@@ -75,11 +75,14 @@ class BinaryImages : public Dataset {
     file->copy(begin, record);
     label = label_of(std::span(record).subspan(layout_.label_at, layout_.label_bytes), index);
     const auto pixels = std::span(record).subspan(layout_.pixels_at, image.size());
-    const size_t channels = static_cast<size_t>(layout_.image_shape[2]);
+    const auto channels = static_cast<size_t>(layout_.image_shape[2]);
     const size_t area = image.size() / channels;
-    for (size_t i = 0; i < image.size(); ++i) {
-      const size_t from = layout_.planes ? i % channels * area + i / channels : i;
-      image[i] = std::to_integer<uint8_t>(pixels[from]);
+    const size_t pixel_step = layout_.planes ? 1 : channels;
+    const size_t channel_step = layout_.planes ? area : 1;
+    auto target = image.begin();
+    for (size_t pixel = 0; pixel < area; ++pixel) {
+      for (size_t channel = 0; channel < channels; ++channel)
+        *target++ = std::to_integer<uint8_t>(pixels[pixel * pixel_step + channel * channel_step]);
     }
   }
 
