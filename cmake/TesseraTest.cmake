@@ -75,8 +75,8 @@ endfunction()
 # and trainings that one thread makes; under that of addresses those of several ranks, which are threads: what they share is
 # checked under that of threads, and what each does is what one does alone; and trainings that go on until something is learned,
 # for curves of twenty steps stay, and the trainer's own resumed runs; convolutions of 16 bits, whose loops are a library's, and
-# what repeats a kernel for larger images, more types, other epilogues or more layers; random plans, which overwrite no memory
-# but the tests' own; whole networks planned for a GPU, of which some stay.
+# what repeats a kernel for larger images, more types, other epilogues or more layers; random plans, whose faults lie
+# within one block of memory, where the sanitizer sees none; whole networks planned for a GPU, of which some stay.
 function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LABELS shard)

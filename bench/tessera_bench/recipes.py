@@ -131,7 +131,9 @@ def make_jpeg(options):
 
 def make_photographs(options):
     """Pieces of photographs as JPEG files, and IDX files of their pixels."""
-    subprocess.run([machine.ROOT / "tools/photograph_pieces", machine.ROOT / "build/photographs"], check=True)
+    folder = machine.ROOT / "build/photographs"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([machine.ROOT / "tools/photograph_pieces", folder], check=True)
 
 
 MADE = {"texts": make_texts, "messages": make_messages, "jpeg": make_jpeg, "photographs": make_photographs}

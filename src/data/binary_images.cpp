@@ -1,6 +1,7 @@
 // Images in files of records of one size, as CIFAR's are: a label and pixels, without any header. The files
 // are mapped, so that sets larger than the memory are read as they are visited.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -64,9 +65,10 @@ class BinaryImages : public Dataset {
 
   int32_t label(int64_t index) const override {
     const auto [file, begin] = place_of(index);
-    std::vector<std::byte> bytes(layout_.label_bytes);
-    file->copy(begin + layout_.label_at, bytes);
-    return label_of(bytes, index);
+    std::array<std::byte, 4> bytes{};
+    const auto label = std::span(bytes).first(layout_.label_bytes);
+    file->copy(begin + layout_.label_at, label);
+    return label_of(label, index);
   }
 
   void read(int64_t index, std::span<uint8_t> image, int32_t& label) const override {
@@ -122,11 +124,9 @@ std::shared_ptr<const Dataset> open_binary(const Options& options, const ImageSe
             name);
     files.emplace_back(folder / name);
   }
-  std::vector<std::string> names;
-  if (auto listed = read_class_list(folder)) names = std::move(*listed);
-  for (int64_t i = std::ssize(names); i < request.classes; ++i) names.push_back(std::to_string(i));
-  return std::make_shared<BinaryImages>(std::move(files), layout_of(options, request.image_shape),
-                                        std::move(names));
+  return std::make_shared<BinaryImages>(
+      std::move(files), layout_of(options, request.image_shape),
+      named_classes(request.classes, read_class_list(folder).value_or(std::vector<std::string>())));
 }
 
 Option files_option(const std::string& key, const std::string& of, std::vector<std::string> usual) {
@@ -147,7 +147,7 @@ Option place_option(const std::string& key, int64_t usual, const std::string& do
 std::vector<Option> binary_options() {
   const Limits places = Limits::between(0, 1e9);
   return {
-      image_path_option("Folder of the data"),
+      path_option("Folder of the data"),
       files_option("train_files", "training",
                    {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
                     "data_batch_5.bin"}),
@@ -164,7 +164,7 @@ std::vector<Option> binary_options() {
 }
 
 std::vector<Contradiction> check_binary(const Options& options) {
-  std::vector<Contradiction> found = check_image_path(options);
+  std::vector<Contradiction> found = check_path(options);
   for (const char* key : {"train_files", "test_files"}) {
     if (options.get<std::vector<std::string>>(key).empty())
       found.push_back({{key}, fmt::format("'data.{}' names no file", key)});

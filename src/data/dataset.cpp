@@ -11,19 +11,14 @@ namespace {
 
 constexpr int64_t kMaximumClasses = 1'000'000;  // as of data.classes
 
-std::vector<std::string> numbered_classes(int64_t count) {
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
-}
-
-Tensor labels_as_int32(const Tensor& labels) {
-  const DataType type = labels.data_type();
-  require(type == DataType::uint8 || type == DataType::int16 || type == DataType::int32,
-          ErrorCode::invalid_argument, "labels must be uint8, int16 or int32, got {}", to_string(type));
-  require(labels.shape().size() == 1, ErrorCode::invalid_argument, "labels must have shape [N], got {}",
-          to_string(labels.shape()));
-  return labels.cast(DataType::int32);
+// Of any integers, so that a number beyond int32 is told as it stands.
+Tensor labels_as_int64(const Tensor& labels) {
+  require(is_integer(labels.data_type()), ErrorCode::invalid_argument, "labels must be integers, got {}",
+          to_string(labels.data_type()));
+  const Shape& shape = labels.shape();
+  require(shape.size() == 1 || (shape.size() == 2 && shape[1] == 1), ErrorCode::invalid_argument,
+          "labels must have shape [N] or [N, 1], got {}", to_string(shape));
+  return labels.cast(DataType::int64).reshape({shape[0]});
 }
 
 }  // namespace
@@ -33,6 +28,11 @@ std::string class_name(const std::vector<std::string>& names, int64_t label) {
   return known ? names[static_cast<size_t>(label)] : std::to_string(label);
 }
 
+std::vector<std::string> named_classes(int64_t count, std::vector<std::string> names) {
+  for (int64_t i = std::ssize(names); i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 JpegsUnderWay Dataset::decode_rows(std::span<const DeviceImageRow> rows, const RandomView* /*view*/,
                                    JpegDecoding& /*decoding*/) const {
   return {.taken = std::vector<bool>(rows.size(), false), .done = nullptr};
@@ -40,7 +40,7 @@ JpegsUnderWay Dataset::decode_rows(std::span<const DeviceImageRow> rows, const R
 
 ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor& labels,
                                              std::vector<std::string> class_names)
-    : labels_(labels_as_int32(labels)), class_names_(std::move(class_names)) {
+    : class_names_(std::move(class_names)) {
   Shape shape = images.shape();
   require(images.data_type() == DataType::uint8, ErrorCode::invalid_argument, "images must be uint8, got {}",
           to_string(images.data_type()));
@@ -54,16 +54,17 @@ ClassificationDataset::ClassificationDataset(const Tensor& images, const Tensor&
   images_ = images.reshape(shape);
   image_shape_.assign(shape.begin() + 1, shape.end());
 
-  const auto values = std::as_const(labels_).data<int32_t>();
+  const Tensor numbers = labels_as_int64(labels);
+  const auto values = numbers.data<int64_t>();
   // The number of classes comes from the labels only once they are known to be some.
   const int64_t most = class_names_.empty() ? kMaximumClasses : class_count();
   const auto fault =
-      std::find_if(values.begin(), values.end(), [&](int32_t label) { return label < 0 || label >= most; });
+      std::find_if(values.begin(), values.end(), [&](int64_t label) { return label < 0 || label >= most; });
   require(fault == values.end(), ErrorCode::invalid_argument,
           "label {} of example {} is not one of {}{} classes", fault == values.end() ? 0 : *fault,
           fault - values.begin(), class_names_.empty() ? "at most " : "", most);
-  if (class_names_.empty())
-    class_names_ = numbered_classes(int64_t{*std::max_element(values.begin(), values.end())} + 1);
+  if (class_names_.empty()) class_names_ = named_classes(*std::max_element(values.begin(), values.end()) + 1);
+  labels_ = numbers.cast(DataType::int32);
 }
 
 void ClassificationDataset::read(int64_t index, std::span<uint8_t> image, int32_t& label) const {

@@ -5,6 +5,8 @@
 #include "tessera/data/idx.h"
 #include "tessera/data/registry.h"
 
+#include "data/held_images.h"
+
 namespace tessera::data {
 namespace {
 
@@ -32,12 +34,8 @@ ClassificationDataset load_idx_folder(const fs::path& folder, const IdxFolderOpt
   const fs::path label_path = find_file(folder, prefix + "-labels-idx1-ubyte");
   const Tensor images = read_idx(image_path);
   const Tensor labels = read_idx(label_path);
-  try {
-    return ClassificationDataset(images, labels, options.class_names);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
-    fail(ErrorCode::invalid_file, "{} and {}: {}", image_path.string(), label_path.string(), error.what());
-  }
+  return held_images(images, labels, fmt::format("{} and {}", image_path.string(), label_path.string()),
+                     options.class_names);
 }
 
 std::vector<std::string> fashion_mnist_class_names() {
@@ -65,18 +63,12 @@ std::shared_ptr<const Dataset> open_idx_folder(const Options& options, const Ima
   return std::make_shared<ClassificationDataset>(std::move(loaded));
 }
 
-std::vector<Option> idx_options() {
-  std::vector<Option> options = image_count_options("all of them");
-  options.insert(options.begin(), image_path_option("Folder of the data"));
-  return options;
-}
-
 const ImageSetRegistration kRegistration(
     {.name = "idx",
      .documentation = "the four files of MNIST and its successors, plain or gzip",
-     .options = idx_options(),
+     .options = held_image_options(),
      .open = open_idx_folder,
-     .check = check_image_path});
+     .check = check_path});
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Images and labels as arrays of NumPy's, under the names that published sets give them.
+#include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -9,6 +9,8 @@
 #include "tessera/data/npy.h"
 #include "tessera/data/npz.h"
 #include "tessera/data/registry.h"
+
+#include "data/held_images.h"
 
 namespace tessera::data {
 namespace {
@@ -33,8 +35,13 @@ using ImagesAndLabels = std::pair<Tensor, Tensor>;
 }
 
 ImagesAndLabels from_archive(const fs::path& path, Split split) {
-  Feeds arrays = read_npz(path);
-  for (const ArrayNames& names : split == Split::train ? kTraining : kTest) {
+  const auto& known = split == Split::train ? kTraining : kTest;
+  // The other split's stay compressed.
+  Feeds arrays = read_npz(path, [&](const std::string& name) {
+    return std::ranges::any_of(
+        known, [&](const ArrayNames& names) { return name == names.images || name == names.labels; });
+  });
+  for (const ArrayNames& names : known) {
     const auto images = arrays.find(names.images);
     const auto labels = arrays.find(names.labels);
     if (images != arrays.end() && labels != arrays.end())
@@ -54,38 +61,12 @@ ImagesAndLabels from_folder(const fs::path& folder, Split split) {
   fail_without_arrays(folder, split);
 }
 
-// Integers of any type, [N] or [N, 1], as [N] of int32.
-Tensor as_labels(const Tensor& array, const std::string& name) {
-  const Shape& shape = array.shape();
-  const bool is_list = shape.size() == 1 || (shape.size() == 2 && shape[1] == 1);
-  require(is_list && is_integer(array.data_type()), ErrorCode::invalid_file,
-          "{}: the labels are {}{}, expected integers of shape [N] or [N, 1]", name,
-          to_string(array.data_type()), to_string(shape));
-  const Tensor wide = array.cast(DataType::int64);
-  for (const int64_t label : wide.data<int64_t>()) {
-    require(label >= 0 && label <= std::numeric_limits<int32_t>::max(), ErrorCode::invalid_file,
-            "{}: a label is {}, expected the number of a class", name, label);
-  }
-  return wide.cast(DataType::int32).reshape({shape[0]});
-}
-
 std::shared_ptr<const Dataset> open_numpy(const Options& options, const ImageSetRequest& request) {
   const fs::path path = options.text("path");
   std::error_code ignored;
   const auto [images, labels] =
       fs::is_directory(path, ignored) ? from_folder(path, request.split) : from_archive(path, request.split);
-  try {
-    return std::make_shared<ClassificationDataset>(images, as_labels(labels, path.string()));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
-    fail(ErrorCode::invalid_file, "{}: {}", path.string(), error.what());
-  }
-}
-
-std::vector<Option> numpy_options() {
-  std::vector<Option> options = image_count_options("all of them");
-  options.insert(options.begin(), image_path_option("The file, or a folder of .npy files"));
-  return options;
+  return std::make_shared<ClassificationDataset>(held_images(images, labels, path.string()));
 }
 
 const ImageSetRegistration kRegistration(
@@ -94,9 +75,9 @@ const ImageSetRegistration kRegistration(
          "arrays of NumPy's in a file, or a folder of .npy files, named as MedMNIST or Keras names them: "
          "`train_images`, `train_labels`, `test_images` and `test_labels`, or `x_train`, `y_train`, `x_test` "
          "and `y_test`",
-     .options = numpy_options(),
+     .options = held_image_options(),
      .open = open_numpy,
-     .check = check_image_path});
+     .check = check_path});
 
 }  // namespace
 }  // namespace tessera::data

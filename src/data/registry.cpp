@@ -23,7 +23,7 @@ Registry<ImageSetDescription>& image_sets() {
   return sets;
 }
 
-Option image_path_option(const std::string& documentation) {
+Option path_option(const std::string& documentation) {
   return {.key = "path",
           .value = std::string(),
           .documentation = documentation,
@@ -31,10 +31,9 @@ Option image_path_option(const std::string& documentation) {
           .resuming = Resuming::free};
 }
 
-std::vector<Contradiction> check_image_path(const Options& options) {
+std::vector<Contradiction> check_path(const Options& options) {
   if (!options.text("path").empty()) return {};
-  return {{{"kind", "path"},
-           "'data.path', the folder of the data, is missing (as an option: --set data.path=FOLDER)"}};
+  return {{{"kind", "path"}, "'data.path' is missing (as an option: --set data.path=FOLDER)"}};
 }
 
 std::vector<Option> image_count_options(const std::string& all) {

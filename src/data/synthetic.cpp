@@ -19,7 +19,7 @@ SyntheticDataset::SyntheticDataset(const SyntheticOptions& options) : options_(o
           "a synthetic data set needs examples and classes, got {} and {}", options.size, options.classes);
   require(shape.size() == 3 && *std::min_element(shape.begin(), shape.end()) > 0, ErrorCode::invalid_argument,
           "the image shape must be [H, W, C], got {}", to_string(shape));
-  for (int64_t i = 0; i < options.classes; ++i) class_names_.push_back(std::to_string(i));
+  class_names_ = named_classes(options.classes);
   images_ = Tensor(DataType::uint8, {std::min(options.size, kDistinctImages), shape[0], shape[1], shape[2]});
   const Random random(options.seed, kImageStream);
   uint64_t index = 0;

@@ -1,10 +1,13 @@
 #include "tessera/data/tables.h"
 
+#include <algorithm>
+
 #include "tessera/base/elements.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/npz.h"
 #include "tessera/data/parquet.h"
+#include "tessera/data/registry.h"
 
 #include "data/column_builder.h"
 
@@ -36,16 +39,16 @@ TextColumn column_of(const std::string& name, const Tensor& tensor) {
 }
 
 std::vector<TextColumn> read_npz_columns(const std::string& path, const std::vector<std::string>& names) {
-  const Feeds arrays = read_npz(path);
+  std::vector<std::string> known;
+  const Feeds arrays = read_npz(path, [&](const std::string& name) {
+    known.push_back(name);
+    return std::ranges::find(names, name) != names.end();
+  });
   std::vector<TextColumn> columns;
   for (const std::string& name : names) {
     const auto found = arrays.find(name);
-    if (found == arrays.end()) {
-      std::vector<std::string> known;
-      for (const auto& [other, array] : arrays) known.push_back(other);
-      fail(ErrorCode::invalid_argument, "{}: there is no array '{}'{}", path, name,
-           did_you_mean(name, known));
-    }
+    require(found != arrays.end(), ErrorCode::invalid_argument, "{}: there is no array '{}'{}", path, name,
+            did_you_mean(name, known));
     const Tensor& array = found->second;
     require(array.shape().size() == 1 && !is_complex(array.data_type()), ErrorCode::invalid_argument,
             "{}: '{}' is {}{}, expected real numbers of one axis", path, name, to_string(array.data_type()),
@@ -58,22 +61,11 @@ std::vector<TextColumn> read_npz_columns(const std::string& path, const std::vec
   return columns;
 }
 
-std::vector<Contradiction> check_path(const Options& options) {
-  if (!options.text("path").empty()) return {};
-  return {{{"path"}, "'data.path' is missing"}};
-}
-
-Option path_option() {
-  return {.key = "path",
-          .value = std::string(),
-          .documentation = "The file; of `parquet` also a folder of them",
-          .is_path = true,
-          .resuming = Resuming::free};
-}
+constexpr const char* kPath = "The file; of `parquet` also a folder of them";
 
 const TableRegistration kCsv({.name = "csv",
                               .documentation = "comma-separated values, whose first line names the columns",
-                              .options = {path_option()},
+                              .options = {path_option(kPath)},
                               .open =
                                   [](const Options& options, const std::vector<std::string>& columns) {
                                     return read_csv(options.text("path"), columns);
@@ -82,7 +74,7 @@ const TableRegistration kCsv({.name = "csv",
 
 const TableRegistration kNpz({.name = "npz",
                               .documentation = "arrays of one axis in a file of NumPy's, by their names",
-                              .options = {path_option()},
+                              .options = {path_option(kPath)},
                               .open =
                                   [](const Options& options, const std::vector<std::string>& columns) {
                                     return read_npz_columns(options.text("path"), columns);
@@ -91,7 +83,7 @@ const TableRegistration kNpz({.name = "npz",
 
 const TableRegistration kParquet({.name = "parquet",
                                   .documentation = "columns of a Parquet file, or of a folder of them",
-                                  .options = {path_option()},
+                                  .options = {path_option(kPath)},
                                   .open =
                                       [](const Options& options, const std::vector<std::string>& columns) {
                                         return read_parquet(options.text("path"), columns);

@@ -4,19 +4,6 @@
 
 namespace tessera::tasks {
 
-Option path_option(const std::string& documentation) {
-  return {.key = "path",
-          .value = std::string(),
-          .documentation = documentation,
-          .is_path = true,
-          .resuming = Resuming::free};
-}
-
-std::vector<Contradiction> check_path(const Options& data) {
-  if (!data.text("path").empty()) return {};
-  return {{{"path"}, "'data.path' is missing"}};
-}
-
 std::vector<Contradiction> of_data(std::vector<Contradiction> found) {
   for (Contradiction& one : found) {
     for (std::string& key : one.keys) key.insert(0, "data.");

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "tessera/base/option.h"
+#include "tessera/data/registry.h"
 
 namespace tessera::tasks {
 
-// data.path, of kinds that have it, which check_path() wants to be given.
-Option path_option(const std::string& documentation);
-std::vector<Contradiction> check_path(const Options& data);
+using data::check_path;
+using data::path_option;
 // What was found in the section alone, by whole keys.
 std::vector<Contradiction> of_data(std::vector<Contradiction> found);
 // What the check of a kind finds.

@@ -83,13 +83,13 @@ TEST(NumpyImages, FaultsNameTheFile) {
   };
   const Tensor images = Tensor::from<uint8_t>({2, 1, 1}, {1, 2});
   write(images, Tensor::from<float>({2}, {0, 1}));
-  faults("the labels are fp32[2], expected integers");
+  faults("labels must be integers, got fp32");
   write(images, Tensor::from<int64_t>({2, 2}, {0, 1, 2, 3}));
-  faults("the labels are int64[2, 2], expected integers of shape [N] or [N, 1]");
+  faults("labels must have shape [N] or [N, 1], got [2, 2]");
   write(images, Tensor::from<int64_t>({2}, {0, int64_t{1} << 32}));
-  faults("a label is 4294967296");
+  faults("label 4294967296 of example 1");
   write(images, Tensor::from<int8_t>({2}, {0, -1}));
-  faults("a label is -1");
+  faults("label -1 of example 1");
   write(images, Tensor::from<uint8_t>({3}, {0, 1, 2}));
   faults("2 images but 3 labels");
   write(Tensor::from<float>({2, 1, 1}, {1, 2}), Tensor::from<uint8_t>({2}, {0, 1}));

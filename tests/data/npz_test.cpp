@@ -92,6 +92,21 @@ TEST(Npz, ReadsWhatNumPyWrites) {
   }
 }
 
+TEST(Npz, WhatIsNotWantedIsNotRead) {
+  const std::string good = golden("plain");
+  std::vector<std::string> asked;
+  const Feeds arrays = parse_npz(as_bytes(good), "x.npz", kMaximumFileBytes, [&](const std::string& name) {
+    asked.push_back(name);
+    return name == "rows";
+  });
+  EXPECT_EQ(asked.size(), 5U);
+  ASSERT_EQ(arrays.size(), 1U);
+  EXPECT_TRUE(arrays.contains("rows"));
+  // Too long together, but not what is wanted of it.
+  EXPECT_NO_THROW(
+      parse_npz(as_bytes(good), "x.npz", 1000, [](const std::string& name) { return name == "rows"; }));
+}
+
 TEST(Npz, RefusesWhatIsNoArrayOrTooMuch) {
   const std::string plain = golden("plain");
   EXPECT_ERROR(parse_npz(as_bytes(plain), "x.npz", 5000), kInvalid, "x.npz: holds more than 5000 bytes");

@@ -63,10 +63,13 @@ class Dataset {
 // classes.
 std::string class_name(const std::vector<std::string>& names, int64_t label);
 
+// At least so many names: those given, and numbers where they end.
+std::vector<std::string> named_classes(int64_t count, std::vector<std::string> names = {});
+
 // Images and labels held in memory.
 class ClassificationDataset : public Dataset {
  public:
-  // images: uint8 [N, H, W] or [N, H, W, C]. labels: uint8 or int32 [N]. Without class_names
+  // images: uint8 [N, H, W] or [N, H, W, C]. labels: integers [N] or [N, 1]. Without class_names
   // the classes are called "0", "1", ... up to the largest label. Throws Error(invalid_argument) when the
   // counts differ, the set is empty or a label has no class.
   ClassificationDataset(const Tensor& images, const Tensor& labels,

@@ -46,9 +46,10 @@ struct ImageSetRegistration {
   explicit ImageSetRegistration(ImageSetDescription description) { image_sets().add(std::move(description)); }
 };
 
-// The option data.path, and what is wrong where it is empty.
-Option image_path_option(const std::string& documentation);
-std::vector<Contradiction> check_image_path(const Options& options);
+// The option data.path, of images and of all else that is read from files, and what is wrong where it is
+// empty.
+Option path_option(const std::string& documentation);
+std::vector<Contradiction> check_path(const Options& options);
 
 // The options data.train_images and data.test_images, where so many are there, or as many as there are.
 std::vector<Option> image_count_options(const std::string& all);

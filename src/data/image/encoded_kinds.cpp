@@ -45,7 +45,7 @@ std::shared_ptr<const Dataset> make(std::shared_ptr<const EncodedSamples> sample
 
 std::vector<Option> encoded_options() {
   return {
-      image_path_option(
+      path_option(
           "Folder of the data; its parts `train` and `val` (or `validation`, `test`), if it has them"),
       {.key = "test_share",
        .value = 0.1,
@@ -129,7 +129,7 @@ std::vector<Option> tfrecord_options() {
 }
 
 std::vector<Contradiction> check_encoded(const Options& options) {
-  std::vector<Contradiction> found = check_image_path(options);
+  std::vector<Contradiction> found = check_path(options);
   if (options.real("cpu_share") > 0 && options.text("decode") == "cpu") {
     found.push_back({{"cpu_share", "decode"},
                      "'data.cpu_share' is of files that the GPU decodes ('data.decode' is \"cpu\")"});

@@ -111,9 +111,7 @@ std::vector<std::string> read_class_names(const fs::path& folder, const std::vec
             classes);
     return *listed;
   }
-  std::vector<std::string> names;
-  for (int32_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
-  return names;
+  return named_classes(classes);
 }
 
 class ShardSamples : public EncodedSamples {
