@@ -4,7 +4,7 @@
 usage: check.py PROGRAM --device cpu|cuda [--filter GTEST_FILTER] [--complete] [--processes N]
 
 Prints per family of kernels and mutation how many comparisons noticed of how many there were, and before that every ten
-seconds how far it is. Exit codes: 0 every comparison noticed or is excused in excuses.toml, and every family that the
+seconds how far it is; told to end (SIGTERM), the same of the parts that have ended. Exit codes: 0 every comparison noticed or is excused in excuses.toml, and every family that the
 program's tests name as the device's was compared; 1 otherwise (with --complete also where an excuse matches nothing),
 77 no test compared anything, for there is no such device.
 """
@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,33 @@ SECONDS_BETWEEN_LINES = 10
 SLOWEST = 5
 
 
+class EndedEarly(Exception):
+    """SIGTERM."""
+
+
+class Running:
+    """The processes of the parts that are under way."""
+
+    def __init__(self):
+        self.processes = set()
+        self.ends = False
+
+    def run(self, command, environment):
+        """Its exit code and what it wrote to stderr."""
+        if self.ends:
+            return 1, ""
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            self.processes.add(process)
+            _, errors = process.communicate()
+            self.processes.discard(process)
+        return process.returncode, errors.decode(errors="replace")
+
+    def end(self):
+        self.ends = True
+        for process in list(self.processes):
+            process.kill()
+
+
 def gpus():
     """What CUDA_VISIBLE_DEVICES may be, one for each GPU; empty where there is none, or nobody to ask."""
     if named := os.environ.get("CUDA_VISIBLE_DEVICES"):
@@ -42,8 +70,8 @@ def gpus():
     return found.stdout.split() if found.returncode == 0 else []
 
 
-def run_part(program, tests, part, parts, cards):
-    """GoogleTest's report of one part of the tests."""
+def run_part(running, program, tests, part, parts, cards):
+    """GoogleTest's report of one part of the tests; None where it was not to go on."""
     environment = dict(
         os.environ, TESSERA_TEST_MUTATION=",".join(MUTATIONS), GTEST_TOTAL_SHARDS=str(parts), GTEST_SHARD_INDEX=str(part)
     )
@@ -52,28 +80,42 @@ def run_part(program, tests, part, parts, cards):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "report.json"
         command = [program, f"--gtest_filter={tests}", "--gtest_brief=1", f"--gtest_output=json:{path}"]
-        result = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        status, errors = running.run(command, environment)
         # 1: tests failed, which they shall.
-        if result.returncode not in (0, 1):
-            sys.exit(f"{program} ended with {result.returncode}:\n{result.stderr.decode(errors='replace')}")
+        if running.ends:
+            return None
+        if status not in (0, 1):
+            sys.exit(f"{program} ended with {status}:\n{errors}")
         return json.loads(path.read_text()) if path.exists() else {"testsuites": []}
 
 
 def run(program, tests, processes, cards):
-    """The reports of all parts."""
+    """The reports of the parts, and of how many: all, but where it was told to end."""
     parts = PARTS_PER_PROCESS * processes
     begin = last = time.monotonic()
     reports = []
+    running = Running()
+
+    def end(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+        raise EndedEarly
+
+    signal.signal(signal.SIGTERM, end)
     with concurrent.futures.ThreadPoolExecutor(processes) as pool:
-        futures = [pool.submit(run_part, program, tests, part, parts, cards) for part in range(parts)]
-        for future in concurrent.futures.as_completed(futures):
-            if future.exception() is not None:
-                pool.shutdown(cancel_futures=True)
-            reports.append(future.result())
-            if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                print(f"{len(reports)} of {parts} parts of the tests after {last - begin:.0f} s", flush=True)
-    return reports
+        futures = [pool.submit(run_part, running, program, tests, part, parts, cards) for part in range(parts)]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                if future.exception() is not None:
+                    pool.shutdown(cancel_futures=True)
+                reports.append(future.result())
+                if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+                    last = time.monotonic()
+                    print(f"{len(reports)} of {parts} parts of the tests after {last - begin:.0f} s", flush=True)
+        except EndedEarly:
+            running.end()
+            pool.shutdown(cancel_futures=True)
+            reports = [future.result() for future in futures if not future.cancelled() and future.result() is not None]
+    return reports, parts
 
 
 def tests_of(report):
@@ -125,7 +167,8 @@ def main():
     total_by_family = collections.Counter()
     survivors = []
     cards = gpus() if arguments.device == "cuda" else []
-    reports = run(arguments.program, arguments.filter, arguments.processes, cards)
+    reports, parts = run(arguments.program, arguments.filter, arguments.processes, cards)
+    early = len(reports) < parts
     for report in reports:
         for test, mutation, family, noticed, unnoticed in tallies(report):
             key = (family, mutation)
@@ -138,8 +181,8 @@ def main():
                     survivors.append((test, mutation, what))
                     total_by_family[key] += 1
     if not total_by_family:
-        print("nothing was compared: there is no such device")
-        return 77
+        print("ended before anything was compared" if early else "nothing was compared: there is no such device")
+        return 1 if early else 77
 
     families = sorted({family for family, _ in total_by_family})
     width = max(map(len, families))
@@ -151,14 +194,18 @@ def main():
         print(f"\nunnoticed: {mutation} in {test}:\n  " + what.replace("\n", "\n  "))
     expected = families_of_device(reports)
     missing = sorted(expected - set(families)) if expected else ["all: no test says which the device has"]
+    if early:  # the rest may have compared them
+        missing = []
     for family in missing:
         print(f"\na family of kernels that was compared in nothing: {family}")
-    unused = [excuse for i, excuse in enumerate(excuses) if i not in used and arguments.complete]
+    unused = [excuse for i, excuse in enumerate(excuses) if i not in used and arguments.complete and not early]
     for excuse in unused:
         print(f"\nan excuse that nothing needs: {excuse}")
     print_slowest(reports)
     print(f"\n{len(survivors)} unnoticed, {len(missing)} families not compared, {len(unused)} excuses too many")
-    return 1 if survivors or missing or unused else 0
+    if early:
+        print(f"told to end after {len(reports)} of {parts} parts of the tests")
+    return 1 if survivors or missing or unused or early else 0
 
 
 if __name__ == "__main__":

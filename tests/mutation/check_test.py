@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -46,6 +47,28 @@ class CheckTest(unittest.TestCase):
         output, status = self.check({"zeros: sums": {"noticed": 3, "unnoticed": []}}, "")
         self.assertEqual(status, 0, output)
         self.assertRegex(output, r"sums +3/3 +- +- +-")
+
+    def test_told_to_end_it_says_what_has_ended(self):
+        report = {"classname": "Suite", "name": "Test", "zeros: sums": json.dumps({"noticed": 3, "unnoticed": []})}
+        program = self.folder / "tests"
+        program.write_text(
+            f"#!{sys.executable}\nimport os, pathlib, sys, time\n"
+            "path = next(word for word in sys.argv if word.startswith('--gtest_output=json:'))[20:]\n"
+            f"pathlib.Path(path).write_text({json.dumps({'testsuites': [{'testsuite': [report]}]})!r})\n"
+            "if os.environ['GTEST_SHARD_INDEX'] == '1':\n"
+            f"    pathlib.Path({str(self.folder)!r}, 'second').touch()\n"
+            "    time.sleep(600)\n"
+        )
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        command = [sys.executable, CHECK, program, "--device", "cpu", "--processes", "1"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            while not (self.folder / "second").exists():
+                time.sleep(0.01)
+            process.terminate()
+            output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, output)
+        self.assertRegex(output, r"sums +3/3 +- +- +-")
+        self.assertIn("told to end after 1 of 4 parts", output)
 
     def test_a_survivor_fails(self):
         output, status = self.check({"zeros: sums": {"noticed": 3, "unnoticed": ["a sum of nothing"]}}, "")
