@@ -14,25 +14,42 @@ import statistics
 import sys
 import tempfile
 
-from . import ours, report
+from . import cases, ours, report, token_shards
 from .several_gpus import say
 
 COMMAND = (
-    "{program} bench {network} --batch {batch} --train --precision fp16 --nondeterministic --device {device} "
+    "{program} bench {network} --batch {batch} --train --precision {precision} --nondeterministic --device {device} "
     "--tune --tuning-file {folder}/tuning --json --iterations 30 --warmup 10"
 )
 STARTS = (("none, the first start of the machine", "first"), ("none", "second"), ("kept", "second"))
 
 
+def subject(options):
+    """What the command says of it, and the case's name: of a network by name, or of a recipe that a case of bench/compare trains."""
+    if "/" not in options.network:
+        name = f"{options.device}/{options.network}-train-b{options.batch}-fp16"
+        return {"network": options.network, "batch": options.batch, "precision": "fp16"}, name
+    try:
+        case = cases.find([options.network])[0]
+    except KeyError:
+        raise ValueError(f"there is no case {options.network}: bench/compare --list shows them") from None
+    if not case.recipe:
+        raise ValueError(f"{case.name} trains no recipe: give its network by name")
+    token_shards.ensure(case, options.program)
+    return {"network": ours.recipe_words(case), "batch": case.batch, "precision": case.precision}, case.name
+
+
 def run(options, folder, caches):
-    fields = {name: shlex.quote(str(value)) for name, value in vars(options).items()}
-    command = shlex.split(COMMAND.format(**fields, folder=shlex.quote(str(folder))))
+    fields, name = subject(options)
+    command = shlex.split(
+        COMMAND.format(**fields, program=shlex.quote(str(options.program)), device=options.device, folder=shlex.quote(str(folder)))
+    )
     text, peak, seconds = ours.execute(command, options.threads, environment={"TESSERA_CUDA_CACHE": str(folder / "cache")})
     told = json.loads(text)
     line = {
         "kind": "alone",
-        "case": f"{options.device}/{options.network}-train-b{options.batch}-fp16",
-        "precision": "fp16",
+        "case": name,
+        "precision": fields["precision"],
         "deterministic": False,
         "options": f"--tune --tuning-file ({'known' if caches == 'kept' else 'new'})",
         "caches": caches,

@@ -64,6 +64,18 @@ def wait(process, timeout):
         pause = min(2 * pause, 0.05) if time.monotonic() > end - timeout + 1 else pause
 
 
+def recipe_words(case):
+    """A recipe with what the case says of its data, as words of a command."""
+    settings = [f"data.path={token_shards.path_of(case)}"]
+    settings.append(f"data.lengths=[{case.tokens}]" if case.parallel else f"data.tokens={case.tokens}")
+    if case.packed:
+        settings.append(f"data.packed={case.packed}")
+    if case.attention_dropout:
+        settings.append(f"model.attention_dropout={case.attention_dropout}")
+    recipe = machine.ROOT / "bench" / "networks" / f"{case.recipe}.toml"
+    return shlex.join([str(recipe), *(word for setting in settings for word in ("--set", setting))])
+
+
 class Ours:
     name = "tessera"
 
@@ -108,14 +120,7 @@ class Ours:
             return shlex.quote(str(onnx_files.path_of(self.case.model, self.case.batch, self.case.package)))
         if not self.case.recipe:
             return self.case.model
-        recipe = machine.ROOT / "bench" / "networks" / f"{self.case.recipe}.toml"
-        settings = [f"data.path={token_shards.path_of(self.case)}"]
-        settings.append(f"data.lengths=[{self.case.tokens}]" if self.case.parallel else f"data.tokens={self.case.tokens}")
-        if self.case.packed:
-            settings.append(f"data.packed={self.case.packed}")
-        if self.case.attention_dropout:
-            settings.append(f"model.attention_dropout={self.case.attention_dropout}")
-        return shlex.join([str(recipe), *(word for setting in settings for word in ("--set", setting))])
+        return recipe_words(self.case)
 
     def loader(self):
         if not self.case.loader:

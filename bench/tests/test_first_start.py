@@ -3,6 +3,7 @@
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -30,6 +31,18 @@ class FirstStartTest(StandInTest):
         self.assertEqual([line["options"].split()[-1] for line in lines], ["(new)", "(new)", "(known)"])
         self.assertEqual({(line["case"], line["milliseconds"]) for line in lines}, {("cuda/resnet50-train-b8-fp16", 3)})
         self.assertIn("our files kept: ready in 11.0 s, of which compiled in 0.5 s", said)
+
+    def test_a_case_that_trains_a_recipe(self):
+        with unittest.mock.patch("tessera_bench.token_shards.ensure") as made:
+            said, lines = self.measure(first_start, PROGRAM, "cuda/decoder-350m-train-bf16")
+        self.assertEqual(made.call_args.args[0].name, "cuda/decoder-350m-train-bf16")
+        self.assertEqual({(line["case"], line["precision"]) for line in lines}, {("cuda/decoder-350m-train-bf16", "bf16")})
+
+    def test_other_cases(self):
+        for name, why in (("cuda/resnet18-train-b256-fp16", "trains no recipe"), ("cuda/none", "there is no case cuda/none")):
+            said, lines = self.measure(first_start, PROGRAM, name, code=1)
+            self.assertEqual(lines, [])
+            self.assertIn(why, said)
 
     def test_a_program_that_fails(self):
         said, lines = self.measure(first_start, "#!/bin/sh\necho broken >&2\nexit 5\n", "--batch", "8", code=1)
