@@ -10,7 +10,6 @@
 namespace tessera::testing {
 namespace {
 
-constexpr uint64_t kSeed = 2026;
 constexpr uint64_t kInputsPerExample = 64;
 
 ExampleGraph build(const OperatorSchema& schema, size_t index, const std::vector<DataType>& types) {
@@ -79,22 +78,6 @@ std::vector<Tensor> run_operator(const std::string& name, const std::vector<Tens
     pointers.push_back(&input);
   }
   return run_reference(*graph.add_node(name, values, attributes), pointers);
-}
-
-Tensor random_tensor(DataType type, const Shape& shape, double low, double high, uint64_t stream) {
-  const Random random(kSeed, stream);
-  Tensor result(type, shape);
-  for (int64_t i = 0; i < result.size(); ++i) {
-    const auto index = static_cast<uint64_t>(i);
-    if (is_floating(type)) {
-      result.set(i, low + (high - low) * random.uniform(index));
-    } else {
-      const auto first = static_cast<int64_t>(std::ceil(low));
-      const auto count = static_cast<uint64_t>(static_cast<int64_t>(std::floor(high)) - first + 1);
-      result.set(i, static_cast<double>(first + static_cast<int64_t>(random.below(index, count))));
-    }
-  }
-  return result;
 }
 
 bool all_finite(const Tensor& tensor) {

@@ -8,6 +8,8 @@
 
 #include "tessera/graph/operator.h"
 
+#include "support/random_tensor.h"
+
 namespace tessera::testing {
 
 // One node of the operator over inputs of the graph, and values for the inputs.
@@ -34,10 +36,6 @@ std::vector<std::string> operator_names();
 // Runs one operator on tensors.
 std::vector<Tensor> run_operator(const std::string& name, const std::vector<Tensor>& inputs,
                                  const Attributes& attributes = {});
-
-// Numbers of [low, high], rounded to the type; integers for integer types, drawn from [ceil(low),
-// floor(high)].
-Tensor random_tensor(DataType type, const Shape& shape, double low, double high, uint64_t stream);
 
 bool all_finite(const Tensor& tensor);
 

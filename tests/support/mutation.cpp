@@ -28,14 +28,13 @@ std::vector<Tensor> with_one(std::vector<Tensor> results, size_t index, Tensor r
 
 // To nearest, with so many digits of the significand.
 Tensor with_digits(const Tensor& tensor, int digits) {
-  Tensor result = tensor.clone();
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const double value = tensor.at(i);
+  std::vector<double> values = tensor.to_doubles();
+  for (double& value : values) {
     if (value == 0 || !std::isfinite(value)) continue;
     const double unit = std::ldexp(1.0, std::ilogb(value) - digits + 1);
-    result.set(i, std::nearbyint(value / unit) * unit);
+    value = std::nearbyint(value / unit) * unit;
   }
-  return result;
+  return Tensor::from_doubles(tensor.data_type(), tensor.shape(), values);
 }
 
 // Of what a wrong kernel would take instead of the type.
@@ -126,11 +125,11 @@ class Mutator {
     if (!is_floating(type)) return;
     if (is_half(type)) {
       if (rounding_errors(own, subject_.exact[i]).elements < kFewestRounded) return;
-      const Tensor nearest = subject_.exact[i].cast(type);
-      const Tensor lower = truncated(subject_.exact[i], type);
+      const std::vector<double> nearest = subject_.exact[i].cast(type).to_doubles();
+      const std::vector<double> lower = truncated(subject_.exact[i], type).to_doubles();
       Tensor result = own.clone();
       for (int64_t e = 0; e < own.size(); ++e) {
-        const double moved = lower.at(e) - nearest.at(e);
+        const double moved = lower[static_cast<size_t>(e)] - nearest[static_cast<size_t>(e)];
         if (moved != 0) result.set(e, own.at(e) + moved);
       }
       add(Mutation::wrong_rounding, "truncated " + output(i), with_one(subject_.honest, i, result));
@@ -214,10 +213,11 @@ class Mutator {
     std::vector<Tensor> results;
     for (size_t i = 0; i < wrong.size(); ++i) {
       Tensor& result = results.emplace_back(subject_.honest[i].clone());
-      for (int64_t e = 0; e < result.size(); ++e) {
-        const double moved = wrong[i].at(e) - known.right[i].at(e);
-        if (moved == 0) continue;
-        result.set(e, std::isfinite(moved) ? result.at(e) + moved : wrong[i].at(e));
+      const std::vector<double> own = result.to_doubles(), there = wrong[i].to_doubles(),
+                                right = known.right[i].to_doubles();
+      for (size_t e = 0; e < own.size(); ++e) {
+        const double moved = there[e] - right[e];
+        if (moved != 0) result.set(static_cast<int64_t>(e), std::isfinite(moved) ? own[e] + moved : there[e]);
       }
     }
     return results;

@@ -1,6 +1,7 @@
 #include "support/rounding.h"
 
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,11 +32,12 @@ RoundingErrors rounding_errors(const Tensor& actual, const Tensor& exact) {
   RoundingErrors errors;
   if (!is_half(actual.data_type())) return errors;
   const Format format = format_of(actual.data_type());
-  for (int64_t i = 0; i < actual.size(); ++i) {
-    const double value = exact.at(i);
+  const std::vector<double> own = actual.to_doubles(), wanted = exact.to_doubles();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const double value = wanted[i];
     const double unit = unit_of(value, format);
     if (unit == 0 || std::trunc(value / unit) == value / unit) continue;
-    const double error = (actual.at(i) - value) / unit;
+    const double error = (own[i] - value) / unit;
     if (!(std::abs(error) <= 1)) continue;
     ++errors.elements;
     errors.of_number += error;
@@ -64,9 +66,10 @@ RoundingErrors rounding_errors(const Tensor& actual, const Tensor& exact) {
 Tensor truncated(const Tensor& exact, DataType type) {
   const Format format = format_of(type);
   Tensor result = exact.cast(type);
-  for (int64_t i = 0; i < exact.size(); ++i) {
-    const double unit = unit_of(exact.at(i), format);
-    if (unit != 0) result.set(i, std::trunc(exact.at(i) / unit) * unit);
+  const std::vector<double> values = exact.to_doubles();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double unit = unit_of(values[i], format);
+    if (unit != 0) result.set(static_cast<int64_t>(i), std::trunc(values[i] / unit) * unit);
   }
   return result;
 }
